@@ -125,6 +125,7 @@ QUESTION = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "none")
         (("hlo", PROGRAM, "--json"), {"click", "rich"}),
         (("hlo", PROGRAM, "--picture"), {"click", "rich"}),
         (("targets",), {"click", "rich"}),
+        (("search", "--help"), {"click"}),
         (("schema", "explain"), {"click"}),
     ],
 )

@@ -310,15 +310,15 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
             raise QuestionError(
                 f"--step is one step, and --as {part} is all of them", "leave out one of them"
             )
-        run = run_of_step(plan(problem), given["step"])
+        run = run_of_step(plan(problem, placed), given["step"])
         return Subject(run, f"Step {given['step']} of {title_of(problem)}: {title_of(run)}")
     if part != "rounds":
         refuse_stepping(given)
     shown: Problem | Plan | CollectiveRun = problem
     if part == "plan":
-        shown = plan(problem)
+        shown = plan(problem, placed)
     elif part == "rounds":
-        planned = plan(problem)
+        planned = plan(problem, placed)
         shown = run_of_step(planned, _only_collective(planned))
     target = _target(given["target"]) if is_given(ctx, "target") else None
     return Subject(shown, title_of(shown), target=target, placed=placed)
@@ -365,7 +365,8 @@ def _timed(problem: Problem, machine: str | None, targets: str, timeout: float) 
                 raise told.error or QuestionError(f"{told.target} has no times")
             timelines += [each for each in (told.times.model, told.times.scheduler) if each is not None]
     if not timelines:
-        timelines = [plan_timeline(price(plan(problem), placed_for(named, (), problem.mesh)))]
+        placed = placed_for(named, (), problem.mesh)
+        timelines = [plan_timeline(price(plan(problem, placed), placed))]
     return Subject(Timelines(tuple(timelines)), title)
 
 

@@ -190,6 +190,25 @@ def working(words: str) -> Iterator[None]:
         thread.join()
 
 
+class ProgressLine:
+    """A line on stderr that is replaced as work goes on, on a terminal only; after it, nothing is left."""
+
+    def __init__(self) -> None:
+        self._started = self._shown = time.monotonic()
+        self._is_shown = False
+
+    def show(self, words: str) -> None:
+        """Replace the line, at most some times a second and not before a command takes long."""
+        now = time.monotonic()
+        if sys.stderr.isatty() and now - self._started > PATIENCE_S and now - self._shown > TICK_S:
+            self._shown, self._is_shown = now, True
+            _rewrite(words[: shutil.get_terminal_size().columns - 1])
+
+    def clear(self) -> None:
+        if self._is_shown:
+            _rewrite("")
+
+
 def _rewrite(line: str) -> None:
     """Replace the line of progress."""
     sys.stderr.write(f"{CLEAR_LINE}{line}")

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import contextmanager
 from enum import IntEnum
 
 TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import NoReturn
 
 COMPLETION = "_SHARDVIZ_COMPLETE"
@@ -79,6 +80,29 @@ def end_by(number: int, _frame: object = None) -> NoReturn:
             os.write(2, CLEAR_LINE.encode())
     finally:
         os._exit(ExitCode.INTERRUPTED - signal.SIGINT + number)
+
+
+@contextmanager
+def first_interrupt() -> Iterator[Callable[[], bool]]:
+    """A context in which the first SIGINT does not end the process; yield a function that tells if it
+    came."""
+    before = signal.getsignal(signal.SIGINT)
+    came = False
+
+    def note(number: int, frame: object) -> None:
+        nonlocal came
+        if came:
+            end_by(number, frame)
+        came = True
+
+    if before is signal.SIG_IGN:
+        yield lambda: False
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: came
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def allow_descriptors() -> int:

@@ -17,7 +17,8 @@ WIDE = frozenset(("s64", "u64", "f64", "c128"))
 _TAKEN = (
     "jax jnp np re os P AxisType NamedSharding AbstractMesh PassManager topologies mesh_utils GPU Exception "
     "SystemExit print sorted str mesh order devices placed place program compiled jitted lowered module "
-    "passes line found collective shard error sent rng ones shape_of mapped"
+    "passes line found collective shard error sent rng ones shape_of mapped array layer own forward backward "
+    "on_one_device same numbers expected largest least"
 )
 """Names that the programs themselves use."""
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from shardviz.codegen.code_literals import (
     devices_code,
     mesh_code,
-    names_code,
     placed_mesh_code,
     printed_code,
     program_text,
@@ -18,8 +17,11 @@ from shardviz.codegen.code_literals import (
     types_code,
     wide_code,
 )
+from shardviz.codegen.part_axes import problem_on_parts
+from shardviz.codegen.program_function import ProgramFunction, stacked
 from shardviz.compiler.described_hardware import target_config, topology_request
-from shardviz.compiler.statement_code import dtype_code, statement_code
+from shardviz.compiler.question import returned_arrays
+from shardviz.compiler.statement_code import dtype_code
 from shardviz.compiler.targets import MAX_CPU_DEVICES, TARGETS, check_mesh
 from shardviz.errors import plural
 from shardviz.hardware.clusters import Cluster, GpuNodes, TpuSlices, parts_by_slice
@@ -27,8 +29,7 @@ from shardviz.sharding import Mesh
 
 if TYPE_CHECKING:
     from shardviz.compiler.targets import Target
-    from shardviz.planner.problem import Problem, Statement
-    from shardviz.sharding import PartitionSpec, ShardedArray
+    from shardviz.planner.problem import Problem
 
 
 SURE = frozenset(("f16", "bf16", "f32", "f64", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"))
@@ -48,35 +49,47 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
     large for them, with Shardy alone, which needs none. Where the arrays are too large it compiles without
     making them. Raises `TargetError` for a target of another size.
     """
-    explained = []
+    mesh = ", ".join(f"{name}={size}" for name, size in problem.mesh.shape.items())
+    text = title_of(problem)
+    problem, part_axes = problem_on_parts(problem)
+    explained = part_axes.comment
     if _needs_explicit(problem):
         problem = replace(problem, axis_types="explicit")
-        explained = ["# JAX leaves sums unreduced under Explicit axes alone, so the axes are Explicit here."]
+        explained += ["# JAX leaves sums unreduced under Explicit axes alone, so the axes are Explicit here."]
     if target is None:
         target = TARGETS["cpu" if problem.mesh.size <= MAX_CPU_DEVICES else "shardy"]
     check_mesh(target, problem.mesh)
+    title = f"{text} on the mesh {mesh}{'' if target.name in TARGETS else f' of {target.name}'}."
     setting = _setting_for(target, problem)
     run = setting.has_devices and _can_run(problem)
     guarded = _may_be_refused(problem, target)
-    mesh = ", ".join(f"{name}={size}" for name, size in problem.mesh.shape.items())
-    title = f"{problem.text} on the mesh {mesh}{'' if target.name in TARGETS else f' of {target.name}'}."
+    function = ProgramFunction(problem)
     parts = [
         [f'"""{title}"""', ""],
         [*setting.imports, ""],
         [*explained, *setting.mesh, "", ""],
-        [*_placed(problem, run), "", ""],
-        [*_program(problem), "", ""],
-        _passes(problem, guarded) if target.name == "shardy" else _compiled(problem, guarded),
-        ["", *_run(problem)] if run else [],
+        [*_placed(function, run), "", ""],
+        [*function.lines(), "", ""],
+        _passes(function, guarded) if target.name == "shardy" else _compiled(function, guarded),
+        ["", *_run(function)] if run else [],
     ]
     return program_text(parts)
+
+
+def title_of(problem: Problem) -> str:
+    """The einsums of a chain; what a longer program is."""
+    if problem.is_chain and problem.layers == 1:
+        return problem.text
+    what = "A train step" if problem.gradients else "A program"
+    often = f", {problem.layers} times" if problem.layers > 1 else ""
+    return f"{what} of {plural(len(problem.forward), 'statement')}{often}"
 
 
 def _can_run(problem: Problem) -> bool:
     """True if the arrays, as they are split, are small enough to be made and multiplied."""
     if any(array.decided_spec.unreduced for array in problem.arguments) or is_uneven(problem):
         return False
-    return is_small(problem)
+    return is_small(problem, problem.layers)
 
 
 def is_small(problem: Problem, times: int = 1) -> bool:
@@ -127,91 +140,55 @@ def is_uneven(problem: Problem) -> bool:
     )
 
 
-def _placed(problem: Problem, run: bool) -> list[str]:
-    dtype = dtype_code(problem.arguments[0].dtype)
-    lines = ["def place(shape, spec):"]
+def _placed(function: ProgramFunction, run: bool) -> list[str]:
+    problem = function.problem
+    dtypes = [array.dtype for array in problem.arguments]
+    usual = max(dtypes, key=dtypes.count)
+    given = "" if len({*dtypes}) == 1 else f", dtype={dtype_code(usual)}"
+    dtype = "dtype" if given else dtype_code(usual)
+    lines = [f"def place(shape, spec{given}):"]
     sharding = "NamedSharding(mesh, spec)"
     if run:
         lines.append(f"    return jax.device_put(jnp.ones(shape, {dtype}), {sharding})")
     else:
         lines.append("    # Shapes are enough to compile; jax.device_put(array, sharding) places real ones.")
         lines.append(f"    return jax.ShapeDtypeStruct(shape, {dtype}, sharding={sharding})")
-    names = _names(problem)
     lines += ["", ""]
-    lines += [
-        f"{names[each.name]} = place({each.shape}, {spec_code(each.decided_spec)})"
-        for each in problem.arguments
-    ]
+    for each in problem.arguments:
+        shape, spec = stacked(each.with_spec(each.decided_spec), problem)
+        assert spec is not None
+        other = "" if each.dtype == usual else f", {dtype_code(each.dtype)}"
+        lines.append(f"{function.names[each.name]} = place({shape}, {spec_code(spec)}{other})")
     return lines
 
 
-def _program(problem: Problem) -> list[str]:
-    names = _names(problem)
-    lines = [f"def program({_arguments(problem)}):"]
-    previous: ShardedArray | None = None
-    for part in problem.parts:
-        lines += _constraint(problem, part, previous)
-        lines.append(f"    {_statement(problem, part)}")
-        previous = part.result
-        if problem.axis_types == "explicit":
-            name = names[previous.name]
-            lines.append(f'    print("{name}:", jax.typeof({name}))')
-        elif previous.spec is not None and part is not problem.parts[-1]:
-            lines.append(f"    {_constrained(problem, previous.name, previous.spec)}")
-    return [*lines, f"    return {names[problem.result.name]}"]
+def _jitted(problem: Problem) -> list[str]:
+    """The jitted program, with the shardings that its results must have."""
+    specs = [stacked(array, problem)[1] for array in returned_arrays(problem)]
+    if not any(specs):
+        return ["jitted = jax.jit(program)"]
+    wanted = ["None" if spec is None else f"NamedSharding(mesh, {spec_code(spec)})" for spec in specs]
+    if len(wanted) == 1:
+        return [f"jitted = jax.jit(program, out_shardings={wanted[0]})"]
+    return ["jitted = jax.jit(program, out_shardings=(", *(f"    {each}," for each in wanted), "))"]
 
 
-def _statement(problem: Problem, part: Statement) -> str:
-    names = _names(problem)
-    wanted = ""
-    if problem.axis_types == "explicit" and part.result.spec is not None:
-        wanted = f"NamedSharding(mesh, {spec_code(part.result.spec)})"
-    code = statement_code(part, [names[operand.name] for operand in part.operands], wanted)
-    return f"{names[part.result.name]} = {code}"
-
-
-def _constraint(problem: Problem, part: Statement, previous: ShardedArray | None) -> list[str]:
-    """The constraint of a part on the result of the one before."""
-    first = part.operands[0]
-    if previous is None or first.spec is None or first.spec == previous.spec:
-        return []
-    return [f"    {_constrained(problem, first.name, first.spec)}"]
-
-
-def _constrained(problem: Problem, array: str, spec: PartitionSpec) -> str:
-    name = _names(problem)[array]
-    explicit = problem.axis_types == "explicit"
-    call = "jax.sharding.reshard" if explicit else "jax.lax.with_sharding_constraint"
-    return f"{name} = {call}({name}, NamedSharding(mesh, {spec_code(spec)}))"
-
-
-def _jitted(problem: Problem) -> str:
-    """The jitted program, with the sharding that its result must have."""
-    spec = problem.result.spec
-    wanted = "" if spec is None else f", out_shardings=NamedSharding(mesh, {spec_code(spec)})"
-    return f"jax.jit(program{wanted})"
-
-
-def _arguments(problem: Problem) -> str:
-    names = _names(problem)
-    return ", ".join(names[array.name] for array in problem.arguments)
-
-
-def _compiled(problem: Problem, guarded: bool) -> list[str]:
+def _compiled(function: ProgramFunction, guarded: bool) -> list[str]:
+    are = "results are" if len(returned_arrays(function.problem)) > 1 else "result is"
     return [
-        f"jitted = {_jitted(problem)}",
-        *_guarded(f"compiled = jitted.lower({_arguments(problem)}).compile()", guarded),
+        *_jitted(function.problem),
+        *_guarded(f"compiled = jitted.lower({function.arguments}).compile()", guarded),
         "",
-        'print("the result is split as", compiled.output_shardings)',
+        f'print("the {are} split as", compiled.output_shardings)',
         *printed_code(),
     ]
 
 
-def _passes(problem: Problem, guarded: bool) -> list[str]:
+def _passes(function: ProgramFunction, guarded: bool) -> list[str]:
     """Lines that run Shardy's passes on the lowered program, and print the collectives."""
-    lowered = f'lowered = jitted.trace({_arguments(problem)}).lower(lowering_platforms=("tpu",))'
+    lowered = f'lowered = jitted.trace({function.arguments}).lower(lowering_platforms=("tpu",))'
     return [
-        f"jitted = {_jitted(problem)}",
+        *_jitted(function.problem),
         *_guarded(lowered, guarded),
         'module = lowered.compiler_ir("stablehlo")',
         "with module.context:",
@@ -240,10 +217,16 @@ def _guarded(line: str, guarded: bool) -> list[str]:
     ]
 
 
-def _run(problem: Problem) -> list[str]:
-    result = _names(problem)[problem.result.name]
+def _run(function: ProgramFunction) -> list[str]:
+    problem = function.problem
+    if len(returned_arrays(problem)) > 1:
+        return [
+            f"for array in jitted({function.arguments}):",
+            '    print(f"{array.shape} split as {array.sharding}")',
+        ]
+    result = function.names[problem.result.name]
     spec = problem.result.spec
-    lines = [f"{result} = jitted({_arguments(problem)})"]
+    lines = [f"{result} = jitted({function.arguments})"]
     if spec is not None and spec.unreduced:
         # JAX has no indices of addends.
         lines += [
@@ -258,10 +241,6 @@ def _run(problem: Problem) -> list[str]:
     else:
         lines.append(f'print("{plural(problem.mesh.size, "device")} hold", {result}.sharding)')
     return lines
-
-
-def _names(problem: Problem) -> dict[str, str]:
-    return names_code(dict.fromkeys(array.name for array in problem.arrays))
 
 
 @dataclass(frozen=True)

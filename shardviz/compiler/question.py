@@ -56,8 +56,6 @@ def question_for(problem: Problem, target: Target) -> Question:
         if part.phase in ("forward", "optimizer")
     )
     made = {part.result.name: _array(part.result, mesh) for part in problem.parts}
-    last = problem.forward[-1].result.name
-    results = [name for name in problem.results if name != last]
     pairs = problem.gradients
     return Question(
         target.name,
@@ -65,12 +63,19 @@ def question_for(problem: Problem, target: Target) -> Question:
         parts,
         None if target.cluster is None else topology_request(target.cluster),
         arguments=tuple(_array(each, mesh) for each in problem.arguments),
-        results=tuple(made[name] for name in (*results, last)),
+        results=tuple(_array(each, mesh) for each in returned_arrays(problem)),
         layers=problem.layers,
         gradients=tuple((name, made[gradient]) for name, gradient in pairs if name not in made),
         cotangents=tuple((name, given) for name, given in pairs if name in made),
         remat="none" if problem.training is None else problem.training.remat,
     )
+
+
+def returned_arrays(problem: Problem) -> tuple[ShardedArray, ...]:
+    """The arrays that the program returns, the last forward result at the end."""
+    made = {part.result.name: part.result for part in problem.parts}
+    last = problem.forward[-1].result
+    return (*(made[name] for name in problem.results if name != last.name), last)
 
 
 def layout_request(array: ShardedArray, mesh: Mesh) -> AskLayout:

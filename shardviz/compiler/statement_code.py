@@ -174,9 +174,8 @@ class _Writer:
     def attention(self) -> str:
         """The values, averaged by the softmax of how the queries fit the keys."""
         (query, keys, values), sizes = self.statement.einsum.operands, self.sizes
-        along = next(dim for dim in keys if dim not in query)
-        rows = next(dim for dim in query if dim not in keys)
-        size = keys[-1]
+        along, size = self.statement.whole
+        rows = query[keys.index(along)]
         scores = (*(dim for dim in query if dim not in (rows, size)), rows, along)
         letters = _Letters(tuple(dict.fromkeys((*query, *keys, *values))))
         first, second, third = self.operands
@@ -193,9 +192,9 @@ class _Writer:
         """The largest elements along a dimension, and zero for all others."""
         (dims,), (array,) = self.statement.einsum.operands, self.operands
         axis, count = dims.index(self.statement.whole[0]), int(self.statement.number or 1)
-        last = f"-{count}:-{count - 1}" if count > 1 else "-1:"
-        place = ", ".join(last if number == axis else ":" for number in range(len(dims)))
-        code = f"jnp.where({array} >= jnp.sort({array}, axis={axis})[{place}], {array}, 0)"
+        # The rank of each element: of equal ones the first are kept.
+        rank = f"jnp.argsort(jnp.argsort(-{array}, axis={axis}), axis={axis})"
+        code = f"jnp.where({rank} < {count}, {array}, 0)"
         return self._ordered(code, dims)
 
     def slots(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shardviz.documents import course, machines, plans, programs, rounds, timelines
+from shardviz.documents import course, machines, plans, programs, rounds, searches, timelines
 from shardviz.documents.fields import DEFINITIONS, Schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -15,6 +15,7 @@ KINDS = {
         programs.EXPLAIN,
         plans.RANKING,
         plans.SWEEP,
+        searches.SEARCH,
         programs.PASSES,
         programs.HLO,
         timelines.TIMELINE_KIND,

@@ -30,6 +30,8 @@ from shardviz.errors import ShardvizError
 
 if TYPE_CHECKING:
     from shardviz.notation import Reading
+    from shardviz.planner.costs import PlanCost
+    from shardviz.planner.padding import PaddingCost
     from shardviz.planner.plan import Plan
     from shardviz.planner.ranking import Candidate
     from shardviz.planner.sweep import Sweep
@@ -89,6 +91,11 @@ def _arrays(plan: Plan) -> Iterator[Beside]:
             yield Beside(array, role=role, mesh=problem.mesh, asked_spec=asked.get(array.name))
 
 
+def _steps(plan: Plan) -> Iterator[Beside]:
+    """The steps, each beside the part of a train step that it belongs to."""
+    return (Beside(step, phase=plan.problem.parts[step.part].phase) for step in plan.steps)
+
+
 _ARRAY = shared(
     "array",
     closed(
@@ -99,6 +106,28 @@ _ARRAY = shared(
         ),
     ),
 )
+_PAIR = {"array": text("The array.").of(lambda pair: pair[0])}
+_TRAINING = closed(
+    "The choices of a train step, and the names of its gradients; null: a forward pass alone.",
+    remat=one_of(
+        "The part of the forward pass that is computed again; dots: all but matrix products.",
+        *("none", "layer", "dots"),
+    ).of("training.remat"),
+    optimizer=nullable(text("The optimizer, as after --optimizer; null: none."))
+    .of("training.optimizer")
+    .by(lambda optimizer: None if optimizer is None else str(optimizer)),
+    gradients=array_of(
+        closed(
+            "An array with its gradient.", **_PAIR, gradient=text("The gradient.").of(lambda pair: pair[1])
+        ),
+        "The gradients of results, which are given, then those of arguments, which are found.",
+    ),
+    updates=array_of(
+        closed("An array that is updated.", **_PAIR, updated=text("The new one.").of(lambda pair: pair[1])),
+        "What the optimizer makes in the place of arguments.",
+    ),
+)
+_PHASES = ("forward", "recomputed", "backward", "optimizer")
 PROBLEM = shared(
     "problem",
     closed(
@@ -106,7 +135,17 @@ PROBLEM = shared(
         einsum=text("The einsum, or a chain of them with semicolons.").of("problem.text"),
         mesh=MESH("The mesh.").of("problem.mesh"),
         axis_types=AXIS_TYPES.of("problem.axis_types"),
+        padding=array_of(
+            closed(
+                "A dimension that its axes do not divide, and that is padded so that they do.",
+                dim=text("The dimension."),
+                size=count("Its elements."),
+                padded=count("Its elements with the padding, as in all arrays here."),
+            ),
+            "The dimensions that are padded.",
+        ).of("problem.padding"),
         arrays=array_of(_ARRAY("An array."), "Operands, intermediates of a chain, the result.").of(_arrays),
+        training=nullable(_TRAINING).of(lambda plan: plan.problem if plan.problem.training else None),
     ),
 )
 PLAN = shared(
@@ -118,10 +157,12 @@ PLAN = shared(
             closed(
                 "An operation that every device performs at the same time.",
                 op=one_of(
-                    "JAX's name of the operation; einsum and slice are local.",
-                    *("einsum", "slice", "all_gather", "psum", "psum_scatter"),
+                    "JAX's name of the operation; einsum, apply, slice and mask are local.",
+                    *("einsum", "apply", "slice", "mask", "all_gather", "psum", "psum_scatter"),
                     *("all_to_all", "ppermute"),
                 ),
+                function=null_if_empty(text("The function that is applied; null: an einsum, or a move.")),
+                phase=one_of("The part of a train step that it belongs to; forward in others.", *_PHASES),
                 array=text("The array that it changes or makes."),
                 axes=texts("Mesh axes of its groups, the major one first."),
                 dim=nullable(
@@ -138,12 +179,20 @@ PLAN = shared(
                 reason=text("The reason for the step, in a sentence with the numbers."),
             ),
             "The steps, in order.",
-        ),
+        ).of(_steps),
         result_spec=SPEC("The sharding of the result."),
         result_unreduced=texts("Mesh axes of the result's pending sum.").of("result_spec.unreduced"),
         wire_bytes=count("Bytes that one device must send at least, in all steps together."),
     ),
 )
+
+
+def _padding_cost(cost: PlanCost) -> PaddingCost:
+    from shardviz.planner.padding import padding_cost
+
+    return padding_cost(cost)
+
+
 _TOTALS = {
     "machine": text("The machine's name.").of("machine.name"),
     "machine_assumed": flag("Nobody named the machine: each mesh axis is taken for a ring of its own.").of(
@@ -164,6 +213,9 @@ _TOTALS = {
         ),
         "The collectives by the mesh axes of their groups.",
     ).of(lambda cost: cost.communication_by_axes.items()),
+    "seconds_by_phase": by_name(
+        number("Seconds."), "Seconds of all steps by the part of a train step that they belong to."
+    ),
     "bound": text("The bound of the longest step of the longer side; unknown where a step's is."),
     "flops": count("Operations: two for each multiply-add of a matmul."),
     "hbm_bytes": count("Bytes read and written."),
@@ -185,6 +237,24 @@ _TOTALS = {
         "limit_bytes"
     ),
     "memory_over_bytes": count("Bytes by which the plan does not fit; 0: it fits.").of("over_bytes"),
+    "padding": closed(
+        "The part of the cost that is padding, of each step as much as of its elements.",
+        flops=count("Operations."),
+        wire_bytes=count("Bytes sent at least."),
+        seconds=number("Seconds of all steps."),
+    ).of(_padding_cost),
+    "training_memory": nullable(
+        closed(
+            "The memory of a train step of all layers, in bytes of a device; null: a forward pass alone.",
+            parameters_bytes=count("Parameters.").of("parameters"),
+            gradients_bytes=count(
+                "Gradients of the parameters: of the last layer as they are made, of others as they stay."
+            ).of("gradients"),
+            optimizer_bytes=count("The state of the optimizer.").of("optimizer"),
+            activations_bytes=count("What the backward pass takes from the forward pass.").of("activations"),
+            peak_bytes=count("The most that is held at once.").of("peak"),
+        )
+    ),
 }
 """The totals of a plan's cost."""
 COST = shared(

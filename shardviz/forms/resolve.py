@@ -57,9 +57,7 @@ class ResolvedProblem:
     @cached_property
     def placed(self) -> PlacedMesh:
         """The mesh on the machine that prices it."""
-        from shardviz.compiler.machines import placed_for
-
-        return self.named or placed_for(None, self.targets, self.problem.mesh)
+        return self.named or _usual_place(self.targets, self.problem.mesh)
 
     @property
     def machine(self) -> Machine:
@@ -76,10 +74,10 @@ def resolve(draft: ProblemForm, last: ResolvedProblem | None = None) -> Resolved
     resolver = _Resolver(draft, last)
     mesh = resolver.mesh()
     einsums = resolver.einsums()
-    found = resolver.problem(mesh, einsums)
     targets = resolver.targets()
-    collective = resolver.collective(mesh)
     named = resolver.named(mesh)
+    found = resolver.problem(mesh, einsums, lambda mesh: named or _usual_place(targets, mesh))
+    collective = resolver.collective(mesh)
     shown = draft
     if resolver.errors:
         if last is None:
@@ -187,9 +185,12 @@ class _Resolver:
             return einsums
         return None
 
-    def problem(self, mesh: Mesh | None, einsums: Einsums | None) -> tuple[Problem, Plan] | None:
-        """The problem and its plan."""
+    def problem(
+        self, mesh: Mesh | None, einsums: Einsums | None, placed: Callable[[Mesh], PlacedMesh]
+    ) -> tuple[Problem, Plan] | None:
+        """The problem and its plan, for the mesh as it is placed."""
         from shardviz.planner import Problem, Statement
+        from shardviz.planner.padding import padded
 
         draft = self.draft
         dtype = ""
@@ -208,7 +209,7 @@ class _Resolver:
                 size = einsums.elements(draft.sizes)
         if einsums is None or mesh is None or specs is None or "sizes" in self.errors:
             return None
-        arrays = self._arrays(mesh, einsums, specs, size, dtype or ProblemForm().dtype)
+        arrays = self._arrays(einsums, specs, size, dtype or ProblemForm().dtype)
         if self.errors:
             return None
         axis_types: Literal["auto", "explicit"] = "explicit" if draft.axis_types == "explicit" else "auto"
@@ -223,7 +224,7 @@ class _Resolver:
                 for part, (operands, result) in zip(einsums.parts, einsums.places, strict=True)
             )
             problem = Problem(mesh, tuple(parts), axis_types)
-        problem = replace(problem, layers=einsums.layers)
+        problem = replace(padded(problem), layers=einsums.layers)
         if training is not None:
             from shardviz.planner.training import with_backward
 
@@ -231,10 +232,11 @@ class _Resolver:
                 problem = with_backward(problem, training)
             if self.errors:
                 return None
-        if self._last is not None and self._last.problem == problem:
+        where = placed(mesh)
+        if self._last is not None and self._last.problem == problem and self._last.placed == where:
             return self._last.problem, self._last.plan
         try:
-            return problem, _planner(mesh).plan(problem)
+            return problem, _planner(mesh, where).plan(problem)
         except ShardvizError as error:
             # It names the result that cannot be had.
             named = [n for n, row in enumerate(einsums.rows) if error.message.startswith(f"{row.name} ")]
@@ -283,24 +285,17 @@ class _Resolver:
 
     def _arrays(
         self,
-        mesh: Mesh,
         einsums: Einsums,
         specs: list[PartitionSpec | None],
         size: dict[str, int],
         dtype: str,
     ) -> list[ShardedArray]:
-        """The array of every row; a size that axes do not divide is an error of the sizes where they are
-        given, else of the spec."""
-        from shardviz.planner.problem import uneven_dims
-
+        """The array of every row."""
         arrays = []
-        for number, (row, spec) in enumerate(zip(einsums.rows, specs, strict=True)):
+        for row, spec in zip(einsums.rows, specs, strict=True):
             with self._field("sizes"):
                 shape = tuple(size[dim] for dim in row.dims)
                 arrays.append(ShardedArray(row.name, row.dims, shape, dtype, spec))
-                for error in uneven_dims(arrays[-1], mesh, self.draft.sizes):
-                    with self._field("sizes" if self.draft.sizes.strip() else f"specs.{number}"):
-                        raise error
         return arrays
 
     def targets(self) -> tuple[Target, ...] | None:
@@ -341,11 +336,18 @@ class _Resolver:
         return None
 
 
-@lru_cache(maxsize=1)  # most edits leave the mesh, and a planner remembers reshardings on its own
-def _planner(mesh: Mesh) -> Planner:
+@lru_cache(maxsize=1)  # most edits leave the mesh, and a planner remembers prices on its own
+def _planner(mesh: Mesh, placed: PlacedMesh) -> Planner:
     from shardviz.planner import Planner
 
-    return Planner(mesh)
+    return Planner(mesh, placed)
+
+
+def _usual_place(targets: tuple[Target, ...] | None, mesh: Mesh) -> PlacedMesh:
+    """The mesh on the machine of the first target that has one, else on an assumed one."""
+    from shardviz.compiler.machines import placed_for
+
+    return placed_for(None, targets or (), mesh)
 
 
 def _better(error: ShardvizError, text: str) -> ShardvizError:

@@ -27,7 +27,9 @@ from shardviz.planner.plan import (
 from shardviz.sharding import PartitionSpec, array_bytes, shard_shape
 
 if TYPE_CHECKING:
+    from shardviz.planner.problem import Phase
     from shardviz.planner.thresholds import Threshold
+    from shardviz.planner.training.memory import TrainingMemory
 
 COMPUTE, HBM, LATENCY, UNKNOWN = "compute", "HBM", "latency", "unknown"
 """Bounds of a step beside the mesh axes of a collective."""
@@ -210,6 +212,24 @@ class PlanCost:
         return 0 if self.limit_bytes is None else max(0, self.peak_bytes - self.limit_bytes)
 
     @cached_property
+    def training_memory(self) -> TrainingMemory | None:
+        """The memory of a train step by what it is for; None for a forward pass."""
+        if self.plan.problem.training is None:
+            return None
+        from shardviz.planner.training.memory import training_memory
+
+        return training_memory(self)
+
+    @property
+    def seconds_by_phase(self) -> dict[Phase, float]:
+        """Seconds of all steps by the part of a train step that they belong to, in order."""
+        found: dict[Phase, float] = {}
+        for each in self.steps:
+            phase = self.plan.problem.parts[each.step.part].phase
+            found[phase] = found.get(phase, 0.0) + (each.seconds or 0.0)
+        return found
+
+    @cached_property
     def thresholds(self) -> tuple[Threshold, ...]:
         """For each dimension the sizes at which the plan's steps are compute bound."""
         from shardviz.planner.thresholds import thresholds
@@ -337,13 +357,15 @@ def _resident(plan: Plan, bytes_of: ShardBytes) -> list[tuple[ResidentArray, ...
     """The shards that a device holds at every step.
 
     Arguments stay from the first step to the last, as under `jax.jit` without donation; what a step makes
-    stays until the last step that uses it, what is returned to the end. A psum puts its totals in the place
-    of the partial sums, unless they are an argument or used again, as XLA's all-reduce does.
+    stays until the last step that uses it, what is returned to the end. What an optimizer makes takes the
+    place of what it updates, which is donated. A psum puts its totals in the place of the partial sums,
+    unless they are an argument or used again, as XLA's all-reduce does.
     """
     last = len(plan.steps) - 1
     spans: list[tuple[ResidentArray, int, int]] = []
     newest: dict[str, int] = {}
     copies: dict[tuple[str, PartitionSpec], int] = {}
+    replaced = {new: old for old, new in plan.problem.updates}
 
     def make(name: str, spec: PartitionSpec, start: int, is_argument: bool = False) -> None:
         newest[name] = copies[name, spec] = len(spans)
@@ -364,6 +386,9 @@ def _resident(plan: Plan, bytes_of: ShardBytes) -> list[tuple[ResidentArray, ...
                 use(name, spec, place)
         else:
             use(step.array, step.from_spec, place, in_place=step.op == "psum")
+        if step.array in replaced and step.array not in newest:
+            number = newest[replaced[step.array]]
+            spans[number] = (*spans[number][:2], place - 1)
         make(step.array, step.to_spec, place)
     wanted = {part.result.name: part.result.spec for part in plan.problem.parts}
     for name in plan.problem.results:

@@ -195,13 +195,22 @@ class StateSpace:
     def _permutes(self, node: Node) -> Iterator[StateMove]:
         """Moves to every other placement of axes that cuts each dimension into as many parts."""
         dims, pending = node.state
+        held = self._strides(dims)
         for placed in self._placements(node.parts, frozenset(pending)):
             if placed != dims:
-                changed = [
-                    axis for old, new in zip(dims, placed, strict=True) if old != new for axis in old + new
-                ]
-                axes = tuple(axis for axis in self.sizes if axis in changed)
+                wanted = self._strides(placed)
+                axes = tuple(axis for axis in self.sizes if held.get(axis) != wanted.get(axis))
                 yield StateMove("ppermute", axes, None, self.node((placed, pending)))
+
+    def _strides(self, dims: Dims) -> dict[str, tuple[int, int]]:
+        """Axis → its dimension, and the parts into which the axes before it cut that."""
+        found = {}
+        for dim, axes in enumerate(dims):
+            parts = 1
+            for axis in axes:
+                found[axis] = dim, parts
+                parts *= self.sizes[axis]
+        return found
 
     def _placements(self, parts: tuple[int, ...], taken: frozenset[str]) -> tuple[Dims, ...]:
         """Every placement of axes that are not taken that cuts the dimensions into so many parts."""

@@ -11,12 +11,14 @@ splits them, and nothing is left pending.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
 from shardviz.planner.axis_pool import AxisPool
+from shardviz.planner.contraction_order import Order, contraction_orders
 from shardviz.planner.moves import ReshardMove, State, StateSpace
 from shardviz.planner.paths import ArrayKind, PathSearch
 from shardviz.planner.plan import Objective, Plan, Step
@@ -30,7 +32,7 @@ from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
-    from shardviz.planner.program_planner import ProgramPlanner
+    from shardviz.planner.dag.statement_choices import StatementChoices
 
 
 class Planner:
@@ -51,30 +53,31 @@ class Planner:
         self.placed = placed or on_assumed_machine(assumed_machine(), mesh)
         self.prices = Prices(self.placed, objective)
         self._spaces: dict[AxisPool, StateSpace] = {}
-        self._programs: dict[AxisPool, ProgramPlanner] = {}
+        self._programs: dict[AxisPool, StatementChoices] = {}
 
     def plan(self, problem: Problem) -> Plan:
         """The plan. Raises `QuestionError` when the result cannot be had as asked."""
         if not problem.is_tree:
             return self._program(problem)
         planned = _Planning(self, problem).planned()
+        problem = replace(problem, parts=tuple(one.part for one in planned))
         steps = tuple(_steps(problem, planned))
         result = problem.result.name
         spec = next(step.to_spec for step in reversed(steps) if step.array == result)
-        axes = problem.mesh.axis_names
-        cases = tuple(case_of(one.part.einsum, one.starts, axes) for one in planned)
+        cases = tuple(case_of(one.part.einsum, one.starts, problem.mesh) for one in planned)
         return Plan(problem, steps, spec, cases, self.objective)
 
     def _program(self, problem: Problem) -> Plan:
         """The plan of a program whose arrays are used several times."""
-        from shardviz.planner.program_planner import ProgramPlanner
-        from shardviz.planner.program_steps import program_steps
+        from shardviz.planner.dag.program_planner import planned_program
+        from shardviz.planner.dag.program_steps import program_steps
+        from shardviz.planner.dag.statement_choices import StatementChoices
 
         pool = AxisPool.of(problem)
         if pool not in self._programs:
             splits = None if self.anywhere else pool.splits
-            self._programs[pool] = ProgramPlanner(pool, self.space(pool), self.prices, splits)
-        planned = self._programs[pool].planned(problem)
+            self._programs[pool] = StatementChoices(pool, self.space(pool), self.prices, splits)
+        planned = planned_program(self._programs[pool], problem)
         steps, cases = program_steps(problem, planned)
         spec = next(step.to_spec for step in reversed(steps) if step.array == problem.result.name)
         optimal = planned.least == planned.cost
@@ -95,12 +98,21 @@ def plan(problem: Problem, placed: PlacedMesh | None = None, objective: Objectiv
 
 @dataclass
 class _Made:
-    """An array as it is had: the searches through the states that it must pass, one after the other, and the
-    way to run its statement to each state in which that leaves it; none of an argument."""
+    """An array as it is had: the searches through the states that it must pass, one after the other; where a
+    statement makes it, for each state in which that leaves it the order and the way to run it."""
 
     array: ShardedArray
     searches: list[PathSearch]
-    ways: Mapping[State, Way]
+    ways: dict[State, tuple[_Order, Way]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Order:
+    """A statement computed as one or several, with the arrays that are made on the way and those that it is
+    given."""
+
+    parts: Order
+    arrays: ChainMap[str, _Made]
 
 
 @dataclass(frozen=True)
@@ -125,29 +137,46 @@ class _Planning:
         self._space = planner.space(self._pool)
         self._ways = StatementWays(self._space, planner.prices)
         self._splits = None if planner.anywhere else self._pool.splits
-        self._made: dict[str, _Made] = {}
+        self._made: ChainMap[str, _Made] = ChainMap()
 
     def planned(self) -> list[PlannedStatement]:
-        """The statements as planned."""
+        """The statements as planned, of which some may be several."""
         for part in self._problem.parts:
-            operands = [self._operand(operand) for operand in part.operands]
-            ways = self._ways.ways(part, operands, self._pool.uneven, self._splits)
-            sources = {state: way.cost for state, way in ways.items()}
-            made = _Made(part.result, [self._search(part.result, sources)], ways)
-            self._made[part.result.name] = made
+            for operand in part.operands:
+                self._give(operand)
+            ways: dict[State, tuple[_Order, Way]] = {}
+            for parts in contraction_orders(part):
+                order = _Order(parts, self._made.new_child())
+                for step in parts[:-1]:
+                    found = {
+                        state: (_Order((step,), order.arrays), way) for state, way in self._run(step, order)
+                    }
+                    order.arrays[step.result.name] = self._as_made(step.result, found)
+                for state, way in self._run(parts[-1], order):
+                    if state not in ways or way.cost < ways[state][1].cost:
+                        ways[state] = order, way
+            made = self._made[part.result.name] = self._as_made(part.result, ways)
             if part.result.spec is not None:
                 self._pass(made, part.result.spec)
         return self._traced()
 
-    def _operand(self, operand: ShardedArray) -> PathSearch:
-        """The costs of having an operand in each state."""
+    def _run(self, part: Statement, order: _Order) -> Iterable[tuple[State, Way]]:
+        """Each state in which a statement can leave its result, and the way to there."""
+        operands = [order.arrays[operand.name].searches[-1] for operand in part.operands]
+        return self._ways.ways(part, operands, self._pool.uneven, self._splits).items()
+
+    def _as_made(self, array: ShardedArray, ways: dict[State, tuple[_Order, Way]]) -> _Made:
+        sources = {state: way.cost for state, (_, way) in ways.items()}
+        return _Made(array, [self._search(array, sources)], ways)
+
+    def _give(self, operand: ShardedArray) -> None:
+        """Have an operand as a statement is given it."""
         made = self._made.get(operand.name)
         if made is None:
             start = self._pool.state(operand.decided_spec)
-            made = self._made[operand.name] = _Made(operand, [self._search(operand, {start: 0})], {})
+            self._made[operand.name] = _Made(operand, [self._search(operand, {start: 0})])
         elif operand.spec is not None:
             self._pass(made, operand.spec)
-        return made.searches[-1]
 
     def _search(self, array: ShardedArray, sources: Mapping[State, Cost]) -> PathSearch:
         kind = ArrayKind(array.shape, array.dtype, self._pool.uneven_of(array))
@@ -175,32 +204,43 @@ class _Planning:
     def _traced(self) -> list[PlannedStatement]:
         """The ways and the moves that led to the result, from the last statement to the first."""
         result = self._made[self._problem.result.name]
-        natural, moves = self._path(result, self._goal())
-        came: dict[str, tuple[State, list[tuple[ReshardMove, ...]]]] = {result.array.name: (natural, moves)}
+        came = {result.array.name: self._path(result, self._goal(), result.searches)}
         found: list[PlannedStatement] = []
-        for part in reversed(self._problem.parts):
-            natural, moves = came[part.result.name]
-            split = self._made[part.result.name].ways[natural].split
+
+        def trace(part: Statement, order: _Order, way: Way) -> None:
+            """Add a statement, and what its operands come from."""
+            split = way.split
             starts, operand_moves = [], []
             for operand, needed in zip(part.operands, split.operands, strict=True):
-                made = self._made[operand.name]
+                made = order.arrays[operand.name]
                 start, last = made.searches[-1].path(needed)
                 starts.append(self._joined.state(start))
-                operand_moves.append(self._joined.moves(made.array, last))
+                operand_moves.append(self._joined.moves(operand, last))
                 came[operand.name] = self._path(made, start, made.searches[:-1])
             found.append(
                 PlannedStatement(
-                    part, self._joined.split(split), tuple(operand_moves), tuple(moves), tuple(starts)
+                    part,
+                    self._joined.split(split),
+                    tuple(operand_moves),
+                    tuple(came[part.result.name][1]),
+                    tuple(starts),
                 )
             )
+
+        for whole in reversed(self._problem.parts):
+            order, way = self._made[whole.result.name].ways[came[whole.result.name][0]]
+            for part in reversed(order.parts):
+                if part is not order.parts[-1]:
+                    _, way = order.arrays[part.result.name].ways[came[part.result.name][0]]
+                trace(part, order, way)
         return found[::-1]
 
     def _path(
-        self, made: _Made, state: State, searches: Sequence[PathSearch] | None = None
+        self, made: _Made, state: State, searches: Sequence[PathSearch]
     ) -> tuple[State, list[tuple[ReshardMove, ...]]]:
         """The state in which a statement left an array, and the moves through all searches to a state."""
         moves: list[tuple[ReshardMove, ...]] = []
-        for search in reversed(made.searches if searches is None else searches):
+        for search in reversed(searches):
             state, path = search.path(state)
             moves.insert(0, self._joined.moves(made.array, path))
         return state, moves
@@ -209,9 +249,10 @@ class _Planning:
 def _steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterator[Step]:
     """The steps of all statements, with their reasons."""
     gathered = frozenset(_gathered(planned))
-    following = [*(part.operands[0] for part in problem.parts[1:]), None]
-    for number, (one, next_input) in enumerate(zip(planned, following, strict=True)):
+    for number, one in enumerate(planned):
         part = one.part
+        uses = (operand for later in problem.parts[number + 1 :] for operand in later.operands)
+        next_input = next((operand for operand in uses if operand.name == part.result.name), None)
         choice = EinsumChoice(problem.mesh, part, one.work_split, one.starts, gathered, next_input)
         for operand, moves in zip(part.operands, one.operand_moves, strict=True):
             reasons = explain_moves(choice, operand, moves)

@@ -107,6 +107,8 @@ class _MoveReason:
                 return self._exchange()
             case "ppermute":
                 return self._permute()
+            case "mask":
+                return self._mask()
             case _:
                 return self._reduce()
 
@@ -298,10 +300,11 @@ class _MoveReason:
 
     def _exchange(self) -> str:
         array, move = self.array, self.move
+        mesh = self.choice.mesh
         target = next(
             place
             for place, (old, new) in enumerate(zip(move.before[0], move.after[0], strict=True))
-            if len(new) > len(old)
+            if mesh.group_size(new) > mesh.group_size(old)
         )
         why = self._purpose(target)
         if not self.is_operand and self._stays(target):
@@ -333,6 +336,12 @@ class _MoveReason:
             f"The blocks of {array.name} are right but on the wrong devices ({before}, not {after}): a "
             f"device whose block belongs elsewhere sends all {move.wire_bytes:,} bytes of it to one "
             f"other{end}."
+        )
+
+    def _mask(self) -> str:
+        return (
+            f"{self.array.name} is wanted as a partial sum over {self.axes}: the first of the {self.n} "
+            "devices along it keeps its copy, the others have zeros; no byte moves."
         )
 
     def _stays(self, place: int) -> bool:

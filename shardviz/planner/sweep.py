@@ -113,7 +113,8 @@ def _of_size(problem: Problem, sizes: SizeRange, is_axis: bool, size: int) -> Pr
 
 
 def _priced(problem: Problem, placed: Callable[[Mesh], PlacedMesh]) -> PlanCost:
-    cost = price(plan(problem), placed(problem.mesh))
+    where = placed(problem.mesh)
+    cost = price(plan(problem, where), where)
     if cost.unknown:
         step = cost.unknown[0].step
         raise QuestionError(

@@ -96,19 +96,32 @@ def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bo
 
     A plan that does not fit says so first.
     """
-    from shardviz.render.cost_view import cost_view, fit_lines
+    from shardviz.render.cost_view import cost_view, fit_lines, padding_lines
 
     plan = cost.plan
     return [
         *headline(plan.problem, width, palette),
         *fit_lines(cost, width),
+        *padding_lines(cost, width),
         Text(),
         *question_view(plan, width, palette, with_pictures),
         Text(),
+        *adopted_lines(plan, width),
         *plan_view(plan, width, palette),
         Text(),
         *cost_view(cost, width, palette),
     ]
+
+
+def adopted_lines(plan: Plan, width: int) -> list[Text]:
+    """Says of a plan that it splits arrays as Shardy does, and why."""
+    if plan.teller == "planner":
+        return []
+    return sentence(
+        "The arrays in between are split as Shardy splits them: priced alike, that costs less than the best "
+        "that the planner found.",
+        width,
+    )
 
 
 def plan_view(plan: Plan, width: int, palette: Palette) -> list[Text]:

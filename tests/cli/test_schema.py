@@ -23,6 +23,7 @@ COMMANDS = {
     "explain": ("explain", *EINSUM, "--target", "shardy", "--hlo"),
     "ranking": ("explain", "bd,df->bf", "--specs"),
     "sweep": ("explain", *EINSUM, "--vary", "d=1Ki:64Ki"),
+    "search": ("search", "bd,df->bf", "--machine", "v5e:2x4", "--sizes", "b=4,d=64,f=64", "--backward"),
     "passes": ("passes", *EINSUM, "--target", "shardy", "--diff"),
     "hlo": ("hlo", str(PROGRAM)),
     "layout": ("layout", "8x16", "--spec", "X Y"),

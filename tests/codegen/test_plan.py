@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from shardviz.codegen.plan import plan_code
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.notation.einsum import Einsum
+from shardviz.planner import Plan, plan, problem_from_text
+from shardviz.planner.plan import Step
+from shardviz.planner.problem import Problem, Statement
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 HLO = {
     "all_gather": "all-gather",
@@ -24,7 +29,8 @@ DEVICES = re.compile(r'jax\.config\.update\("jax_(platforms|num_cpu_devices)", .
 
 
 def planned(einsum, specs, mesh="X=2,Y=4", sizes=SIZES, dtype="f32"):
-    return plan(problem_from_text(einsum, mesh=parse_mesh(mesh), specs=specs, sizes=sizes, dtype=dtype))
+    problem = problem_from_text(einsum, mesh=parse_mesh(mesh), specs=specs, sizes=sizes, dtype=dtype)
+    return plan(problem, objective="bytes")
 
 
 def expected(plan):
@@ -69,7 +75,7 @@ def test_a_wrong_step_is_found(capsys):
 
 def test_pending_sums_stand_in_front(capsys):
     code = plan_code(planned("bd,df->bf", "X_{U_Y},__->X_{U_Y}"))
-    assert "A = ones((4, 16, 32), 1 / 2)" in code
+    assert "A = ones((4, 16, 32), 1 / 2, jnp.float32)" in code
     assert 'in_specs=(P("Y", "X", None), P(None, None)), out_specs=P("Y", "X", None)' in " ".join(
         code.split()
     )
@@ -99,3 +105,72 @@ def test_large_arrays_are_compiled_but_not_made():
 def test_what_cannot_run_here_is_refused(question, message):
     with pytest.raises(QuestionError, match=message):
         plan_code(planned("bd,df->bf", "X_,__", **{"sizes": "b=64,d=64,f=64", **question}))
+
+
+MOVES = [
+    ("all_gather", "XY,Z", "X,_", ("Y", "Z")),
+    ("all_gather", "X,YZ", "_,Y", ("X", "Z")),
+    ("psum_scatter", "X,_{U_YZ}", "XZ,Y", ("Z", "Y")),
+    ("all_to_all", "XY,Z,_", "X,_,ZY", ("Y", "Z")),
+    ("all_to_all", "X,YZ,_", "XZ,_,Y", ("Y", "Z")),
+    ("all_to_all", "_,XYZ,_", "Z,X,Y", ("Y", "Z")),
+    ("slice", "X,_,_", "XZ,Y,_", ("Z", "Y")),
+    ("mask", "X,_", "X,_{U_YZ}", ("Y", "Z")),
+    ("psum", "X,_{U_YZ}", "X,_", ("Y", "Z")),
+]
+
+
+def spec(text, rank):
+    dims, _, pending = text.partition("{U_")
+    axes = [tuple(dim.strip("_")) for dim in dims.split(",")]
+    return PartitionSpec((*axes, *((),) * (rank - len(axes))), tuple(pending.strip("}")))
+
+
+@pytest.mark.parametrize(("op", "before", "after", "axes"), MOVES)
+def test_moves_of_several_dimensions_are_one_collective(capsys, collectives_in, op, before, after, axes):
+    dims = "ijk"[: before.count(",") + 1]
+    shape = tuple({"i": 8, "j": 16, "k": 8}[dim] for dim in dims)
+    old, new = spec(before, len(dims)), spec(after, len(dims))
+    einsum = Einsum((tuple(dims),), tuple(dims))
+    made = ShardedArray("B", tuple(dims), shape, "f32", new)
+    problem = Problem(
+        Mesh(("X", "Y", "Z"), (2, 2, 2)), (Statement(einsum, (replace(made, name="A", spec=old),), made),)
+    )
+    moved = Step(op, "A", axes, None, old, new, shape, "f32", 0, 0, "moves")
+    step = Step("einsum", "B", (), None, new, new, shape, "f32", 0, 0, "works", ("A",), einsum)
+    said = run(plan_code(Plan(problem, (moved, step), new, ("",))), capsys)
+    assert said.endswith("the result is the same as on one device\n")
+    assert [kind for kind, _ in collectives_in(said)] == ([HLO[op]] if op in HLO else [])
+
+
+def test_parts_of_axes_are_axes_of_the_programs_mesh(capsys):
+    found = planned("bd,df->bf", "X:(1)2 _, _ X:(2)2 -> X:(1)2 _", mesh="X=4,Y=2")
+    code = plan_code(found)
+    assert "# JAX has no parts of mesh axes: X1 and X2 are the parts of X, the major first." in code
+    assert "jax.make_mesh((2, 2, 2), ('X1', 'X2', 'Y')".replace("'", '"') in code
+    assert run(code, capsys).endswith("the result is the same as on one device\n")
+
+
+PROGRAMS = {
+    "gated": (
+        "H = X[b_X,d] * W1[d,f_Y]; G = X * W2[d,f_Y]; Y[b_X,d] = (silu(H) * G) * W3[f_Y,d]",
+        "b=16,d=32,f=64",
+    ),
+    "attention": (
+        "Q[b,t,k,g,h] = X[b_X,t,d] * WQ[d,k_Y,g,h]; K = X[b_X,s,d] * WK[d,k_Y,h]; "
+        "V = X[b,s,d] * WV[d,k_Y,h]; O = causal_attention(Q, K, V); Y[b_X,t,d] = X + O * WO[k_Y,g,h,d]",
+        "b=4,t=16,s=16,d=32,k=4,g=2,h=8",
+    ),
+    "logits": (
+        "E = take(W[v_Y,d], T[b_X,t]); N = rms_norm(E, d, g[d]); L[b_X,t,v_Y] = N * W[v,d]",
+        "b=4,t=8,d=32,v=64",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_of_other_functions_give_the_result_of_one_device(capsys, name):
+    text, sizes = PROGRAMS[name]
+    problem = problem_from_text(text, mesh=parse_mesh("X=2,Y=4"), sizes=sizes, dtype="f32")
+    said = run(plan_code(plan(problem)), capsys)
+    assert said.endswith("the result is the same as on one device\n")

@@ -77,7 +77,6 @@ def collectives_in(text):
 def test_a_chain_with_a_constraint_prints_its_collectives_and_who_holds_what(printed):
     assert "with_sharding_constraint(H1" in PROGRAMS["chain"]
     assert collectives_in(printed["chain"]) == ["all-reduce"]
-    assert [step.op for step in CHAIN.plan.collectives] == ["psum"]
     assert printed["chain"].count("holds (4, 32) from") == 8
 
 

@@ -19,6 +19,7 @@ from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text, rank
 from shardviz.planner.costs import PlanCost, price
+from shardviz.planner.training import train_step
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
 ARRAY = {
@@ -196,6 +197,26 @@ def test_what_a_schedule_and_a_placement_tell() -> None:
     assert "text" not in target
     (target,) = explain_document(question, (compiled,), with_text=True)["targets"]
     assert target["text"] == "HloModule m"
+
+
+def test_a_train_step() -> None:
+    forward = problem_from_text("Y = X[b,d] * W[d,f] x 3", mesh=parse_mesh("X=2"), specs="X=X_,Y=X_")
+    problem = train_step(forward, backward=True, remat="dots", optimizer="adam,over=X")
+    cost = price(plan(problem), place_mesh(assumed_machine(), problem.mesh))
+    document = through_json(explain_document(cost, ()))
+    training = document["problem"]["training"]
+    assert (training["remat"], training["optimizer"]) == ("dots", "adam,over=X")
+    assert training["gradients"][0] == {"array": "Y", "gradient": "dY"}
+    assert training["updates"][-1] == {"array": "W", "updated": "W_new"}
+    phases = [step["phase"] for step in document["plan"]["steps"]]
+    assert list(dict.fromkeys(phases)) == list(document["cost"]["seconds_by_phase"])
+    assert sum(document["cost"]["seconds_by_phase"].values()) == pytest.approx(
+        document["cost"]["serial_seconds"]
+    )
+    memory = document["cost"]["training_memory"]
+    assert memory["parameters_bytes"] == 3 * 2 * 2048 * 8192
+    assert memory["optimizer_bytes"] == 6 * memory["parameters_bytes"] // 2
+    assert memory["peak_bytes"] > memory["parameters_bytes"] + memory["optimizer_bytes"]
 
 
 def test_ranking() -> None:

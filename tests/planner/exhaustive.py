@@ -12,9 +12,10 @@ sums are pending; atoms are prime parts of mesh axes. Every move is one operatio
     mask          idle atoms become pending: the first devices keep what they have, the others take zeros
     sum           dimensions that no other operand and not the result has are summed on each device
 
-An einsum's work is split by any assignment of atoms to its dimensions; over any other atom one operand may be
-a pending sum. Costs are those of one step after the other: seconds by `collective_time` and the roofline,
-wire bytes, and the number of collectives.
+A slice takes no time: the step that takes the piece reads it in place. An einsum's work is split by any
+assignment of atoms to its dimensions; over any other atom one operand may be a pending sum. Costs are those
+of one step after the other: seconds by `collective_time` and the roofline, wire bytes, and the number of
+collectives.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Problem, Statement
-from shardviz.sharding import Mesh, PartitionSpec, array_bytes
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes
 
 Atoms = tuple[int, ...]
 State = tuple[tuple[Atoms, ...], Atoms]
@@ -162,9 +163,10 @@ class Space:
     def _price(self, op: str, group: Atoms, before: int, after: int) -> Cost:
         """The cost of a step on one array, whose pieces have so many bytes before and after."""
         bandwidth = self.placed.machine.device.hbm_bandwidth
-        if op in ("slice", "mask"):
-            read = after if op == "slice" else before
-            return self.cost((read + after) / bandwidth if bandwidth else 0.0, 0, 0)
+        if op == "slice":
+            return NOTHING
+        if op == "mask":
+            return self.cost((before + after) / bandwidth if bandwidth else 0.0, 0, 0)
         held, n = max(before, after), self.count(group)
         levels = self.placed.group_levels(self.names(group), in_order=op == "ppermute")
         seconds = collective_time(HLO[op], held, levels).seconds
@@ -268,7 +270,7 @@ class Space:
             for op, group, after in self.moves(state):
                 if after in done or (size := held(after[0])) is None:
                     continue
-                total = _sum(cost, self.price(op, group, own, size))
+                total = add(cost, self.price(op, group, own, size))
                 if total <= limit and (after not in best or total < best[after].cost):
                     best[after] = Way(total, (best[state],), f"{op} {self.names(group)} {self.said(after)}")
                     heapq.heappush(heap, (total, after))
@@ -294,9 +296,7 @@ def least_cost(
 ) -> Way | None:
     """The best plan of a chain over the axes that its arrays name; None where none costs at most `limit`."""
     assert problem.is_chain
-    specs = [array.spec for array in problem.arrays if array.spec is not None]
-    named = {name.partition(":")[0] for spec in specs for name in (*spec.axes, *spec.unreduced)}
-    space = Space(placed, problem.mesh, objective, whole_axes, named)
+    space = Space(placed, problem.mesh, objective, whole_axes, named_axes(problem))
     work = [_least_work(space, part) for part in problem.parts]
     made: Mapping[State, Way] = {}
     for number, part in enumerate(problem.parts):
@@ -318,9 +318,33 @@ def least_cost(
             made = _only(made, space.state(part.result.spec))
             if number + 1 < len(problem.parts):
                 made = space.reach(part.result.shape, part.result.dtype, made, after)
-    wanted = problem.result.spec
-    ends = [way for state, way in made.items() if wanted is not None or not state[1]]
-    return min(ends, key=lambda way: way.cost, default=None)
+    if problem.result.spec is None:
+        made = {state: made[state] for state in allowed_ends(space, problem, problem.result, made)}
+    return min(made.values(), key=lambda way: way.cost, default=None)
+
+
+def named_axes(problem: Problem) -> set[str]:
+    """The mesh axes that some spec names, or names a part of."""
+    specs = [array.spec for array in problem.arrays if array.spec is not None]
+    return {name.partition(":")[0] for spec in specs for name in (*spec.axes, *spec.unreduced)}
+
+
+def allowed_ends(
+    space: Space, problem: Problem, array: ShardedArray, states: Iterable[State]
+) -> Iterator[State]:
+    """The states in which a result may be left that nobody asks for: nothing is pending, and dimensions are
+    split only over axes over which a given array splits them."""
+    given = {
+        (dim, atom)
+        for each in problem.arrays
+        if each.spec is not None
+        for dim, atoms in zip(each.dims, space.state(each.spec)[0], strict=True)
+        for atom in atoms
+    }
+    for dims, pending in states:
+        split = {(dim, atom) for dim, atoms in zip(array.dims, dims, strict=True) for atom in atoms}
+        if not pending and split <= given:
+            yield dims, pending
 
 
 def _only(ways: Mapping[State, Way], state: State) -> dict[State, Way]:
@@ -330,11 +354,10 @@ def _only(ways: Mapping[State, Way], state: State) -> dict[State, Way]:
 def _least_work(space: Space, part: Statement) -> Cost:
     """The cost of a statement whose work all devices share: less than any plan's."""
     sizes = {dim: size for array in part.operands for dim, size in zip(array.dims, array.shape, strict=True)}
-    summed = len(sizes) > len(set(part.result.dims))
-    products = math.prod(sizes.values()) // math.prod(
-        size for dim, size in sizes.items() if _is_own(part.einsum, dim)
-    )
-    flops = products * (len(part.operands) - 1 + summed) // space.mesh.size
+    counts = [dim for dims in part.einsum.operands for dim in dims]
+    is_matmul = any(counts.count(dim) > 1 and dim not in part.einsum.result for dim in sizes)
+    products = math.prod(size for dim, size in sizes.items() if not _is_own(part.einsum, dim))
+    flops = products * len(part.operands) // space.mesh.size if is_matmul else 0
     return space.local(flops, 0, part.result.dtype)
 
 
@@ -386,9 +409,9 @@ def _locally_summed(space: Space, array: Array, gone: tuple[str, ...]) -> Iterat
         cut = [size // space.count(dim) for size, dim in zip(array.shape, dims, strict=True)]
         added = [atom for index, dim in enumerate(dims) if index not in kept for atom in dim]
         moved = array_bytes(cut, array.dtype) + array_bytes([cut[index] for index in kept], array.dtype)
-        work = space.local(math.prod(cut), moved, array.dtype)
+        work = space.local(0, moved, array.dtype)
         after = tuple(dims[index] for index in kept), tuple(sorted((*pending, *added)))
-        yield after, Way(_sum(way.cost, work), (way,), f"sum {' '.join(gone)} {space.said(after)}")
+        yield after, Way(add(way.cost, work), (way,), f"sum {' '.join(gone)} {space.said(after)}")
 
 
 def _worked(space: Space, part: Statement, operands: tuple[Array, ...]) -> Iterator[tuple[State, Way]]:
@@ -399,18 +422,20 @@ def _worked(space: Space, part: Statement, operands: tuple[Array, ...]) -> Itera
         number for number, dim in enumerate(names) if all(array.dims.count(dim) < 2 for array in operands)
     ]
     summed = [dim for dim in names if dim not in part.einsum.result]
+    # The peak of a chip is that of its matrix products; all else is bound by HBM.
+    is_matmul = any(sum(array.dims.count(dim) for array in operands) > 1 for dim in summed)
     places = [[names.index(dim) for dim in array.dims] for array in operands]
     kept = [names.index(dim) for dim in part.einsum.result]
     dtype = part.result.dtype
 
-    for assignment in _assignments(space, len(names), open_dims, [sizes[dim] for dim in names]):
+    for assignment in assignments(space, len(names), open_dims, [sizes[dim] for dim in names]):
         used = {atom for atoms in assignment for atom in atoms}
         idle = [atom for atom in space.every if atom not in used]
         split = [tuple(assignment[place] for place in where) for where in places]
         cut = {dim: sizes[dim] // space.count(assignment[number]) for number, dim in enumerate(names)}
         moved = sum(array_bytes([cut[dim] for dim in array.dims], array.dtype) for array in operands)
         moved += array_bytes([cut[dim] for dim in part.einsum.result], dtype)
-        flops = math.prod(cut.values()) * (len(operands) - 1 + bool(summed))
+        flops = math.prod(cut.values()) * len(operands) if is_matmul else 0
         work = space.local(flops, moved, dtype)
         adds = [atom for dim in summed for atom in assignment[names.index(dim)]]
         result = tuple(assignment[place] for place in kept)
@@ -421,7 +446,7 @@ def _worked(space: Space, part: Statement, operands: tuple[Array, ...]) -> Itera
                 way = array.ways.get((dims, pending))
                 if way is None:
                     break
-                total = _sum(total, way.cost)
+                total = add(total, way.cost)
                 taken.append(way)
                 needed.append(space.said((dims, pending)))
             else:
@@ -431,7 +456,7 @@ def _worked(space: Space, part: Statement, operands: tuple[Array, ...]) -> Itera
                 yield after, Way(total, tuple(taken), step)
 
 
-def _assignments(
+def assignments(
     space: Space, count: int, open_dims: list[int], sizes: list[int]
 ) -> Iterator[tuple[Atoms, ...]]:
     """Every way to split dimensions over atoms, in every order."""
@@ -469,5 +494,5 @@ def _orders(group: Atoms, places: int) -> list[tuple[Atoms, ...]]:
     return found
 
 
-def _sum(one: Cost, other: Cost) -> Cost:
+def add(one: Cost, other: Cost) -> Cost:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]

@@ -178,7 +178,7 @@ def test_random_chains_with_constraints(seed):
             continue
         planned += 1
         prove(found)
-        assert len(found.cases) == len(problem.parts)
+        assert len(found.cases) == len(found.problem.parts)
 
 
 def test_a_chain_passes_through_the_constraint_on_its_intermediate():

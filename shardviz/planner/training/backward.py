@@ -135,23 +135,22 @@ class _Backward:
                 "leave out the backward pass",
             )
         optimizer = self._training.optimizer
-        returned = [*self._problem.results]
+        returned, updates = [*self._problem.results], dict[str, Statement]()
         for name, gradient in found.items():
             if optimizer is None or name not in self._parameters:
                 returned.append(gradient.name)
                 continue
-            update = optimizer_statements(
+            updates |= optimizer_statements(
                 self._arguments[name], gradient, optimizer, self._problem.mesh, self._unused
             )
-            self._parts += update
-            returned += [part.result.name for part in update]
         made = {name: gradient.name for name, gradient in found.items()}
         return replace(
             self._problem,
-            parts=(*self._problem.parts, *self._parts),
-            returned=tuple(returned),
+            parts=(*self._problem.parts, *self._parts, *updates.values()),
+            returned=(*returned, *(part.result.name for part in updates.values())),
             training=self._training,
             gradients=tuple((self._given | made).items()),
+            updates=tuple((old, part.result.name) for old, part in updates.items()),
         )
 
     def _gradient(self, array: ShardedArray) -> ShardedArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Statement
@@ -16,23 +17,23 @@ def optimizer_statements(
     optimizer: Optimizer,
     mesh: Mesh,
     unused: Callable[[str], str],
-) -> tuple[Statement, ...]:
-    """The update of a parameter by its gradient; `unused` makes a name that no other array has of one.
+) -> dict[str, Statement]:
+    """The update of a parameter by its gradient: by each argument that it replaces a statement, in the order
+    in which they run. `unused` makes of a name one that no other array has.
 
-    The state's arrays are arguments, and the new ones are results, the new parameter's the last. The rate is
-    a constant, as is Adam's correction of its moments' bias, which is a factor of the rate.
+    The rate is a constant, as is Adam's correction of its moments' bias, which is a factor of the rate.
     """
     spec = state_spec(parameter, optimizer.over, mesh)
-    parts: list[Statement] = []
+    updates: dict[str, Statement] = {}
 
     def state(name: str, dtype: str) -> ShardedArray:
         return ShardedArray(unused(f"{parameter.name}_{name}"), parameter.dims, parameter.shape, dtype, spec)
 
-    def made(function: str, old: ShardedArray, *others: ShardedArray) -> ShardedArray:
-        new = ShardedArray(unused(f"{old.name}_new"), old.dims, old.shape, old.dtype, old.spec)
-        einsum = Einsum((old.dims,) * (1 + len(others)), old.dims)
-        parts.append(
-            Statement(einsum, (old, *others), new, function, phase="optimizer", source=parameter.name)
+    def update(old: ShardedArray, function: str, *operands: ShardedArray) -> ShardedArray:
+        new = replace(old, name=unused(f"{old.name}_new"))
+        einsum = Einsum((old.dims,) * len(operands), old.dims)
+        updates[old.name] = Statement(
+            einsum, operands, new, function, phase="optimizer", source=parameter.name
         )
         return new.with_spec(None)
 
@@ -41,22 +42,15 @@ def optimizer_statements(
         master = state("master", optimizer.master)
     gradient = gradient.with_spec(None)
     if optimizer.rule == "adam":
-        mean = made("adam_mean", state("mean", optimizer.moments), gradient)
-        square = made("adam_square", state("square", optimizer.moments), gradient)
-        updated = made("adam_update", master, mean, square)
+        mean, square = state("mean", optimizer.moments), state("square", optimizer.moments)
+        new_mean = update(mean, "adam_mean", mean, gradient)
+        new_square = update(square, "adam_square", square, gradient)
+        updated = update(master, "adam_update", master, new_mean, new_square)
     else:
-        updated = made("sgd_update", master, gradient)
+        updated = update(master, "sgd_update", master, gradient)
     if master is not parameter:
-        new = ShardedArray(
-            unused(f"{parameter.name}_new"),
-            parameter.dims,
-            parameter.shape,
-            parameter.dtype,
-            parameter.spec,
-        )
-        einsum = Einsum((parameter.dims,), parameter.dims)
-        parts.append(Statement(einsum, (updated,), new, "convert", phase="optimizer", source=parameter.name))
-    return tuple(parts)
+        update(parameter, "convert", updated)
+    return updates
 
 
 def state_spec(parameter: ShardedArray, over: tuple[str, ...], mesh: Mesh) -> PartitionSpec:

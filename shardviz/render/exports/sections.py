@@ -68,7 +68,7 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
     if isinstance(shown, Plan):
         return [*_steps(shown, width, palette), *_cost(shown, subject.placed, width, palette)]
     if isinstance(shown, Problem):
-        planned = plan(shown)
+        planned = plan(shown, subject.placed)
         return [*_question(planned, width, palette), *_cost(planned, subject.placed, width, palette)]
     raise QuestionError("a JAX program has no picture", "export it as python or as a notebook")
 

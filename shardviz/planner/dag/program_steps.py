@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from shardviz.planner.dag.copies import ArrayPath
+from shardviz.planner.dag.program_planner import PlannedProgram
 from shardviz.planner.moves import ReshardMove, State
 from shardviz.planner.paths import PathMove
 from shardviz.planner.plan import Step
 from shardviz.planner.problem import Problem, Statement
-from shardviz.planner.program_planner import ArrayPath, PlannedProgram
 from shardviz.planner.reasons import EinsumChoice, explain_einsum, explain_moves
 from shardviz.planner.steps import Joined, move_step, work_step
 from shardviz.planner.work_split import WorkSplit, case_of
@@ -50,9 +51,10 @@ def program_steps(problem: Problem, planned: PlannedProgram) -> tuple[list[Step]
         steps.append(work_step(problem.mesh, one.part, one.work_split, explain_einsum(choice), number))
         for array, moves in one.behind:
             steps += _move_steps(choice, array, moves, number)
-    names = problem.mesh.axis_names
     cases = tuple(
-        case_of(one.part.einsum, one.starts, names) if one.part.function == "multiply" else one.part.function
+        case_of(one.part.einsum, one.starts, problem.mesh)
+        if one.part.function == "multiply"
+        else one.part.function
         for one in scheduled
     )
     return steps, cases

@@ -81,13 +81,14 @@ def test_the_priced_plan_costs_what_the_planner_counted():
 )
 def test_a_chain_costs_as_little_as_with_the_planner_of_trees(text, specs, sizes):
     from shardviz.planner.axis_pool import AxisPool
-    from shardviz.planner.program_planner import ProgramPlanner
+    from shardviz.planner.dag.program_planner import planned_program
+    from shardviz.planner.dag.statement_choices import StatementChoices
 
     planner = Planner(MESH)
     problem = problem_from_text(text, mesh=MESH, specs=specs, sizes=sizes)
     pool = AxisPool.of(problem)
-    programs = ProgramPlanner(pool, planner.space(pool), planner.prices, pool.splits)
-    found = programs.planned(problem)
+    choices = StatementChoices(pool, planner.space(pool), planner.prices, pool.splits)
+    found = planned_program(choices, problem)
     seconds = price(planner.plan(problem), planner.placed).serial_seconds
     assert planner.prices.parts(found.cost).seconds == pytest.approx(seconds)
     assert found.least == found.cost

@@ -1,0 +1,150 @@
+"""`shardviz search`: the best meshes and shardings of a program on a machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from shardviz.cli import options
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.output import CommandOutput, ProgressLine, print_json, print_note
+from shardviz.cli.process import ExitCode, first_interrupt
+from shardviz.forms.form import PROBLEM_FIELDS
+
+if TYPE_CHECKING:
+    from shardviz.planner.search import MeshRanking, SearchQuestion
+
+EXAMPLES = (
+    (
+        "The fastest ways to run a product on 16 chips",
+        "shardviz search 'btd,df->btf' --machine v5e:4x4 --sizes b=64",
+    ),
+    (
+        "A train step of 32 layers",
+        "shardviz search 'bd,df->bf; bf,fd->bd x 32' --machine v5e:4x4 --backward",
+    ),
+    (
+        "A Megatron MLP with the state of Adam, its layers computed again",
+        "shardviz search 'btd,df->btf; btf,fd->btd' --machine v5p:2x4x4 --sizes b=32,t=4Ki,d=4Ki,f=14Ki "
+        "--backward --remat layer --optimizer adam",
+    ),
+    (
+        "Any two axes, with a weight that must stay as it is",
+        "shardviz search 'btd,df->btf; btf,fd->btd' --machine h100:8 --axes X,Y --keep 'W1=X Y'",
+    ),
+)
+
+
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.argument("program")
+@options.of_field(
+    PROBLEM_FIELDS["machine"],
+    shell_complete=options.targets,
+    help="Hardware to run on, such as v5p:4x4x8, or FILE.toml.",
+)
+@click.option(
+    "--axes",
+    default="data,fsdp,tensor",
+    show_default=True,
+    metavar="NAME,…",
+    help="Axes of the meshes, by kind: data, fsdp, tensor, sequence, expert, pipeline; others split any "
+    "dimension. X=fsdp gives a kind, tensor=8 a size.",
+)
+@options.of_field(PROBLEM_FIELDS["sizes"])
+@options.dtype
+@click.option("--keep", default="", metavar="ARRAY=SPEC,…", help="Shardings that may not change.")
+@options.of_field(PROBLEM_FIELDS["backward"])
+@options.of_field(PROBLEM_FIELDS["remat"])
+@options.of_field(PROBLEM_FIELDS["optimizer"])
+@click.option(
+    "--overlap",
+    type=click.Choice(["parameters", "none", "all"]),
+    default="parameters",
+    show_default=True,
+    help="Communication that work can hide: that of parameters and their gradients, none, or all.",
+)
+@click.option(
+    "--microbatches",
+    type=options.Count(1),
+    metavar="N",
+    default=8,
+    show_default=True,
+    help="Parts of the batch that follow one another through a pipeline.",
+)
+@click.option(
+    "--limit", type=options.Count(1), metavar="N", default=10, show_default=True, help="Meshes to show."
+)
+@options.output
+def command(
+    program: str,
+    machine: str | None,
+    axes: str,
+    sizes: str | None,
+    dtype: str,
+    keep: str,
+    backward: str,
+    remat: str,
+    optimizer: str,
+    overlap: str,
+    microbatches: int,
+    limit: int,
+    output: CommandOutput,
+) -> int:
+    """Search for the mesh and the shardings that run PROGRAM fastest on a machine.
+
+    PROGRAM is an einsum, a chain of them, or statements such as H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d],
+    and ends with x 32 where it is a layer that runs so often.
+    """
+    from shardviz.errors import QuestionError
+    from shardviz.hardware.machine_file import named_machine
+    from shardviz.planner.search import parse_axes, question_from_text
+    from shardviz.planner.training import parse_training
+    from shardviz.sharding import Mesh
+
+    if machine is None:
+        raise QuestionError("a search needs a machine", "add --machine v5p:4x4x8, or another")
+    named = parse_axes(axes)
+    mesh = Mesh(tuple(axis.name for axis in named), (1,) * len(named))
+    question = question_from_text(
+        program,
+        named_machine(machine),
+        named,
+        sizes=sizes or "",
+        dtype=dtype,
+        keep=keep,
+        training=parse_training(backward == "yes", remat, optimizer, mesh),
+        overlap=overlap,  # type: ignore[arg-type]
+        microbatches=microbatches,
+    )
+    answer = _searched(question)
+    if output.as_json:
+        from shardviz.documents.searches import search_document
+
+        print_json(search_document(answer))
+    else:
+        from shardviz.render.search_view import search_view
+
+        output.show(search_view(answer, output.width, output.palette, limit))
+    if not answer.is_complete:
+        print_note(f"interrupted after {answer.looked_at:,} of {answer.meshes:,} meshes: not complete")
+        return ExitCode.INTERRUPTED
+    return ExitCode.FINE if answer.found else ExitCode.CHECK_FAILED
+
+
+def _searched(question: SearchQuestion) -> MeshRanking:
+    """The answer, or what it has so far when the user interrupts."""
+    from shardviz.planner.search import search_meshes, with_smallest_machine
+    from shardviz.render.search_view import progress_words
+
+    line = ProgressLine()
+    with first_interrupt() as is_interrupted:
+        for answer in search_meshes(question):
+            line.show(progress_words(answer))
+            if is_interrupted():
+                break
+        if answer.is_complete and not answer.found:
+            line.show("looking for a machine that is large enough")
+            answer = with_smallest_machine(answer)
+    line.clear()
+    return answer

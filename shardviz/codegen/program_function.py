@@ -1,0 +1,214 @@
+"""A problem's program as Python functions: its statements, its runs as a scan, its gradients by JAX."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from shardviz.codegen.code_literals import names_code, spec_code
+from shardviz.compiler.question import returned_arrays
+from shardviz.compiler.statement_code import dtype_code, statement_code
+from shardviz.sharding import PartitionSpec
+
+if TYPE_CHECKING:
+    from shardviz.planner.problem import Problem, Statement
+    from shardviz.sharding import ShardedArray
+
+_REMAT = {
+    "none": "{0}",
+    "layer": "jax.checkpoint({0})",
+    "dots": "jax.checkpoint({0}, policy=jax.checkpoint_policies.dots_saveable)",
+}
+"""A forward function as it is differentiated, by what its backward pass computes again."""
+
+
+def stacked_names(problem: Problem) -> frozenset[str]:
+    """The arrays of which each run of the program has one of its own: all but what the runs hand on."""
+    if problem.layers == 1:
+        return frozenset()
+    gradients = dict(problem.gradients)
+    handed_on = (problem.arguments[0].name, problem.forward[-1].result.name)
+    names = {array.name for array in problem.arrays}
+    return frozenset(names.difference(handed_on, (gradients.get(name) for name in handed_on)))
+
+
+def stacked(array: ShardedArray, problem: Problem) -> tuple[tuple[int, ...], PartitionSpec | None]:
+    """The shape and the spec of an array as the program takes or returns it."""
+    if array.name not in stacked_names(problem):
+        return array.shape, array.spec
+    spec = None if array.spec is None else PartitionSpec(((), *array.spec.dims), array.spec.unreduced)
+    return (problem.layers, *array.shape), spec
+
+
+@dataclass(frozen=True)
+class ProgramFunction:
+    """Writes the functions of a problem's program, the last of them called `name`.
+
+    With `is_split` they have the shardings that the problem wants in between.
+    """
+
+    problem: Problem
+    is_split: bool = True
+    name: str = "program"
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The Python names of the arrays."""
+        return names_code(dict.fromkeys(array.name for array in self.problem.arrays))
+
+    @property
+    def arguments(self) -> str:
+        return self._listed([array.name for array in self.problem.arguments])
+
+    @property
+    def results(self) -> str:
+        return self._listed([array.name for array in returned_arrays(self.problem)])
+
+    def lines(self) -> list[str]:
+        """The functions, with two blank lines between them."""
+        if not self.problem.gradients:
+            return self._forward(self.name)
+        return [*self._forward("forward"), "", "", *self._train_step()]
+
+    def _listed(self, names: Sequence[str]) -> str:
+        return ", ".join(self.names[name] for name in names)
+
+    @cached_property
+    def _taken(self) -> list[str]:
+        """The names of the arguments of the forward statements."""
+        used = {operand.name for part in self.problem.forward for operand in part.operands}
+        return [array.name for array in self.problem.arguments if array.name in used]
+
+    @cached_property
+    def _returned(self) -> list[str]:
+        """The names of the forward results that are returned, the last one's at the end."""
+        made = {part.result.name for part in self.problem.forward}
+        return [array.name for array in returned_arrays(self.problem) if array.name in made]
+
+    def _forward(self, name: str) -> list[str]:
+        problem = self.problem
+        if problem.layers == 1:
+            body = self._statements(problem.forward)
+            return [f"def {name}({self._listed(self._taken)}):", *body, self._return(self._returned)]
+        first, *others = self._taken
+        *kept, last = self._returned
+        own, stacks = self._packed(others), self._packed(kept)
+        body = self._statements(problem.forward)
+        spec = problem.forward[-1].result.spec
+        if spec is not None and self.is_split and not problem.gradients:
+            body.append(f"    {self._constrained(last, spec)}")
+        unpacked = [f"    {self._listed(others)}{',' * (len(others) == 1)} = own"] if others else []
+        layer = self._recomputing("layer")
+        taken = f"{self.names[first]}, {own}" if others else f"{self.names[first]}, length={problem.layers}"
+        return [
+            f"def layer({self.names[first]}, own):",
+            *unpacked,
+            *body,
+            f"    return {self.names[last]}, {stacks}",
+            "",
+            "",
+            f"def {name}({self._listed(self._taken)}):",
+            f"    # {problem.layers} runs, one after the other: every array but {first} has a part for each.",
+            f"    {self.names[last]}, {stacks if kept else '_'} = jax.lax.scan({layer}, {taken})",
+            self._return(self._returned),
+        ]
+
+    def _recomputing(self, name: str) -> str:
+        training = self.problem.training
+        return _REMAT["none" if training is None else training.remat].format(name)
+
+    def _packed(self, names: Sequence[str]) -> str:
+        """A tuple of arrays."""
+        return f"({self._listed(names)},)" if len(names) == 1 else f"({self._listed(names)})"
+
+    def _return(self, names: Sequence[str]) -> str:
+        return f"    return {self._listed(names)}"
+
+    def _train_step(self) -> list[str]:
+        """The function that has JAX differentiate the forward one, and then runs the optimizer."""
+        problem = self.problem
+        gradients = dict(problem.gradients)
+        made = {part.result.name: part.result for part in problem.parts}
+        found = [gradients.get(name) for name in self._taken]
+        targets = ", ".join("_" if name is None else self.names[name] for name in found)
+        given = [self.names[gradients[name]] for name in self._returned if name in gradients]
+        values = given[0] if len(given) == 1 else f"({', '.join(given)})"
+        lines = [
+            f"def {self.name}({self.arguments}):",
+            f"    {self._listed(self._returned)}, backward = "
+            f"jax.vjp({'forward' if problem.layers > 1 else self._recomputing('forward')}, "
+            f"{self._listed(self._taken)})",
+            f"    {targets}{',' * (len(found) == 1)} = backward({values})",
+        ]
+        if len(self._returned) > 1:
+            lines[1] = lines[1].replace(
+                f"    {self._listed(self._returned)},", f"    ({self._listed(self._returned)}),"
+            )
+        dtypes = {array.name: array.dtype for array in problem.arguments}
+        returned = {array.name for array in returned_arrays(problem)}
+        for name, gradient in zip(self._taken, found, strict=True):
+            if gradient is None:
+                continue
+            array, called = made[gradient], self.names[gradient]
+            if array.dtype != dtypes[name]:
+                lines.append(f"    {called} = {called}.astype({dtype_code(array.dtype)})")
+            spec = stacked(array, problem)[1]
+            if spec is not None and gradient not in returned and self.is_split:
+                lines.append(f"    {self._constrained(gradient, spec)}")
+        optimizer = [part for part in problem.parts if part.phase == "optimizer"]
+        return [*lines, *self._statements(optimizer), f"    return {self.results}"]
+
+    def _statements(self, parts: Sequence[Statement]) -> list[str]:
+        lines: list[str] = []
+        left = Counter(operand.name for part in parts for operand in part.operands)
+        left.update(array.name for array in returned_arrays(self.problem))
+        made = {array.name: array.spec for array in self.problem.arguments}
+        for part in parts:
+            operands = []
+            for operand in part.operands:
+                left[operand.name] -= 1
+                called = self.names[operand.name]
+                is_asked = operand.name in made and operand.spec not in (None, made[operand.name])
+                if is_asked and operand.spec is not None and self.is_split:
+                    if left[operand.name]:
+                        called = self._constraint(called, operand.spec)
+                    else:
+                        lines.append(f"    {self._constrained(operand.name, operand.spec)}")
+                operands.append(called)
+            lines.append(f"    {self._statement(part, operands)}")
+            made[part.result.name] = part.result.spec
+            lines += self._after(part)
+        return lines
+
+    def _statement(self, part: Statement, operands: Sequence[str]) -> str:
+        wanted = ""
+        if self._is_explicit and part.result.spec is not None:
+            wanted = f"NamedSharding(mesh, {spec_code(part.result.spec)})"
+        return f"{self.names[part.result.name]} = {statement_code(part, operands, wanted)}"
+
+    def _after(self, part: Statement) -> list[str]:
+        """The lines that show how a result is split, or say how it must be."""
+        name, spec = self.names[part.result.name], part.result.spec
+        if self._is_explicit:
+            told = spec is None or part.function == "multiply"
+            asked = [] if told or spec is None else [f"    {self._constrained(part.result.name, spec)}"]
+            return [*asked, f'    print("{name}:", jax.typeof({name}))']
+        is_last = part is self.problem.parts[-1]
+        if spec is None or is_last or not self.is_split or part.phase == "optimizer":
+            return []
+        return [f"    {self._constrained(part.result.name, spec)}"]
+
+    @property
+    def _is_explicit(self) -> bool:
+        return self.problem.axis_types == "explicit" and self.is_split
+
+    def _constrained(self, array: str, spec: PartitionSpec) -> str:
+        name = self.names[array]
+        return f"{name} = {self._constraint(name, spec)}"
+
+    def _constraint(self, name: str, spec: PartitionSpec) -> str:
+        call = "jax.sharding.reshard" if self._is_explicit else "jax.lax.with_sharding_constraint"
+        return f"{call}({name}, NamedSharding(mesh, {spec_code(spec)}))"

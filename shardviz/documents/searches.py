@@ -1,0 +1,112 @@
+"""The answer of a search as JSON: meshes with the shardings of all arrays, by the seconds of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from shardviz.documents.fields import (
+    Beside,
+    Document,
+    DocumentKind,
+    array_of,
+    by_name,
+    closed,
+    count,
+    flag,
+    null_if_empty,
+    nullable,
+    number,
+    one_of,
+    text,
+    texts,
+)
+from shardviz.documents.plans import MESH, SPEC
+
+if TYPE_CHECKING:
+    from shardviz.planner.search import MeshRanking
+
+_FOUND = closed(
+    "A mesh, and the fastest sharding of all arrays on it that fits.",
+    mesh=MESH("The mesh; axes of size 1 split nothing.").of("problem_mesh"),
+    specs=by_name(SPEC("A sharding."), "The sharding of every array of the forward pass, by its name."),
+    step_seconds=number("Seconds of a step.").of("seconds"),
+    compute_seconds=number("Seconds of the local work.").of("time.work"),
+    communication=array_of(
+        closed(
+            "All collectives over the same mesh axes.",
+            axes=texts("Mesh axes of their groups.").of(lambda each: each[0]),
+            seconds=number("Their seconds in sequence.").of(lambda each: each[1]),
+        ),
+        "The communication by mesh axes.",
+    ).of("time.communication"),
+    exposed_seconds=number("Seconds of communication that nothing hides.").of("time.exposed"),
+    pipeline_seconds=number("Seconds that a device waits for the other stages of a pipeline.").of(
+        "time.bubble"
+    ),
+    flops=number("Operations of one device in a step."),
+    memory_bytes=count("Bytes that a device holds at once, at least."),
+    bound=text('"compute", "HBM", or the mesh axes of the communication that takes longest.'),
+    utilisation=nullable(
+        number("FLOPs of the program, nothing counted twice, over the peak of all devices; null: not known.")
+    ),
+    least_seconds=number("No sharding on this mesh that was looked at is faster."),
+)
+
+SEARCH = DocumentKind(
+    "search",
+    "search",
+    "The best meshes and shardings of a program on a machine.",
+    program=text("The program.").of("question.problem.text"),
+    layers=count("How often it runs in a step.").of("question.problem.layers"),
+    is_train_step=flag("With the gradients, and the optimizer if there is one.").of(
+        lambda answer: answer.question.training is not None
+    ),
+    machine=text("The machine's name.").of("question.machine.name"),
+    axes=array_of(
+        closed(
+            "An axis of the meshes.",
+            name=text("Its name."),
+            kind=one_of(
+                "What it may split.", "data", "fsdp", "tensor", "sequence", "expert", "pipeline", "any"
+            ),
+        ),
+        "The axes of the meshes.",
+    ).of("question.axes"),
+    overlap=one_of("The communication that work can hide.", "parameters", "none", "all").of(
+        "question.overlap"
+    ),
+    memory_limit_bytes=nullable(count("Bytes that a program may use on a device; null: not known.")).of(
+        "memory_limit"
+    ),
+    is_complete=flag("All meshes were looked at."),
+    meshes=count("Meshes that the machine's devices make with these axes."),
+    meshes_looked_at=count("How many of them were looked at.").of("looked_at"),
+    shardings=count("Shardings of all arrays on these."),
+    least_seconds=number("No step on a mesh that is left can take less."),
+    smallest_machine=null_if_empty(
+        text("The smallest machine of these chips that would do; null: this one does, or none was found.")
+    ),
+    found=array_of(_FOUND, "The meshes, the fastest step first.").of(lambda answer: _found(answer)),
+    infeasible=array_of(
+        closed(
+            "A mesh on which no sharding is possible.",
+            mesh=MESH("The mesh."),
+            reason=text("The limit that it breaks."),
+            memory_bytes=count("The fewest bytes that a device would hold; 0: that is not the limit."),
+        ),
+        "The meshes that are not possible.",
+    ),
+)
+
+
+def _found(answer: MeshRanking) -> Iterator[Beside]:
+    from shardviz.planner.search.mesh_shapes import with_order
+
+    for found in answer.found:
+        yield Beside(found, problem_mesh=with_order(answer.question.machine, found.mesh))
+
+
+def search_document(answer: MeshRanking) -> Document:
+    """All meshes with their figures."""
+    return SEARCH.document(answer)

@@ -1,0 +1,118 @@
+"""The uses of the arrays of a program: which statement needs what, and what is kept for it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from shardviz.planner.dag.copies import Copies
+from shardviz.planner.dag.statement_choices import StatementChoices, StatementForm
+from shardviz.planner.moves import State
+from shardviz.planner.prices import Cost
+from shardviz.planner.problem import Problem, Statement
+from shardviz.sharding import ShardedArray, array_bytes
+
+
+class NextUse(NamedTuple):
+    """A statement that is the next to use some live arrays: `places` are their numbers among these, by
+    operand; `first` are the copies of arguments that it uses first, with which it costs `least`."""
+
+    form: StatementForm
+    least: Cost
+    places: tuple[int | None, ...]
+    first: tuple[Copies | None, ...]
+
+    def excess(self, choices: StatementChoices, copies: tuple[Copies, ...]) -> Cost:
+        """The cost of the statement beyond the least with these copies of the live arrays."""
+        held = tuple(
+            first if place is None else copies[place]
+            for place, first in zip(self.places, self.first, strict=True)
+        )
+        return choices.least(self.form, held) - self.least
+
+
+class ArrayUses:
+    """The statements of a program as forms, and the arrays that they use.
+
+    `starts` are the given copies of the arguments, `last` is the last statement that needs an array, with the
+    number of statements for what is returned. `first` are for each statement the given copies of the
+    arguments that it uses first, and `least` is what it costs at least with them. `open` are the results that
+    may be left in several ways: the axes that may split each dimension, by its number. `used` are the names
+    of all operands.
+    """
+
+    def __init__(self, choices: StatementChoices, problem: Problem) -> None:
+        self.choices, self.problem = choices, problem
+        self.starts = {array.name: (choices.pool.state(array.decided_spec),) for array in problem.arguments}
+        self.kinds = {array.name: choices.kind(array) for array in problem.arrays}
+        self.used = {operand.name for part in problem.parts for operand in part.operands}
+        self.last = {
+            operand.name: number for number, part in enumerate(problem.parts) for operand in part.operands
+        } | dict.fromkeys(problem.results, len(problem.parts))
+        self.forms = [self._form(part) for part in problem.parts]
+        self.first = self._held_first()
+        self.least = [choices.least(form, held) for form, held in zip(self.forms, self.first, strict=True)]
+        self.open = {
+            part.result.name: self._splits(part.result)
+            for part, form in zip(problem.parts, self.forms, strict=True)
+            if form.wanted is None and part.result.name in self.problem.results
+        }
+
+    def _splits(self, array: ShardedArray) -> frozenset[tuple[int, str]]:
+        """The axes that may split the dimensions of an array that is the compiler's choice."""
+        given = self.choices.pool.splits
+        return frozenset(
+            (number, axis) for number, dim in enumerate(array.dims) for name, axis in given if name == dim
+        )
+
+    def _form(self, part: Statement) -> StatementForm:
+        pool = self.choices.pool
+        through = tuple(
+            None
+            if operand.spec is None or (pool.state(operand.spec),) == self.starts.get(operand.name)
+            else pool.state(operand.spec)
+            for operand in part.operands
+        )
+        spec = part.result.spec
+        if part is self.problem.parts[-1]:
+            spec = self.problem.wanted_spec
+        return self.choices.form(part, through, None if spec is None else pool.state(spec))
+
+    def _held_first(self) -> list[tuple[Copies | None, ...]]:
+        """For each statement the given copies of the arguments that it uses first, or first behind the
+        forward pass where their copies are not kept from there."""
+        found: list[tuple[Copies | None, ...]] = []
+        used: set[str] = set()
+        for number, part in enumerate(self.problem.parts):
+            if number and self.leaves_forward(number - 1):
+                used.clear()
+            names = [operand.name for operand in part.operands]
+            found.append(tuple(None if name in used else self.starts.get(name) for name in names))
+            used.update(names)
+        return found
+
+    def next_uses(self, number: int, live: list[str]) -> list[NextUse]:
+        """The statements that next need the arrays that are live behind a statement."""
+        found = []
+        waiting = set(live)
+        for later in range(number + 1, len(self.forms)):
+            names = [operand.name for operand in self.problem.parts[later].operands]
+            if waiting.intersection(names):
+                places = tuple(live.index(name) if name in waiting else None for name in names)
+                found.append(NextUse(self.forms[later], self.least[later], places, self.first[later]))
+                waiting.difference_update(names)
+        return found
+
+    def leaves_forward(self, number: int) -> bool:
+        phases = [part.phase for part in self.problem.parts[number : number + 2]]
+        return self.problem.layers > 1 and phases[0] == "forward" and phases[-1] != "forward"
+
+    def kept_for_later(self, name: str, copies: Copies) -> Copies:
+        """The copy that takes the least bytes, of arguments the array as it is given."""
+        if name in self.starts:
+            return copies[:1]
+        return (min(copies, key=lambda copy: self._bytes(name, copy)),)
+
+    def _bytes(self, name: str, copy: State) -> int:
+        kind, mesh = self.kinds[name], self.problem.mesh
+        shape = [-(-size // mesh.group_size(axes)) for size, axes in zip(kind.shape, copy[0], strict=True)]
+        return array_bytes(shape, kind.dtype)

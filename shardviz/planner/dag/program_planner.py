@@ -1,0 +1,170 @@
+"""Plans of programs whose arrays are used several times.
+
+The statements are walked in their order, with the *copies* that a device may hold of every array that is
+still needed: an array as it was made, and what moves for earlier uses have made of it, so that what several
+statements need is gathered once. Of all partial plans that hold the same copies the cheapest is followed, and
+none that costs as much as a cheaper one with the moves that make the other's copies of what that one holds.
+What is left are the partial plans that no other can imitate. Where there are more than `WIDTH`, the cheapest
+are followed, and the answer says by how much a plan through the others could be cheaper at most: they would
+at least cost the local work that is left, shared as well as can be.
+
+Where a program stands for several layers, one copy of an array is kept from the forward pass to what follows,
+the smallest, and of an argument none but the given one: as many of them as there are layers lie in memory
+meanwhile, which fully sharded training avoids by gathering its weights twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shardviz.errors import QuestionError
+from shardviz.planner.dag.array_uses import ArrayUses, NextUse
+from shardviz.planner.dag.copies import ArrayPath, Copies
+from shardviz.planner.dag.lower_bound import lower_bound
+from shardviz.planner.dag.statement_choices import StatementChoice, StatementChoices
+from shardviz.planner.moves import State
+from shardviz.planner.prices import Cost
+from shardviz.planner.problem import Problem, Statement
+
+WIDTH = 48
+"""Partial plans that are followed from statement to statement."""
+COMPARED = 12
+"""Cheaper partial plans that each is compared with."""
+
+
+@dataclass(frozen=True)
+class PlannedProgram:
+    """The choices of all statements, the moves that leave the returned arrays as they are wanted, and the
+    cost; `least` is what no plan of the space searched can go below."""
+
+    choices: tuple[StatementChoice, ...]
+    returns: dict[str, ArrayPath]
+    cost: Cost
+    least: Cost
+
+
+class _Partial(NamedTuple):
+    """A plan of the first statements: the copies of each array that is still needed, in the order that
+    `_Planning.live` has."""
+
+    cost: Cost
+    copies: tuple[Copies, ...]
+    before: _Partial | None
+    choice: StatementChoice | None
+
+
+def planned_program(choices: StatementChoices, problem: Problem) -> PlannedProgram:
+    """The cheapest plan that was found. Raises `QuestionError` where an array cannot be had as wanted."""
+    return _Planning(choices, problem).planned()
+
+
+class _Planning:
+    """One program while it is planned."""
+
+    def __init__(self, choices: StatementChoices, problem: Problem) -> None:
+        self._choices, self._problem = choices, problem
+        self._uses = ArrayUses(choices, problem)
+
+    def planned(self) -> PlannedProgram:
+        """The cheapest plan that was found."""
+        partials = [_Partial(0, (), None, None)]
+        live: list[str] = []
+        left = sum(self._uses.least)
+        dropped: list[Cost] = []
+        for number, least in enumerate(self._uses.least):
+            left -= least
+            partials, live = self._extended(number, partials, live)
+            if not partials:
+                raise _cannot_be_had(self._problem.parts[number])
+            outlook = self._uses.next_uses(number, live)
+            partials, others = self._followed(partials, live, outlook)
+            dropped += [] if others is None else [others + left]
+        ends = [self._ends(partial, live) for partial in partials]
+        totals = [partial.cost + cost for partial, (cost, _) in zip(partials, ends, strict=True)]
+        cost = min(totals)
+        best = totals.index(cost)
+        returns = {
+            name: self._choices.moves.path(self._uses.kinds[name], *states)
+            for name, states in ends[best][1].items()
+        }
+        choices: list[StatementChoice] = []
+        partial: _Partial | None = partials[best]
+        while partial is not None and partial.choice is not None:
+            choices.append(partial.choice)
+            partial = partial.before
+        least = min((cost, *dropped))
+        if least < cost:
+            least = max(least, min(cost, lower_bound(self._uses)))
+        return PlannedProgram(tuple(reversed(choices)), returns, cost, least)
+
+    def _followed(
+        self, partials: list[_Partial], live: list[str], outlook: list[NextUse]
+    ) -> tuple[list[_Partial], Cost | None]:
+        """The partial plans to follow, the most promising first, and what one of the others costs at least,
+        with what its next uses cost more than the least."""
+        kinds = [self._uses.kinds[name] for name in live]
+        promising = sorted(
+            (
+                (partial.cost + sum(use.excess(self._choices, partial.copies) for use in outlook), partial)
+                for partial in partials
+            ),
+            key=lambda each: each[0],
+        )
+        found: list[_Partial] = []
+        for cost, partial in promising:
+            if len(found) == WIDTH:
+                return found, cost
+            if not any(
+                self._choices.imitates(kinds, better.copies, partial.copies, partial.cost - better.cost)
+                for better in found[:COMPARED]
+            ):
+                found.append(partial)
+        return found, None
+
+    def _extended(
+        self, number: int, partials: list[_Partial], live: list[str]
+    ) -> tuple[list[_Partial], list[str]]:
+        """The partial plans with one statement more, and the arrays that are needed still."""
+        part, form = self._problem.parts[number], self._uses.forms[number]
+        names = [operand.name for operand in part.operands]
+        arrays = (*names, part.result.name)
+        kept = tuple(self._uses.last.get(name, -1) > number for name in arrays)
+        after = [name for name in dict.fromkeys((*live, *arrays)) if self._uses.last.get(name, -1) > number]
+        places = [
+            (True, arrays.index(name)) if name in arrays else (False, live.index(name)) for name in after
+        ]
+        found: dict[tuple[Copies, ...], _Partial] = {}
+        for partial in partials:
+            held = dict(zip(live, partial.copies, strict=True))
+            copies = tuple(held.get(name) or self._uses.starts[name] for name in names)
+            for choice in self._choices.ways(form, copies, kept):
+                own = tuple(
+                    choice.copies[place] if is_new else partial.copies[place] for is_new, place in places
+                )
+                if self._uses.leaves_forward(number):
+                    own = tuple(map(self._uses.kept_for_later, after, own))
+                cost = partial.cost + choice.cost
+                known = found.get(own)
+                if known is None or cost < known.cost:
+                    found[own] = _Partial(cost, own, partial, choice)
+        return list(found.values()), after
+
+    def _ends(self, partial: _Partial, live: list[str]) -> tuple[Cost, dict[str, tuple[State, State]]]:
+        """The cost of leaving the returned arrays as they may be left, and from which copy to which state."""
+        total: Cost = 0
+        found: dict[str, tuple[State, State]] = {}
+        for name, copies in zip(live, partial.copies, strict=True):
+            if name in self._uses.open:
+                kind, splits = self._uses.kinds[name], self._uses.open[name]
+                cost, copy, end = self._choices.moves.free_end(kind, copies, splits)
+                total, found[name] = total + cost, (copy, end)
+        return total, found
+
+
+def _cannot_be_had(part: Statement) -> QuestionError:
+    names = ", ".join(array.name for array in (*part.operands, part.result) if array.spec is not None)
+    return QuestionError(
+        f"no moves over whole pieces bring {names or part.result.name} to where {part.einsum} needs it",
+        "split it in another way, or use sizes that its axes divide",
+    )

@@ -1,0 +1,205 @@
+"""The ways to run one statement, given the copies of its operands, found once for all statements alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from shardviz.planner.axis_pool import AxisPool
+from shardviz.planner.dag.copies import ArrayPath, Copies, CopyMoves, with_copies
+from shardviz.planner.moves import State, StateSpace
+from shardviz.planner.paths import ArrayKind
+from shardviz.planner.prices import Cost, Prices
+from shardviz.planner.problem import Statement
+from shardviz.planner.statement_ways import StatementWays
+from shardviz.planner.work_split import WorkSplit, work_splits
+from shardviz.sharding import ShardedArray
+
+
+class StatementForm(NamedTuple):
+    """A statement as far as its ways depend on it: `part` stands for all that differ in names only.
+
+    `kinds` are those of the operands and of the result; `same` says for each operand which is the first that
+    is the same array, `through` the state that it must pass, `wanted` that of the result.
+    """
+
+    number: int
+    part: Statement
+    kinds: tuple[ArrayKind, ...]
+    same: tuple[int, ...]
+    through: tuple[State | None, ...]
+    wanted: State | None
+
+
+class StatementChoice(NamedTuple):
+    """One way to run a statement, given the copies of its operands.
+
+    `paths` lead each operand to what the split needs, `result_path` the result to its constraint. `copies`
+    are those of each operand afterwards, and last those of the result.
+    """
+
+    cost: Cost
+    split: WorkSplit
+    paths: tuple[ArrayPath, ...]
+    result_path: ArrayPath
+    copies: tuple[Copies, ...]
+
+
+class StatementChoices:
+    """The ways of statements over some axes; what is found serves all statements that are alike."""
+
+    def __init__(
+        self,
+        pool: AxisPool,
+        space: StateSpace,
+        prices: Prices,
+        splits: frozenset[tuple[str, str]] | None = None,
+    ) -> None:
+        """Over an axis only those dimensions are split that `splits` has with it, where it is given."""
+        self.pool, self._allowed = pool, splits
+        self.moves = CopyMoves(space, prices)
+        self._sizes = space.sizes
+        self._ways = StatementWays(space, prices)
+        self._forms: dict[object, StatementForm] = {}
+        self._found: dict[tuple[int, tuple[Copies, ...], tuple[bool, ...]], tuple[StatementChoice, ...]] = {}
+        self._least: dict[tuple[int, tuple[Copies | None, ...]], Cost] = {}
+        self._splits: dict[tuple[int, tuple[frozenset[str], ...]], tuple[tuple[WorkSplit, Cost], ...]] = {}
+
+    def kind(self, array: ShardedArray) -> ArrayKind:
+        return ArrayKind(array.shape, array.dtype, self.pool.uneven_of(array))
+
+    def form(self, part: Statement, through: tuple[State | None, ...], wanted: State | None) -> StatementForm:
+        """The form of a statement, the same for all that are alike."""
+        kinds = tuple(map(self.kind, (*part.operands, part.result)))
+        names = [operand.name for operand in part.operands]
+        same = tuple(map(names.index, names))
+        key = (part.einsum, part.function, part.merged, part.whole, part.number, kinds, same, through, wanted)
+        if key not in self._forms:
+            self._forms[key] = StatementForm(len(self._forms), part, kinds, same, through, wanted)
+        return self._forms[key]
+
+    def least(self, form: StatementForm, copies: tuple[Copies | None, ...]) -> Cost:
+        """The cost that no plan can save of a statement: its work, the moves of those operands of which these
+        copies are held, where the others (None) are as they are needed, and those of the result."""
+        key = (form.number, copies)
+        found = self._least.get(key)
+        if found is None:
+            pending = tuple(frozenset(axis for _, own in held or () for axis in own) for held in copies)
+            for split, work in self.splits(form, pending):
+                cost = work
+                for place, (held, needed) in enumerate(zip(copies, split.operands, strict=True)):
+                    if held is not None and form.through[place] is None and form.same[place] == place:
+                        moved = self.moves.nearest(form.kinds[place], held, needed)
+                        cost = cost + moved[0] if moved is not None else cost
+                cost += self.constraint(form, split.result)
+                found = cost if found is None else min(found, cost)
+            assert found is not None
+            self._least[key] = found
+        return found
+
+    def constraint(self, form: StatementForm, result: State) -> Cost:
+        """The cost of bringing a result to where it is wanted."""
+        if form.wanted is None:
+            return 0
+        moved = self.moves.nearest(form.kinds[-1], (result,), form.wanted)
+        return 0 if moved is None else moved[0]
+
+    def splits(
+        self, form: StatementForm, pending: tuple[frozenset[str], ...]
+    ) -> tuple[tuple[WorkSplit, Cost], ...]:
+        """Every way to share the work, with the local work; `pending` as `work_splits` has it."""
+        key = (form.number, pending)
+        found = self._splits.get(key)
+        if found is None:
+            splits = work_splits(form.part, pending, self._sizes, self.pool.uneven, self._allowed)
+            found = tuple((split, self._ways.work(form.part, split)) for split in splits)
+            self._splits[key] = found
+        return found
+
+    def ways(
+        self, form: StatementForm, copies: tuple[Copies, ...], kept: tuple[bool, ...]
+    ) -> tuple[StatementChoice, ...]:
+        """The ways to run a statement whose operands a device holds so, the cheapest first, without those
+        that a cheaper one can imitate. `kept` says which operands later statements need, and the result."""
+        key = (form.number, copies, kept)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = tuple(self._not_imitated(form, copies, kept))
+        return found
+
+    def _choice(
+        self, form: StatementForm, copies: tuple[Copies, ...], split: WorkSplit, cost: Cost
+    ) -> StatementChoice | None:
+        """The cheapest way with this split, whose work has this `cost`; None where an operand cannot be
+        had."""
+        held, paths = list(copies), []
+        for place, (same, through, needed) in enumerate(
+            zip(form.same, form.through, split.operands, strict=True)
+        ):
+            found = self._way(form.kinds[place], held[same], through, needed)
+            if found is None:
+                return None
+            cost += found[0]
+            paths.append(found[1])
+            held[same] = with_copies(held[same], found[1].states)
+        result_path, result = ArrayPath(split.result), (split.result,)
+        if form.wanted is not None:
+            found = self._way(form.kinds[-1], result, None, form.wanted)
+            if found is None:
+                return None
+            cost += found[0]
+            result_path, result = found[1], (form.wanted,)
+        after = (*(held[same] for same in form.same), result)
+        return StatementChoice(cost, split, tuple(paths), result_path, after)
+
+    def _way(
+        self, kind: ArrayKind, copies: Copies, through: State | None, needed: State
+    ) -> tuple[Cost, ArrayPath] | None:
+        """The cheapest moves from a copy to what is needed, and what they cost."""
+        first = self.moves.nearest(kind, copies, needed if through is None else through)
+        if first is None:
+            return None
+        cost, start = first
+        if through is None:
+            return cost, self.moves.path(kind, start, needed)
+        second = self.moves.nearest(kind, (through,), needed)
+        if second is None:
+            return None
+        moves = self.moves.path(kind, start, through).moves + self.moves.path(kind, through, needed).moves
+        return cost + second[0], ArrayPath(start, moves)
+
+    def _not_imitated(
+        self, form: StatementForm, copies: tuple[Copies, ...], kept: tuple[bool, ...]
+    ) -> list[StatementChoice]:
+        pending = tuple(frozenset(axis for _, own in held for axis in own) for held in copies)
+        choices = [
+            choice
+            for split, work in self.splits(form, pending)
+            if (choice := self._choice(form, copies, split, work)) is not None
+        ]
+        needed = [
+            place
+            for place, is_kept in enumerate(kept)
+            if is_kept and form.same[place : place + 1] in ((place,), ())
+        ]
+        kinds = [form.kinds[place] for place in needed]
+        found: list[tuple[StatementChoice, list[Copies]]] = []
+        for choice in sorted(choices, key=lambda each: each.cost):
+            own = [choice.copies[place] for place in needed]
+            if not any(
+                self.imitates(kinds, better, own, choice.cost - cheaper.cost) for cheaper, better in found
+            ):
+                found.append((choice, own))
+        return [choice for choice, _ in found]
+
+    def imitates(
+        self, kinds: Sequence[ArrayKind], copies: Sequence[Copies], others: Sequence[Copies], slack: Cost
+    ) -> bool:
+        """Return whether moves that cost no more than `slack` make the other copies of these."""
+        for kind, own, wanted in zip(kinds, copies, others, strict=True):
+            if own != wanted:
+                cost = self.moves.imitation(kind, own, wanted)
+                if cost is None or cost > slack:
+                    return False
+                slack -= cost
+        return True

@@ -1,0 +1,33 @@
+"""The best meshes and shardings of a program on a machine.
+
+Loads numpy. The space and what is left out of it: docs/search.md.
+"""
+
+from shardviz.planner.search.axes import DEFAULT_AXES, SearchAxis, parse_axes
+from shardviz.planner.search.step_time import OVERLAPS
+from shardviz.planner.search.mesh_ranking import (
+    InfeasibleMesh,
+    MeshRanking,
+    MeshSharding,
+    best_meshes,
+    problem_of,
+    search_meshes,
+)
+from shardviz.planner.search.question import SearchQuestion, question_from_text
+from shardviz.planner.search.smallest_machine import with_smallest_machine
+
+__all__ = [
+    "DEFAULT_AXES",
+    "OVERLAPS",
+    "InfeasibleMesh",
+    "MeshRanking",
+    "MeshSharding",
+    "SearchAxis",
+    "SearchQuestion",
+    "best_meshes",
+    "parse_axes",
+    "problem_of",
+    "question_from_text",
+    "search_meshes",
+    "with_smallest_machine",
+]

@@ -1,0 +1,192 @@
+"""The search over meshes: for each the best sharding of every array, the fastest step first.
+
+The engine goes on from mesh to mesh, and its answer so far is a whole answer of the meshes looked at, so it
+can be shown or left at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+from shardviz.hardware.machine import Machine, PlacedMesh
+from shardviz.planner.moves import spec_of
+from shardviz.planner.plan import axes_words
+from shardviz.planner.problem import Problem
+from shardviz.planner.search.elimination import TooWideError
+from shardviz.planner.search.mesh_search import MeshSearch
+from shardviz.planner.search.mesh_shapes import mesh_shapes, on_machine, with_order
+from shardviz.planner.search.program_tables import ProgramSharding, ProgramTables
+from shardviz.planner.search.question import SearchQuestion
+from shardviz.planner.search.rules import ShardingRules
+from shardviz.planner.search.step_time import StepTime
+from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.units import human_bytes
+
+COMPUTE, HBM = "compute", "HBM"
+
+
+@dataclass(frozen=True)
+class MeshSharding:
+    """A mesh with the best sharding found of every array, and the figures of a step on one device.
+
+    `specs` are those of the forward arrays. `memory_bytes` are held at once at least: parameters with what
+    belongs to them, what waits for the backward pass, and the largest statement. `bound` is what the step
+    takes longest for: "compute", "HBM", or the mesh axes of a communication. `utilisation` are the program's
+    FLOPs, nothing counted twice, over the peak of all devices (MFU). `least_seconds` is a bound that no
+    sharding of the rules on this mesh is faster than.
+    """
+
+    mesh: Mesh
+    placed: PlacedMesh
+    specs: tuple[tuple[str, PartitionSpec], ...]
+    time: StepTime
+    flops: float
+    memory_bytes: int
+    bound: str
+    utilisation: float | None
+    least_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        return self.time.seconds
+
+
+@dataclass(frozen=True)
+class InfeasibleMesh:
+    """A mesh on which no sharding is possible; `reason` says which limit it breaks. `memory_bytes` are the
+    fewest that a device would hold, 0 where that is not the limit."""
+
+    mesh: Mesh
+    reason: str
+    memory_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class MeshRanking:
+    """The answer of a search, or what it has so far.
+
+    `found` are ranked by the seconds of a step, then by communication and memory. `meshes` is how many there
+    are, `looked_at` how many were looked at, and `shardings` how many shardings of all arrays these have
+    together. `least_seconds` is less than any step can take on the meshes that are left.
+    `smallest_machine` would do where this one is too small, if it was looked for.
+    """
+
+    question: SearchQuestion
+    found: tuple[MeshSharding, ...] = ()
+    infeasible: tuple[InfeasibleMesh, ...] = ()
+    meshes: int = 0
+    looked_at: int = 0
+    shardings: int = 0
+    least_seconds: float = 0.0
+    smallest_machine: str = ""
+
+    @property
+    def is_complete(self) -> bool:
+        return self.looked_at == self.meshes
+
+    @property
+    def memory_limit(self) -> int | None:
+        return memory_limit(self.question.machine)
+
+
+def search_meshes(question: SearchQuestion) -> Iterator[MeshRanking]:
+    """The answer after each mesh, the last one complete. Raises `QuestionError` where no mesh fits."""
+    machine = question.machine
+    meshes = mesh_shapes(question.axes, machine.devices)
+    answer = MeshRanking(question, meshes=len(meshes), least_seconds=_least_seconds(question))
+    for number, mesh in enumerate(meshes, 1):
+        outcome, shardings = _on_mesh(question, mesh)
+        if isinstance(outcome, InfeasibleMesh):
+            answer = replace(answer, infeasible=(*answer.infeasible, outcome))
+        else:
+            answer = replace(answer, found=tuple(sorted((*answer.found, outcome), key=_order)))
+        answer = replace(answer, looked_at=number, shardings=answer.shardings + shardings)
+        yield answer
+
+
+def best_meshes(question: SearchQuestion) -> MeshRanking:
+    """The whole answer."""
+    *_, answer = search_meshes(question)
+    return answer
+
+
+def memory_limit(machine: Machine) -> int | None:
+    """The bytes that a program may use on a device, if known."""
+    device = machine.device
+    return device.hbm_bytes if device.usable_bytes is None else device.usable_bytes
+
+
+def problem_of(question: SearchQuestion, found: MeshSharding) -> Problem:
+    """The step of a row as a problem to plan and compile, all forward arrays split as there."""
+    return question.on(with_order(question.machine, found.mesh), dict(found.specs))
+
+
+def _order(found: MeshSharding) -> tuple[float, ...]:
+    time = found.time
+    return (time.seconds, time.communication_seconds, found.memory_bytes, *map(float, found.mesh.axis_sizes))
+
+
+def _least_seconds(question: SearchQuestion) -> float:
+    """The seconds of a step's FLOPs on all devices at the highest peak, nothing sent."""
+    device = question.machine.device
+    peak = device.flops_per_second(question.problem.result.dtype) or max(
+        (each for _, each in device.peak), default=0.0
+    )
+    return question.flops / (peak * question.machine.devices) if peak else 0.0
+
+
+def _on_mesh(question: SearchQuestion, mesh: Mesh) -> tuple[MeshSharding | InfeasibleMesh, int]:
+    """The best on a mesh, and how many shardings it has."""
+    stages = prod(mesh.axis_size(axis.name) for axis in question.axes if axis.kind == "pipeline")
+    if question.step.layers % stages:
+        reason = f"{question.step.layers} layers do not divide into {stages} stages"
+        return InfeasibleMesh(mesh, reason), 0
+    layers = question.step.layers / stages
+    held = {name: max(1.0, copies / stages) for name, copies in question.held.items()}
+    placed = on_machine(question.machine, mesh)
+    tables = ProgramTables(question.step, placed, ShardingRules(question.axes, mesh, question.roles), held)
+    if reason := tables.uneven:
+        return InfeasibleMesh(mesh, reason), 0
+    limit = memory_limit(question.machine)
+    bubble = (stages - 1) / question.microbatches
+    search = MeshSearch(tables, question.overlap, layers, bubble, limit)
+    try:
+        best = search.best()
+        if best is None:
+            least = round(search.smallest().memory)
+            reason = f"each device would hold {human_bytes(least)} of {human_bytes(limit or 0)}"
+            return InfeasibleMesh(mesh, reason, least), tables.shardings
+    except TooWideError:
+        return InfeasibleMesh(mesh, "too many shardings to look at"), tables.shardings
+    return _row(question, tables, best.sharding, best.time, best.least), tables.shardings
+
+
+def _row(
+    question: SearchQuestion, tables: ProgramTables, sharding: ProgramSharding, time: StepTime, least: float
+) -> MeshSharding:
+    names = {each.name for each in question.problem.arrays}
+    specs = tuple((name, spec_of(state)) for name, state in sharding.states.items() if name in names)
+    machine = question.machine
+    peak = machine.device.flops_per_second(question.problem.result.dtype)
+    return MeshSharding(
+        tables.rules.mesh,
+        tables.placed,
+        specs,
+        time,
+        sharding.flops * tables.problem.layers,
+        round(sharding.memory),
+        _bound(sharding, time, peak),
+        question.flops / (peak * machine.devices * time.seconds) if peak and time.seconds else None,
+        least,
+    )
+
+
+def _bound(sharding: ProgramSharding, time: StepTime, peak: float | None) -> str:
+    """The longer of the work and of the communication, be it waited for or hidden, by what takes longest."""
+    hidden = time.communication_seconds - time.exposed
+    if time.communication and max(hidden, time.exposed) >= time.work * (1 - 1e-9):
+        axes, _ = max(time.communication, key=lambda each: each[1])
+        return axes_words(axes)
+    return COMPUTE if peak and sharding.flops / peak > sharding.work / 2 else HBM

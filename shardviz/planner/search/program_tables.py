@@ -1,0 +1,274 @@
+"""The costs of a program on one mesh as tables over the shardings of its arrays and the splits of its work.
+
+A statement's cost is that of its work, of the moves of its operands to what the work needs, and of the move
+of its result to the sharding that the array has. So a program's is a sum of tables over one split and one
+array each, and the best of all shardings is found without pricing each of them (`elimination`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from shardviz.hardware.machine import PlacedMesh
+from shardviz.planner.functions import FUNCTIONS
+from shardviz.planner.local_work import statement_flops, statement_traffic
+from shardviz.planner.moves import Axes, State, spec_of
+from shardviz.planner.prices import Prices
+from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.search.elimination import Factor, Table, least
+from shardviz.planner.search.rules import Assignment, ShardingRules, needed_axes, subsets
+from shardviz.planner.search.usual_moves import UsualMoves
+from shardviz.sharding import ShardedArray, shard_shape
+
+KEEPING = 1e-22
+"""Seconds that a byte of memory counts as, so that of sharding of equal times the smaller one is chosen."""
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """The weights of a sum: of seconds of work, of communication that must be waited for, of communication
+    that other work can hide, and of bytes held (seconds a byte)."""
+
+    work: float = 1.0
+    exposed: float = 1.0
+    hidden: float = 1.0
+    memory: float = 0.0
+
+
+@dataclass(frozen=True)
+class WorkChoice:
+    """One way to split a statement's work: the states that it needs of the operands and leaves of the result,
+    FLOPs and bytes of HBM of one device, and the seconds of both."""
+
+    assignment: Assignment
+    needs: tuple[State, ...]
+    natural: State
+    flops: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class StatementTable:
+    """A statement with the ways to split its work, and the variables of its operands and its result.
+
+    A move of an operand or of the result is `hideable` where it does not stand between two statements of the
+    layer: what gathers parameters, and what reduces their gradients.
+    """
+
+    part: Statement
+    choices: tuple[WorkChoice, ...]
+    operands: tuple[str, ...]
+    result: str
+    hideable: tuple[bool, ...]
+
+
+class ProgramTables:
+    """The tables of a program on a placed mesh. A variable is the name of the array that leads others."""
+
+    def __init__(
+        self, problem: Problem, placed: PlacedMesh, rules: ShardingRules, held: Mapping[str, float]
+    ) -> None:
+        """`held` are the copies of an array that a device keeps through the step, by its name: of parameters
+        with their optimizer's state, of activations that wait for the backward pass; of others none."""
+        self.problem, self.placed, self.rules = problem, placed, rules
+        self._prices = Prices(placed)
+        self.moves = UsualMoves(self._prices, rules.mesh)
+        self._held = held
+        roles = rules.roles
+        self.arrays: dict[str, ShardedArray] = {each.name: each for each in problem.arguments}
+        for part in problem.parts:
+            self.arrays.setdefault(part.result.name, part.result)
+        self.states: dict[str, tuple[State, ...]] = {}
+        for name, array in self.arrays.items():
+            leader = roles.leader(name)
+            if leader == name:
+                self.states[name] = rules.states(array, name in roles.parameters)
+        self.statements = [self._statement(part) for part in problem.parts]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The number of values of each variable, the splits of the statements' work among them."""
+        own = {name: len(states) for name, states in self.states.items()}
+        return own | {_split_of(n): len(each.choices) for n, each in enumerate(self.statements)}
+
+    @property
+    def shardings(self) -> int:
+        """The number of all shardings: one state for each array that leads."""
+        return prod(map(len, self.states.values()))
+
+    @property
+    def uneven(self) -> str:
+        """Why an array or a statement's work cannot be split as the rules have it; "" where all can."""
+        mesh = self.rules.mesh
+        for name, states in self.states.items():
+            array = self.arrays[name]
+            if not states:
+                return f"{name} does not divide over {mesh}"
+            if array.spec is not None:
+                for dim, size, axes in zip(array.dims, array.shape, array.spec.dims, strict=True):
+                    if size % mesh.group_size(axes):
+                        return f"{dim}={size} of {name} does not divide over {','.join(axes)}"
+        for each in self.statements:
+            if not each.choices:
+                return f"the work of {each.part.result.name} does not divide over {mesh}"
+        return ""
+
+    def _statement(self, part: Statement) -> StatementTable:
+        roles = self.rules.roles
+        own = [*(operand.name for operand in part.operands), part.result.name]
+        hideable = tuple(part.phase == "optimizer" or roles.leader(name) in roles.parameters for name in own)
+        choices = tuple(
+            self._choice(part, each, pending)
+            for each in self.rules.splits(part)
+            for pending in self._passed_on(part, each)
+        )
+        leaders = [roles.leader(name) for name in own]
+        return StatementTable(part, choices, tuple(leaders[:-1]), leaders[-1], hideable)
+
+    def _passed_on(self, part: Statement, assignment: Assignment) -> Iterator[Axes]:
+        """The axes over which all operands of a sum may be pending, and so its result."""
+        names = {each.name for each in part.operands}
+        if FUNCTIONS[part.function].linearity != "sum" or not names <= self.rules.roles.addends:
+            return iter([()])
+        used = {axis for axes in assignment.values() for axis in axes}
+        return subsets([axis.name for axis in self.rules.wide if axis.name not in used])
+
+    def _choice(self, part: Statement, assignment: Assignment, passed_on: Axes) -> WorkChoice:
+        needs = tuple((needed_axes(part, dims, assignment), passed_on) for dims in part.einsum.operands)
+        kept = needed_axes(part, part.result.dims, assignment)
+        named = {axis for axes in kept for axis in axes}
+        pending = tuple(sorted(axis for axes in assignment.values() for axis in axes if axis not in named))
+        pending = tuple(sorted((*pending, *passed_on)))
+        shapes = [self._shape(array, state) for array, state in zip(part.operands, needs, strict=True)]
+        made = self._shape(part.result, (kept, ()))
+        flops, moved = statement_flops(part, shapes, made), statement_traffic(part, shapes, made)
+        seconds = self._prices.parts(self._prices.work(flops, moved, part.result.dtype)).seconds
+        return WorkChoice(assignment, needs, (kept, pending), flops, seconds)
+
+    def _shape(self, array: ShardedArray, state: State) -> tuple[int, ...]:
+        return shard_shape(array.shape, spec_of(state), self.rules.mesh)
+
+    def _bytes(self, array: ShardedArray, state: State) -> int:
+        return self.moves.local_bytes(array.shape, array.dtype, state[0])
+
+    @cached_property
+    def _moves_of(self) -> list[list[Table]]:
+        """For each statement, for each operand and last the result, seconds by split and state."""
+        found = []
+        for each in self.statements:
+            part, tables = each.part, []
+            for place, operand in enumerate(part.operands):
+                ways = self.states[each.operands[place]]
+                rows = {
+                    need: [self.moves.seconds(operand.shape, operand.dtype, state, need) for state in ways]
+                    for need in dict.fromkeys(choice.needs[place] for choice in each.choices)
+                }
+                tables.append(np.array([rows[choice.needs[place]] for choice in each.choices]))
+            ways = self.states[each.result]
+            ends = {
+                natural: [
+                    self.moves.seconds(part.result.shape, part.result.dtype, natural, state) for state in ways
+                ]
+                for natural in dict.fromkeys(choice.natural for choice in each.choices)
+            }
+            tables.append(np.array([ends[choice.natural] for choice in each.choices]))
+            found.append(tables)
+        return found
+
+    @cached_property
+    def _memory(self) -> dict[str, Table]:
+        """Bytes that a device keeps through the step, by variable and state."""
+        found: dict[str, Table] = {}
+        for name, array in self.arrays.items():
+            copies = self._held.get(name, 0.0)
+            if copies:
+                leader = self.rules.roles.leader(name)
+                own = [copies * self._bytes(array, state) for state in self.states[leader]]
+                found[leader] = found.get(leader, np.zeros(len(own))) + np.array(own)
+        return found
+
+    def factors(self, by: Multipliers) -> list[Factor]:
+        """The tables whose sum is to be least."""
+        found = [Factor((name,), (by.memory or KEEPING) * table) for name, table in self._memory.items()]
+        for number, each in enumerate(self.statements):
+            split = _split_of(number)
+            found.append(Factor((split,), by.work * np.array([choice.seconds for choice in each.choices])))
+            variables = (*each.operands, each.result)
+            for variable, hideable, table in zip(
+                variables, each.hideable, self._moves_of[number], strict=True
+            ):
+                found.append(Factor((split, variable), (by.hidden if hideable else by.exposed) * table))
+        return found
+
+    def best(self, by: Multipliers) -> tuple[float, ProgramSharding]:
+        """The least sum, and a sharding that has it. Raises `TooWideError`."""
+        bound, chosen = least(self.factors(by), self.sizes)
+        states = {name: ways[chosen[name]] for name, ways in self.states.items()}
+        return bound, self.sharding(
+            states, [each.choices[chosen[_split_of(n)]] for n, each in enumerate(self.statements)]
+        )
+
+    def sharding(self, states: Mapping[str, State], choices: Sequence[WorkChoice]) -> ProgramSharding:
+        """The figures of one sharding, with these splits of the statements' work."""
+        exposed: dict[Axes, float] = {}
+        hidden: dict[Axes, float] = {}
+        work = flops = 0.0
+        kept = sum(
+            copies * self._bytes(self.arrays[name], states[self.rules.roles.leader(name)])
+            for name, copies in self._held.items()
+        )
+        largest = 0
+        for each, choice in zip(self.statements, choices, strict=True):
+            part = each.part
+            work, flops = work + choice.seconds, flops + choice.flops
+            pairs = [
+                (array, states[variable], need)
+                for array, variable, need in zip(part.operands, each.operands, choice.needs, strict=True)
+            ]
+            pairs.append((part.result, choice.natural, states[each.result]))
+            for (array, before, after), hideable in zip(pairs, each.hideable, strict=True):
+                into = hidden if hideable else exposed
+                for axes, seconds in self.moves.parts(array.shape, array.dtype, before, after):
+                    if axes:
+                        into[axes] = into.get(axes, 0.0) + seconds
+                    else:
+                        work += seconds
+            largest = max(largest, self._working_set(each, choice, states))
+        return ProgramSharding(dict(states), work, flops, exposed, hidden, kept + largest)
+
+    def _working_set(self, each: StatementTable, choice: WorkChoice, states: Mapping[str, State]) -> int:
+        """Bytes beside those kept that a device holds while it computes a statement."""
+        found = 0
+        for array, variable, need in zip(each.part.operands, each.operands, choice.needs, strict=True):
+            if not self._held.get(array.name) or states[variable] != need:
+                found += self._bytes(array, need)
+        if not self._held.get(each.part.result.name) or states[each.result] != choice.natural:
+            found += self._bytes(each.part.result, choice.natural)
+        return found
+
+
+@dataclass(frozen=True)
+class ProgramSharding:
+    """A sharding of every array, by the name of the array that leads, and its figures for one layer.
+
+    Seconds of `work`, and of communication by the axes of its groups: `exposed`, which stands between two
+    statements, and `hidden`, which can run beside the work of other layers. `memory` are the bytes that a
+    device keeps through the step, and those of the largest statement beside them.
+    """
+
+    states: dict[str, State]
+    work: float
+    flops: float
+    exposed: dict[Axes, float]
+    hidden: dict[Axes, float]
+    memory: float
+
+
+def _split_of(number: int) -> str:
+    """The variable of a statement's split; no array has such a name."""
+    return f"#{number}"

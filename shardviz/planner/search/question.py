@@ -1,0 +1,149 @@
+"""The question of a search: a program, the machine, the axes of its meshes, and what is fixed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from shardviz.errors import QuestionError
+from shardviz.hardware.machine import Machine
+from shardviz.notation.named_specs import parse_named_specs
+from shardviz.planner.local_work import statement_flops
+from shardviz.planner.problem import Problem, problem_from_text
+from shardviz.planner.search.axes import SearchAxis
+from shardviz.planner.search.rules import Roles, roles_of
+from shardviz.planner.search.step_time import Overlap
+from shardviz.planner.training import Training, with_backward
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+
+
+@dataclass(frozen=True)
+class SearchQuestion:
+    """A program whose arrays may be split in any way, but for those that have a spec.
+
+    `problem` are its forward statements, on a mesh of the axes' names; `training` makes a train step of them.
+    With a pipeline axis each stage computes `microbatches` parts of the batch one after the other.
+    """
+
+    problem: Problem
+    machine: Machine
+    axes: tuple[SearchAxis, ...]
+    training: Training | None = None
+    overlap: Overlap = "parameters"
+    microbatches: int = 1
+
+    def __post_init__(self) -> None:
+        if self.training and self.training.optimizer and self.training.optimizer.over:
+            raise QuestionError(
+                "a search chooses the axes that split the optimizer's state by itself",
+                "leave out over=, and name an fsdp axis: --axes data,fsdp,tensor",
+            )
+        if any(axis.kind == "pipeline" for axis in self.axes) and self.problem.layers == 1:
+            raise QuestionError(
+                "a pipeline splits layers, and the program is one",
+                "say how many: end the program with x 32",
+            )
+
+    @cached_property
+    def kept(self) -> dict[str, PartitionSpec]:
+        """The specs that are fixed, by array."""
+        return {each.name: each.spec for each in self.problem.arrays if each.spec is not None}
+
+    @cached_property
+    def step(self) -> Problem:
+        """All statements of a step, with the specs that are fixed alone."""
+        if self.training is None:
+            return self.problem
+        # The gradient of a result is given as the result is split, which is not known yet.
+        results = set(self.problem.results)
+        whole = {
+            each.name: PartitionSpec.replicated(each.rank)
+            for each in self.problem.arrays
+            if each.name in results
+        }
+        arguments = {each.name: PartitionSpec.replicated(each.rank) for each in self.problem.arguments}
+        return _respecified(
+            with_backward(_respecified(self.problem, arguments | whole), self.training), self.kept
+        )
+
+    @cached_property
+    def roles(self) -> Roles:
+        return roles_of(self.step)
+
+    @cached_property
+    def held(self) -> dict[str, float]:
+        """The copies of an array that a device keeps through the step, by name: one for each layer of the
+        parameters, of what belongs to them, and of what waits for the backward pass; one of the inputs."""
+        step, roles = self.step, self.roles
+        layers = float(step.layers)
+        late = {each.name for part in step.parts if part.phase != "forward" for each in part.operands}
+        found = {}
+        for each in step.arguments:
+            one = each.name in roles.inputs and each.name not in late
+            found[each.name] = 1.0 if one or each.name in roles.given else layers
+        for part in step.parts:
+            name = part.result.name
+            is_kept = part.phase == "forward" and name in late
+            is_gradient = part.phase == "backward" and roles.leader(name) in roles.parameters
+            if is_kept or is_gradient:
+                found[name] = layers
+        return found
+
+    @cached_property
+    def flops(self) -> int:
+        """The operations of a step on all devices, without those that are computed again."""
+        return self.step.layers * sum(
+            statement_flops(part, [each.shape for each in part.operands], part.result.shape)
+            for part in self.step.parts
+            if part.phase != "recomputed"
+        )
+
+    def on(self, mesh: Mesh, specs: dict[str, PartitionSpec]) -> Problem:
+        """The step on a mesh, its forward arrays split as `specs` has them."""
+        forward = replace(_respecified(self.problem, specs), mesh=mesh)
+        return forward if self.training is None else with_backward(forward, self.training)
+
+
+def question_from_text(
+    program: str,
+    machine: Machine,
+    axes: tuple[SearchAxis, ...],
+    *,
+    sizes: str = "",
+    dtype: str = "bf16",
+    keep: str = "",
+    training: Training | None = None,
+    overlap: Overlap = "parameters",
+    microbatches: int = 1,
+) -> SearchQuestion:
+    """The question that a user wrote: `program` as `problem_from_text` reads it; specs that split nothing are
+    open, but for those in `keep` (``W1=_ tensor,X=data _``).
+
+    Raises `QuestionError`, a `NotationError` where a place in a text can be shown.
+    """
+    mesh = Mesh(tuple(axis.name for axis in axes), (1,) * len(axes))
+    problem = problem_from_text(program, mesh=mesh, sizes=sizes, dtype=dtype, ranked=True)
+    specs = {
+        each.name: each.spec
+        for each in problem.arrays
+        if each.spec and (each.spec.axes or each.spec.unreduced)
+    }
+    if keep:
+        kept = parse_named_specs(keep, mesh.shape, {each.name: each.rank for each in problem.arrays})
+        specs |= {name: spec for name, spec in kept.items() if spec is not None}
+    return SearchQuestion(_respecified(problem, specs), machine, axes, training, overlap, microbatches)
+
+
+def _respecified(problem: Problem, specs: dict[str, PartitionSpec]) -> Problem:
+    """The problem with these specs where an array is an argument or is made, and none elsewhere."""
+    made: set[str] = set()
+    parts = []
+    for part in problem.parts:
+
+        def of(array: ShardedArray) -> ShardedArray:
+            return array.with_spec(specs.get(array.name))
+
+        operands = tuple(each.with_spec(None) if each.name in made else of(each) for each in part.operands)
+        parts.append(replace(part, operands=operands, result=of(part.result)))
+        made.add(part.result.name)
+    return replace(problem, parts=tuple(parts))

@@ -1,0 +1,271 @@
+"""The shardings that a search looks at: for each kind of axis, the dimensions of an array that it may split,
+and those of a statement's work.
+
+The first dimension of the program's first argument is that of the examples. Arguments that have it are
+inputs; all others are parameters. A dimension of an input that no parameter has, beside that of the examples,
+is one of positions; one that a parameter, another operand and their result share is one of experts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, combinations, permutations, product
+from math import prod
+
+from shardviz.planner.functions import FUNCTIONS
+from shardviz.planner.moves import Axes, State, state_of
+from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.search.axes import Kind, SearchAxis
+from shardviz.sharding import Mesh, ShardedArray
+
+_ORDER: dict[Kind, int] = {"sequence": 0, "data": 1, "expert": 2, "tensor": 3, "any": 3, "fsdp": 4}
+"""Major first, where several axes split one dimension: what is gathered most often is the minor end."""
+Assignment = dict[str, Axes]
+"""Dimension → the axes that split a statement's work along it."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Dimensions and arrays of a program by what they are for.
+
+    `inputs`, `parameters` and `given` (gradients of results) are names of arguments. `follows` names for an
+    array another one that is split alike: for a gradient the array that it is of, for an optimizer's state
+    its parameter. `addends` are results that are only added to others, and so may come with pending sums.
+    """
+
+    examples: frozenset[str]
+    positions: frozenset[str]
+    experts: frozenset[str]
+    inputs: frozenset[str]
+    parameters: frozenset[str]
+    given: frozenset[str]
+    follows: dict[str, str]
+    addends: frozenset[str]
+
+    def leader(self, name: str) -> str:
+        """The array that decides how this one is split."""
+        while name in self.follows:
+            name = self.follows[name]
+        return name
+
+
+def roles_of(problem: Problem) -> Roles:
+    """The roles in a program or a train step by the rules of this module."""
+    forward = replace(problem, parts=problem.forward)
+    arguments = forward.arguments
+    merged = {dim: factors for part in forward.parts for dim, factors in part.merged}
+    first = arguments[0].dims[:1]
+    examples = {*first, *(dim for dim, factors in merged.items() if factors[:1] == first)}
+    inputs = frozenset(each.name for each in arguments if examples.intersection(each.dims))
+    parameters = frozenset(each.name for each in arguments) - inputs
+    of_parameters = {dim for each in arguments if each.name in parameters for dim in each.dims}
+    positions = {dim for each in arguments if each.name in inputs for dim in each.dims[1:]} - of_parameters
+    positions |= {dim for dim, factors in merged.items() if factors[0] in positions}
+    experts = {
+        dim
+        for part in forward.parts
+        if part.function == "multiply" and len(part.operands) > 1
+        for dim in part.einsum.result
+        if all(dim in dims for dims in part.einsum.operands)
+        and any(each.name in parameters for each in part.operands)
+    }
+    known = {each.name: each for each in (*arguments, *(part.result for part in forward.parts))}
+    given = frozenset(
+        name for _, name in problem.gradients if name in {each.name for each in problem.arguments}
+    )
+    follows = _follows(problem, known)
+    if problem.layers > 1 and (last := forward.result).name not in follows:
+        # What a layer makes is what the next one takes.
+        same = [each.name for each in arguments if each.name in inputs and each.dims == last.dims]
+        if same:
+            follows[last.name] = same[0]
+    return Roles(
+        frozenset(examples),
+        frozenset(positions - examples),
+        frozenset(experts),
+        inputs,
+        parameters,
+        given,
+        follows,
+        _addends(problem, known),
+    )
+
+
+def _follows(problem: Problem, known: Mapping[str, ShardedArray]) -> dict[str, str]:
+    """Of a train step's arrays those that are split as one of the forward pass, by the names that
+    `training` gives them."""
+    found = {gradient: name for name, gradient in problem.gradients}
+    for array in (*problem.arguments, *(part.result for part in problem.parts)):
+        name = array.name
+        if name in known or name in found:
+            continue
+        if (stem := _LATER.sub("", name)) in known and known[stem].dims == array.dims:
+            found[name] = stem
+        elif name[:1] == "d" and name[1:] in known and known[name[1:]].dims == array.dims:
+            found[name] = name[1:]
+    return found
+
+
+def _addends(problem: Problem, known: Mapping[str, ShardedArray]) -> frozenset[str]:
+    """Results of the backward pass that only sums use."""
+    made = {part.result.name for part in problem.parts} - {*known, problem.result.name, *problem.returned}
+    return frozenset(made) - {
+        each.name
+        for part in problem.parts
+        if FUNCTIONS[part.function].linearity != "sum"
+        for each in part.operands
+    }
+
+
+_LATER = re.compile(r"(?:_(?:remat|given|master|mean|square|new))+(?:_\d+)?$")
+"""The ends of names that a train step gives to what belongs to an array."""
+
+
+@dataclass(frozen=True)
+class ShardingRules:
+    """The rules on one mesh; axes of size 1 and those of pipelines split no array."""
+
+    axes: tuple[SearchAxis, ...]
+    mesh: Mesh
+    roles: Roles
+
+    @property
+    def wide(self) -> tuple[SearchAxis, ...]:
+        """The axes that may split arrays, in the mesh's order."""
+        return tuple(
+            axis for axis in self.axes if axis.kind != "pipeline" and self.mesh.axis_size(axis.name) > 1
+        )
+
+    def states(self, array: ShardedArray, is_parameter: bool) -> tuple[State, ...]:
+        """The shardings of an array that divide it evenly; the given one alone where it has a spec."""
+        if array.spec is not None:
+            return (state_of(array.spec, self.mesh),)
+        places = range(array.rank)
+        choices = [
+            [
+                None if dim is None else array.dims.index(dim)
+                for dim in self._of_array(axis, array, is_parameter)
+            ]
+            for axis in self.wide
+        ]
+        found: list[State] = []
+        for chosen in product(*choices):
+            members = [
+                tuple(axis for axis, place in zip(self.wide, chosen, strict=True) if place == own)
+                for own in places
+            ]
+            if self._divide(array.shape, members):
+                for dims in product(*map(_orders, members)):
+                    found += [(dims, pending) for pending in self._pending(array, dims)]
+        return tuple(dict.fromkeys(found))
+
+    def _pending(self, array: ShardedArray, dims: tuple[Axes, ...]) -> Iterator[Axes]:
+        """The axes over which an array may be a pending sum, which split no dimension: none of most
+        arrays."""
+        idle: list[str] = []
+        if array.name in self.roles.addends:
+            idle = [axis.name for axis in self.wide if not any(axis.name in axes for axes in dims)]
+        return subsets(idle)
+
+    def _of_array(self, axis: SearchAxis, array: ShardedArray, is_parameter: bool) -> list[str | None]:
+        """The dimensions that an axis may split, None for none: every matrix of parameters is split by axes
+        that are for that, where it divides."""
+        dims = array.dims
+        unique = [dim for dim in dict.fromkeys(dims) if dims.count(dim) == 1]
+        if axis.kind == "any":
+            return [None, *unique]
+        if not is_parameter:
+            return self._of_activation(axis.kind, dims)
+        if axis.kind == "expert":
+            return [dim for dim in unique if dim in self.roles.experts] or [None]
+        if axis.kind not in ("fsdp", "tensor"):
+            return [None]
+        size = self.mesh.axis_size(axis.name)
+        found: list[str | None] = [dim for dim in unique if array.shape[dims.index(dim)] % size == 0]
+        return found if found and len(dims) > 1 else [None, *found]
+
+    def _of_activation(self, kind: Kind, dims: Sequence[str]) -> list[str | None]:
+        """Where an axis may split an activation, or the work on one, with these dimensions."""
+        roles = self.roles
+        unique = [dim for dim in dict.fromkeys(dims) if dims.count(dim) == 1]
+        examples = [dim for dim in unique if dim in roles.examples][:1]
+        own = [dim for dim in unique if dim not in roles.examples]
+        if kind in ("data", "fsdp"):
+            return [*examples] or [None]
+        if kind == "tensor":
+            return [None, *own]
+        if kind == "sequence":
+            return [None, *(dim for dim in own if dim in roles.positions)]
+        return [*(dim for dim in own if dim in roles.experts), *examples] or [None]
+
+    def splits(self, part: Statement) -> Iterator[Assignment]:
+        """The ways in which devices may split a statement's work, each evenly."""
+        sizes = dim_sizes(part)
+        followers = {dim for dim, _ in part.merged}
+        twice = {dim for dims in part.einsum.operands for dim in dims if dims.count(dim) > 1}
+        dims = [dim for dim in sizes if dim not in followers and dim not in part.whole and dim not in twice]
+        choices = [self._of_work(axis.kind, part, dims) for axis in self.wide]
+        for chosen in product(*choices):
+            members = [
+                tuple(axis for axis, dim in zip(self.wide, chosen, strict=True) if dim == each)
+                for each in dims
+            ]
+            if self._divide([sizes[dim] for dim in dims], members):
+                for ordered in product(*map(_orders, members)):
+                    yield {dim: axes for dim, axes in zip(dims, ordered, strict=True) if axes}
+
+    def _of_work(self, kind: Kind, part: Statement, dims: Sequence[str]) -> list[str | None]:
+        """Where an axis may split the work on a statement: a tensor axis splits it along dimensions of the
+        parameters, where there is a matrix of them."""
+        if kind == "any" or (kind in ("data", "fsdp") and not self.roles.examples.intersection(dims)):
+            return [None, *dims]
+        if kind == "tensor":
+            matrices = [
+                each.dims
+                for each in (*part.operands, part.result)
+                if self.roles.leader(each.name) in self.roles.parameters and each.rank > 1
+            ]
+            if matrices:
+                return [dim for dim in dims if any(dim in each for each in matrices)]
+        return self._of_activation(kind, dims)
+
+    def _divide(self, sizes: Sequence[int], members: Sequence[tuple[SearchAxis, ...]]) -> bool:
+        return all(
+            size % prod(self.mesh.axis_size(axis.name) for axis in axes) == 0
+            for size, axes in zip(sizes, members, strict=True)
+        )
+
+
+def _orders(axes: tuple[SearchAxis, ...]) -> list[Axes]:
+    """The orders of axes that split one dimension: by their kinds; axes of the kind `any` in all orders."""
+    if len(axes) > 1 and all(axis.kind == "any" for axis in axes):
+        return [tuple(axis.name for axis in each) for each in permutations(axes)]
+    return [tuple(axis.name for axis in sorted(axes, key=lambda axis: _ORDER[axis.kind]))]
+
+
+def subsets(axes: Sequence[str]) -> Iterator[Axes]:
+    """All sets of axes, none first, in alphabetical order each."""
+    return chain.from_iterable(combinations(sorted(axes), count) for count in range(len(axes) + 1))
+
+
+def dim_sizes(part: Statement) -> dict[str, int]:
+    """Elements along each dimension of a statement."""
+    return {
+        dim: size
+        for array in (*part.operands, part.result)
+        for dim, size in zip(array.dims, array.shape, strict=True)
+    }
+
+
+def needed_axes(part: Statement, dims: Sequence[str], assignment: Assignment) -> tuple[Axes, ...]:
+    """The axes that split each dimension of an array of a statement whose work is split so."""
+    factors = dict(part.merged)
+
+    def of(dim: str) -> Axes:
+        if dim not in factors:
+            return assignment.get(dim, ())
+        return tuple(axis for factor in factors[dim] for axis in of(factor))
+
+    return tuple(map(of, dims))

@@ -1,0 +1,141 @@
+"""The answer of a search: meshes ranked by the seconds of a step, and how the best splits every array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from shardviz.errors import plural
+from shardviz.planner.search import MeshRanking, MeshSharding
+from shardviz.render.caption import axes_text, spec_text
+from shardviz.render.lines import columns, records, sentence
+from shardviz.render.palette import Palette
+from shardviz.sharding import Mesh
+from shardviz.units import human_bytes, seconds
+
+HEADINGS = ("", "mesh", "step", "compute", "exposed", "memory", "bound", "MFU", "communication")
+OVERLAP_WORDS = {
+    "none": "a step is the sum of its work and its communication",
+    "parameters": "communication of parameters and their gradients hides behind the work, no other does",
+    "all": "a step is the longer of its work and its communication",
+}
+RIGHT = frozenset({0, 2, 3, 4, 5, 7})
+MAX_REASONS = 3
+
+
+def search_view(answer: MeshRanking, width: int, palette: Palette, limit: int) -> list[Text]:
+    """A table of the best meshes, how the first splits every array, and what was looked at."""
+    question = answer.question
+    lines = sentence(f"{question.problem.text}{_repeated(answer)}", width, style="bold")
+    lines += [Text(), *(_found_lines(answer, width, palette, limit) if answer.found else [])]
+    return [*lines, *_infeasible_lines(answer, width), *sentence(_space_words(answer), width, style="dim")]
+
+
+def progress_words(answer: MeshRanking) -> str:
+    """``12 of 36 meshes, best 1.2 s with data=4,fsdp=8; the others take 1.1 s or more``."""
+    words = f"{answer.looked_at:,} of {answer.meshes:,} meshes"
+    if answer.found:
+        words += f", best {seconds(answer.found[0].seconds)} with {shown_mesh(answer.found[0].mesh)}"
+    return f"{words}; the others take {seconds(answer.least_seconds)} or more"
+
+
+def shown_mesh(mesh: Mesh) -> Mesh:
+    """The mesh without its axes of size 1."""
+    from shardviz.planner.search.mesh_shapes import without_ones
+
+    return without_ones(mesh)
+
+
+def _repeated(answer: MeshRanking) -> str:
+    layers, training = answer.question.problem.layers, answer.question.training
+    words = f" × {layers}" if layers > 1 else ""
+    return f"{words}, a train step" if training else words
+
+
+def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int) -> list[Text]:
+    shown = answer.found[:limit]
+    rows = [_cells(number, found, palette) for number, found in enumerate(shown, 1)]
+    head = [Text(heading, "bold") for heading in HEADINGS]
+    cut = (columns([row[:stop] for row in (head, *rows)], width, right=RIGHT) for stop in (9, 8, 7))
+    lines = next((lines for lines in cut if lines is not None), None) or records(rows, width)
+    if more := len(answer.found) - len(shown):
+        lines += sentence(
+            f"{plural(more, 'more mesh', 'more meshes')}: --limit {len(answer.found)} or --json shows all.",
+            width,
+            style="dim",
+        )
+    return [*lines, Text(), *_spec_lines(answer, answer.found[0], width, palette), Text()]
+
+
+def _cells(number: int, found: MeshSharding, palette: Palette) -> list[Text]:
+    time = found.time
+    sent = Text(", ").join(
+        Text.assemble(axes_text(axes, found.mesh, palette, "·"), f" {seconds(each)}")
+        for axes, each in time.communication
+    )
+    return [
+        Text(str(number), "dim"),
+        _mesh_text(found.mesh, palette),
+        Text(seconds(time.seconds), "bold"),
+        Text(seconds(time.work)),
+        Text(seconds(time.exposed)),
+        Text(human_bytes(found.memory_bytes)),
+        Text(found.bound),
+        Text("" if found.utilisation is None else f"{found.utilisation:.0%}"),
+        sent if time.communication else Text("none", "dim"),
+    ]
+
+
+def _mesh_text(mesh: Mesh, palette: Palette) -> Text:
+    """Axes and sizes, without those of size 1; an axis has the colour that it has in all meshes."""
+    shape = shown_mesh(mesh).shape
+    return Text(", ").join(
+        Text.assemble((axis, palette.axis(mesh, axis)), f"={size}") for axis, size in shape.items()
+    )
+
+
+def _spec_lines(answer: MeshRanking, found: MeshSharding, width: int, palette: Palette) -> list[Text]:
+    """The sharding of every array of the forward pass."""
+    arrays = {each.name: each for each in answer.question.problem.arrays}
+    mesh = found.mesh
+    arguments = {each.name for each in answer.question.problem.arguments}
+    said = [
+        (name in arguments, spec_text(name, arrays[name].dims, spec, mesh, palette))
+        for name, spec in found.specs
+    ]
+    lines = [Text.assemble(("1  ", "dim"), _mesh_text(mesh, palette))]
+    for lead, wanted in (("arguments", True), ("results", False)):
+        cells = [text for is_argument, text in said if is_argument == wanted]
+        if cells:
+            lines += records([[Text(lead, "dim"), *cells]], width, 3)
+    return lines
+
+
+def _infeasible_lines(answer: MeshRanking, width: int) -> list[Text]:
+    """Why meshes are left out, the commonest reasons first."""
+    if not answer.infeasible:
+        return []
+    said = [(f"{shown_mesh(each.mesh)}: {each.reason}") for each in answer.infeasible]
+    words = f"{plural(len(said), 'mesh is', 'meshes are')} not possible: {'; '.join(said[:MAX_REASONS])}"
+    more = "" if len(said) <= MAX_REASONS else f"; and {len(said) - MAX_REASONS:,} more"
+    lines = sentence(f"{words}{more}.", width, style="dim" if answer.found else "")
+    if answer.smallest_machine:
+        lines += sentence(f"The smallest machine that would do is {answer.smallest_machine}.", width)
+    return lines
+
+
+def _space_words(answer: MeshRanking) -> str:
+    return " ".join(_space_sentences(answer))
+
+
+def _space_sentences(answer: MeshRanking) -> Iterator[str]:
+    question = answer.question
+    if answer.is_complete:
+        yield f"All {plural(answer.meshes, 'mesh', 'meshes')} and {answer.shardings:,} shardings looked at."
+    else:
+        yield (
+            f"Not complete: {answer.looked_at:,} of {answer.meshes:,} meshes; the others take "
+            f"{seconds(answer.least_seconds)} or more."
+        )
+    yield f"On {question.machine.name}; {OVERLAP_WORDS[question.overlap]}."

@@ -1,0 +1,81 @@
+"""`shardviz search`: its page, its JSON, what is refused, and an interrupt."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+
+from shardviz.cli.group import run
+
+MLP = ("search", "btd,df->btf; btf,fd->btd", "--machine", "v5e:2x4", "--sizes", "b=16,t=128,d=1024,f=4096")
+
+
+def test_the_page_has_the_meshes_and_the_best_shardings(capsys):
+    assert run([*MLP, "--width", "120"]) == 0
+    page = capsys.readouterr().out
+    assert page.splitlines()[2].split() == [
+        *("mesh", "step", "compute", "exposed", "memory", "bound", "MFU", "communication")
+    ]
+    assert "data=8" in page
+    assert "W1[d, f]" in page
+    assert "All 10 meshes" in page
+
+
+def test_a_narrow_page_has_no_line_that_is_too_long(capsys):
+    assert run([*MLP, "--width", "40"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 40
+
+
+def test_json_has_every_mesh(capsys):
+    assert run([*MLP, "--json", "--backward", "--optimizer", "adam"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["kind"] == "search"
+    assert len(found["found"]) + len(found["infeasible"]) == found["meshes"] == 10
+    seconds = [each["step_seconds"] for each in found["found"]]
+    assert seconds == sorted(seconds)
+    assert set(found["found"][0]["specs"]) == {"A", "W1", "W2", "H1", "Out"}
+
+
+def test_what_does_not_fit_says_so(capsys):
+    words = ["search", "bd,df->bf x 1000", "--machine", "v5e:2x4", "--sizes", "b=8,d=8Ki,f=8Ki"]
+    assert run([*words, "--axes", "data"]) == 1
+    assert "each device would hold" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--axes", "data,data"), "the axis data stands twice"),
+        (("--keep", "W9=_"), "no array is called 'W9'"),
+        (("--remat", "layer"), "--remat is about a train step"),
+        (("--backward", "--optimizer", "lion"), "'lion' is not an optimizer"),
+        (("--axes", "data=3"), "no mesh of 8 devices has data=3"),
+        (("--axes", "pp,data"), "a pipeline splits layers"),
+    ],
+)
+def test_what_is_refused(words, message, capsys):
+    assert run([*MLP, *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_machine_is_needed(capsys):
+    assert run(["search", "bd,df->bf"]) == 2
+    assert "--machine" in capsys.readouterr().err
+
+
+def test_an_interrupt_prints_what_there_is(capsys, monkeypatch):
+    from shardviz.planner.search import search_meshes
+
+    def interrupted(question):
+        for answer in search_meshes(question):
+            if answer.looked_at == 6:
+                signal.raise_signal(signal.SIGINT)
+            yield answer
+
+    monkeypatch.setattr("shardviz.planner.search.search_meshes", interrupted)
+    assert run(list(MLP)) == 130
+    said = capsys.readouterr()
+    assert "Not complete: 6 of 10 meshes" in said.out
+    assert "interrupted after 6 of 10 meshes: not complete" in said.err

@@ -1,0 +1,16 @@
+"""Plans of random problems are the best there are, by a search that tries everything."""
+
+import pytest
+
+from tests.planner.exhaustive import BYTES, TIME
+from tests.planner.optimality import KINDS, described, measured
+
+FEW = {4: 4, 5: 2}
+"""Problems by the number of axes: the search of many takes long."""
+
+
+@pytest.mark.parametrize("objective", [TIME, BYTES])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_no_plan_costs_less(kind, objective):
+    tally = measured(kind, FEW.get(kind.axes, 12 // kind.parts), seed=1, objective=objective)
+    assert not tally.wrongly_claimed, "\n".join(described(tally.wrongly_claimed[0]))

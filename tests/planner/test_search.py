@@ -1,0 +1,191 @@
+"""The search over meshes: its best sharding against all shardings, its limits, its order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from shardviz.errors import QuestionError
+from shardviz.hardware.machine_file import named_machine
+from shardviz.planner import plan
+from shardviz.planner.costs import price
+from shardviz.planner.search import (
+    best_meshes,
+    parse_axes,
+    problem_of,
+    question_from_text,
+    search_meshes,
+    with_smallest_machine,
+)
+from shardviz.planner.search.mesh_search import CLOSE, MeshSearch
+from shardviz.planner.search.mesh_shapes import mesh_shapes, on_machine
+from shardviz.planner.search.program_tables import ProgramTables
+from shardviz.planner.search.rules import ShardingRules
+from shardviz.planner.search.step_time import step_time
+from shardviz.planner.training import Optimizer, Training
+
+MLP = "btd,df->btf; btf,fd->btd"
+SIZES = "b=64,t=256,d=1024,f=4096"
+TRAINING = Training("none", Optimizer("adam"))
+
+
+def asked(text=MLP, machine="v5e:4x4", axes="data,fsdp,tensor", sizes=SIZES, **more):
+    return question_from_text(text, named_machine(machine), parse_axes(axes), sizes=sizes, **more)
+
+
+def tables_of(question, mesh):
+    rules = ShardingRules(question.axes, mesh, question.roles)
+    return ProgramTables(question.step, on_machine(question.machine, mesh), rules, question.held)
+
+
+def all_shardings(tables):
+    """Every choice of a state for each array, each with the best of all splits of each statement's work."""
+    for states in product(*tables.states.values()):
+        chosen = dict(zip(tables.states, states, strict=True))
+        for choices in product(*(each.choices for each in tables.statements)):
+            yield tables.sharding(chosen, choices)
+
+
+@pytest.mark.parametrize("overlap", ["none", "parameters", "all"])
+@pytest.mark.parametrize("axes", ["fsdp,tensor", "X,data=2", "sequence,tensor"])
+@pytest.mark.parametrize("text", ["bd,df->bf", "btd,df->btf"])
+def test_no_sharding_of_the_rules_is_faster(text, axes, overlap):
+    sizes = "b=64,d=1024,f=4096" if text.startswith("bd,") else SIZES
+    question = asked(text, "v5e:2x4", axes, sizes, overlap=overlap)
+    for mesh in mesh_shapes(question.axes, 8):
+        tables = tables_of(question, mesh)
+        if tables.uneven:
+            continue
+        found = MeshSearch(tables, overlap, 1, 0.0, None).best()
+        fastest = min(step_time(each, overlap, 1).seconds for each in all_shardings(tables))
+        assert fastest * (1 - 1e-9) <= found.time.seconds <= fastest * (1 + 2 * CLOSE)
+        assert found.least <= fastest * (1 + 1e-9)
+
+
+def test_within_memory_no_sharding_is_much_faster():
+    """What fits only when parameters are split is found, and the time comes near the best that fits."""
+    question = asked("btd,df->btf", "v5e:2x4", "X,Y")
+    tables = tables_of(question, mesh_shapes(question.axes, 8)[1])
+    every = [(each.memory, step_time(each, "none", 1).seconds) for each in all_shardings(tables)]
+    memories = sorted({memory for memory, _ in every})
+    for limit in memories[:: max(1, len(memories) // 8)]:
+        found = MeshSearch(tables, "none", 1, 0.0, int(limit)).best()
+        fastest = min(seconds for memory, seconds in every if memory <= limit)
+        assert found is not None
+        assert found.sharding.memory <= limit
+        assert found.time.seconds >= fastest * (1 - 1e-9)
+        assert found.time.seconds <= fastest * 1.5
+    assert MeshSearch(tables, "none", 1, 0.0, int(memories[0]) - 1).best() is None
+
+
+def test_every_mesh_is_found_or_said_to_be_impossible():
+    answer = best_meshes(asked())
+    meshes = {each.mesh for each in (*answer.found, *answer.infeasible)}
+    assert meshes == set(mesh_shapes(answer.question.axes, 16))
+    assert answer.is_complete
+    assert [each.seconds for each in answer.found] == sorted(each.seconds for each in answer.found)
+    assert all(each.seconds >= answer.least_seconds for each in answer.found)
+
+
+def test_the_answer_is_the_same_on_every_run_and_goes_on_from_mesh_to_mesh():
+    first, second = [*search_meshes(asked())], [*search_meshes(asked())]
+    assert first[-1].found == second[-1].found
+    assert [each.looked_at for each in first] == [*range(1, first[-1].meshes + 1)]
+    assert not any(each.is_complete for each in first[:-1])
+
+
+def test_a_row_is_a_problem_with_its_shardings():
+    question = asked(training=TRAINING)
+    best = best_meshes(question).found[0]
+    problem = problem_of(question, best)
+    specs = dict(best.specs)
+    assert problem.mesh.shape == best.mesh.shape
+    assert {part.phase for part in problem.parts} == {"forward", "backward", "optimizer"}
+    for part in problem.forward:
+        assert part.result.spec == specs[part.result.name]
+    assert {each.name: each.spec for each in problem.arguments if each.name in specs} == {
+        each.name: specs[each.name] for each in question.problem.arguments
+    }
+
+
+def test_what_is_kept_does_not_change():
+    answer = best_meshes(asked(keep="W1=tensor _"))
+    for found in answer.found:
+        assert dict(found.specs)["W1"].dims[0] == (("tensor",) if found.mesh.axis_size("tensor") > 1 else ())
+
+
+def test_a_batch_that_does_not_divide_is_a_reason():
+    answer = best_meshes(asked(axes="data", sizes="b=8,t=256,d=1024,f=4096"))
+    assert answer.found == ()
+    assert answer.infeasible[0].reason == "A does not divide over data=16"
+
+
+def test_too_little_memory_is_a_reason():
+    answer = best_meshes(asked(f"{MLP} x 1000", training=TRAINING, axes="data"))
+    assert answer.found == ()
+    assert "each device would hold" in answer.infeasible[0].reason
+    assert answer.infeasible[0].memory_bytes > answer.memory_limit
+
+
+def test_the_smallest_machine_that_would_do_is_named():
+    answer = best_meshes(asked(f"{MLP} x 500", training=TRAINING, machine="v5e:2x4", axes="fsdp,tensor"))
+    assert answer.found == ()
+    named = with_smallest_machine(answer).smallest_machine
+    assert best_meshes(replace(answer.question, machine=named_machine(named))).found
+    half = {"v5e:4x8": "v5e:4x4", "v5e:8x8": "v5e:4x8", "v5e:4x4": "v5e:2x4"}[named]
+    assert not best_meshes(replace(answer.question, machine=named_machine(half))).found
+    assert with_smallest_machine(best_meshes(asked())).smallest_machine == ""
+
+
+@pytest.mark.parametrize("axes", ["data,fsdp,tensor", "X,Y", "fsdp,sequence"])
+@pytest.mark.parametrize("text", [MLP, "H = X[b,t,d] * W1[d,f]; Y = X + silu(H) * W2[f,d]"])
+def test_the_figures_of_a_row_are_those_of_its_plan(text, axes):
+    """Forward; a plan may also be cheaper, by what the search leaves out."""
+    question = asked(text, axes=axes)
+    for found in best_meshes(question).found[:6]:
+        cost = price(plan(problem_of(question, found), found.placed), found.placed)
+        assert cost.compute_seconds == pytest.approx(found.time.work, rel=1e-9)
+        assert cost.communication_seconds == pytest.approx(
+            found.time.communication_seconds, rel=1e-9, abs=1e-15
+        )
+        assert cost.peak_bytes == found.memory_bytes
+
+
+def test_layers_take_as_often_as_long_and_end_as_they_begin():
+    one, many = best_meshes(asked()), best_meshes(asked(f"{MLP} x 10"))
+    specs = dict(many.found[0].specs)
+    assert specs["A"] == many.question.problem.arguments[0].with_spec(specs["A"]).spec
+    assert "Out" not in specs
+    assert many.found[0].seconds >= 10 * one.found[0].seconds * (1 - 1e-9)
+
+
+def test_a_pipeline_waits():
+    question = asked(f"{MLP} x 8", axes="pipeline=4,fsdp", microbatches=4)
+    found = best_meshes(question).found[0]
+    assert found.time.bubble == pytest.approx(found.seconds * 3 / 7)
+    assert best_meshes(replace(question, microbatches=32)).found[0].time.bubble < found.time.bubble
+    with pytest.raises(QuestionError, match="a pipeline splits layers"):
+        asked(axes="pipeline,fsdp")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("data,data", "the axis data stands twice"),
+        ("1x", "is not an axis name"),
+        ("X=speed", "neither a kind of axis nor a size"),
+        ("X=0", "neither a kind of axis nor a size"),
+        ("a,b,c,d,e,f", "at most 5 axes"),
+        ("pp,stage", "several axes split the layers"),
+    ],
+)
+def test_axes_that_cannot_be_read(text, message):
+    with pytest.raises(QuestionError, match=message):
+        parse_axes(text)
+
+
+def test_axes_have_the_kind_of_their_name():
+    kinds = [(axis.name, axis.kind, axis.size) for axis in parse_axes("dp,X=fsdp,tensor=8,Y")]
+    assert kinds == [("dp", "data", None), ("X", "fsdp", None), ("tensor", "tensor", 8), ("Y", "any", None)]
