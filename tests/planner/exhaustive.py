@@ -32,7 +32,7 @@ from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Problem, Statement
-from shardviz.sharding import Mesh, PartitionSpec, array_bytes
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes
 
 Atoms = tuple[int, ...]
 State = tuple[tuple[Atoms, ...], Atoms]
@@ -270,7 +270,7 @@ class Space:
             for op, group, after in self.moves(state):
                 if after in done or (size := held(after[0])) is None:
                     continue
-                total = _sum(cost, self.price(op, group, own, size))
+                total = add(cost, self.price(op, group, own, size))
                 if total <= limit and (after not in best or total < best[after].cost):
                     best[after] = Way(total, (best[state],), f"{op} {self.names(group)} {self.said(after)}")
                     heapq.heappush(heap, (total, after))
@@ -296,9 +296,7 @@ def least_cost(
 ) -> Way | None:
     """The best plan of a chain over the axes that its arrays name; None where none costs at most `limit`."""
     assert problem.is_chain
-    specs = [array.spec for array in problem.arrays if array.spec is not None]
-    named = {name.partition(":")[0] for spec in specs for name in (*spec.axes, *spec.unreduced)}
-    space = Space(placed, problem.mesh, objective, whole_axes, named)
+    space = Space(placed, problem.mesh, objective, whole_axes, named_axes(problem))
     work = [_least_work(space, part) for part in problem.parts]
     made: Mapping[State, Way] = {}
     for number, part in enumerate(problem.parts):
@@ -320,27 +318,33 @@ def least_cost(
             made = _only(made, space.state(part.result.spec))
             if number + 1 < len(problem.parts):
                 made = space.reach(part.result.shape, part.result.dtype, made, after)
-    ends = made if problem.result.spec is not None else _left_open(space, problem, made)
-    return min(ends.values(), key=lambda way: way.cost, default=None)
+    if problem.result.spec is None:
+        made = {state: made[state] for state in allowed_ends(space, problem, problem.result, made)}
+    return min(made.values(), key=lambda way: way.cost, default=None)
 
 
-def _left_open(space: Space, problem: Problem, made: Mapping[State, Way]) -> dict[State, Way]:
+def named_axes(problem: Problem) -> set[str]:
+    """The mesh axes that some spec names, or names a part of."""
+    specs = [array.spec for array in problem.arrays if array.spec is not None]
+    return {name.partition(":")[0] for spec in specs for name in (*spec.axes, *spec.unreduced)}
+
+
+def allowed_ends(
+    space: Space, problem: Problem, array: ShardedArray, states: Iterable[State]
+) -> Iterator[State]:
     """The states in which a result may be left that nobody asks for: nothing is pending, and dimensions are
     split only over axes over which a given array splits them."""
     given = {
         (dim, atom)
-        for array in problem.arrays
-        if array.spec is not None
-        for dim, atoms in zip(array.dims, space.state(array.spec)[0], strict=True)
+        for each in problem.arrays
+        if each.spec is not None
+        for dim, atoms in zip(each.dims, space.state(each.spec)[0], strict=True)
         for atom in atoms
     }
-    names = problem.result.dims
-    return {
-        state: way
-        for state, way in made.items()
-        if not state[1]
-        and all((dim, atom) in given for dim, atoms in zip(names, state[0], strict=True) for atom in atoms)
-    }
+    for dims, pending in states:
+        split = {(dim, atom) for dim, atoms in zip(array.dims, dims, strict=True) for atom in atoms}
+        if not pending and split <= given:
+            yield dims, pending
 
 
 def _only(ways: Mapping[State, Way], state: State) -> dict[State, Way]:
@@ -407,7 +411,7 @@ def _locally_summed(space: Space, array: Array, gone: tuple[str, ...]) -> Iterat
         moved = array_bytes(cut, array.dtype) + array_bytes([cut[index] for index in kept], array.dtype)
         work = space.local(0, moved, array.dtype)
         after = tuple(dims[index] for index in kept), tuple(sorted((*pending, *added)))
-        yield after, Way(_sum(way.cost, work), (way,), f"sum {' '.join(gone)} {space.said(after)}")
+        yield after, Way(add(way.cost, work), (way,), f"sum {' '.join(gone)} {space.said(after)}")
 
 
 def _worked(space: Space, part: Statement, operands: tuple[Array, ...]) -> Iterator[tuple[State, Way]]:
@@ -424,7 +428,7 @@ def _worked(space: Space, part: Statement, operands: tuple[Array, ...]) -> Itera
     kept = [names.index(dim) for dim in part.einsum.result]
     dtype = part.result.dtype
 
-    for assignment in _assignments(space, len(names), open_dims, [sizes[dim] for dim in names]):
+    for assignment in assignments(space, len(names), open_dims, [sizes[dim] for dim in names]):
         used = {atom for atoms in assignment for atom in atoms}
         idle = [atom for atom in space.every if atom not in used]
         split = [tuple(assignment[place] for place in where) for where in places]
@@ -442,7 +446,7 @@ def _worked(space: Space, part: Statement, operands: tuple[Array, ...]) -> Itera
                 way = array.ways.get((dims, pending))
                 if way is None:
                     break
-                total = _sum(total, way.cost)
+                total = add(total, way.cost)
                 taken.append(way)
                 needed.append(space.said((dims, pending)))
             else:
@@ -452,7 +456,7 @@ def _worked(space: Space, part: Statement, operands: tuple[Array, ...]) -> Itera
                 yield after, Way(total, tuple(taken), step)
 
 
-def _assignments(
+def assignments(
     space: Space, count: int, open_dims: list[int], sizes: list[int]
 ) -> Iterator[tuple[Atoms, ...]]:
     """Every way to split dimensions over atoms, in every order."""
@@ -490,5 +494,5 @@ def _orders(group: Atoms, places: int) -> list[tuple[Atoms, ...]]:
     return found
 
 
-def _sum(one: Cost, other: Cost) -> Cost:
+def add(one: Cost, other: Cost) -> Cost:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]

@@ -7,7 +7,7 @@ elements of a dimension a device has.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from shardviz.planner.problem import Statement
 
 Values = NDArray[Any]
+Dims = tuple[str, ...]
 POINTWISE = {
     "add": lambda x, y: x + y,
     "subtract": lambda x, y: x - y,
@@ -37,7 +38,30 @@ POINTWISE = {
     "mean": lambda x: x,
     "mean_square": lambda x: x * x,
     "normalize": lambda x, s: x / np.sqrt(s + 1e-6),
+    "convert": lambda x: x,
+    "silu_gradient": lambda g, x: g * _slope(lambda at: at / (1 + np.exp(-at)), x),
+    "gelu_gradient": lambda g, x: g * _slope(POINTWISE["gelu"], x),
+    "relu_gradient": lambda g, r: np.where(r > 0, g, 0),
+    "sigmoid_gradient": lambda g, r: g * r * (1 - r),
+    "tanh_gradient": lambda g, r: g * (1 - r * r),
+    "sqrt_gradient": lambda g, r: g / (2 * r),
+    "rsqrt_gradient": lambda g, r: -g * r**3 / 2,
+    "divide_gradient": lambda g, r, y: -g * r / y,
+    "maximum_gradient": lambda g, x, y: np.where(x > y, g, np.where(x == y, g / 2, 0)),
+    "minimum_gradient": lambda g, x, y: np.where(x < y, g, np.where(x == y, g / 2, 0)),
+    "max_gradient": lambda g, x, r: np.where(x == r, g, 0),
+    "normalize_gradient": lambda g, x, s: -g * x * (s + 1e-6) ** -1.5 / 2,
+    "top_k_gradient": lambda g, r: np.where(r != 0, g, 0),
+    "adam_mean": lambda m, g: 0.9 * m + 0.1 * g,
+    "adam_square": lambda v, g: 0.999 * v + 0.001 * g * g,
+    "adam_update": lambda w, m, v: w - 1e-3 * m / (np.sqrt(v) + 1e-8),
+    "sgd_update": lambda w, g: w - 1e-3 * g,
 }
+
+
+def _slope(function: Callable[[Values], Values], x: Values) -> Values:
+    """The derivative of an analytic function, by an imaginary step (Squire and Trapp 1998)."""
+    return np.asarray(function(x + 1e-20j)).imag / 1e-20
 
 
 def value(
@@ -82,6 +106,17 @@ def value(
         raised = np.exp(x - x.max(axis=along, keepdims=True))
         return np.asarray(raised / raised.sum(axis=along, keepdims=True))
 
+    def attention_weights(query: Dims, keys: Dims, q: Values, k: Values) -> tuple[Dims, Values]:
+        """The dimensions of the scores, the keys' last, and what each has of its row's softmax."""
+        along, size = part.whole
+        sequence = query[keys.index(along)]
+        order = (*(dim for dim in query if dim not in (sequence, size)), sequence, along)
+        scores = einsum((query, keys), (q, k), order) / math.sqrt(whole[size])
+        if part.function.startswith("causal"):
+            later = beside(held(along)[..., None, :] > held(sequence)[..., None], len(order) - 2)
+            scores = np.where(later, -np.inf, scores)
+        return order, soft(scores, -1)
+
     match part.function:
         case "multiply":
             return einsum(dims, operands, result)
@@ -103,14 +138,31 @@ def value(
             chosen = np.asarray(places[..., None] == rows, dtype=table.dtype)
             return einsum([dims[0], (*dims[1], dims[0][0])], [table, chosen], result)
         case "attention" | "causal_attention":
-            along, size = part.whole
-            sequence = dims[0][dims[1].index(along)]
-            order = [*(dim for dim in dims[0] if dim not in (sequence, size)), sequence, along]
-            scores = einsum(dims[:2], operands[:2], order) / math.sqrt(whole[size])
-            if part.function == "causal_attention":
-                later = beside(held(along)[..., None, :] > held(sequence)[..., None], len(order) - 2)
-                scores = np.where(later, -np.inf, scores)
-            return einsum([order, dims[2]], [soft(scores, -1), operands[2]], result)
+            order, weights = attention_weights(dims[0], dims[1], *operands[:2])
+            return einsum([order, dims[2]], [weights, operands[2]], result)
+        case name if name.endswith(("query_gradient", "key_gradient", "value_gradient")):
+            given, query, keys, values = dims
+            order, weights = attention_weights(query, keys, *operands[1:3])
+            if name.endswith("value_gradient"):
+                return einsum([order, given], [weights, operands[0]], result)
+            slope = einsum([given, values], [operands[0], operands[3]], order)
+            slope = (
+                weights * (slope - (slope * weights).sum(-1, keepdims=True)) / math.sqrt(whole[part.whole[1]])
+            )
+            other = (keys, operands[2]) if name.endswith("query_gradient") else (query, operands[1])
+            return einsum([order, other[0]], [slope, other[1]], result)
+        case "square_gradient":
+            return einsum(dims, operands, result) * part.number
+        case "softmax_gradient":
+            (gradient, made), (own, of_made) = operands, dims
+            mean = einsum([own, of_made], [gradient, made], [dim for dim in of_made if dim not in part.whole])
+            kept = [dim for dim in of_made if dim not in part.whole]
+            return einsum(dims, operands, result) - einsum([kept, of_made], [mean, made], result)
+        case "take_gradient":
+            gradient, places = operands
+            rows = beside(held(result[0]), len(dims[1]))
+            chosen = np.asarray(places[..., None] == rows, dtype=gradient.dtype)
+            return einsum([dims[0], (*dims[1], result[0])], [gradient, chosen], result)
         case "top_k":
             x, along = operands[0], axis(part.whole[0], dims[0])
             rank = np.argsort(np.argsort(-x, axis=along, kind="stable"), axis=along, kind="stable")

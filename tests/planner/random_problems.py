@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.machine import (
@@ -37,8 +37,9 @@ USUAL = (
 class Kind:
     """A kind of random problems.
 
-    `axes` are the mesh axes, `parts` the einsums of a chain. With `cut` specs name parts of axes. `sizes` are
-    the factors of dimensions; with `real` they are thousands and the machine is the assumed v5e.
+    `axes` are the mesh axes, `parts` the einsums of a chain, or with `shared` statements of a program that
+    uses arrays several times. With `cut` specs name parts of axes. With `real` sizes are thousands and the
+    machine is the assumed v5e; else they are small, and so are the speeds.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Kind:
     cut: bool = False
     real: bool = False
     axis_sizes: tuple[int, ...] = (2, 2, 3, 4)
+    shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Draw:
         """A problem, and its mesh on a machine."""
         while True:
             mesh = self.mesh()
-            found = self._problem(mesh)
+            found = self._program(mesh) if self.kind.shared else self._problem(mesh)
             if found is not None:
                 return found, self.machine(mesh)
 
@@ -128,6 +130,67 @@ class Draw:
             parts.append(Statement(einsum, tuple(arrays), result))
         return Problem(mesh, tuple(parts))
 
+    def _program(self, mesh: Mesh) -> Problem:
+        """Products, sums and a function, which use some arrays several times."""
+        pick, statements = self.random, self.kind.parts
+        names = self._axis_names(mesh)
+        sizes = {dim: self.size(math.lcm(*mesh.axis_sizes, 4), mesh) for dim in "bdf"}
+
+        def array(name: str, dims: tuple[str, ...], spec: PartitionSpec | None) -> ShardedArray:
+            return ShardedArray(name, dims, tuple(sizes[dim] for dim in dims), "bf16", spec)
+
+        def divides(spec: PartitionSpec, dims: tuple[str, ...]) -> bool:
+            return all(sizes[dim] % cut == 0 for dim, cut in zip(dims, spec.parts(mesh), strict=True))
+
+        def argument(name: str, dims: tuple[str, ...]) -> ShardedArray:
+            while True:
+                spec = self.spec(dims, names, 0.1)
+                if divides(spec, dims):
+                    return array(name, dims, spec)
+
+        known = [argument("X", ("b", "d"))]
+        unused = {"X"}
+        parts: list[Statement] = []
+        for number in range(1, statements + 1):
+            first = pick.choice([one for one in known if one.name in unused] or known)
+            alike = [one for one in known if one.dims == first.dims and one.name != first.name]
+            if number == statements and alike:
+                operands, function = (first, pick.choice(alike)), "add"
+            else:
+                function = pick.choice(("multiply", "multiply", "multiply", "add", "silu"))
+                if function == "silu":
+                    operands = (first,)
+                elif function == "add":
+                    operands = (first, pick.choice([*alike, argument(f"W{number}", first.dims)]))
+                else:
+                    dims = tuple(pick.sample("bdf", 2))
+                    others = [one for one in known if set(one.dims) & set(first.dims)]
+                    operands = (first, pick.choice([*others, argument(f"W{number}", dims)]))
+                    if operands[1].name == first.name:
+                        operands = (first, argument(f"W{number}", dims))
+            dims = operands[0].dims
+            if function == "multiply":
+                shared = [dim for dim in operands[0].dims if dim in operands[1].dims]
+                every = dict.fromkeys((*operands[0].dims, *operands[1].dims))
+                dims = tuple(dim for dim in every if len(every) < 3 or dim not in shared[:1])
+            name = f"R{number}"
+            einsum = Einsum(tuple(one.dims for one in operands), dims)
+            known = [one for one in known if one.name not in {each.name for each in operands}]
+            known += [
+                one if one.name == "X" or one.name.startswith("W") else one.with_spec(None)
+                for one in operands
+            ]
+            result = array(name, dims, None)
+            last = number == statements
+            if last and pick.random() < 0.6:
+                wanted = self.spec(dims, names, 0.0)
+                result = result.with_spec(wanted if divides(wanted, dims) else None)
+            parts.append(Statement(einsum, operands, result, function))
+            unused -= {one.name for one in operands}
+            unused.add(name)
+            known.append(result)
+        return Problem(mesh, tuple(parts))
+
     def _axis_names(self, mesh: Mesh) -> list[str]:
         """What specs may name: whole axes, or some of their parts."""
         names: list[str] = []
@@ -175,24 +238,3 @@ class Draw:
         while self.kind.real and size < 64:
             size *= 2
         return size * self.random.choice((1, 1, 2, 4) if not self.kind.real else (1, 4, 16, 64))
-
-
-def small(problem: Problem, most: int = 2**16) -> bool:
-    """Few enough numbers to run a plan on."""
-    return all(
-        math.prod(dict(zip(dims, shape, strict=True)).values()) <= most
-        for part in problem.parts
-        for dims, shape in [
-            (
-                [dim for operand in part.operands for dim in operand.dims],
-                [size for operand in part.operands for size in operand.shape],
-            )
-        ]
-    )
-
-
-def without_specs(problem: Problem) -> Problem:
-    """The problem with every result the compiler's choice."""
-    return replace(
-        problem, parts=tuple(replace(part, result=part.result.with_spec(None)) for part in problem.parts)
-    )

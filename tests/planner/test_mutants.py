@@ -8,7 +8,7 @@ from collections import Counter
 from shardviz.planner import Plan, Planner
 from tests.planner.executor import PlanError, Values, prove, values_for
 from tests.planner.mutants import mutants
-from tests.planner.random_problems import Draw, Kind, small
+from tests.planner.random_problems import Draw, Kind
 
 KINDS = (
     Kind("two axes", 2),
@@ -35,7 +35,7 @@ def survivors(count: int) -> tuple[Counter[str], list[tuple[str, Plan]]]:
         planned = 0
         while planned < count:
             problem, placed = draw.problem()
-            if not small(problem) or len(set(problem.result.shape)) < problem.result.rank:
+            if len(set(problem.result.shape)) < problem.result.rank:
                 continue
             planned += 1
             plan = Planner(problem.mesh, placed).plan(problem)

@@ -1,0 +1,65 @@
+"""How good plans are: ``python tests/benchmarks/optimality.py`` writes ``docs/optimality.md``.
+
+Random problems of each kind in `tests/planner/optimality.py` are planned, searched by trying everything, and
+asked of Shardy.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+sys.path.insert(0, str(ROOT))
+
+from shardviz.compiler import Worker  # noqa: E402
+from tests.planner.optimality import KINDS, Tally, measured  # noqa: E402
+from tests.planner.test_mutants import survivors  # noqa: E402
+
+PAGE = ROOT / "docs" / "optimality.md"
+TEMPLATE = Path(__file__).with_name("optimality_page.md")
+"""The page, with {names} where the tables belong."""
+COUNTS = {1: 100, 2: 100, 3: 100, 4: 50, 5: 25}
+"""Problems of a kind, by the number of mesh axes."""
+MUTATED = 40
+"""Plans of each kind that are made wrong."""
+
+
+def rows(tallies: list[Tally]) -> Iterator[str]:
+    for tally in tallies:
+        shardy = f"{len(tally.beaten)} of {tally.asked}" if tally.asked else "–"
+        yield (
+            f"| {tally.kind.name} | {tally.optimal} of {len(tally.all)} | {tally.claimed} | "
+            f"{tally.worst:.3f} | {tally.median_ms:.1f} ms | {shardy} |"
+        )
+
+
+def page(tallies: list[Tally], mutants: int, unnoticed: int) -> str:
+    """The text of the page."""
+    every = [each for tally in tallies for each in tally.all]
+    return TEMPLATE.read_text(encoding="utf-8").format(
+        rows="\n".join(rows(tallies)),
+        all=len(every),
+        optimal=sum(each.is_optimal for each in every),
+        asked=sum(tally.asked for tally in tallies),
+        beaten=sum(len(tally.beaten) for tally in tallies),
+        wrong=sum(len(tally.wrongly_claimed) for tally in tallies),
+        mutants=mutants,
+        noticed=mutants - unnoticed,
+        plans=MUTATED,
+    )
+
+
+def main() -> None:
+    tallies = []
+    with Worker() as worker:
+        for kind in KINDS:
+            tallies.append(measured(kind, COUNTS[kind.axes], seed=0, worker=worker))
+            print(next(rows(tallies[-1:])), file=sys.stderr, flush=True)
+    tried, left = survivors(MUTATED)
+    PAGE.write_text(page(tallies, sum(tried.values()), len(left)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

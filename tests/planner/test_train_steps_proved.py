@@ -1,0 +1,61 @@
+"""Train steps are what calculus says, and their plans give the same numbers device by device."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from shardviz.planner import plan, problem_from_text
+from shardviz.planner.training import Training, with_backward
+from shardviz.sharding import Mesh
+from tests.planner.executor import Values, prove, reference, values_for
+
+MESH = Mesh(("X", "Y"), (2, 2))
+PROGRAMS = {
+    "two layers": ("H = X[b,d] * W1[d,f]; Y = gelu(H) * W2[f,d]", "X=X_,W1=_Y,W2=Y_", "b=4,d=4,f=8"),
+    "SwiGLU, fully sharded": (
+        "H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = X + (silu(H) * G) * W3[f,d]",
+        "X=X_,W1=XY,W2=XY,W3=YX",
+        "b=4,d=4,f=8",
+    ),
+    "a norm": (
+        "N = rms_norm(X[b,d], d, g[d]); Y = X + N * W[d,e] * V[e,d]",
+        "X=X_,W=_Y,V=Y_",
+        "b=4,d=4,e=8",
+    ),
+    "attention": (
+        "Q[b,t,k,g,h] = X[b,t,d] * WQ[d,k,g,h]; K = X[b,s,d] * WK[d,k,h]; V = X[b,s,d] * WV[d,k,h]; "
+        "O = causal_attention(Q, K, V); Y[b,t,d] = X + O * WO[k,g,h,d]",
+        "X=X__,WQ=_Y__,WK=_Y_,WV=_Y_,WO=Y___",
+        "b=2,t=4,d=4,k=2,g=2,h=2",
+    ),
+}
+
+
+@pytest.fixture(params=PROGRAMS)
+def step(request):
+    """A forward program and its train step."""
+    text, specs, sizes = PROGRAMS[request.param]
+    forward = problem_from_text(text, mesh=MESH, specs=specs, sizes=sizes)
+    return forward, with_backward(forward, Training(optimizer=None))
+
+
+def test_gradients_are_those_of_small_changes(step):
+    forward, train = step
+    values = values_for(train, seed=3)
+    made = reference(train, values)
+    ends = train.gradients[: len(forward.results)]
+
+    def loss(own: dict[str, Values]) -> float:
+        found = reference(forward, own)
+        return sum(float(np.sum(found[end] * values[given])) for end, given in ends)
+
+    numbers = np.random.default_rng(4)
+    for name, gradient in train.gradients[len(ends) :]:
+        way = numbers.normal(size=values[name].shape)
+        near = [loss(values | {name: values[name] + sign * 1e-6 * way}) for sign in (1, -1)]
+        assert np.isclose(np.sum(made[gradient] * way), (near[0] - near[1]) / 2e-6, rtol=1e-5), name
+
+
+def test_its_plan_gives_the_same_numbers(step):
+    prove(plan(step[1]))
