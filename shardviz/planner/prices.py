@@ -15,7 +15,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from shardviz.planner.moves import Axes, wire_bytes_of
-from shardviz.planner.plan import Objective
+from shardviz.planner.problem import Objective
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
