@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from shardviz.planner.padding import PaddingCost
     from shardviz.planner.plan import Plan
     from shardviz.planner.ranking import Candidate
+    from shardviz.planner.repeated_work import RepeatedWork
     from shardviz.planner.sweep import Sweep
     from shardviz.sharding import Layout, Mesh
 
@@ -148,6 +149,14 @@ PROBLEM = shared(
         training=nullable(_TRAINING).of(lambda plan: plan.problem if plan.problem.training else None),
     ),
 )
+
+
+def _repeated_work(plan: Plan) -> RepeatedWork | None:
+    from shardviz.planner.repeated_work import repeated_work
+
+    return repeated_work(plan)
+
+
 PLAN = shared(
     "plan",
     closed(
@@ -181,6 +190,20 @@ PLAN = shared(
             ),
             "The steps, in order.",
         ).of(_steps),
+        objective=one_of("What the plan makes small first.", "time", "bytes"),
+        optimal=flag("No plan of those that were searched is better."),
+        at_most=nullable(
+            number("How many times the best plan's cost it may have; null: it is optimal, or not known.")
+        ),
+        teller=one_of("Who found it; shardy: Shardy's answer is cheaper.", "planner", "shardy"),
+        repeated_work=nullable(
+            closed(
+                "Work that devices repeat although the specs divide it.",
+                factor=count("Devices that compute the same."),
+                axes=texts("The mesh axes along which they lie."),
+                parts=counts("The statements, from 0."),
+            )
+        ).of(_repeated_work),
         result_spec=SPEC("The sharding of the result."),
         result_unreduced=texts("Mesh axes of the result's pending sum.").of("result_spec.unreduced"),
         wire_bytes=count("Bytes that one device must send at least, in all steps together."),

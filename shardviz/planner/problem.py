@@ -177,8 +177,11 @@ class Problem:
 
     @property
     def text(self) -> str:
-        """The einsum, or a chain of them with semicolons."""
-        return "; ".join(str(part.einsum) for part in self.parts)
+        """The einsum, or a chain of them with semicolons; of a program its statements."""
+        from shardviz.planner.statement_text import statement_text
+
+        texts = (str(part.einsum) if self.is_chain else statement_text(part) for part in self.parts)
+        return "; ".join(texts) + (f" × {self.layers}" if self.layers > 1 else "")
 
 
 def problem_from_text(

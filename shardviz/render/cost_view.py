@@ -108,7 +108,7 @@ def _cells(number: int, priced: PricedStep, cost: PlanCost, palette: Palette) ->
         moved = flops(priced.flops)
     return [
         Text(f"{number}"),
-        operation_text(priced.step, cost.plan.problem.mesh, palette),
+        operation_text(priced.step, cost.plan.problem, palette),
         Text(moved),
         Text(time_words(priced), "bold"),
         Text("" if priced.seconds is None else priced.bound),

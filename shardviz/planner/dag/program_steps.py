@@ -34,7 +34,7 @@ class _Scheduled:
 def program_steps(problem: Problem, planned: PlannedProgram) -> tuple[list[Step], tuple[str, ...]]:
     """The steps in order, and the case of the textbook that each statement is.
 
-    Pending sums are added right behind the statement that leaves them, for whichever statement needs that.
+    Pending sums are added right behind the statement that leaves them, for any statement that needs that.
     """
     scheduled = _scheduled(problem, planned)
     steps: list[Step] = []
