@@ -161,7 +161,6 @@ PLAN = shared(
     "plan",
     closed(
         "The operations that should happen, by the rules of the textbook.",
-        objective=one_of("What the plan makes small first.", "time", "bytes"),
         cases=texts("For each einsum of the chain the case of a sharded matmul that it is."),
         steps=array_of(
             closed(
