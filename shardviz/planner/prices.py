@@ -111,7 +111,7 @@ class Prices:
         )
 
     def ratio(self, cost: Cost, least: Cost) -> float | None:
-        """The cost over another, by what is made small first; None where that is nothing."""
+        """One cost over another, by what is made small first; None where the other is nothing."""
         shift = max(self._shift.values())
         return None if not least >> shift else (cost >> shift) / (least >> shift)
 

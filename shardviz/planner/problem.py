@@ -157,18 +157,34 @@ class Problem:
         return self.parts[-1].result
 
     @property
+    def carried(self) -> ShardedArray | None:
+        """Where the program runs several times, the argument whose place its result takes in the next run:
+        the first of its dimensions and shape."""
+        result = self.result
+        alike = (each for each in self.arguments if (each.dims, each.shape) == (result.dims, result.shape))
+        return next(alike, None) if self.layers > 1 and self.training is None else None
+
+    @property
     def wanted_spec(self) -> PartitionSpec | None:
-        """The spec in which the result is left: its own; where the program runs several times that of the
-        first argument of its shape, whose place it takes in the next run; None where the compiler may choose.
-        """
-        if self.result.spec is not None or self.layers == 1:
-            return self.result.spec
-        alike = (
-            each.spec
-            for each in self.arguments
-            if (each.dims, each.shape) == (self.result.dims, self.result.shape)
-        )
-        return next(alike, None)
+        """The spec in which the result is left: its own, or that of the array whose place it takes; None
+        where the compiler may choose."""
+        if self.result.spec is None and self.carried is not None:
+            return self.carried.spec
+        return self.result.spec
+
+    @property
+    def aliases(self) -> tuple[frozenset[str], ...]:
+        """Names of one dimension: those that an array has in the same place, as the statements call it."""
+        named: dict[tuple[str, int], set[str]] = {}
+        for array in self.arrays:
+            for place, dim in enumerate(array.dims):
+                named.setdefault((array.name, place), set()).add(dim)
+        groups: list[set[str]] = []
+        for names in named.values():
+            joined = [group for group in groups if group & names]
+            groups = [group for group in groups if not group & names]
+            groups.append(names.union(*joined))
+        return tuple(frozenset(group) for group in groups if len(group) > 1)
 
     @property
     def arrays(self) -> tuple[ShardedArray, ...]:
