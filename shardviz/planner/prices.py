@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from shardviz.planner.moves import Axes, StateSpace, wire_bytes_of
-from shardviz.planner.plan import Objective
+from shardviz.planner.problem import Objective
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh

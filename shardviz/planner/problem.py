@@ -39,6 +39,9 @@ _BETWEEN = re.compile(r"\([^()]*+(?:\([^()]*+\)[^()]*+)*+\)|->|[,;]|$")
 """The end of a spec; or parentheses, whose commas do not end one."""
 
 
+Objective = Literal["time", "bytes"]
+"""What a plan makes small first: the estimated seconds of its steps in sequence, or the bytes that a device
+sends."""
 Phase = Literal["forward", "recomputed", "backward", "optimizer"]
 """The part of a train step that a statement belongs to."""
 
@@ -92,7 +95,7 @@ class Problem:
 
     `parts` are in an order in which they can run. `returned` are the names of results that the program
     returns beside the last. `layers` is how often the whole program runs, one after the other. `padding` are
-    the dimensions whose sizes in the arrays are larger than asked.
+    the dimensions whose sizes in the arrays are larger than asked. `objective` is what its plan makes small.
 
     A train step (`training.with_backward`) says so in `training`. Its `gradients` are pairs of names: of each
     result of the forward statements and the argument that is its gradient, then of each argument and its
@@ -109,6 +112,7 @@ class Problem:
     training: Training | None = None
     gradients: tuple[tuple[str, str], ...] = ()
     padding: tuple[PaddedDim, ...] = ()
+    objective: Objective = "time"
     updates: tuple[tuple[str, str], ...] = ()
 
     @property
