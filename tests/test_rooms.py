@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "planner": {"sharding", "notation", "hardware"},
     "hlo": {"sharding"},
     "timeline": {"sharding", "hardware", "planner", "hlo"},
-    "compare": {"sharding", "planner", "hlo", "timeline"},
+    "compare": {"sharding", "hardware", "planner", "hlo", "timeline"},
     "compiler": {"sharding", "notation", "collectives", "hardware", "planner", "hlo", "timeline"},
     "stepping": {"sharding", "notation", "collectives", "hardware", "planner", "compiler"},
     "forms": {"sharding", "notation", "collectives", "hardware", "planner", "stepping", "compiler"},

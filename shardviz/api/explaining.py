@@ -18,6 +18,7 @@ from shardviz.api.arguments import (
 from shardviz.api.shared_worker import ask
 from shardviz.api.shown import Shown
 from shardviz.compare import differences
+from shardviz.compare.adoption import cheaper_plan
 from shardviz.compiler import parse_targets
 from shardviz.compiler.machines import placed_for
 from shardviz.documents.plans import ranking_document
@@ -143,10 +144,11 @@ def explain(
     forward = decided_problem(einsum, mesh, specs, sizes, dtype, axis_types, device_order=device_order)
     problem = train_step(forward, backward=backward, remat=remat, optimizer=optimizer)
     placed = placed_for(as_machine(machine), asked, problem.mesh)
-    cost = price(plan(problem, placed), placed)
+    planned = plan(problem, placed)
     compiled: tuple[TargetResult, ...] = ()
     if asked:
         compiled = ask(problem, asked, timeout, target == DEFAULT_TARGET, times)
+    cost = price(cheaper_plan(planned, compiled, placed), placed)
     found = tuple(difference for each in compiled for difference in differences(cost.plan, each))
     return Explanation(cost, compiled, found)
 

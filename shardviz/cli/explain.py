@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from shardviz.compiler import TargetResult
     from shardviz.compiler.target_times import TimesAnswer
     from shardviz.hardware.machine import PlacedMesh
-    from shardviz.planner import Problem
+    from shardviz.planner import Plan, Problem
     from shardviz.planner.costs import PlanCost
     from shardviz.sharding import Mesh
 
@@ -285,13 +286,15 @@ def _print_plan(problem: Problem, placed: PlacedMesh, session: TargetSession, sh
 
     output = shown.output
     session.ask(problem, with_costs=shown.with_times)
-    planned = plan(problem, placed)
+    planned, answers = plan(problem, placed), session.answers()
+    if not planned.optimal and "shardy" in session.requested:
+        planned, answers = _cheaper(planned, answers, placed)
     cost = price(planned, placed)
     if output.as_json:
         from shardviz.compare import differences
         from shardviz.documents.programs import explain_document
 
-        compiled = tuple(session.answers())
+        compiled = tuple(answers)
         found = [difference for each in compiled for difference in differences(planned, each)]
         times = [_times(each, problem, shown) for each in compiled] if shown.with_times else None
         print_json(explain_document(cost, compiled, found, shown.with_hlo, times))
@@ -309,9 +312,9 @@ def _print_plan(problem: Problem, placed: PlacedMesh, session: TargetSession, sh
     from shardviz.render.programs.target_answers import answers_view, side_by_side
 
     together = side_by_side(session.requested)
-    for group in [[*session.answers()]] if together else ([each] for each in session.answers()):
-        answers = [(each, differences(planned, each)) for each in group]
-        output.show(answers_view(answers, problem, output.width, output.palette))
+    for group in [[*answers]] if together else ([each] for each in answers):
+        told = [(each, differences(planned, each)) for each in group]
+        output.show(answers_view(told, problem, output.width, output.palette))
         for each in group:
             if shown.with_hlo and each.status == "ok":
                 output.show(program_view(each, problem.mesh, output.width, output.palette))
@@ -320,6 +323,20 @@ def _print_plan(problem: Problem, placed: PlacedMesh, session: TargetSession, sh
 
                 output.show(target_times_view(_times(each, problem, shown), output.width, output.palette))
     return session.exit_code
+
+
+def _cheaper(
+    planned: Plan, answers: Iterator[TargetResult], placed: PlacedMesh
+) -> tuple[Plan, Iterator[TargetResult]]:
+    """The plan, or one that splits arrays as Shardy does where that costs less; the answers, all of them."""
+    from shardviz.compare.adoption import cheaper_plan
+
+    found = []
+    for each in answers:
+        found.append(each)
+        if each.target == "shardy":
+            break
+    return cheaper_plan(planned, found, placed), chain(found, answers)
 
 
 def _print_plan_times(cost: PlanCost, output: CommandOutput) -> None:

@@ -13,6 +13,7 @@ from shardviz.planner import Problem
 from shardviz.planner.moves import state_of
 from shardviz.sharding import array_bytes
 from shardviz.sharding.array import BITS
+from shardviz.sharding.axis_parts import whole_axis
 
 
 def packed(comparison: Comparison) -> None:
@@ -149,4 +150,4 @@ def _mentioned(problem: Problem) -> frozenset[str]:
         for array in (*part.operands, part.result)
         if array.spec is not None
     ]
-    return frozenset(axis for spec in specs for axis in (*spec.axes, *spec.unreduced))
+    return frozenset(whole_axis(axis) for spec in specs for axis in (*spec.axes, *spec.unreduced))

@@ -243,7 +243,7 @@ def other_route(comparison: Comparison) -> None:
 def _how(ours: list[ArrayTransfer], theirs: list[ArrayTransfer], cut: list[ArrayTransfer]) -> tuple[str, str]:
     """The code of what sets the two ways apart, and its words; `cut` are the target's slices of the array."""
     parts = dict.fromkeys(axis for one in (*theirs, *cut) for axis in one.axes if ":" in axis)
-    if parts:
+    if parts and not any(":" in axis for one in ours for axis in one.axes):
         return "sub_axes", f"over parts of a mesh axis ({', '.join(parts)}), the plan over whole axes"
     here, there = ([one for one in side if one.is_sum] for side in (ours, theirs))
     if wire(theirs) < wire(ours):

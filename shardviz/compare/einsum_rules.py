@@ -125,16 +125,18 @@ def other_split(comparison: Comparison) -> None:
 
 
 def _name(part: Statement) -> str:
-    """The name of an einsum's work: one operand is not multiplied by anything."""
+    """The name of a statement's work: one operand is not multiplied by anything."""
+    if part.function != "multiply":
+        return part.function
     return "multiplication" if len(part.operands) > 1 else "einsum"
 
 
 def _work(part: Statement) -> str:
-    return "multiplying" if len(part.operands) > 1 else "its einsum"
+    return "multiplying" if _name(part) == "multiplication" else f"its {_name(part)}"
 
 
 def _on_pieces(part: Statement) -> str:
-    return "multiplies the pieces" if len(part.operands) > 1 else "works on the pieces"
+    return "multiplies the pieces" if _name(part) == "multiplication" else "works on the pieces"
 
 
 def _product(part: Statement) -> str:

@@ -1,5 +1,6 @@
 """The arrays that a compiler's collectives move: those that the operand comes from, as the text shows.
 
+In a program the compilers name each operation after the statement that it belongs to (`named_statements`).
 Every einsum of a chain takes an argument that none before it took, or only works on what stands there: so the
 arguments that went into a value tell which part of the chain made it.
 
@@ -11,11 +12,11 @@ named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
 from shardviz.hlo import Collective, Origin
+from shardviz.hlo.named_scopes import named_scope
 from shardviz.planner import Problem, Statement
 from shardviz.sharding import ShardedArray
 
@@ -43,6 +44,8 @@ class MovedArrays:
 
     def of(self, one: Collective) -> tuple[str, ...]:
         """The names of the arrays that the next collective may move; only results hold partial sums."""
+        if named := self._of_statement(one):
+            return named
         origin = self._as_moved(one)
         if origin is not None and (known := names_of(origin, self.problem)):
             return self._fitting_names(known, one)
@@ -65,6 +68,27 @@ class MovedArrays:
         elif one.op == "collective-permute":
             self._pieces.update({array.name: _LocalPiece(one.result_shape, None) for array in exact})
         return names
+
+    def _of_statement(self, one: Collective) -> tuple[str, ...]:
+        """The arrays of the statement that the collective is named after, as far as shapes allow them.
+
+        A sum is one of its results; everything else moves an operand before, or the result after. () where
+        no statement is named, or where the value is an argument's own.
+        """
+        parts = named_statements(one.source, self.problem)
+        origin = self._as_moved(one)
+        if not parts or (origin is not None and not origin.computed and len(origin.arguments) == 1):
+            return ()
+        is_sum = one.op in ("all-reduce", "reduce-scatter")
+        made = [part.result for part in parts]
+        made += [array for part in parts for array in summed_operands(part).values()]
+        taken = [] if is_sum else [operand for part in parts for operand in part.operands]
+        given = {array.name for array in self.problem.arguments}
+        if origin is not None and origin.computed:
+            taken = [array for array in taken if array.name not in given]
+        fitting = [array for array in (*made, *taken) if self._fits(array, one)]
+        likely = [array for array in fitting if array.rank == len(one.operand_shape)]
+        return tuple(dict.fromkeys(array.name for array in likely or fitting))
 
     def _as_moved(self, one: Collective) -> Origin | None:
         """The origin. A value made of one argument, with a shape that its pieces have, is that argument:
@@ -124,6 +148,8 @@ class MovedArrays:
         if before is not None and before.axes is not None and one.op != "collective-permute":
             after = before.axes - axes if one.op == "all-gather" else before.axes | axes
         self._pieces[name] = _LocalPiece(one.result_shape, after)
+        if not self.problem.is_chain:
+            return
         for index, part in enumerate(self.problem.parts):
             if part.result.name == name:
                 # The result's operands have been multiplied, so nothing moves it any more.
@@ -150,6 +176,21 @@ def _could_be(shape: Shape, array: ShardedArray, devices: int) -> bool:
     )
 
 
+def named_statements(source: str, problem: Problem) -> list[Statement]:
+    """The statements of a program that a compiler's operation is named after, as in ``jit(program)/H/dot``.
+
+    A forward one; in ``transpose(jvp(H))`` those of its gradients, in ``rematted_computation/H`` the one that
+    computes H again. None in a program of one statement, whose operations have no such names.
+    """
+    made = {part.result.name: part for part in problem.parts}
+    scope = named_scope(source, made) if len(made) > 1 else None
+    if scope is None:
+        return []
+    if scope.phase == "forward" or made[scope.name].phase != "forward":
+        return [made[scope.name]]
+    return [part for part in problem.parts if part.phase == scope.phase and part.source == scope.name]
+
+
 def names_of(origin: Origin, problem: Problem) -> tuple[str, ...]:
     """The arrays that an origin may be; "a value computed from A" for one that the problem has no name for.
 
@@ -160,41 +201,39 @@ def names_of(origin: Origin, problem: Problem) -> tuple[str, ...]:
         return ()
     made_from = frozenset(origin.arguments)
     names = [] if origin.computed else [arguments[number].name for number in origin.arguments]
+    made_of = _made_of(problem)
     names += [
-        result.name
-        for result, needed, computed in _results(problem)
-        if needed == made_from and origin.computed in computed
+        part.result.name
+        for part in problem.parts
+        if made_of[part.result.name][0] == made_from and origin.computed in made_of[part.result.name][1]
     ]
     if origin.computed:
-        names += [array.name for array, needed in _sums(problem) if needed == made_from]
+        names += [
+            array.name
+            for part in problem.parts
+            for name, array in summed_operands(part).items()
+            if made_of[name][0] == made_from
+        ]
     if names:
         return tuple(names)
     return (f"a value computed from {' and '.join(arguments[number].name for number in origin.arguments)}",)
 
 
-def _results(problem: Problem) -> Iterator[tuple[ShardedArray, frozenset[int], frozenset[bool]]]:
-    """Each result, the arguments that it is made of, and whether making it may, or may not, compute."""
-    first, *_ = problem.parts
-    count = 0
-    computed = frozenset({False})
+def _made_of(problem: Problem) -> dict[str, tuple[frozenset[int], frozenset[bool]]]:
+    """The arguments that each array is made of, and whether making it may, or may not, compute."""
+    found = {
+        array.name: (frozenset({number}), frozenset({False}))
+        for number, array in enumerate(problem.arguments)
+    }
     for part in problem.parts:
-        count += len(part.operands) - (part is not first)
-        computed = _computes(part, computed)
-        yield part.result, frozenset(range(count)), computed
-
-
-def _sums(problem: Problem) -> Iterator[tuple[ShardedArray, frozenset[int]]]:
-    """The sums that an einsum may make of an operand, and the arguments that they are made of."""
-    numbers = {array.name: frozenset({number}) for number, array in enumerate(problem.arguments)}
-    made_of = numbers | {result.name: needed for result, needed, _ in _results(problem)}
-    for part in problem.parts:
-        for name, array in summed_operands(part).items():
-            yield array, made_of[name]
+        needed = frozenset[int]().union(*(found[operand.name][0] for operand in part.operands))
+        found[part.result.name] = needed, _computes(part, found[part.operands[0].name][1])
+    return found
 
 
 def _computes(part: Statement, before: frozenset[bool]) -> frozenset[bool]:
     (operand, *others), result = part.operands, part.result
-    if others or operand.elements != result.elements:
+    if others or operand.elements != result.elements or part.function not in ("multiply", "reshape"):
         return frozenset({True})
     # A transpose only moves. Where dimensions of one element are added up, a compiler may see that or not.
     return before if sorted(operand.dims) == sorted(result.dims) else before | {True}
@@ -206,6 +245,8 @@ def summed_operands(part: Statement) -> dict[str, ShardedArray]:
     A program may add these up before it multiplies, as `jax.numpy.einsum` does: of ``a,dg->ad`` it multiplies
     A by the sums of W over g. A single operand has no such sums, as they are the result.
     """
+    if part.function != "multiply":
+        return {}
     summed = {}
     for place, operand in enumerate(part.operands):
         others = [each.dims for number, each in enumerate(part.operands) if number != place]

@@ -90,16 +90,18 @@ def kinds(several: Iterable[ArrayTransfer]) -> Counter[object]:
 
 
 def planned(plan: Plan) -> list[ArrayTransfer]:
-    """The collectives of the plan that send something."""
+    """The collectives of the plan that send something, in all runs of the program."""
+    layers = plan.problem.layers
     return [
         ArrayTransfer(
             HLO_OPS[step.op],
             step.axes,
             prod(step.shape),
             step.bytes,
-            step.wire_bytes,
+            step.wire_bytes * layers,
             step.dtype,
             (step.array,),
+            runs=layers,
             place=place,
         )
         for place, step in enumerate(plan.collectives)
@@ -117,7 +119,8 @@ def compiled(
     """
     moved = MovedArrays(problem)
     transfers = []
-    for place, (one, matmul) in enumerate(_whole(collectives, matmuls)):
+    for place, (given, matmul) in enumerate(_whole(collectives, matmuls)):
+        one = _of_one_run(given, problem.layers)
         arrays = moved.of(one)
         if one.wire_bytes or one.op == "slice":
             elements = one.bytes * 8 // max(1, BITS.get(one.dtype, 8))
@@ -127,6 +130,21 @@ def compiled(
             often = (one.count, _runs(matmul, collectives))
             transfers.append(ArrayTransfer(one.op, one.axes, *sizes, one.dtype, arrays, *kind, *often, place))
     return transfers
+
+
+def _of_one_run(one: Collective, layers: int) -> Collective:
+    """A collective of the arrays of all runs at once, stacked in front, as one for each run."""
+    shapes = one.operand_shape, one.result_shape
+    if layers == 1 or one.count != 1 or any(len(shape) < 2 or shape[0] != layers for shape in shapes):
+        return one
+    return replace(
+        one,
+        operand_shape=one.operand_shape[1:],
+        result_shape=one.result_shape[1:],
+        bytes=one.bytes // layers,
+        wire_bytes=one.wire_bytes // layers,
+        count=layers,
+    )
 
 
 def _runs(matmul: CollectiveMatmul | None, collectives: Sequence[Collective]) -> int | None:

@@ -12,6 +12,7 @@ from shardviz.errors import NotationError
 from shardviz.hardware.clusters import GpuNodes
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hlo import read_hlo, read_shardy
+from shardviz.hlo.mlir.named_shardings import named_shardings
 from shardviz.hlo.schedule.matmul_order import with_matmul_order
 from shardviz.notation import write_spec
 from shardviz.sharding import PartitionSpec
@@ -59,6 +60,7 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
                 replace(one, axes=joined_parts(one.axes, problem.mesh.shape)) for one in shardy.collectives
             ),
             result_spec=None if problem.training else _as_asked(spec, problem),
+            splits=_splits(located, problem),
         )
     placement = placement_of(output, target)
     mesh = problem.mesh if placement is None else placement.on(problem.mesh)
@@ -166,6 +168,13 @@ def with_parts_of_axes(text: str, mesh: Mesh) -> str:
     axes = ", ".join(f'"{name}"={size}' for name, size in mesh.shape.items())
     text = _DECLARED_MESH.sub(rf"\1{axes}]>", text)
     return _PART_AS_AXIS.sub(r'"\1":\2', text)
+
+
+def _splits(located: str, problem: Problem) -> tuple[tuple[str, PartitionSpec], ...]:
+    """How Shardy splits what each statement makes; of a program of one statement, nothing is told."""
+    shapes = {part.result.name: part.result.shape for part in problem.forward}
+    found = named_shardings(located, shapes) if len(shapes) > 1 else {}
+    return tuple((name, _joined(spec, problem.mesh)) for name, spec in found.items())
 
 
 def _partition_spec(spec: Spec | None, mesh: Mesh) -> PartitionSpec | None:

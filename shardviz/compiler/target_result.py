@@ -35,6 +35,7 @@ class TargetResult:
     not asked for or the compiler left none. `memory` is the compiler's account of one device's memory
     (`shardviz.timeline.compiler_memory.on_clock` gives it a timeline's seconds), None where it was not asked
     for; a program that does not fit has status "error", and `memory` without being asked for.
+    `splits` is how Shardy splits what each statement of a program makes: (name, spec).
     """
 
     target: str
@@ -52,6 +53,7 @@ class TargetResult:
     placement: Placement | None = None
     schedule: CompilerSchedule | None = None
     memory: MemoryReport | None = None
+    splits: tuple[tuple[str, PartitionSpec], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def ask(worker):
         problem = problem_from_text("bd,df->bf", mesh=parse_mesh("X=2,Y=4"), specs=specs, sizes=sizes)
         answer = worker.ask(problem, *parse_targets(target))
         assert answer.status == "ok", answer.error
-        return answer, differences(plan(problem), answer)
+        return answer, differences(plan(problem, objective="bytes"), answer)
 
     return asked
 

@@ -86,7 +86,7 @@ def check_claims(found: Plan, answer, result, sentence: str) -> None:
 
 @pytest.mark.slow
 def test_every_difference_from_shardy_has_a_code(matmul_specs):
-    shardy, planner = Shardy(), Planner(MESH)
+    shardy, planner = Shardy(), Planner(MESH, objective="bytes")
     codes: Counter[str] = Counter()
     alike = 0
     for specs in matmul_specs:
@@ -130,7 +130,7 @@ def moved_arrays(text: str) -> set[tuple[str, str]]:
 
 def test_arrays_of_equal_shapes_are_told_apart(matmul_specs):
     """Every array that a sentence names is one that Shardy moves, and none that differs is passed over."""
-    shardy, planner = Shardy(), Planner(MESH)
+    shardy, planner = Shardy(), Planner(MESH, objective="bytes")
     named = silent = 0
     for specs in matmul_specs[::5]:
         found = planner.plan(problem_from_text("bd,df->bf", mesh=MESH, specs=specs, sizes="b=64,d=64,f=64"))
@@ -188,7 +188,7 @@ def test_any_answer_is_explained_whole(matmul_specs, text, sizes):
         specs = draw.choice(matmul_specs)
         if ";" in text:
             specs += f"; ,{draw.choice(matmul_specs).split(',')[0]}"
-        found = plan(problem_from_text(text, mesh=MESH, specs=specs, sizes=sizes))
+        found = plan(problem_from_text(text, mesh=MESH, specs=specs, sizes=sizes), objective="bytes")
         differences = compare(
             found, "cpu", random_answer(draw), draw.choice((None, PartitionSpec(((), ("X",)))))
         )

@@ -29,7 +29,7 @@ def printed(mesh, line):
 def said(text, mesh, specs, sizes, *lines, result=None):
     mesh = parse_mesh(mesh)
     spec = None if result is None else parse_specs(result)[0].operands[0]
-    found = plan(problem_from_text(text, mesh=mesh, specs=specs, sizes=sizes))
+    found = plan(problem_from_text(text, mesh=mesh, specs=specs, sizes=sizes), objective="bytes")
     answer = [printed(mesh, line) for line in lines]
     return [(one.code, one.message) for one in compare(found, "shardy", answer, spec)]
 

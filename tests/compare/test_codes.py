@@ -18,7 +18,7 @@ CODES = tuple(re.findall(r"^    (\w+)  ", shardviz.compare.rules.__doc__, re.MUL
 
 
 def of(specs, mesh="X=2,Y=4", text="bd,df->bf", sizes="b=8,d=2048,f=8192"):
-    return plan(problem_from_text(text, mesh=parse_mesh(mesh), specs=specs, sizes=sizes))
+    return plan(problem_from_text(text, mesh=parse_mesh(mesh), specs=specs, sizes=sizes), objective="bytes")
 
 
 def collective(op, axes, operand, result, dtype="bf16", n=None, origin=None):
@@ -437,7 +437,9 @@ def test_wider_numbers_over_other_axes_send_more_for_their_dtype():
 def test_gathers_in_other_turns_are_not_of_more():
     """Two gathers in place of four begin larger, and bring together as much."""
     mesh, sizes = parse_mesh("X=2,Y=2,Z=2,W=2"), "b=48,d=12,f=24"
-    whole = plan(problem_from_text("bd,df->bf", mesh=mesh, specs="__,(WZ)(YX)->Y_", sizes=sizes))
+    whole = plan(
+        problem_from_text("bd,df->bf", mesh=mesh, specs="__,(WZ)(YX)->Y_", sizes=sizes), objective="bytes"
+    )
     turns = [
         collective("all-gather", "Y X", (3, 6), (3, 24), origin="1"),
         collective("all-gather", "W Z", (3, 24), (12, 24), origin="1"),

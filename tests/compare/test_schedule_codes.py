@@ -16,7 +16,9 @@ BOOK = "b=1024,d=2048,f=8192"
 
 
 def planned(specs, sizes="b=8,d=2048,f=8192", mesh="X=2,Y=4"):
-    return plan(problem_from_text("bd,df->bf", mesh=parse_mesh(mesh), specs=specs, sizes=sizes))
+    return plan(
+        problem_from_text("bd,df->bf", mesh=parse_mesh(mesh), specs=specs, sizes=sizes), objective="bytes"
+    )
 
 
 def said(plan, *collectives, target="v5e:2x4", **rest):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from shardviz.errors import NotationError, QuestionError, plural
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.mlir.attributes import AxisSizes, Meshes, parse_sharding, parse_tensor
+from shardviz.hlo.mlir.named_shardings import NAMED_PLACE, PLACE
 from shardviz.hlo.mlir.normal_form import unwrapped, with_own_form
 from shardviz.hlo.mlir.regions import Function, Loop, MlirOperation, Walk
 from shardviz.hlo.mlir.sdy_op import sdy_collective
@@ -29,8 +30,6 @@ _CALLEES = re.compile(
 _MODULE = re.compile(r'^[ \t]*+module(?: @("[^"]*"|[\w.$-]+))?', re.MULTILINE)
 _MLIR = re.compile(r"func\.func|stablehlo\.\w|sdy\.\w|mhlo\.\w")
 _SPLIT = re.compile(r'sdy\.sharding(?:_per_value)? ?[<=][^\n{]{0,200}\{"|mhlo\.sharding = "\{devices=')
-_NAMED_PLACE = re.compile(r'^(#loc\d*) = loc\("((?:[^"\\]|\\.)*)"', re.MULTILINE)
-_PLACE = re.compile(r'loc\((?:(#loc\d*)|"((?:[^"\\]|\\.)*)")[^()]*\)$')
 _NUMBER = {key: re.compile(rf"mhlo\.{key} = (\d{{1,12}})") for key in ("num_partitions", "num_replicas")}
 
 
@@ -98,7 +97,7 @@ class _Reader:
         self.unread_collectives = 0
         self.is_plan = False
         self.known: dict[str, Collective] = {}
-        self.places = dict(_NAMED_PLACE.findall(text))
+        self.places = dict(NAMED_PLACE.findall(text))
 
     def read(self) -> ShardyModule:
         walk = Walk(self.text)
@@ -115,7 +114,7 @@ class _Reader:
                     if home not in origins:
                         origins[home] = OperationOrigins(operation.function)
                     collective = replace(collective, origin=origins[home].of(operation))
-                if place := _PLACE.search(operation.text):
+                if place := PLACE.search(operation.text):
                     source = place[2] or self.places.get(place[1], "")
                     collective = replace(collective, source=source)
                 found[home, operation.order] = collective, operation

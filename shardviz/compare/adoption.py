@@ -1,0 +1,59 @@
+"""Shardy's choice in place of the plan's, where it costs less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from shardviz.errors import QuestionError
+from shardviz.planner import Plan, Planner, Problem
+from shardviz.planner.costs import price
+from shardviz.sharding import PartitionSpec
+
+if TYPE_CHECKING:
+    from shardviz.hardware.machine import PlacedMesh
+
+
+class SplitAnswer(Protocol):
+    """A target's answer that says how the arrays in between are split."""
+
+    @property
+    def target(self) -> str: ...
+    @property
+    def splits(self) -> Sequence[tuple[str, PartitionSpec]]: ...
+
+
+def cheaper_plan(plan: Plan, answers: Iterable[SplitAnswer], placed: PlacedMesh) -> Plan:
+    """The plan, or where Shardy's way to split the arrays in between costs less, a plan that does the same.
+
+    That plan has its results where Shardy leaves them, and the planner's moves; `Plan.teller` says so. Both
+    are priced alike. A plan that is proved to be the best is never looked at again.
+    """
+    splits = dict(next((each.splits for each in answers if each.target == "shardy"), ()))
+    if plan.optimal or not splits:
+        return plan
+    try:
+        other = Planner(plan.problem.mesh, placed, plan.objective).plan(split_as(plan.problem, splits))
+    except QuestionError:
+        return plan
+    if _cost(other, placed) >= _cost(plan, placed):
+        return plan
+    return replace(other, problem=plan.problem, optimal=False, at_most=plan.at_most, teller="shardy")
+
+
+def split_as(problem: Problem, splits: Mapping[str, PartitionSpec]) -> Problem:
+    """The problem with its open results split so."""
+    parts = tuple(
+        replace(part, result=part.result.with_spec(splits[part.result.name]))
+        if part.result.spec is None and part.result.name in splits
+        else part
+        for part in problem.parts
+    )
+    return replace(problem, parts=parts)
+
+
+def _cost(plan: Plan, placed: PlacedMesh) -> tuple[float, float]:
+    """Seconds and bytes sent, in the order in which the plan makes them small."""
+    seconds, sent = price(plan, placed).serial_seconds, float(plan.wire_bytes)
+    return (seconds, sent) if plan.objective == "time" else (sent, seconds)
