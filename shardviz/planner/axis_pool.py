@@ -102,8 +102,10 @@ class AxisPool:
 
 
 def _spread(splits: set[tuple[str, str]], problem: Problem) -> None:
-    """Add the splits of dimensions that stand for others, and of those for which they stand."""
-    groups = [{dim, *factors} for part in problem.parts for dim, factors in part.merged]
+    """Add the splits of dimensions that stand for others, of those for which they stand, and of other names
+    for the same."""
+    groups = [frozenset({dim, *factors}) for part in problem.parts for dim, factors in part.merged]
+    groups += problem.aliases
     while True:
         more = {
             (other, axis) for dim, axis in splits for group in groups if dim in group for other in group

@@ -21,9 +21,9 @@ from shardviz.planner.axis_pool import AxisPool
 from shardviz.planner.contraction_order import Order, contraction_orders
 from shardviz.planner.moves import ReshardMove, State, StateSpace
 from shardviz.planner.paths import ArrayKind, PathSearch
-from shardviz.planner.plan import Objective, Plan, Step
+from shardviz.planner.plan import Plan, Step
 from shardviz.planner.prices import Cost, Prices
-from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.problem import Objective, Problem, Statement
 from shardviz.planner.reasons import EinsumChoice, explain_einsum, explain_moves
 from shardviz.planner.statement_ways import StatementWays, Way
 from shardviz.planner.steps import Joined, move_step, work_step
@@ -85,9 +85,9 @@ class Planner:
         return self._spaces[pool]
 
 
-def plan(problem: Problem, placed: PlacedMesh | None = None, objective: Objective = "time") -> Plan:
+def plan(problem: Problem, placed: PlacedMesh | None = None, objective: Objective | None = None) -> Plan:
     """The best plan on a machine; see the module's text for the rules."""
-    return Planner(problem.mesh, placed, objective).plan(problem)
+    return Planner(problem.mesh, placed, objective or problem.objective).plan(problem)
 
 
 def plan_of(problem: Problem, planned: Sequence[PlannedStatement], objective: Objective) -> Plan:

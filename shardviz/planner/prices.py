@@ -15,7 +15,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from shardviz.planner.moves import Axes, wire_bytes_of
-from shardviz.planner.plan import Objective
+from shardviz.planner.problem import Objective
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
@@ -111,7 +111,7 @@ class Prices:
         )
 
     def ratio(self, cost: Cost, least: Cost) -> float | None:
-        """The cost over another, by what is made small first; None where that is nothing."""
+        """One cost over another, by what is made small first; None where the other is nothing."""
         shift = max(self._shift.values())
         return None if not least >> shift else (cost >> shift) / (least >> shift)
 
