@@ -30,8 +30,11 @@ from shardviz.errors import ShardvizError
 
 if TYPE_CHECKING:
     from shardviz.notation import Reading
+    from shardviz.planner.costs import PlanCost
+    from shardviz.planner.padding import PaddingCost
     from shardviz.planner.plan import Plan
     from shardviz.planner.ranking import Candidate
+    from shardviz.planner.repeated_work import RepeatedWork
     from shardviz.planner.sweep import Sweep
     from shardviz.sharding import Layout, Mesh
 
@@ -133,10 +136,27 @@ PROBLEM = shared(
         einsum=text("The einsum, or a chain of them with semicolons.").of("problem.text"),
         mesh=MESH("The mesh.").of("problem.mesh"),
         axis_types=AXIS_TYPES.of("problem.axis_types"),
+        padding=array_of(
+            closed(
+                "A dimension that its axes do not divide, and that is padded so that they do.",
+                dim=text("The dimension."),
+                size=count("Its elements."),
+                padded=count("Its elements with the padding, as in all arrays here."),
+            ),
+            "The dimensions that are padded.",
+        ).of("problem.padding"),
         arrays=array_of(_ARRAY("An array."), "Operands, intermediates of a chain, the result.").of(_arrays),
         training=nullable(_TRAINING).of(lambda plan: plan.problem if plan.problem.training else None),
     ),
 )
+
+
+def _repeated_work(plan: Plan) -> RepeatedWork | None:
+    from shardviz.planner.repeated_work import repeated_work
+
+    return repeated_work(plan)
+
+
 PLAN = shared(
     "plan",
     closed(
@@ -169,11 +189,33 @@ PLAN = shared(
             ),
             "The steps, in order.",
         ).of(_steps),
+        objective=one_of("What the plan makes small first.", "time", "bytes"),
+        optimal=flag("No plan of those that were searched is better."),
+        at_most=nullable(
+            number("How many times the best plan's cost it may have; null: it is optimal, or not known.")
+        ),
+        teller=one_of("Who found it; shardy: Shardy's answer is cheaper.", "planner", "shardy"),
+        repeated_work=nullable(
+            closed(
+                "Work that devices repeat although the specs divide it.",
+                factor=count("Devices that compute the same."),
+                axes=texts("The mesh axes along which they lie."),
+                parts=counts("The statements, from 0."),
+            )
+        ).of(_repeated_work),
         result_spec=SPEC("The sharding of the result."),
         result_unreduced=texts("Mesh axes of the result's pending sum.").of("result_spec.unreduced"),
         wire_bytes=count("Bytes that one device must send at least, in all steps together."),
     ),
 )
+
+
+def _padding_cost(cost: PlanCost) -> PaddingCost:
+    from shardviz.planner.padding import padding_cost
+
+    return padding_cost(cost)
+
+
 _TOTALS = {
     "machine": text("The machine's name.").of("machine.name"),
     "machine_assumed": flag("Nobody named the machine: each mesh axis is taken for a ring of its own.").of(
@@ -218,6 +260,12 @@ _TOTALS = {
         "limit_bytes"
     ),
     "memory_over_bytes": count("Bytes by which the plan does not fit; 0: it fits.").of("over_bytes"),
+    "padding": closed(
+        "The part of the cost that is padding, of each step as much as of its elements.",
+        flops=count("Operations."),
+        wire_bytes=count("Bytes sent at least."),
+        seconds=number("Seconds of all steps."),
+    ).of(_padding_cost),
     "training_memory": nullable(
         closed(
             "The memory of a train step of all layers, in bytes of a device; null: a forward pass alone.",

@@ -27,7 +27,7 @@ from shardviz.documents.fields import (
     text,
     texts,
 )
-from shardviz.documents.plans import AXIS_TYPES, COST, MESH, PLAN, PROBLEM, SPEC
+from shardviz.documents.plans import AXIS_TYPES, COST, MESH, PLAN, PROBLEM, SPEC, TOTALS
 from shardviz.documents.timelines import TIMELINE, TOLD_TIMES, told_times
 
 if TYPE_CHECKING:
@@ -195,6 +195,15 @@ EXPLAIN = DocumentKind(
     problem=PROBLEM("The problem.").of("plan"),
     plan=PLAN("The operations that should happen, and their reasons."),
     cost=COST("The seconds and the memory of the plan."),
+    alternatives=array_of(
+        closed(
+            "Another plan for the same problem on the same machine.",
+            name=one_of("The rule by which it is chosen.", "fewest bytes", "fastest", "textbook"),
+            plan=PLAN("Its operations."),
+            cost=TOTALS("Its seconds and its memory."),
+        ),
+        "The plans that others would choose, where they are other plans.",
+    ).of("cost.alternatives"),
     targets=array_of(TARGET("A target's answer."), "The answers of the compilers."),
     differences=array_of(
         closed(

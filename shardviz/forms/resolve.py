@@ -190,6 +190,7 @@ class _Resolver:
     ) -> tuple[Problem, Plan] | None:
         """The problem and its plan, for the mesh as it is placed."""
         from shardviz.planner import Problem, Statement
+        from shardviz.planner.padding import padded
 
         draft = self.draft
         dtype = ""
@@ -208,7 +209,7 @@ class _Resolver:
                 size = einsums.elements(draft.sizes)
         if einsums is None or mesh is None or specs is None or "sizes" in self.errors:
             return None
-        arrays = self._arrays(mesh, einsums, specs, size, dtype or ProblemForm().dtype)
+        arrays = self._arrays(einsums, specs, size, dtype or ProblemForm().dtype)
         if self.errors:
             return None
         axis_types: Literal["auto", "explicit"] = "explicit" if draft.axis_types == "explicit" else "auto"
@@ -223,7 +224,7 @@ class _Resolver:
                 for part, (operands, result) in zip(einsums.parts, einsums.places, strict=True)
             )
             problem = Problem(mesh, tuple(parts), axis_types)
-        problem = replace(problem, layers=einsums.layers)
+        problem = replace(padded(problem), layers=einsums.layers)
         if training is not None:
             from shardviz.planner.training import with_backward
 
@@ -284,24 +285,17 @@ class _Resolver:
 
     def _arrays(
         self,
-        mesh: Mesh,
         einsums: Einsums,
         specs: list[PartitionSpec | None],
         size: dict[str, int],
         dtype: str,
     ) -> list[ShardedArray]:
-        """The array of every row; a size that axes do not divide is an error of the sizes where they are
-        given, else of the spec."""
-        from shardviz.planner.problem import uneven_dims
-
+        """The array of every row."""
         arrays = []
-        for number, (row, spec) in enumerate(zip(einsums.rows, specs, strict=True)):
+        for row, spec in zip(einsums.rows, specs, strict=True):
             with self._field("sizes"):
                 shape = tuple(size[dim] for dim in row.dims)
                 arrays.append(ShardedArray(row.name, row.dims, shape, dtype, spec))
-                for error in uneven_dims(arrays[-1], mesh, self.draft.sizes):
-                    with self._field("sizes" if self.draft.sizes.strip() else f"specs.{number}"):
-                        raise error
         return arrays
 
     def targets(self) -> tuple[Target, ...] | None:

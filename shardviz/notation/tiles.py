@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from shardviz.sharding import Mesh
-from shardviz.sharding.axis_parts import SubAxis, axis_part
+from shardviz.sharding.axis_parts import SubAxis
 
 
 class Digit(NamedTuple):
@@ -137,11 +137,7 @@ def axes_of_digits(digits: Sequence[Digit], mesh: Mesh, ordered: bool = True) ->
 
 def axis_digit(name: str, mesh: Mesh) -> Digit:
     """The digit of a device's place that an axis of the mesh, or a part of one, is."""
-    part = axis_part(name)
-    axis = name if part is None else part.axis
-    size, place = mesh.axis_size(name), mesh.axis_names.index(axis)
-    whole = Digit(mesh.axis_sizes[place], math.prod(mesh.axis_sizes[place + 1 :]))
-    return whole if part is None else Digit(size, whole.stride * (whole.size // (part.before * size)))
+    return Digit(mesh.axis_size(name), mesh.stride(name))
 
 
 def _merged(digits: Sequence[Digit]) -> list[Digit]:

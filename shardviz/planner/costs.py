@@ -27,6 +27,7 @@ from shardviz.planner.plan import (
 from shardviz.sharding import PartitionSpec, array_bytes, shard_shape
 
 if TYPE_CHECKING:
+    from shardviz.planner.alternatives import Alternative
     from shardviz.planner.problem import Phase
     from shardviz.planner.thresholds import Threshold
     from shardviz.planner.training.memory import TrainingMemory
@@ -228,6 +229,13 @@ class PlanCost:
             phase = self.plan.problem.parts[each.step.part].phase
             found[phase] = found.get(phase, 0.0) + (each.seconds or 0.0)
         return found
+
+    @cached_property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """The plans that others would choose, where they are other plans."""
+        from shardviz.planner.alternatives import alternatives
+
+        return alternatives(self)
 
     @cached_property
     def thresholds(self) -> tuple[Threshold, ...]:

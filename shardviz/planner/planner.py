@@ -59,14 +59,7 @@ class Planner:
         """The plan. Raises `QuestionError` when the result cannot be had as asked."""
         if not problem.is_tree:
             return self._program(problem)
-        planned = _Planning(self, problem).planned()
-        problem = replace(problem, parts=tuple(one.part for one in planned))
-        steps = tuple(_steps(problem, planned))
-        result = problem.result.name
-        spec = next(step.to_spec for step in reversed(steps) if step.array == result)
-        axes = problem.mesh.axis_names
-        cases = tuple(case_of(one.part.einsum, one.starts, axes) for one in planned)
-        return Plan(problem, steps, spec, cases, self.objective)
+        return plan_of(problem, _Planning(self, problem).planned(), self.objective)
 
     def _program(self, problem: Problem) -> Plan:
         """The plan of a program whose arrays are used several times."""
@@ -95,6 +88,16 @@ class Planner:
 def plan(problem: Problem, placed: PlacedMesh | None = None, objective: Objective = "time") -> Plan:
     """The best plan on a machine; see the module's text for the rules."""
     return Planner(problem.mesh, placed, objective).plan(problem)
+
+
+def plan_of(problem: Problem, planned: Sequence[PlannedStatement], objective: Objective) -> Plan:
+    """The plan of a problem's statements as planned, of which some may be several."""
+    problem = replace(problem, parts=tuple(one.part for one in planned))
+    steps = tuple(_steps(problem, planned))
+    result = problem.result.name
+    spec = next(step.to_spec for step in reversed(steps) if step.array == result)
+    cases = tuple(case_of(one.part.einsum, one.starts, problem.mesh) for one in planned)
+    return Plan(problem, steps, spec, cases, objective)
 
 
 @dataclass

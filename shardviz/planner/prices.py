@@ -111,7 +111,7 @@ class Prices:
         )
 
     def ratio(self, cost: Cost, least: Cost) -> float | None:
-        """How many times another cost one is, by what is made small first; None where that is nothing."""
+        """The cost over another, by what is made small first; None where that is nothing."""
         shift = max(self._shift.values())
         return None if not least >> shift else (cost >> shift) / (least >> shift)
 

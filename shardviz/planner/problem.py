@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.notation import (
@@ -78,12 +78,21 @@ class Statement:
         return tuple(dim for dim in self.einsum.dims if dim not in has)
 
 
+class PaddedDim(NamedTuple):
+    """A dimension of `size` elements that is padded to more, so that its axes divide it (`padding`)."""
+
+    dim: str
+    size: int
+    padded: int
+
+
 @dataclass(frozen=True)
 class Problem:
     """A question to the planner and the compilers. Built from text by `problem_from_text`.
 
     `parts` are in an order in which they can run. `returned` are the names of results that the program
-    returns beside the last. `layers` is how often the whole program runs, one after the other.
+    returns beside the last. `layers` is how often the whole program runs, one after the other. `padding` are
+    the dimensions whose sizes in the arrays are larger than asked.
 
     A train step (`training.with_backward`) says so in `training`. Its `gradients` are pairs of names: of each
     result of the forward statements and the argument that is its gradient, then of each argument and its
@@ -99,6 +108,7 @@ class Problem:
     layers: int = 1
     training: Training | None = None
     gradients: tuple[tuple[str, str], ...] = ()
+    padding: tuple[PaddedDim, ...] = ()
     updates: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -185,8 +195,10 @@ def problem_from_text(
     `sizes` are elements of dimensions; the others have the defaults.
 
     Raises `QuestionError` (`NotationError` where a place in the text can be shown) when something cannot be
-    read, or does not fit: ranks, counts, sizes, axes, or a size that its axes do not divide.
+    read, or does not fit: ranks, counts, sizes, axes. A size that its axes do not divide is padded.
     """
+    from shardviz.planner.padding import padded
+
     text, layers = split_layers(text)
     if is_program(text):
         from shardviz.planner.programs import problem_from_program
@@ -224,11 +236,8 @@ def problem_from_text(
             ShardedArray(name, dims, tuple(size[dim] for dim in dims), dtype, spec)
             for name, dims, spec in _rows(einsum, named, part)
         )
-        for array in arrays:
-            for error in uneven_dims(array, mesh, sizes):
-                raise error
         parts.append(Statement(einsum, arrays[:-1], arrays[-1]))
-    return Problem(mesh, tuple(parts), axis_types, layers=layers)
+    return padded(Problem(mesh, tuple(parts), axis_types, layers=layers))
 
 
 def _named_parts(
@@ -402,33 +411,6 @@ def dimension_sizes(einsums: Sequence[Einsum], text: str) -> dict[str, int]:
 def usual_sizes(dims: Sequence[str]) -> dict[str, int]:
     """The sizes that dimensions have in this order where none are given."""
     return dict(zip(dims, (*DEFAULT_SIZES, *(OTHER_SIZE,) * len(dims)), strict=False))
-
-
-def uneven_dims(array: ShardedArray, mesh: Mesh, sizes: str) -> Iterator[QuestionError]:
-    """An error for each dimension that the spec cuts into parts of different sizes.
-
-    A `NotationError` at its place in the text of the sizes, where it stands there. Raises `QuestionError`
-    for a spec that does not fit the array or the mesh.
-    """
-    if array.spec is None:
-        return
-    array.spec.check(mesh, array.rank, array.name)
-    for dim, elements, axes in zip(array.dims, array.shape, array.spec.dims, strict=True):
-        parts = mesh.group_size(axes)
-        if elements % parts:
-            over = ",".join(f"{axis}={mesh.axis_size(axis)}" for axis in axes)
-            problem = (
-                f"{dim}={elements} of {array.name} does not divide over {over}, which JAX arrays refuse,"
-            )
-            hint = (
-                f"use a multiple of {parts}, such as {dim}={-(-elements // parts) * parts}; "
-                "`shardviz layout` shows what the compiler would pad"
-            )
-            place = re.search(rf"(?<!\w){re.escape(dim)}\s*=", sizes)
-            if place:
-                yield NotationError(problem, sizes, place.start(), place.end(), hint)
-            else:
-                yield QuestionError(problem.rstrip(","), hint)
 
 
 def _spec_error(specs: str, part: int, array: int, problem: str, hint: str) -> NotationError:

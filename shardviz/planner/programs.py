@@ -19,7 +19,8 @@ from shardviz.notation.program import (
     parse_program,
 )
 from shardviz.planner.lowering import ArrayUse, LoweredProgram, LoweredStatement, Renamed, lower
-from shardviz.planner.problem import OTHER_SIZE, Problem, Statement, uneven_dims, usual_sizes
+from shardviz.planner.padding import padded
+from shardviz.planner.problem import OTHER_SIZE, Problem, Statement, usual_sizes
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
 PLACE_DTYPE = "s32"
@@ -48,9 +49,6 @@ def problem_from_program(
     size = program_sizes(lowered, given, sizes)
     named = _named_specs(lowered, mesh, specs)
     problem = program_problem(lowered, mesh, named, size, canonical_dtype(dtype), axis_types, ranked)
-    for array in {array.name: array for array in problem.arrays}.values():
-        for error in uneven_dims(array, mesh, sizes):
-            raise error
     if not ranked and specs is not None:
         _check_decided(problem, specs)
     return problem
@@ -88,7 +86,7 @@ def program_problem(
         )
         for each in lowered.statements
     )
-    return Problem(mesh, statements, axis_types, returned_names(statements))
+    return padded(Problem(mesh, statements, axis_types, returned_names(statements)))
 
 
 def written_specs(lowered: LoweredProgram) -> dict[str, PartitionSpec | None] | None:

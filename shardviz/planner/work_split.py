@@ -21,6 +21,8 @@ from shardviz.notation.einsum import Einsum
 from shardviz.planner.functions import FUNCTIONS, LocalFunction
 from shardviz.planner.moves import Axes, State
 from shardviz.planner.problem import Statement
+from shardviz.sharding import Mesh
+from shardviz.sharding.axis_parts import finest_parts, joined_parts, parts_within
 
 NO_CASE = "no textbook case"
 CASES = {
@@ -150,23 +152,31 @@ def _kept_pending(
         )
 
 
-def case_of(einsum: Einsum, starts: tuple[State, ...], axis_names: tuple[str, ...]) -> str:
+def case_of(einsum: Einsum, starts: tuple[State, ...], mesh: Mesh) -> str:
     """Such as ``"case 3 over Y"``, ``"case 2 over X, case 4 over Y"``, or ``"case 1"``."""
+    finest = finest_parts(mesh.shape, [axis for dims, _ in starts for axes in dims for axis in axes])
+    parts = [part for own in finest.values() for part in own]
+    placed = [
+        [tuple(part for axis in axes for part in parts_within(axis, parts)) for axes in dims]
+        for dims, _ in starts
+    ]
     found: dict[str, list[str]] = {}
-    for axis in axis_names:
-        case = _case(einsum, starts, axis)
+    for axis in parts:
+        case = _case(einsum, placed, axis)
         if case != "case 1":
             found.setdefault(case, []).append(axis)
     if not found:
         return "case 1"
-    return ", ".join(f"{case} over {', '.join(axes)}" for case, axes in sorted(found.items()))
+    return ", ".join(
+        f"{case} over {', '.join(joined_parts(axes, mesh.shape))}" for case, axes in sorted(found.items())
+    )
 
 
-def _case(einsum: Einsum, starts: tuple[State, ...], axis: str) -> str:
+def _case(einsum: Einsum, placed: Sequence[Sequence[Axes]], axis: str) -> str:
     places = [
         (dims, dim, axes)
-        for dims, (placed, _) in zip(einsum.operands, starts, strict=True)
-        for dim, axes in zip(dims, placed, strict=True)
+        for dims, own in zip(einsum.operands, placed, strict=True)
+        for dim, axes in zip(dims, own, strict=True)
         if axis in axes
     ]
     if any(dims.count(dim) > 1 for dims, dim, _ in places):

@@ -12,6 +12,7 @@ from shardviz.notation import write_book
 from shardviz.render.lines import GAP
 from shardviz.render.palette import DIM, PADDING, PARTIAL, Palette
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
+from shardviz.sharding.axis_parts import finest_parts, parts_within
 from shardviz.units import human_bytes, times
 
 if TYPE_CHECKING:
@@ -77,17 +78,23 @@ def coordinates(
     position: int,
     palette: Palette,
     axes: Container[str] | None = None,
-    free: Container[str] = (),
+    split: Sequence[str] | None = None,
 ) -> Text:
     """``X0 Y0–3``: the coordinates of a position along the mesh's axes, or along `axes`.
 
-    `free` axes have all of their coordinates; a long name is followed by a blank.
+    With `split`, axes and parts of axes that are not among these have all of their coordinates. A long name
+    is followed by a blank.
     """
+    coords = mesh.coords(position)
+    finest = finest_parts(mesh.shape, split or ())
+    names = [name for parts in finest.values() for name in parts]
+    fixed = names if split is None else [part for axis in split for part in parts_within(axis, names)]
     words = []
-    for axis, at, size in zip(mesh.axis_names, mesh.coords(position), mesh.axis_sizes, strict=True):
-        if axes is None or axis in axes:
-            where = f"0–{size - 1}" if axis in free and size > 1 else at
-            words.append(Text(f"{axis}{' ' * (len(axis) > 1)}{where}", palette.axis(mesh, axis)))
+    for name in names:
+        if axes is None or name in axes:
+            size = mesh.axis_size(name)
+            where = mesh.coordinate(coords, name) if name in fixed or size == 1 else f"0–{size - 1}"
+            words.append(Text(f"{name}{' ' * (len(name) > 1)}{where}", palette.axis(mesh, name)))
     return Text(" ").join(words)
 
 

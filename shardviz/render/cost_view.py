@@ -46,6 +46,23 @@ def fit_lines(cost: PlanCost, width: int) -> list[Text]:
     return sentence(words, width, lead="does not fit: ")
 
 
+def padding_lines(cost: PlanCost, width: int) -> list[Text]:
+    """The dimensions that are padded, and what of the plan is padding; nothing where none is."""
+    padding = cost.plan.problem.padding
+    if not padding:
+        return []
+    from shardviz.planner.padding import padding_cost
+
+    wasted = padding_cost(cost)
+    dims = ", ".join(f"{each.dim}={each.size:,} to {each.padded:,}" for each in padding)
+    words = (
+        f"{dims}, which the axes divide: {seconds(wasted.seconds)} and "
+        f"{human_bytes(wasted.wire_bytes)} sent of the plan are padding. JAX refuses arguments that are not "
+        "padded; compilers are asked about the padded ones"
+    )
+    return sentence(words, width, lead="padded: ")
+
+
 def machine_words(cost: PlanCost) -> str:
     """``v5p:4x4x8: 459 TFLOP/s in bf16, HBM 2.8 TB/s``, and where nobody named it that it is assumed."""
     machine = cost.machine

@@ -15,9 +15,10 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.notation import SpecPart, write_specs
-from shardviz.planner.plan import LOCAL_OPS, Parts, Plan, Step, decided_parts
+from shardviz.planner.plan import LOCAL_OPS, Parts, Plan, Step, axes_words, decided_parts
 from shardviz.planner.problem import Problem
 from shardviz.planner.ranking import Candidate
+from shardviz.planner.repeated_work import repeated_work
 from shardviz.planner.work_split import CASES
 from shardviz.render.caption import (
     axes_text,
@@ -71,17 +72,20 @@ def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bo
 
     A plan that does not fit says so first.
     """
-    from shardviz.render.cost_view import cost_view, fit_lines
+    from shardviz.render.alternatives_view import alternatives_view
+    from shardviz.render.cost_view import cost_view, fit_lines, padding_lines
 
     plan = cost.plan
     return [
         *headline(plan.problem, width, palette),
         *fit_lines(cost, width),
+        *padding_lines(cost, width),
         Text(),
         *question_view(plan, width, palette, with_pictures),
         Text(),
         *adopted_lines(plan, width),
         *plan_view(plan, width, palette),
+        *alternatives_view(cost, width, palette),
         Text(),
         *cost_view(cost, width, palette),
     ]
@@ -104,8 +108,15 @@ def plan_view(plan: Plan, width: int, palette: Palette) -> list[Text]:
 
 
 def case_lines(plan: Plan, width: int) -> list[Text]:
-    """The textbook's case of each part, with its meaning."""
-    lines = sentence("; ".join(plan.cases), width, lead="plan  ", style="bold")
+    """The work that the plan repeats, then the textbook's case of each part, with its meaning."""
+    repeated = repeated_work(plan)
+    words = "; ".join(plan.cases)
+    if repeated is not None:
+        words = (
+            f"every device repeats the work {repeated.factor} ×, which the specs divide over "
+            f"{axes_words(repeated.axes)}; {words}"
+        )
+    lines = sentence(words, width, lead="plan  ", style="bold")
     for case, meaning in CASES.items():
         if any(case in named for named in plan.cases):
             lines += sentence(f"{case}: {meaning}", width, INDENT, style="dim")
@@ -341,13 +352,6 @@ def specs_text(plan: Plan) -> str:
 def _cells(number: int, candidate: Candidate, palette: Palette) -> list[Text]:
     cost = candidate.cost
     plan = cost.plan
-    mesh = plan.problem.mesh
-    moved = Text("none", "dim")
-    if plan.collectives:
-        moved = Text(", ").join(
-            Text.assemble((f"{step.op} {step.array} ", ""), axes_text(step.axes, mesh, palette, ","))
-            for step in plan.collectives
-        )
     return [
         Text(str(number), "dim"),
         Text(BEST if candidate.best else "", "bold"),
@@ -357,6 +361,17 @@ def _cells(number: int, candidate: Candidate, palette: Palette) -> list[Text]:
         Text(human_bytes(plan.wire_bytes)),
         Text(human_bytes(candidate.memory_per_device) + (TOO_LARGE if cost.over_bytes else "")),
         Text(flops(cost.flops)),
-        moved,
+        collectives_text(plan, palette),
         Text("; ".join(plan.cases), "dim"),
     ]
+
+
+def collectives_text(plan: Plan, palette: Palette) -> Text:
+    """``all_gather W X, psum Out Y``, or ``none``."""
+    if not plan.collectives:
+        return Text("none", "dim")
+    mesh = plan.problem.mesh
+    return Text(", ").join(
+        Text.assemble((f"{step.op} {step.array} ", ""), axes_text(step.axes, mesh, palette, ","))
+        for step in plan.collectives
+    )

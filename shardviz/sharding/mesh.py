@@ -121,41 +121,35 @@ class Mesh:
         Groups follow the other axes, and the other parts of these, in row-major order. Materialises one
         number per device.
         """
-        strides = dict(zip(self.axis_names, self._strides(), strict=True))
-        members = _offsets([self._loop(axis, strides) for axis in axes])
-        bases = _offsets([loop for axis in self.axis_names for loop in self._left(axis, axes, strides[axis])])
+        members = _offsets([(self.axis_size(axis), self.stride(axis)) for axis in axes])
+        bases = _offsets(self.loops_without(axes))
         return tuple(tuple(base + member for member in members) for base in bases)
 
-    def _loop(self, name: str, strides: dict[str, int]) -> tuple[int, int]:
-        """Size and stride of an axis or a part of one."""
-        part = axis_part(name)
+    def stride(self, name: str) -> int:
+        """Row-major positions between neighbours along an axis, or a part of one."""
         size = self.axis_size(name)
-        if part is None:
-            return size, strides[name]
-        return size, strides[part.axis] * (self.axis_size(part.axis) // (part.before * part.size))
+        part = axis_part(name)
+        axis = name if part is None else part.axis
+        below = math.prod(self.axis_sizes[self.axis_names.index(axis) + 1 :])
+        return below if part is None else below * (self.axis_size(axis) // (part.before * size))
 
-    def _left(self, axis: str, used: tuple[str, ...], stride: int) -> list[tuple[int, int]]:
-        """Size and stride of what is left of an axis without those names, the major first."""
-        if axis in used:
-            return []
-        parts = sorted(part for part in map(axis_part, used) if part is not None and part.axis == axis)
-        whole = self.axis_size(axis)
-        loops, done = [], 1
-        for part in (*parts, SubAxis(axis, whole, 1)):
-            loops.append((part.before // done, stride * (whole // part.before)))
-            done = part.before * part.size
+    def loops_without(self, axes: Iterable[str]) -> list[tuple[int, int]]:
+        """Size and stride of the axes, and parts of axes, that are left without some, the major first."""
+        used = {*axes}
+        parts = sorted(part for part in map(axis_part, used) if part is not None)
+        loops = []
+        for axis in self.axis_names:
+            whole, stride, done = self.axis_size(axis), self.stride(axis), 1
+            for part in (*(each for each in parts if each.axis == axis), SubAxis(axis, whole, 1)):
+                loops.append((part.before // done, stride * (whole // part.before)))
+                done = part.before * part.size
+            if axis in used:
+                loops.pop()
         return loops
 
     def replica_groups(self, axes: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
         """`groups` as device ids, as HLO's `replica_groups` lists them."""
         return tuple(tuple(map(self.device_id, group)) for group in self.groups(axes))
-
-    def _strides(self) -> list[int]:
-        strides, stride = [], 1
-        for size in reversed(self.axis_sizes):
-            strides.append(stride)
-            stride *= size
-        return strides[::-1]
 
     def __str__(self) -> str:
         return ",".join(f"{name}={size}" for name, size in self.shape.items())

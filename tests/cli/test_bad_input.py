@@ -18,11 +18,6 @@ CASES = [
     ((*EXPLAIN, "--specs", "XY"), "1 spec for the 2 operands", ""),
     ((*EXPLAIN, "--specs", "(XY,Y_"), "(XY,Y_", ""),
     ((*EXPLAIN, "--specs", "XY,Y_", "--sizes", "b=8,d=16,f=8,q=9"), "dimension 'q'", "b, d, f"),
-    (
-        (*EXPLAIN, "--specs", "XY,Y_", "--sizes", "b=8,d=6,f=8"),
-        "d=6 of A does not divide over Y=4",
-        "multiple of 4",
-    ),
     ((*EXPLAIN, "--specs", "XY,Y_", "--sizes", "b=8,d=x,f=8"), "'b=8,d=x,f=8'", ""),
     (
         (*EXPLAIN, "--specs", "XY,Y_", "--sizes", f"b={'9' * 5000}"),

@@ -85,7 +85,16 @@ def test_explain() -> None:
     document = through_json(
         explain_document(priced("bd,df->bf", "XY,Y_->X_"), (compiled, refused), (difference,))
     )
-    assert list(document) == ["schema", "kind", "problem", "plan", "cost", "targets", "differences"]
+    assert list(document) == [
+        "schema",
+        "kind",
+        "problem",
+        "plan",
+        "cost",
+        "alternatives",
+        "targets",
+        "differences",
+    ]
     assert document["schema"] == "shardviz/1"
     assert all(set(array) == ARRAY | {"asked_spec"} for array in document["problem"]["arrays"])
     assert [array["role"] for array in document["problem"]["arrays"]] == ["operand", "operand", "result"]

@@ -87,20 +87,8 @@ def test_a_valid_draft_is_shown_in_full():
             {"sizes": "no array has the dimension 'q' given a size at character 5 of 'b=8,q=2'"},
         ),
         ({"sizes": "b"}, {"sizes": "expected '=' at the end of 'b'"}),
-        (
-            {"sizes": "b=3,d=8,f=8"},
-            {
-                "sizes": "b=3 of A does not divide over X=2, which JAX arrays refuse, at character 1 of "
-                "'b=3,d=8,f=8'"
-            },
-        ),
-        (
-            {"mesh": "X=3,Y=4"},
-            {
-                "specs.0": "b=1024 of A does not divide over X=3, which JAX arrays refuse",
-                "specs.2": "b=1024 of Out does not divide over X=3, which JAX arrays refuse",
-            },
-        ),
+        ({"sizes": "b=3,d=8,f=8"}, {}),
+        ({"mesh": "X=3,Y=4"}, {}),
         (
             {"sizes": "b=4611686018427387904,d=8,f=8"},
             {

@@ -95,19 +95,6 @@ BAD = [
     ),
     (
         "bd,df->bf",
-        {"specs": "XY,Y_", "sizes": "b=7,d=16,f=8"},
-        "b=7 of A does not divide over X=2, which JAX arrays refuse, at character 1 of 'b=7,d=16,f=8'",
-        "use a multiple of 2, such as b=8",
-    ),
-    (
-        "bd,df->bf",
-        {"specs": "XY,Y_->_(XY)", "sizes": "b=8,d=16,f=12"},
-        "f=12 of Out does not divide over X=2,Y=4, which JAX arrays refuse, "
-        "at character 10 of 'b=8,d=16,f=12'",
-        "use a multiple of 8, such as f=16",
-    ),
-    (
-        "bd,df->bf",
         {"specs": "XY,Y_", "sizes": "b=8,d=16,f=8,f=9"},
         "dimension 'f' is given twice, again at character 14 of 'b=8,d=16,f=8,f=9'",
         "one size",

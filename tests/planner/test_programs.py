@@ -263,5 +263,3 @@ def test_specs_that_do_not_fit(specs, message):
 def test_sizes_that_do_not_fit():
     with pytest.raises(NotationError, match="no array has the dimension 'z' given a size"):
         problem(SWIGLU, sizes="z=4")
-    with pytest.raises(NotationError, match="b=3 of X does not divide over X=2"):
-        problem(SWIGLU, sizes="b=3", specs="X=X_")

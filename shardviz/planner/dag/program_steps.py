@@ -34,7 +34,7 @@ class _Scheduled:
 def program_steps(problem: Problem, planned: PlannedProgram) -> tuple[list[Step], tuple[str, ...]]:
     """The steps in order, and the case of the textbook that each statement is.
 
-    Pending sums are added right behind the statement that leaves them, for whichever statement needs that.
+    Pending sums are added right behind the statement that leaves them, for any statement that needs that.
     """
     scheduled = _scheduled(problem, planned)
     steps: list[Step] = []
@@ -51,9 +51,10 @@ def program_steps(problem: Problem, planned: PlannedProgram) -> tuple[list[Step]
         steps.append(work_step(problem.mesh, one.part, one.work_split, explain_einsum(choice), number))
         for array, moves in one.behind:
             steps += _move_steps(choice, array, moves, number)
-    names = problem.mesh.axis_names
     cases = tuple(
-        case_of(one.part.einsum, one.starts, names) if one.part.function == "multiply" else one.part.function
+        case_of(one.part.einsum, one.starts, problem.mesh)
+        if one.part.function == "multiply"
+        else one.part.function
         for one in scheduled
     )
     return steps, cases

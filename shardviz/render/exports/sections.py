@@ -95,10 +95,14 @@ def _cost(planned: Plan, placed: PlacedMesh | None, width: int, palette: Palette
     if placed is None:
         return []
     from shardviz.planner.costs import price
+    from shardviz.render.alternatives_view import alternatives_view
     from shardviz.render.cost_view import cost_view, fit_lines
 
     cost = price(planned, placed)
-    return [Section("Time and memory", [*fit_lines(cost, width), *cost_view(cost, width, palette)])]
+    lines = [*fit_lines(cost, width), *cost_view(cost, width, palette)]
+    if others := alternatives_view(cost, width, palette):
+        lines += [Text(), *others]
+    return [Section("Time and memory", lines)]
 
 
 def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:

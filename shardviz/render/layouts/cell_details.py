@@ -110,8 +110,7 @@ def _devices(cells: Cells, index: CellIndex) -> list[Text]:
     count = layout.replicas * copies.partials
     if count == 1:
         return _device(cells, position)
-    free = {name for name in layout.mesh.axis_names if name not in layout.spec.axes}
-    place = coordinates(layout.mesh, position, cells.palette, free=free)
+    place = coordinates(layout.mesh, position, cells.palette, split=layout.spec.axes)
     if copies.partials > 1:
         return [Text("mesh", DIM), place]
     held = copies.holders(block)
@@ -131,7 +130,7 @@ def _others(cells: Cells, index: CellIndex, position: int) -> list[list[Text]]:
 def _sum(cells: Cells, index: CellIndex, position: int | None, width: int) -> list[list[Text]]:
     """The devices whose values are to be added up, and the part that a device has."""
     layout, copies = cells.layout, cells.copies
-    over = [axis for axis in layout.mesh.axis_names if axis in layout.spec.unreduced]
+    over = sorted(layout.spec.unreduced, key=layout.mesh.stride, reverse=True)
     axes = axes_text(over, layout.mesh, cells.palette)
     labels = list(copies.labels(cells.block(index)))
     members = next((label for label in labels if len(label) <= width * 2 // 3), labels[-1])
@@ -142,10 +141,10 @@ def _sum(cells: Cells, index: CellIndex, position: int | None, width: int) -> li
 
 def _number(layout: Layout, axes: Sequence[str], position: int) -> int:
     """The number of a position among the devices along `axes`."""
-    coords = dict(zip(layout.mesh.axis_names, layout.mesh.coords(position), strict=True))
+    coords = layout.mesh.coords(position)
     number = 0
     for axis in axes:
-        number = number * layout.mesh.axis_size(axis) + coords[axis]
+        number = number * layout.mesh.axis_size(axis) + layout.mesh.coordinate(coords, axis)
     return number
 
 

@@ -366,19 +366,19 @@ class Copies:
 
     @cached_property
     def _strides(self) -> dict[str, int]:
-        mesh = self.layout.mesh
-        strides, stride = {}, 1
-        for axis, size in zip(reversed(mesh.axis_names), reversed(mesh.axis_sizes), strict=True):
-            strides[axis] = stride
-            stride *= size
-        return strides
+        mesh, spec = self.layout.mesh, self.layout.spec
+        return {axis: mesh.stride(axis) for axis in (*spec.axes, *spec.unreduced)}
+
+    @cached_property
+    def _free(self) -> list[tuple[int, int]]:
+        """Size and stride of the axes, and parts of axes, along which copies lie, the minor first."""
+        spec = self.layout.spec
+        return self.layout.mesh.loops_without((*spec.axes, *spec.unreduced))[::-1]
 
     def _offset(self, number: int) -> int:
         """The offset of a copy: the coordinates of the free axes count in the mesh's order."""
-        mesh, spec = self.layout.mesh, self.layout.spec
         offset = 0
-        for axis in reversed(mesh.axis_names):
-            if axis not in (*spec.axes, *spec.unreduced):
-                number, coordinate = divmod(number, mesh.axis_size(axis))
-                offset += self._strides[axis] * coordinate
+        for size, stride in self._free:
+            number, coordinate = divmod(number, size)
+            offset += stride * coordinate
         return offset

@@ -249,9 +249,15 @@ class PlanPane(Pane):
         if self._cost is None:
             return [], []
         # Loaded with the first cost: until then the screen needs none of it.
+        from shardviz.render.alternatives_view import alternatives_view
         from shardviz.render.cost_view import cost_view, fit_lines
 
-        return fit_lines(self._cost, width), [Text(), *cost_view(self._cost, width, self.palette)]
+        below = [
+            *alternatives_view(self._cost, width, self.palette),
+            Text(),
+            *cost_view(self._cost, width, self.palette),
+        ]
+        return fit_lines(self._cost, width), below
 
     def _drawn(self, plan: Plan, width: int) -> StepsPicture:
         """The picture of a plan: what does not change with the choice is drawn once."""

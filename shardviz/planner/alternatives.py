@@ -1,0 +1,58 @@
+"""The plans that others would choose: the one with the fewest bytes, the fastest, and the textbook's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from shardviz.planner.costs import PlanCost, price
+from shardviz.planner.plan import Plan
+from shardviz.planner.planner import plan
+from shardviz.planner.textbook import textbook_plan
+
+AlternativeName = Literal["fewest bytes", "fastest", "textbook"]
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Another plan for the same problem on the same machine, and the rule by which it is chosen."""
+
+    name: AlternativeName
+    cost: PlanCost
+
+    @property
+    def plan(self) -> Plan:
+        return self.cost.plan
+
+
+def alternatives(cost: PlanCost) -> tuple[Alternative, ...]:
+    """The plan of the other objective, where it is better by it, and the textbook's where it is another."""
+    problem, placed = cost.plan.problem, cost.placed
+    found: list[Alternative] = []
+    if cost.plan.objective == "time":
+        fewest = price(plan(problem, placed, "bytes"), placed)
+        if fewest.wire_bytes < cost.wire_bytes:
+            found.append(Alternative("fewest bytes", fewest))
+    else:
+        fastest = price(plan(problem, placed, "time"), placed)
+        if not cost.unknown and fastest.serial_seconds < cost.serial_seconds:
+            found.append(Alternative("fastest", fastest))
+    literal = textbook_plan(problem, placed)
+    if literal is not None:
+        textbook = price(literal, placed)
+        if not any(_same(textbook, each) for each in (cost, *(each.cost for each in found))):
+            found.append(Alternative("textbook", textbook))
+    return tuple(found)
+
+
+def _same(one: PlanCost, other: PlanCost) -> bool:
+    """The same operations on the same arrays, or others that cost the same."""
+    return _figures(one) == _figures(other) or _operations(one) == _operations(other)
+
+
+def _figures(cost: PlanCost) -> tuple[float, int, int]:
+    return cost.serial_seconds, cost.wire_bytes, cost.flops
+
+
+def _operations(cost: PlanCost) -> list[tuple[object, ...]]:
+    return [(step.op, step.array, step.axes, step.to_spec) for step in cost.plan.steps]

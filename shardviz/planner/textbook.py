@@ -1,0 +1,159 @@
+"""The plan that the textbook's four cases give when they are taken literally, at any cost.
+
+The cases are those of "How to Scale Your Model", part 3 (https://jax-ml.github.io/scaling-book/sharding). An
+axis that splits a summed dimension of one operand only is gathered (case 2). Where it splits the same summed
+dimension of both, partial sums are added (case 3). Of two operands that use it for dimensions of their own,
+the one with fewer bytes is gathered (case 4). Sums are added at once, to where the result is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from shardviz.errors import QuestionError
+from shardviz.planner.axis_pool import AxisPool
+from shardviz.planner.moves import State, StateSpace
+from shardviz.planner.paths import ArrayKind, PathMove, PathSearch
+from shardviz.planner.plan import Plan
+from shardviz.planner.planner import PlannedStatement, Planner, plan_of
+from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.steps import Joined
+from shardviz.planner.work_split import Assignment, WorkSplit
+from shardviz.sharding import ShardedArray
+
+if TYPE_CHECKING:
+    from shardviz.hardware.machine import PlacedMesh
+
+
+def textbook_plan(problem: Problem, placed: PlacedMesh) -> Plan | None:
+    """The textbook's plan of a chain of einsums of one or two operands; None for other programs, of which the
+    cases say nothing."""
+    if not problem.is_chain or any(len(part.operands) > 2 for part in problem.parts):
+        return None
+    return plan_of(problem, list(_Textbook(problem, placed).statements()), "bytes")
+
+
+class _Textbook:
+    def __init__(self, problem: Problem, placed: PlacedMesh) -> None:
+        planner = Planner(problem.mesh, placed, "bytes")
+        self._problem, self._prices = problem, planner.prices
+        self._pool = AxisPool.of(problem)
+        self._space: StateSpace = planner.space(self._pool)
+        self._joined = Joined(problem.mesh)
+
+    def statements(self) -> Iterator[PlannedStatement]:
+        """The statements, each as its case has it."""
+        held: State | None = None
+        for place, part in enumerate(self._problem.parts):
+            starts = tuple(self._start(operand, held) for operand in part.operands)
+            split = self._work_split(part, starts)
+            following = self._problem.parts[place + 1] if place + 1 < len(self._problem.parts) else None
+            goals = self._goals(part, split, following)
+            held = goals[-1]
+            states = (split.result, *goals)
+            yield PlannedStatement(
+                part,
+                self._joined.split(split),
+                tuple(
+                    self._joined.moves(operand, self._moves(operand, start, needed))
+                    for operand, start, needed in zip(part.operands, starts, split.operands, strict=True)
+                ),
+                tuple(
+                    self._joined.moves(part.result, self._moves(part.result, old, new))
+                    for old, new in pairwise(states)
+                ),
+                tuple(map(self._joined.state, starts)),
+            )
+
+    def _start(self, operand: ShardedArray, held: State | None) -> State:
+        if held is not None and operand.name in {part.result.name for part in self._problem.parts}:
+            return held
+        return self._pool.state(operand.decided_spec)
+
+    def _goals(self, part: Statement, split: WorkSplit, following: Statement | None) -> list[State]:
+        """The states that the result passes: as it is wanted, and as the next statement is given it; where
+        both are open, as the multiplication leaves it, its sums added."""
+        specs = [part.result.spec]
+        if following is not None:
+            specs.append(following.operands[0].spec)
+        wanted = [self._pool.state(spec) for spec in specs if spec is not None]
+        return wanted or [(split.result[0], ())]
+
+    def _moves(self, array: ShardedArray, start: State, goal: State) -> tuple[PathMove, ...]:
+        kind = ArrayKind(array.shape, array.dtype, self._pool.uneven_of(array))
+        search = PathSearch(self._space, kind, self._prices, {start: 0})
+        try:
+            return search.path(goal)[1]
+        except KeyError:
+            raise QuestionError(
+                f"no textbook case leads {array.name} to its split", "use sizes that its axes divide"
+            ) from None
+
+    def _work_split(self, part: Statement, starts: tuple[State, ...]) -> WorkSplit:
+        """The work as the cases share it; pending sums of operands are added first."""
+        assignment: Assignment = {}
+        for dim in part.einsum.dims:
+            axes = tuple(self._axes(part, starts, dim))
+            if axes:
+                assignment[dim] = axes
+        operands = tuple(
+            (tuple(assignment.get(dim, ()) for dim in dims), ()) for dims in part.einsum.operands
+        )
+        pending = sorted(axis for dim in part.einsum.contracted for axis in assignment.get(dim, ()))
+        result = tuple(assignment.get(dim, ()) for dim in part.einsum.result)
+        return WorkSplit(assignment, operands, (result, tuple(pending)))
+
+    def _axes(self, part: Statement, starts: tuple[State, ...], dim: str) -> Iterator[str]:
+        """The axes that split a dimension while the devices multiply, the major first."""
+        holders = [
+            (place, state[0][dims.index(dim)])
+            for place, (dims, state) in enumerate(zip(part.einsum.operands, starts, strict=True))
+            if dims.count(dim) == 1
+        ]
+        if not holders or any(dims.count(dim) > 1 for dims in part.einsum.operands):
+            return
+        place, axes = max(holders, key=lambda holder: len(holder[1]))
+        if any(own and own != axes for _, own in holders):
+            return  # two orders: no case; it is gathered
+        is_summed = dim in part.einsum.contracted
+        alone = sum(dim in dims for dims in part.einsum.operands) == 1
+        for axis in axes:
+            others = _other_places(part, starts, place, axis)
+            if others and set(others.values()) != {dim}:
+                keeps = not is_summed and self._stays(part, starts, place, others)
+            else:
+                keeps = bool(others) or alone or not is_summed
+            if not keeps:
+                return  # what is minor to an axis that is gathered is gathered with it
+            yield axis
+
+    def _stays(
+        self, part: Statement, starts: tuple[State, ...], place: int, others: Mapping[int, str]
+    ) -> bool:
+        """Return whether the other of two operands is gathered, which use an axis for dimensions of their
+        own."""
+        other, dim = next(iter(others.items()))
+        if dim in part.einsum.contracted:
+            return True
+        own = self._gathered_bytes(part, starts, place), place
+        return (self._gathered_bytes(part, starts, other), other) <= own
+
+    def _gathered_bytes(self, part: Statement, starts: tuple[State, ...], place: int) -> int:
+        array = part.operands[place]
+        parts = 1
+        for axes in starts[place][0]:
+            parts *= self._space.group_size(axes)
+        return array.nbytes // parts
+
+
+def _other_places(part: Statement, starts: tuple[State, ...], place: int, axis: str) -> dict[int, str]:
+    """The other operands that an axis splits, and the dimension of each."""
+    return {
+        other: dim
+        for other, (dims, (placed, _)) in enumerate(zip(part.einsum.operands, starts, strict=True))
+        if other != place
+        for dim, axes in zip(dims, placed, strict=True)
+        if axis in axes
+    }

@@ -1,0 +1,75 @@
+"""The plans that others would choose, beside the one that is shown: what each of them saves and costs."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from shardviz.planner.alternatives import AlternativeName
+from shardviz.planner.costs import PlanCost
+from shardviz.render.lines import sentence
+from shardviz.render.palette import Palette
+from shardviz.render.plan_view import collectives_text
+
+INDENT, HOW_INDENT = 1, 4
+LEADS: dict[AlternativeName, str] = {
+    "textbook": "The textbook's plan",
+    "fewest bytes": "The plan with the fewest bytes",
+    "fastest": "The fastest plan",
+}
+NEGLIGIBLE = 0.005
+"""Figures that differ by a smaller part are the same to a reader."""
+
+
+def alternatives_view(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
+    """Each alternative: its name, what it costs more or less than the plan, and its collectives."""
+    lines: list[Text] = []
+    for each in cost.alternatives:
+        lines += sentence(f"{LEADS[each.name]} {comparison_words(each.cost, cost)}", width, INDENT)
+        lines += sentence(collectives_text(each.plan, palette).plain, width, HOW_INDENT, style="dim")
+    return lines
+
+
+def comparison_words(other: PlanCost, own: PlanCost) -> str:
+    """``sends 56 % less, computes 4 ×, takes 2.9 ×``: the other plan beside one's own."""
+    words = [
+        _sent_words(other.wire_bytes, own.wire_bytes),
+        "" if other.flops == own.flops else f"computes {_change(other.flops, own.flops, 'more', 'less')}",
+        "" if other.unknown or own.unknown else _time_words(other.serial_seconds, own.serial_seconds),
+        _held_words(other.peak_bytes, own.peak_bytes),
+    ]
+    return ", ".join(filter(None, words)) or "costs the same"
+
+
+def _sent_words(other: int, own: int) -> str:
+    if other == own:
+        return "sends as much"
+    if not own:
+        return "sends where this plan sends nothing"
+    if not other:
+        return "sends nothing"
+    return f"sends {_change(other, own, 'more', 'less')}"
+
+
+def _time_words(other: float, own: float) -> str:
+    if not own or abs(other / own - 1) < NEGLIGIBLE:
+        return "takes as long"
+    return f"takes {_change(other, own, 'longer', 'less')}"
+
+
+def _held_words(other: int, own: int) -> str:
+    if not own or abs(other / own - 1) < NEGLIGIBLE:
+        return ""
+    return f"holds {_change(other, own, 'more', 'less')}"
+
+
+def _change(other: float, own: float, more: str, less: str) -> str:
+    """``56 % less``, ``12 % more``; from twice on ``4 ×``."""
+    if other >= 2 * own:
+        return _times(other, own)
+    percent = abs(other / own - 1) * 100
+    return f"{percent:.0f} % {more if other > own else less}"
+
+
+def _times(other: float, own: float) -> str:
+    ratio = other / own
+    return f"{ratio:,.0f} ×" if ratio >= 10 or ratio == round(ratio) else f"{ratio:.2g} ×"
