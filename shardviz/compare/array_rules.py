@@ -33,6 +33,29 @@ _MOST_PADDED = 1.5
 """A collective of so many times as many elements is not a padded one."""
 
 
+def gathered_again(comparison: Comparison) -> None:
+    """An array that both sides gather, by one of them once more for another statement."""
+    for side, again in ((comparison.theirs, True), (comparison.ours, False)):
+        for one in [each for each in side if each.op == "all-gather"]:
+            same = next((pair for pair in comparison.equal if _is_same_gather(one, pair[0])), None)
+            if same is None or one not in side:
+                continue
+            several = [each for each in side if _is_same_gather(each, same[0])]
+            name, often = arrays([same[0]]), "again" if len(several) == 1 else f"{len(several)} times more"
+            who, other = (comparison.target, "the plan") if again else ("the plan", comparison.target)
+            comparison.add(
+                "gathered_again",
+                f"{who} gathers {name}{one.over} {often} for other statements that take it, sending "
+                f"{wire(several):,} bytes more; {other} keeps the copy.",
+                [] if again else several,
+                several if again else [],
+            )
+
+
+def _is_same_gather(one: ArrayTransfer, other: ArrayTransfer) -> bool:
+    return one.kind == other.kind and one.op == "all-gather" and one.shares_array(other)
+
+
 def reordered(comparison: Comparison) -> None:
     """The devices of an axis taken in another order."""
     mesh = comparison.plan.problem.mesh
