@@ -137,13 +137,19 @@ def all_reduce_and_slice(comparison: Comparison) -> None:
             )
             comparison.add(
                 "all_reduce_and_slice",
-                f"{comparison.target} does not scatter the sum: its all-reduce{other.over} of "
+                f"{comparison.target} does not scatter the sum{_of_which(comparison, mine)}: its "
+                f"all-reduce{other.over} of "
                 f"{other.bytes:,} bytes{in_dtype(other, mine)} gives every device the whole of it, "
                 f"{'of which a device keeps a slice' if is_cut else 'where the plan scatters it'}; it sends "
                 f"{other.wire_bytes:,} bytes, and scattering the sum would send half of them.",
                 [mine],
                 [other],
             )
+
+
+def _of_which(comparison: Comparison, sum_: ArrayTransfer) -> str:
+    """The array whose sum it is, in a program of many."""
+    return "" if comparison.plan.problem.is_chain else f" of {arrays([sum_])}"
 
 
 def scattered_less(comparison: Comparison) -> None:

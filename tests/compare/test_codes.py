@@ -239,8 +239,11 @@ ELSEWHERE = {
     "combined_collectives",
     "fused_reduce_scatter",
     "overlapped",
+    "gathered_again",
+    "summed_apart",
 }
-"""Codes whose tests need more than collectives: below, in test_by_array.py and in test_schedule_codes.py."""
+"""Codes whose tests need more than collectives: below, in test_by_array.py, test_schedule_codes.py and
+test_programs.py."""
 
 
 def test_the_table_of_codes_is_tested_whole():
