@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations, product
+from math import prod
 
 from shardviz.planner.functions import FUNCTIONS
 from shardviz.planner.moves import Axes, State
@@ -88,6 +90,26 @@ class AxisPool:
             return tuple(part for axis in axes for part in self._parts.get(axis, ()))
 
         return tuple(map(parts, spec.dims)), tuple(sorted(parts(spec.unreduced)))
+
+    def open_states(self, array: ShardedArray) -> Iterator[State]:
+        """The states in which an array may be left that nobody wants in a certain one: split only as some
+        given array is, into equal parts, with nothing pending."""
+        dims = [
+            (None, *(place for place, dim in enumerate(array.dims) if (dim, axis) in self.splits))
+            for axis in self.sizes
+        ]
+        for places in product(*dims):
+            own = [
+                [axis for axis, place in zip(self.sizes, places, strict=True) if place == dim]
+                for dim in range(array.rank)
+            ]
+            for ordered in product(*map(permutations, own)):
+                parts = [prod([self.sizes[axis] for axis in axes]) for axes in ordered]
+                if all(
+                    size % cut == 0 or (dim, axes) in self.uneven
+                    for dim, size, cut, axes in zip(array.dims, array.shape, parts, ordered, strict=True)
+                ):
+                    yield ordered, ()
 
     def uneven_of(self, array: ShardedArray) -> frozenset[tuple[int, Axes]]:
         """The uneven splits of an array, by the number of the dimension."""

@@ -12,6 +12,7 @@ from shardviz.planner.thresholds import Threshold
 from shardviz.render.caption import operation_text
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
+from shardviz.render.train_steps import update_runs, update_text
 from shardviz.units import flops, human_bytes, rate, seconds
 
 INDENT, HOW_INDENT = 1, 4
@@ -23,7 +24,12 @@ def cost_view(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
     lines = sentence(machine_words(cost), width, lead="time  ")
     rows = [_cells(number, priced, cost, palette) for number, priced in enumerate(cost.steps, 1)]
     told: set[str] = set()
-    for row, priced in zip(_heads(rows, width), cost.steps, strict=True):
+    runs = update_runs(cost.plan)
+    for number, (row, priced) in enumerate(zip(_heads(rows, width), cost.steps, strict=True), 1):
+        run = runs.get(number)
+        if run is not None:
+            lines += _update_lines(run, cost, width) if number == run[-1] else []
+            continue
         lines += row
         if priced.is_collective and priced.convention not in told:
             told.add(priced.convention)
@@ -114,6 +120,20 @@ def _cells(number: int, priced: PricedStep, cost: PlanCost, palette: Palette) ->
         Text(time_words(priced), "bold"),
         Text("" if priced.seconds is None else priced.bound),
     ]
+
+
+def _update_lines(run: range, cost: PlanCost, width: int) -> list[Text]:
+    """The update of one parameter, in one line for all of its steps."""
+    steps = [cost.steps[number - 1] for number in run]
+    known = [each.seconds for each in steps if each.seconds is not None]
+    row = [
+        Text(f"{run[0]}–{run[-1]}"),
+        Text(update_text(cost.plan, run[-1])),
+        Text(f"{human_bytes(sum(each.hbm_bytes for each in steps))} of HBM"),
+        Text(seconds(sum(known)) if len(known) == len(steps) else "unknown", "bold"),
+        Text(HBM if known else ""),
+    ]
+    return table([row], width, INDENT)
 
 
 def _heads(rows: Sequence[Sequence[Text]], width: int) -> list[list[Text]]:

@@ -33,6 +33,14 @@ from shardviz.render.caption import (
 from shardviz.render.layouts.layout_canvas import array_lines
 from shardviz.render.lines import GAP, columns, records, sentence, table
 from shardviz.render.palette import BEST, Palette
+from shardviz.render.train_steps import (
+    phase_heading,
+    state_names,
+    state_words,
+    training_words,
+    update_runs,
+    update_text,
+)
 from shardviz.sharding import Layout
 from shardviz.units import exact_bytes, flops, human_bytes, seconds
 
@@ -56,9 +64,9 @@ def headline(problem: Problem, width: int, palette: Palette) -> list[Text]:
 
 
 def program_words(problem: Problem) -> str:
-    """``program of 18 statements, × 32``."""
+    """``program of 18 statements, × 32, backward, adam``."""
     repeated = f", × {problem.layers}" if problem.layers > 1 else ""
-    return f"program of {plural(len(problem.parts), 'statement')}{repeated}"
+    return f"program of {plural(len(problem.forward), 'statement')}{repeated}{training_words(problem)}"
 
 
 def statement_lines(problem: Problem, width: int) -> list[Text]:
@@ -78,7 +86,9 @@ def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool 
     lines: list[Text] = []
     if with_pictures and (problem.is_chain or len(problem.parts) == 1):
         lines = [*array_lines(parts, width, palette), *repetition(count_of(parts), palette), Text()]
-    named = None if problem.is_chain else {*problem.results, *(array.name for array in problem.arguments)}
+    named = None
+    if not problem.is_chain:
+        named = {*problem.results, *(array.name for array in problem.arguments)} - state_names(problem)
     arrays = {
         str(layout): layout
         for part in parts
@@ -89,7 +99,7 @@ def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool 
     for layout in arrays.values():
         for note in notes(layout):
             lines += sentence(note, width)
-    return lines
+    return [*lines, *sentence(state_words(problem), width)] if state_words(problem) else lines
 
 
 def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
@@ -241,6 +251,11 @@ class StepsPicture:
         """The lines of a step with its reason and what it costs; and with the reason cut to a line."""
         head, style = self._heads[number - 1], "dim" if chosen else ""
         step = self._plan.steps[number - 1]
+        run = self._runs.get(number, range(0))
+        if run and chosen not in run:
+            head = self._update_heads[number] if number == run[-1] else []
+        if heading := phase_heading(self._plan, number):
+            head = [Text(f" {heading}", "bold"), *head]
         if is_folded(step, self._plan) and number != chosen:
             return head, head
         reason = sentence(step.reason, self._width, REASON_INDENT, style=style)
@@ -266,6 +281,21 @@ class StepsPicture:
         if aligned is not None:
             return [[line] for line in aligned]
         return [records([row], self._width, INDENT) for row in rows]
+
+    @cached_property
+    def _runs(self) -> dict[int, range]:
+        return update_runs(self._plan)
+
+    @cached_property
+    def _update_heads(self) -> dict[int, list[Text]]:
+        """By the number of its last step, the line of all steps that update one parameter."""
+        heads = {}
+        for number in (number for number, run in self._runs.items() if number == run[-1]):
+            made = _becomes(self._plan.steps[number - 1], self._plan, self._palette)[len("→ ") :]
+            numbers = Text(f"{self._runs[number][0]}–{number}")
+            row = [numbers, Text.assemble(made, " = ", update_text(self._plan, number))]
+            heads[number] = records([row], self._width, INDENT)
+        return heads
 
     def _statement_heads(self, rows: Sequence[Sequence[Text]]) -> list[list[Text]]:
         """The lines of each statement, their values under one another where they fit, and of each move."""
