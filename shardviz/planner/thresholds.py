@@ -50,7 +50,7 @@ def thresholds(cost: PlanCost) -> tuple[Threshold, ...]:
     """
     problem = cost.plan.problem
     sizes = {dim: size for array in problem.arrays for dim, size in zip(array.dims, array.shape, strict=True)}
-    if cost.unknown or not cost.flops or 0 in sizes.values():
+    if cost.unknown or cost.peak_flops is None or not cost.flops or 0 in sizes.values():
         return ()
     twice = {dim for array in problem.arrays for dim in array.dims if array.dims.count(dim) > 1}
     return tuple(_threshold(cost, dim, size) for dim, size in sizes.items() if dim not in twice)
