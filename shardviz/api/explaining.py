@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from shardviz.api.arguments import (
@@ -28,6 +28,7 @@ from shardviz.notation import parse_sizes
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner import rank as ranked
 from shardviz.planner.costs import price
+from shardviz.planner.problem import Objective
 from shardviz.planner.training.options import Remat, train_step
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def explain(
     machine: MachineLike = None,
     timeout: float = 300.0,
     times: bool = False,
+    objective: Objective = "time",
     backward: bool = False,
     remat: Remat = "none",
     optimizer: str = "none",
@@ -131,9 +133,9 @@ def explain(
     `device_order` are device ids by row-major position. `machine` is the hardware that times are for, as
     after ``--machine``; None is the first TPU or GPU target, else one that is assumed. `timeout` is in
     seconds a target. `times` asks the compilers for their own schedule and account of memory too, for
-    `Explanation.timeline`. With `backward` it is a whole train step: its backward pass computes again what
-    `remat` says ("layer", or all but the matrix products for "dots"), and `optimizer` is as after
-    ``--optimizer``.
+    `Explanation.timeline`. `objective` is what the plan makes small first. With `backward` it is a whole
+    train step: its backward pass computes again what `remat` says ("layer", or all but the matrix products
+    for "dots"), and `optimizer` is as after ``--optimizer``.
 
     A compiler that refuses, or fails, has its reason in its answer. Raises `QuestionError` for a question
     that cannot be read or does not fit, `TargetError` for targets that do not exist or cannot take it.
@@ -142,7 +144,8 @@ def explain(
         raise QuestionError(f"timeout={timeout} is not a time", "give seconds, more than 0")
     asked = parse_targets(target_text(target))
     forward = decided_problem(einsum, mesh, specs, sizes, dtype, axis_types, device_order=device_order)
-    problem = train_step(forward, backward=backward, remat=remat, optimizer=optimizer)
+    asked_for = replace(forward, objective=objective)
+    problem = train_step(asked_for, backward=backward, remat=remat, optimizer=optimizer)
     placed = placed_for(as_machine(machine), asked, problem.mesh)
     planned = plan(problem, placed)
     compiled: tuple[TargetResult, ...] = ()

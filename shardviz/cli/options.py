@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce, wraps
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from shardviz.planner import Problem
+    from shardviz.planner.problem import Objective
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -108,7 +110,7 @@ def problem(specs: Callable[[F], F], has_machine: bool = True, **target: Any) ->
         "machine": machine,
     }
     usual = {name: of_field(each) for name, each in PROBLEM_FIELDS.items() if each.flag}
-    left_out = {"einsum"} if has_machine else {"einsum", "machine"}
+    left_out = {"einsum"} if has_machine else {"einsum", "machine", "objective"}
     return _all(*((usual | own)[name] for name in TABLE_KEYS if name not in left_out))
 
 
@@ -197,6 +199,7 @@ def problem_from_options(
     sizes: str | None,
     dtype: str,
     axis_types: Literal["auto", "explicit"],
+    objective: Objective = "time",
     backward: str,
     remat: str,
     optimizer: str,
@@ -225,4 +228,5 @@ def problem_from_options(
         axis_types=axis_types,
         ranked=ranked,
     )
-    return train_step(problem, backward=backward == "yes", remat=remat, optimizer=optimizer)
+    asked = replace(problem, objective=objective)
+    return train_step(asked, backward=backward == "yes", remat=remat, optimizer=optimizer)

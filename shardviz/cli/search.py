@@ -123,9 +123,27 @@ def command(
 
         print_json(search_document(answer))
     else:
+        from shardviz.forms.command_line import form_from_options, to_command_line
+        from shardviz.forms.found_sharding import with_shardings
+        from shardviz.planner.search import shown_mesh
         from shardviz.render.search_view import search_view
 
-        output.show(search_view(answer, output.width, output.palette, limit))
+        opened = ""
+        if answer.found:
+            form = form_from_options(
+                program,
+                mesh=str(answer.found[0].mesh),
+                sizes=sizes,
+                dtype=dtype,
+                targets="none",
+                machine=machine,
+                backward=backward,
+                remat=remat,
+                optimizer=optimizer,
+            )
+            best = answer.found[0]
+            opened = to_command_line(with_shardings(form, shown_mesh(question, best), dict(best.specs)))
+        output.show(search_view(answer, output.width, output.palette, limit, opened))
     if not answer.is_complete:
         print_note(f"interrupted after {answer.looked_at:,} of {answer.meshes:,} meshes: not complete")
         return ExitCode.INTERRUPTED

@@ -190,10 +190,10 @@ def _joined(spec: PartitionSpec, mesh: Mesh) -> PartitionSpec:
 
 def _as_asked(spec: PartitionSpec | None, problem: Problem) -> PartitionSpec | None:
     """Shardy leaves out axes of size 1; where that is all, the result is as the question has it."""
-    asked, shape = problem.result.spec, problem.mesh.shape
+    asked, mesh = problem.result.spec, problem.mesh
     if spec is None or asked is None:
         return spec
-    split = tuple(tuple(axis for axis in axes if shape[axis] > 1) for axes in asked.dims)
+    split = tuple(tuple(axis for axis in axes if mesh.axis_size(axis) > 1) for axes in asked.dims)
     return asked if spec == PartitionSpec(split, asked.unreduced) else spec
 
 

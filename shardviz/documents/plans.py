@@ -259,7 +259,24 @@ _TOTALS = {
     "memory_limit_bytes": nullable(count("Bytes of HBM that a program may use; null: not known.")).of(
         "limit_bytes"
     ),
-    "memory_over_bytes": count("Bytes by which the plan does not fit; 0: it fits.").of("over_bytes"),
+    "memory_over_bytes": count("Bytes by which the plan, in all layers, does not fit; 0: it fits.").of(
+        "over_bytes"
+    ),
+    "layers": count("How often the steps run, one after the other; the other figures are of one layer."),
+    "all_layers": closed(
+        "The figures of all layers.",
+        serial_seconds=number("The sum of all steps.").of("layers_seconds"),
+        overlapped_seconds=number("The longer of all compute and all communication.").of(
+            lambda cost: cost.overlapped_seconds * cost.layers
+        ),
+        flops=count("Operations.").of(lambda cost: cost.flops * cost.layers),
+        wire_bytes=count("Bytes that the device must send at least.").of(
+            lambda cost: cost.wire_bytes * cost.layers
+        ),
+        peak_memory_bytes=count("The most bytes that the device holds at once, with all weights.").of(
+            "layers_peak_bytes"
+        ),
+    ).of(lambda cost: cost),
     "padding": closed(
         "The part of the cost that is padding, of each step as much as of its elements.",
         flops=count("Operations."),

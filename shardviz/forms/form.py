@@ -202,6 +202,17 @@ class ProblemForm:
         lead="on ",
         group=3,
     )
+    objective: str = _text(
+        "time",
+        "objective",
+        flag="--objective",
+        help="What the plan makes small first: time (its seconds) or bytes (those that are sent).",
+        hint="time or bytes",
+        lead="least ",
+        group=3,
+        choices=("time", "bytes"),
+        usual=("time", "bytes"),
+    )
     backward: str = _text(
         "no",
         "backward",
@@ -262,7 +273,7 @@ class ArrayRow:
 @dataclass(frozen=True)
 class FieldError:
     """An error in a field: "mesh", "einsum", "specs.0", "sizes", "dtype", "axis_types", "device_order",
-    "backward", "remat", "optimizer", "targets", "machine" or "collective"."""
+    "objective", "backward", "remat", "optimizer", "targets", "machine" or "collective"."""
 
     field: str
     message: str

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from shardviz.compiler import Target
     from shardviz.hardware.machine import Machine, PlacedMesh
     from shardviz.planner import Plan, Planner, Problem
+    from shardviz.planner.problem import Objective
     from shardviz.planner.training.options import Training
     from shardviz.stepping.question import CollectiveQuestion
 
@@ -201,6 +202,11 @@ class _Resolver:
                 raise QuestionError(
                     f"{quote(draft.axis_types)} is not an axis type", "the axis types are auto and explicit"
                 )
+        with self._field("objective", draft.objective):
+            if draft.objective not in PROBLEM_FIELDS["objective"].choices:
+                raise QuestionError(
+                    f"{quote(draft.objective)} is not an objective", "the objectives are time and bytes"
+                )
         training = None if mesh is None else self._training(mesh)
         specs = None if mesh is None else self._specs(einsums)
         size: dict[str, int] = {}
@@ -224,7 +230,8 @@ class _Resolver:
                 for part, (operands, result) in zip(einsums.parts, einsums.places, strict=True)
             )
             problem = Problem(mesh, tuple(parts), axis_types)
-        problem = replace(padded(problem), layers=einsums.layers)
+        objective: Objective = "bytes" if draft.objective == "bytes" else "time"
+        problem = replace(padded(problem), layers=einsums.layers, objective=objective)
         if training is not None:
             from shardviz.planner.training import with_backward
 
@@ -236,7 +243,7 @@ class _Resolver:
         if self._last is not None and self._last.problem == problem and self._last.placed == where:
             return self._last.problem, self._last.plan
         try:
-            return problem, _planner(mesh, where).plan(problem)
+            return problem, _planner(mesh, where, problem.objective).plan(problem)
         except ShardvizError as error:
             # It names the result that cannot be had.
             named = [n for n, row in enumerate(einsums.rows) if error.message.startswith(f"{row.name} ")]
@@ -337,10 +344,10 @@ class _Resolver:
 
 
 @lru_cache(maxsize=1)  # most edits leave the mesh, and a planner remembers prices on its own
-def _planner(mesh: Mesh, placed: PlacedMesh) -> Planner:
+def _planner(mesh: Mesh, placed: PlacedMesh, objective: Objective) -> Planner:
     from shardviz.planner import Planner
 
-    return Planner(mesh, placed)
+    return Planner(mesh, placed, objective)
 
 
 def _usual_place(targets: tuple[Target, ...] | None, mesh: Mesh) -> PlacedMesh:

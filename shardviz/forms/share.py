@@ -80,7 +80,7 @@ def from_document(document: StrictTable) -> ProblemForm:
         )
     known = [field.name for field in fields(ProblemForm)]
     # A problem that was saved before there was such a field has its default.
-    for name in ("machine", "backward", "remat", "optimizer"):
+    for name in ("machine", "objective", "backward", "remat", "optimizer"):
         document.values.setdefault(name, getattr(ProblemForm, name))
     document.exactly(["schema", *known])
     texts: dict[str, Any] = {

@@ -30,11 +30,11 @@ def summary(resolved: ResolvedProblem) -> tuple[SummaryPart, ...]:
     axis types and the machine are there where they are not the usual ones.
     """
     shown = resolved.shown
-    names = ["device_order", "sizes", "dtype", "axis_types"]
+    names = ["device_order", "sizes", "dtype", "axis_types", "objective"]
     names += ["backward", "remat", "optimizer"] if shown.backward == FLAG else []
     texts = {name: getattr(shown, name).strip() for name in names}
     texts |= {"sizes": texts["sizes"].replace(",", " "), "targets": shown.targets, "machine": shown.machine}
-    for name in ("axis_types", "remat", "optimizer"):
+    for name in ("axis_types", "objective", "remat", "optimizer"):
         if texts.get(name) == getattr(ProblemForm, name):
             del texts[name]
     if "backward" in texts:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations, product
+from math import prod
 
 from shardviz.planner.functions import FUNCTIONS
 from shardviz.planner.moves import Axes, State
@@ -89,6 +91,26 @@ class AxisPool:
 
         return tuple(map(parts, spec.dims)), tuple(sorted(parts(spec.unreduced)))
 
+    def open_states(self, array: ShardedArray) -> Iterator[State]:
+        """The states in which an array may be left that nobody wants in a certain one: split only as some
+        given array is, into equal parts, with nothing pending."""
+        dims = [
+            (None, *(place for place, dim in enumerate(array.dims) if (dim, axis) in self.splits))
+            for axis in self.sizes
+        ]
+        for places in product(*dims):
+            own = [
+                [axis for axis, place in zip(self.sizes, places, strict=True) if place == dim]
+                for dim in range(array.rank)
+            ]
+            for ordered in product(*map(permutations, own)):
+                parts = [prod([self.sizes[axis] for axis in axes]) for axes in ordered]
+                if all(
+                    size % cut == 0 or (dim, axes) in self.uneven
+                    for dim, size, cut, axes in zip(array.dims, array.shape, parts, ordered, strict=True)
+                ):
+                    yield ordered, ()
+
     def uneven_of(self, array: ShardedArray) -> frozenset[tuple[int, Axes]]:
         """The uneven splits of an array, by the number of the dimension."""
         if not self.uneven:
@@ -102,8 +124,10 @@ class AxisPool:
 
 
 def _spread(splits: set[tuple[str, str]], problem: Problem) -> None:
-    """Add the splits of dimensions that stand for others, and of those for which they stand."""
-    groups = [{dim, *factors} for part in problem.parts for dim, factors in part.merged]
+    """Add the splits of dimensions that stand for others, of those for which they stand, and of other names
+    for the same."""
+    groups = [frozenset({dim, *factors}) for part in problem.parts for dim, factors in part.merged]
+    groups += problem.aliases
     while True:
         more = {
             (other, axis) for dim, axis in splits for group in groups if dim in group for other in group

@@ -88,6 +88,7 @@ class PlanCost:
 
     `serial_seconds` is the sum of all steps and `overlapped_seconds` the longer of all compute and all
     communication; the truth lies between. Both leave out steps without `seconds`, which `unknown` names.
+    Where the program runs several times these are figures of one layer; those of all begin with `layers`.
     """
 
     plan: Plan
@@ -208,9 +209,30 @@ class PlanCost:
         return device.hbm_bytes if device.usable_bytes is None else device.usable_bytes
 
     @property
+    def layers(self) -> int:
+        """The number of runs of the steps, one after the other."""
+        return self.plan.problem.layers
+
+    @property
+    def layers_seconds(self) -> float:
+        """The serial seconds of all layers."""
+        return self.serial_seconds * self.layers
+
+    @property
+    def layers_peak_bytes(self) -> int:
+        """The most bytes that a device holds at once while all layers run, the arguments of each included."""
+        if self.training_memory is not None:
+            return self.training_memory.peak
+        carried = self.plan.problem.carried
+        own = {array.name: array.bytes for array in self.steps[0].resident if array.is_argument}
+        return self.peak_bytes + (self.layers - 1) * sum(
+            size for name, size in own.items() if carried is None or name != carried.name
+        )
+
+    @property
     def over_bytes(self) -> int:
         """By how much the plan does not fit; 0 where it does, or where the limit is not known."""
-        return 0 if self.limit_bytes is None else max(0, self.peak_bytes - self.limit_bytes)
+        return 0 if self.limit_bytes is None else max(0, self.layers_peak_bytes - self.limit_bytes)
 
     @cached_property
     def training_memory(self) -> TrainingMemory | None:

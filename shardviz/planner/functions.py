@@ -17,12 +17,13 @@ class LocalFunction:
 
     `operands` is how many arrays it takes, and `linear_in` those among them, by number, that a "product" may
     take with pending sums; None is any number of operands, and any of them. `flops` are its operations at
-    one point: of all the statement's dimensions ("points"), or for each element of its first "operand" or of
-    its "result". `code` is its JAX code at one point, with ``{0}``, ``{1}`` for the operands broadcast to all
-    dimensions; "" where it is not pointwise, and for `multiply`, which is `jnp.einsum`. Over dimensions that
-    the result lacks the points are summed, or with `averages` their mean is taken, which is the sum of what
-    each device holds over the number of all points. Of an operand in `looks_up` no more elements are read
-    than the result has. With `multiplies_matrices` it is bound by the peak of a chip, as matrix products are.
+    one point, the addition to a sum among them: of all the statement's dimensions ("points"), or for each
+    element of its first "operand" or of its "result". `code` is its JAX code at one point, with ``{0}``,
+    ``{1}`` for the operands broadcast to all dimensions; "" where it is not pointwise, and for `multiply`,
+    which is `jnp.einsum`. Over dimensions that the result lacks the points are summed, or with `averages`
+    their mean is taken, which is the sum of what each device holds over the number of all points. Of an
+    operand in `looks_up` no more elements are read than the result has. With `multiplies_matrices` it is
+    bound by the peak of a chip, as matrix products are.
     """
 
     name: str

@@ -30,7 +30,7 @@ def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -
         return function.flops * math.prod(operands[0])
     if function.counted == "result":
         return function.flops * math.prod(result)
-    return points * (function.flops + bool(part.summed))
+    return points * function.flops
 
 
 def matmul_dtype(part: Statement) -> str:

@@ -180,6 +180,7 @@ class _Lowering:
             "scale": self._scale,
             "sum": self._reduction,
             "mean": self._reduction,
+            "mean_square": self._reduction,
             "max": self._reduction,
             "softmax": self._softmax,
             "rms_norm": self._rms_norm,

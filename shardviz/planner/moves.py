@@ -19,9 +19,10 @@ move is listed once, with the axes of its groups in the order in which it takes 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations, permutations, product
+from functools import lru_cache
+from itertools import combinations, count, permutations, product
 from typing import NamedTuple
 
 from shardviz.planner.plan import LOCAL_OPS
@@ -93,25 +94,49 @@ def wire_bytes_of(op: str, size: int, devices: int) -> int:
     return -(-(2 if op == "psum" else 1) * size * (devices - 1) // devices)
 
 
+_SERIALS = count()
+"""Numbers of the spaces."""
+
+
 class Node:
     """A state of arrays of one rank: `parts` are the numbers of pieces of each dimension, `number` how many
-    nodes were made before it."""
+    nodes were made before it. `places` are the axes that split it, each with its dimension and the pieces
+    into which the axes before it cut that."""
 
-    __slots__ = ("edges", "number", "parts", "state")
+    __slots__ = ("arrivals", "departures", "number", "parts", "permutes", "places", "state")
 
-    def __init__(self, state: State, parts: tuple[int, ...], number: int) -> None:
-        self.state, self.parts, self.number = state, parts, number
-        self.edges: tuple[StateMove, ...] | None = None
+    def __init__(self, state: State, sizes: Mapping[str, int], number: int) -> None:
+        self.state, self.number = state, number
+        parts, places = [], []
+        for dim, axes in enumerate(state[0]):
+            cut = 1
+            for axis in axes:
+                places.append((axis, dim, cut))
+                cut *= sizes[axis]
+            parts.append(cut)
+        self.parts, self.places = tuple(parts), frozenset(places)
+        self.departures: tuple[StateMove, ...] | None = None
+        self.arrivals: dict[Axes, tuple[StateMove, ...]] = {}
+        self.permutes: tuple[StateMove, ...] | None = None
 
 
 class StateMove(NamedTuple):
-    """A move to another state: `dim` is the first dimension that is gathered, moved away, scattered or
-    cut."""
+    """A move to or from another state: `dim` is the first dimension that is gathered, moved away, scattered
+    or cut, `kind` a number of the operation and its axes."""
 
     op: str
     axes: Axes
     dim: int | None
-    after: Node
+    other: Node
+    kind: int = 0
+
+
+@lru_cache(maxsize=8)  # problems on one mesh share the states and the moves between them
+def state_space(
+    sizes: tuple[tuple[str, int], ...], mesh_shape: tuple[tuple[str, int], ...], may_mask: frozenset[str]
+) -> StateSpace:
+    """The states over these axis parts, the same object each time."""
+    return StateSpace(dict(sizes), dict(mesh_shape), may_mask)
 
 
 class StateSpace:
@@ -121,11 +146,15 @@ class StateSpace:
     become a pending sum. Moves name whole axes where they are over all of their parts.
     """
 
-    def __init__(self, sizes: Mapping[str, int], mesh: Mesh, may_mask: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, sizes: Mapping[str, int], mesh_shape: Mapping[str, int], may_mask: frozenset[str] = frozenset()
+    ) -> None:
         self.sizes, self._may_mask = dict(sizes), may_mask
-        self._mesh_shape = mesh.shape
+        self._mesh_shape = mesh_shape
+        self.serial = next(_SERIALS)
         self._has_parts = any(":" in axis for axis in sizes)
         self._joined: dict[Axes, Axes] = {}
+        self._kinds: dict[tuple[str, Axes], tuple[Axes, int]] = {}
         self._nodes: dict[State, Node] = {}
         self._cuts: dict[tuple[tuple[int, ...], frozenset[str]], tuple[Dims, ...]] = {}
 
@@ -133,25 +162,43 @@ class StateSpace:
         """The node of a state, which is the same one each time."""
         found = self._nodes.get(state)
         if found is None:
-            parts = tuple(self.group_size(axes) for axes in state[0])
-            found = self._nodes[state] = Node(state, parts, len(self._nodes))
+            found = self._nodes[state] = Node(state, self.sizes, len(self._nodes))
         return found
 
     def group_size(self, axes: Axes) -> int:
         return math.prod([self.sizes[axis] for axis in axes])
 
-    def edges(self, node: Node) -> tuple[StateMove, ...]:
-        """Every move from a state."""
-        if node.edges is None:
+    def departures(self, node: Node) -> tuple[StateMove, ...]:
+        """Every move from a state but the permutes."""
+        if node.departures is None:
             kinds = (self._slices, self._masks, self._reductions, self._gathers, self._exchanges)
-            found = [edge for kind in kinds for edge in kind(*node.state)]
-            found += self._permutes(node)
-            if self._has_parts:
-                found = [edge._replace(axes=self._whole(edge.axes)) for edge in found]
-            node.edges = tuple(found)
-        return node.edges
+            node.departures = self._joined_moves(move for kind in kinds for move in kind(*node.state))
+        return node.departures
 
-    def _whole(self, axes: Axes) -> Axes:
+    def arrivals(self, node: Node, pending: Axes) -> tuple[StateMove, ...]:
+        """Every move to a state but the permutes, where sums are pending over no other axes than these."""
+        found = node.arrivals.get(pending)
+        if found is None:
+            found = node.arrivals[pending] = self._joined_moves(self._arriving(*node.state, pending))
+        return found
+
+    def permutes(self, node: Node) -> tuple[StateMove, ...]:
+        """Every permute from a state, or to it."""
+        if node.permutes is None:
+            node.permutes = self._joined_moves(self._permuted(node))
+        return node.permutes
+
+    def _joined_moves(self, moves: Iterable[StateMove]) -> tuple[StateMove, ...]:
+        kinds, found = self._kinds, []
+        for op, axes, dim, other, _ in moves:
+            key = op, axes
+            known = kinds.get(key)
+            if known is None:
+                known = kinds[key] = self.whole(axes) if self._has_parts else axes, len(kinds)
+            found.append(StateMove(op, known[0], dim, other, known[1]))
+        return tuple(found)
+
+    def whole(self, axes: Axes) -> Axes:
         """The axes, of which adjacent parts are one."""
         found = self._joined.get(axes)
         if found is None:
@@ -192,25 +239,35 @@ class StateSpace:
             for after, _, _ in _appended(kept, taken, targets):
                 yield StateMove("all_to_all", taken, first, self.node((after, pending)))
 
-    def _permutes(self, node: Node) -> Iterator[StateMove]:
+    def _arriving(self, dims: Dims, pending: Axes, may_pend: Axes) -> Iterator[StateMove]:
+        idle = self._idle(dims, pending)
+        every = range(len(dims))
+        for axes in _subsets(tuple(axis for axis in pending if axis in self._may_mask)):
+            rest = tuple(axis for axis in pending if axis not in axes)
+            yield StateMove("mask", axes, None, self.node((dims, rest)))
+        for axes in _subsets(tuple(axis for axis in idle if axis in may_pend)):
+            yield StateMove("psum", axes, None, self.node((dims, tuple(sorted((*pending, *axes))))))
+        for axes in _subsets(idle):
+            for before, order, first in _appended(dims, axes, every):
+                yield StateMove("all_gather", order, first, self.node((before, pending)))
+        for kept, taken, first in _shortened(dims):
+            yield StateMove("slice", taken, first, self.node((kept, pending)))
+            if all(axis in may_pend for axis in taken):
+                added = tuple(sorted((*pending, *taken)))
+                yield StateMove("psum_scatter", taken, first, self.node((kept, added)))
+            sources = [dim for dim in every if kept[dim] == dims[dim]]
+            for held, order, source in _appended(kept, taken, sources):
+                yield StateMove("all_to_all", order, source, self.node((held, pending)))
+
+    def _permuted(self, node: Node) -> Iterator[StateMove]:
         """Moves to every other placement of axes that cuts each dimension into as many parts."""
         dims, pending = node.state
-        held = self._strides(dims)
         for placed in self._placements(node.parts, frozenset(pending)):
             if placed != dims:
-                wanted = self._strides(placed)
-                axes = tuple(axis for axis in self.sizes if held.get(axis) != wanted.get(axis))
-                yield StateMove("ppermute", axes, None, self.node((placed, pending)))
-
-    def _strides(self, dims: Dims) -> dict[str, tuple[int, int]]:
-        """Axis → its dimension, and the parts into which the axes before it cut that."""
-        found = {}
-        for dim, axes in enumerate(dims):
-            parts = 1
-            for axis in axes:
-                found[axis] = dim, parts
-                parts *= self.sizes[axis]
-        return found
+                other = self.node((placed, pending))
+                changed = {axis for axis, _, _ in node.places ^ other.places}
+                axes = tuple([axis for axis in self.sizes if axis in changed])
+                yield StateMove("ppermute", axes, None, other)
 
     def _placements(self, parts: tuple[int, ...], taken: frozenset[str]) -> tuple[Dims, ...]:
         """Every placement of axes that are not taken that cuts the dimensions into so many parts."""

@@ -7,9 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from shardviz.planner.bounds import MoveBounds
 from shardviz.planner.moves import Axes, Node, State, StateMove, StateSpace
 from shardviz.planner.prices import Cost, Prices
 from shardviz.sharding import array_bytes
+
+UNREACHABLE: Cost = 1 << 1024
+"""More than anything costs."""
 
 
 class ArrayKind(NamedTuple):
@@ -37,39 +41,59 @@ class PathSearch:
 
     `sources` are the states in which it can be to begin with, with what that has cost. Costs are found as
     they are asked for: `cost` goes on where the last question left off, so that many goals cost one search.
+
+    With `ends_pending` the search runs backward: the sources are states in which the array may end, and the
+    costs those of the moves from a state to there, over which axes sums may be pending on the way.
     """
 
     def __init__(
-        self, space: StateSpace, kind: ArrayKind, prices: Prices, sources: Mapping[State, Cost]
+        self,
+        space: StateSpace,
+        kind: ArrayKind,
+        prices: Prices,
+        sources: Mapping[State, Cost],
+        ends_pending: Axes | None = None,
     ) -> None:
         self.kind = kind
-        self._space, self._prices = space, prices
+        self._space, self._prices, self._ends_pending = space, prices, ends_pending
         self._best: dict[Node, tuple[Cost, Node | None, StateMove | None]] = {}
         self._settled: dict[Node, Cost] = {}
         self._bytes: dict[tuple[int, ...], int] = {}
         self._fitting: dict[Node, bool] = {}
         self._heap: list[tuple[Cost, int, Node]] = []
         self.is_argument = not any(sources.values())
-        for state, cost in sources.items():
-            node = space.node(state)
+        self.sources = tuple(space.node(state) for state in sources)
+        for node, cost in zip(self.sources, sources.values(), strict=True):
             self._best[node] = (cost, None, None)
             heapq.heappush(self._heap, (cost, node.number, node))
         self.pending = frozenset(axis for _, pending in sources for axis in pending)
 
-    @property
-    def reached(self) -> Cost:
-        """No state that has not been asked for costs less than this."""
-        return self._heap[0][0] if self._heap else 0
-
-    def cost(self, state: State) -> Cost | None:
-        """The least cost of having the array in a state; None where no moves lead to it."""
+    def cost(self, state: State, limit: Cost | None = None) -> Cost | None:
+        """The least cost of having the array in a state; None where no moves lead to it, or none for less
+        than `limit`."""
         goal = self._space.node(state)
         found = self._settled.get(goal)
         while found is None:
-            if not self._settle():
+            if not self._heap or (limit is not None and self._heap[0][0] >= limit):
                 return None
+            self._settle()
             found = self._settled.get(goal)
         return found
+
+    def least(self, state: State, bounds: MoveBounds) -> Cost:
+        """The cost of a state, where it is known; else no state costs less."""
+        node = self._space.node(state)
+        found = self._settled.get(node)
+        if found is not None:
+            return found
+        least = self._heap[0][0] if self._heap else UNREACHABLE
+        if len(self.sources) > 1 or not self.is_argument:
+            return least
+        own, (source,) = self._local_bytes(node), self.sources
+        other = self._local_bytes(source)
+        if self._ends_pending is None:
+            return max(least, bounds.least(source, node, other, own))
+        return max(least, bounds.least(node, source, own, other))
 
     def costs(self) -> Iterator[tuple[State, Cost]]:
         """All states that can be had, the cheapest first."""
@@ -78,45 +102,76 @@ class PathSearch:
             settled = list(self._settled.items())[given:]
             yield from ((node.state, cost) for node, cost in settled)
             given += len(settled)
-            if not settled and not self._settle():
-                return
+            if not settled:
+                if not self._heap:
+                    return
+                self._settle()
+
+    def added(self, state: State) -> Cost:
+        """The cost of the moves to a state whose cost has been found, without that of their source."""
+        node = goal = self._space.node(state)
+        while (before := self._best[node][1]) is not None:
+            node = before
+        return self._settled[goal] - self._settled[node]
 
     def path(self, state: State) -> tuple[State, tuple[PathMove, ...]]:
-        """The source of a cheapest path to a state, and the moves from there. Raises `KeyError` where there
-        is none."""
+        """The source of a cheapest path to a state, and the moves from there, or backward to there. Raises
+        `KeyError` where there is none."""
         if self.cost(state) is None:
             raise KeyError(state)
         moves: list[PathMove] = []
         node = self._space.node(state)
         while True:
-            _, before, edge = self._best[node]
-            if before is None or edge is None:
-                return node.state, tuple(reversed(moves))
-            moves.append(PathMove(edge.op, edge.axes, edge.dim, before.state, node.state))
+            _, before, move = self._best[node]
+            if before is None or move is None:
+                break
+            ends = (before, node) if self._ends_pending is None else (node, before)
+            moves.append(PathMove(move.op, move.axes, move.dim, ends[0].state, ends[1].state))
             node = before
+        return node.state, tuple(moves if self._ends_pending is not None else reversed(moves))
 
-    def _settle(self) -> bool:
-        """Settle one state more; False where there is none left."""
-        while self._heap:
-            cost, _, node = heapq.heappop(self._heap)
-            if node not in self._settled:
-                self._settled[node] = cost
-                self._leave(node, cost)
-                return True
-        return False
+    def _settle(self) -> None:
+        """Go on from the cheapest state that is not settled, or with its permutes."""
+        cost, number, node = heapq.heappop(self._heap)
+        if number < 0:
+            self._follow(node, self._settled[node], self._space.permutes(node))
+        elif node not in self._settled:
+            self._settled[node] = cost
+            if self._ends_pending is None:
+                self._follow(node, cost, self._space.departures(node))
+            else:
+                self._follow(node, cost, self._space.arrivals(node, self._ends_pending))
+            # Permutes are many and dear: they are listed once nothing cheaper is left.
+            least = self._prices.least_permute(self._space, self._local_bytes(node))
+            heapq.heappush(self._heap, (cost + least, ~node.number, node))
 
-    def _leave(self, node: Node, cost: Cost) -> None:
-        held = self._local_bytes(node)
-        best, settled, heap, price = self._best, self._settled, self._heap, self._prices.move
-        for edge in self._space.edges(node):
-            after = edge.after
-            if after in settled or not self._fits(after):
+    def _follow(self, node: Node, cost: Cost, moves: tuple[StateMove, ...]) -> None:
+        own = self._local_bytes(node)
+        best, settled, heap = self._best, self._settled, self._heap
+        fitting, local_bytes = self._fitting, self._bytes
+        forward = self._ends_pending is None
+        costs = self._prices.costs_from(self._space, own, forward=forward)
+        for move in moves:
+            other = move.other
+            if other in settled:
                 continue
-            reached = cost + price(edge.op, edge.axes, held, self._local_bytes(after))
-            known = best.get(after)
+            fits = fitting.get(other)
+            if fits is None:
+                fits = self._fits(other)
+            if not fits:
+                continue
+            size = local_bytes.get(other.parts)
+            if size is None:
+                size = self._local_bytes(other)
+            added = costs.get((move.kind, size))
+            if added is None:
+                ends = (own, size) if forward else (size, own)
+                added = costs[move.kind, size] = self._prices.move(move.op, move.axes, *ends)
+            reached = cost + added
+            known = best.get(other)
             if known is None or reached < known[0]:
-                best[after] = (reached, node, edge)
-                heapq.heappush(heap, (reached, after.number, after))
+                best[other] = (reached, node, move)
+                heapq.heappush(heap, (reached, other.number, other))
 
     def _local_bytes(self, node: Node) -> int:
         found = self._bytes.get(node.parts)
@@ -127,10 +182,8 @@ class PathSearch:
 
     def _fits(self, node: Node) -> bool:
         """Every dimension is cut into equal parts, or as somebody has it."""
-        found = self._fitting.get(node)
-        if found is None:
-            found = self._fitting[node] = all(
-                size % parts == 0 or (dim, node.state[0][dim]) in self.kind.uneven
-                for dim, (size, parts) in enumerate(zip(self.kind.shape, node.parts, strict=True))
-            )
+        found = self._fitting[node] = all(
+            size % parts == 0 or (dim, node.state[0][dim]) in self.kind.uneven
+            for dim, (size, parts) in enumerate(zip(self.kind.shape, node.parts, strict=True))
+        )
         return found

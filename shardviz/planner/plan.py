@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from shardviz.notation.einsum import Einsum
-from shardviz.planner.problem import Problem
+from shardviz.planner.problem import Objective, Problem
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 LOCAL_OPS = ("einsum", "apply", "slice", "mask")
-Objective = Literal["time", "bytes"]
-"""What a plan makes small first: the estimated seconds of its steps in sequence, or the bytes that a device
-sends."""
 HLO_OPS = {
     "all_gather": "all-gather",
     "psum": "all-reduce",

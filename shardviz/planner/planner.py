@@ -3,7 +3,7 @@
 Every statement may share its work in any way in which the given arrays share it (`work_split`), every array
 take the cheapest moves (`paths`) between the states of its uses, and every intermediate be in any state: the
 least costs of all of them are carried from statement to statement, so the plan of a chain is the best of all.
-With the work `anywhere`, an axis that some array names may split any dimension of any statement.
+Where the best plan that lets these axes split any dimension is better by more than `MARGIN`, it is the plan.
 
 With the result the compiler's choice, its dimensions may be split over the axes over which some given array
 splits them, and nothing is left pending.
@@ -11,19 +11,20 @@ splits them, and nothing is left pending.
 
 from __future__ import annotations
 
+import math
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
 from shardviz.planner.axis_pool import AxisPool
 from shardviz.planner.contraction_order import Order, contraction_orders
-from shardviz.planner.moves import ReshardMove, State, StateSpace
-from shardviz.planner.paths import ArrayKind, PathSearch
-from shardviz.planner.plan import Objective, Plan, Step
+from shardviz.planner.moves import ReshardMove, State, StateSpace, state_space
+from shardviz.planner.paths import UNREACHABLE, ArrayKind, PathSearch
+from shardviz.planner.plan import Plan, Step
 from shardviz.planner.prices import Cost, Prices
-from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.problem import Objective, Problem, Statement
 from shardviz.planner.reasons import EinsumChoice, explain_einsum, explain_moves
 from shardviz.planner.statement_ways import StatementWays, Way
 from shardviz.planner.steps import Joined, move_step, work_step
@@ -35,6 +36,13 @@ if TYPE_CHECKING:
     from shardviz.planner.dag.statement_choices import StatementChoices
 
 
+MARGIN = 0.05
+"""Seconds, or bytes, that a plan may cost more because it splits the work as the given arrays are split: what
+the compilers and textbooks do, and closer than estimates of seconds are to the truth."""
+MOST_ANYWHERE = 4
+"""Parts of axes up to which all plans are looked at that split the work elsewhere."""
+
+
 class Planner:
     """Plans problems on one mesh; remembers prices, so that similar problems are planned quickly."""
 
@@ -44,22 +52,43 @@ class Planner:
         placed: PlacedMesh | None = None,
         objective: Objective = "time",
         *,
-        anywhere: bool = False,
+        anywhere: bool | None = None,
     ) -> None:
-        """Plan for a mesh as `placed` on a machine; without one on the assumed machine."""
+        """Plan for a mesh as `placed` on a machine; without one on the assumed machine. With `anywhere` given
+        only plans are looked at that split the work in any way, or only those that split it as the given
+        arrays are."""
         from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 
         self.mesh, self.objective, self.anywhere = mesh, objective, anywhere
         self.placed = placed or on_assumed_machine(assumed_machine(), mesh)
         self.prices = Prices(self.placed, objective)
-        self._spaces: dict[AxisPool, StateSpace] = {}
         self._programs: dict[AxisPool, StatementChoices] = {}
 
     def plan(self, problem: Problem) -> Plan:
         """The plan. Raises `QuestionError` when the result cannot be had as asked."""
         if not problem.is_tree:
             return self._program(problem)
-        return plan_of(problem, _Planning(self, problem).planned(), self.objective)
+        planned, optimal, at_most = self._tree(problem)
+        return plan_of(problem, planned, self.objective, optimal, at_most)
+
+    def _tree(self, problem: Problem) -> tuple[list[PlannedStatement], bool, float | None]:
+        """The statements of a problem whose arrays are used once, whether they are the best of all, and how
+        many times the best they cost at most."""
+        pool = AxisPool.of(problem)
+        given = None
+        if not self.anywhere:
+            given = _Planning(self, problem, pool, pool.splits).planned()
+        if self.anywhere or (self.anywhere is None and len(pool.sizes) <= MOST_ANYWHERE):
+            limit = UNREACHABLE if given is None else given[0]
+            best = _Planning(self, problem, pool, None).planned(limit)
+            ratio = self.prices.ratio(given[0], best[0]) if given and best else math.inf
+            if best is not None and (ratio is None or ratio > 1 + MARGIN):
+                return best[1], True, None
+            if given is not None:
+                return given[1], best is None, ratio if best else None
+        if given is None:
+            raise _cannot_be_had(problem.result, problem.result.decided_spec)
+        return given[1], False, None
 
     def _program(self, problem: Problem) -> Plan:
         """The plan of a program whose arrays are used several times."""
@@ -80,24 +109,28 @@ class Planner:
 
     def space(self, pool: AxisPool) -> StateSpace:
         """The states that arrays can be in over some axes."""
-        if pool not in self._spaces:
-            self._spaces[pool] = StateSpace(pool.sizes, self.mesh, pool.may_mask)
-        return self._spaces[pool]
+        return state_space(pool.sizes_of_parts, tuple(self.mesh.shape.items()), pool.may_mask)
 
 
-def plan(problem: Problem, placed: PlacedMesh | None = None, objective: Objective = "time") -> Plan:
+def plan(problem: Problem, placed: PlacedMesh | None = None, objective: Objective | None = None) -> Plan:
     """The best plan on a machine; see the module's text for the rules."""
-    return Planner(problem.mesh, placed, objective).plan(problem)
+    return Planner(problem.mesh, placed, objective or problem.objective).plan(problem)
 
 
-def plan_of(problem: Problem, planned: Sequence[PlannedStatement], objective: Objective) -> Plan:
+def plan_of(
+    problem: Problem,
+    planned: Sequence[PlannedStatement],
+    objective: Objective,
+    optimal: bool = True,
+    at_most: float | None = None,
+) -> Plan:
     """The plan of a problem's statements as planned, of which some may be several."""
     problem = replace(problem, parts=tuple(one.part for one in planned))
     steps = tuple(_steps(problem, planned))
     result = problem.result.name
     spec = next(step.to_spec for step in reversed(steps) if step.array == result)
     cases = tuple(case_of(one.part.einsum, one.starts, problem.mesh) for one in planned)
-    return Plan(problem, steps, spec, cases, objective)
+    return Plan(problem, steps, spec, cases, objective, optimal, at_most)
 
 
 @dataclass
@@ -132,42 +165,63 @@ class PlannedStatement:
 
 
 class _Planning:
-    """One problem, each of whose arrays is used once, while it is planned."""
+    """One problem, each of whose arrays is used once, while it is planned.
 
-    def __init__(self, planner: Planner, problem: Problem) -> None:
+    `splits` are the splits of dimensions that its statements may share their work by; None is all of them.
+    """
+
+    def __init__(
+        self, planner: Planner, problem: Problem, pool: AxisPool, splits: frozenset[tuple[str, str]] | None
+    ) -> None:
         self._problem, self._prices = problem, planner.prices
         self._joined = Joined(problem.mesh)
-        self._pool = AxisPool.of(problem)
-        self._space = planner.space(self._pool)
+        self._pool, self._splits = pool, splits
+        self._space = planner.space(pool)
         self._ways = StatementWays(self._space, planner.prices)
-        self._splits = None if planner.anywhere else self._pool.splits
         self._made: ChainMap[str, _Made] = ChainMap()
 
-    def planned(self) -> list[PlannedStatement]:
-        """The statements as planned, of which some may be several."""
-        for part in self._problem.parts:
-            for operand in part.operands:
-                self._give(operand)
+    def planned(self, limit: Cost = UNREACHABLE) -> tuple[Cost, list[PlannedStatement]] | None:
+        """The statements as planned, of which some may be several, and what they cost; None where that is
+        not less than `limit`."""
+        *before, last = self._problem.parts
+        for part in before:
             ways: dict[State, tuple[_Order, Way]] = {}
-            for parts in contraction_orders(part):
-                order = _Order(parts, self._made.new_child())
-                for step in parts[:-1]:
-                    found = {
-                        state: (_Order((step,), order.arrays), way) for state, way in self._run(step, order)
-                    }
-                    order.arrays[step.result.name] = self._as_made(step.result, found)
-                for state, way in self._run(parts[-1], order):
+            for order in self._orders(part):
+                operands = self._operands(order.parts[-1], order)
+                found = self._ways.ways(order.parts[-1], operands, self._pool.uneven, self._splits)
+                for state, way in found.items():
                     if state not in ways or way.cost < ways[state][1].cost:
                         ways[state] = order, way
             made = self._made[part.result.name] = self._as_made(part.result, ways)
             if part.result.spec is not None:
                 self._pass(made, part.result.spec)
-        return self._traced()
+        return self._last(last, limit)
 
-    def _run(self, part: Statement, order: _Order) -> Iterable[tuple[State, Way]]:
-        """Each state in which a statement can leave its result, and the way to there."""
-        operands = [order.arrays[operand.name].searches[-1] for operand in part.operands]
-        return self._ways.ways(part, operands, self._pool.uneven, self._splits).items()
+    def _last(self, part: Statement, limit: Cost) -> tuple[Cost, list[PlannedStatement]] | None:
+        """The cheapest way to run the last statement and to have its result as it is wanted."""
+        best: tuple[_Order, Way] | None = None
+        ends = self._ends(part)
+        for order in self._orders(part):
+            operands = self._operands(order.parts[-1], order)
+            way = self._ways.best(order.parts[-1], operands, ends, limit, self._pool.uneven, self._splits)
+            if way is not None:
+                best, limit = (order, way), way.cost
+        return None if best is None else (limit, self._traced(*best, ends))
+
+    def _orders(self, part: Statement) -> Iterator[_Order]:
+        """The orders in which a statement can be computed, with all but the last of their parts done."""
+        for operand in part.operands:
+            self._give(operand)
+        for parts in contraction_orders(part):
+            order = _Order(parts, self._made.new_child())
+            for step in parts[:-1]:
+                ways = self._ways.ways(step, self._operands(step, order), self._pool.uneven, self._splits)
+                found = {state: (_Order((step,), order.arrays), way) for state, way in ways.items()}
+                order.arrays[step.result.name] = self._as_made(step.result, found)
+            yield order
+
+    def _operands(self, part: Statement, order: _Order) -> list[PathSearch]:
+        return [order.arrays[operand.name].searches[-1] for operand in part.operands]
 
     def _as_made(self, array: ShardedArray, ways: dict[State, tuple[_Order, Way]]) -> _Made:
         sources = {state: way.cost for state, (_, way) in ways.items()}
@@ -182,9 +236,11 @@ class _Planning:
         elif operand.spec is not None:
             self._pass(made, operand.spec)
 
+    def _kind(self, array: ShardedArray) -> ArrayKind:
+        return ArrayKind(array.shape, array.dtype, self._pool.uneven_of(array))
+
     def _search(self, array: ShardedArray, sources: Mapping[State, Cost]) -> PathSearch:
-        kind = ArrayKind(array.shape, array.dtype, self._pool.uneven_of(array))
-        return PathSearch(self._space, kind, self._prices, sources)
+        return PathSearch(self._space, self._kind(array), self._prices, sources)
 
     def _pass(self, made: _Made, spec: PartitionSpec) -> None:
         """Have an array pass through the state of a spec."""
@@ -194,50 +250,51 @@ class _Planning:
             raise _cannot_be_had(made.array, spec)
         made.searches.append(self._search(made.array, {state: cost}))
 
-    def _goal(self) -> State:
-        """The state in which the result is left."""
-        made = self._made[self._problem.result.name]
-        if made.array.spec is not None:
-            return self._pool.state(made.array.spec)
-        for (dims, pending), _ in made.searches[-1].costs():
-            placed = {(dim, axis) for dim, axes in zip(made.array.dims, dims, strict=True) for axis in axes}
-            if not pending and placed <= self._pool.splits:
-                return dims, pending
-        raise AssertionError("a whole array can always be had")
+    def _ends(self, part: Statement) -> PathSearch:
+        """The costs of bringing the last result from each state to where it may be left."""
+        result, operands = part.result, [self._made.get(operand.name) for operand in part.operands]
+        pending = {axis for made in operands if made is not None for axis in made.searches[-1].pending}
+        for operand in part.operands:
+            pending |= set(self._pool.state(operand.spec)[1]) if operand.spec is not None else set()
+        if part.einsum.contracted:
+            pending |= set(self._space.sizes)
+        goals = self._pool.open_states(result) if result.spec is None else [self._pool.state(result.spec)]
+        axes = tuple(axis for axis in self._space.sizes if axis in pending)
+        return PathSearch(self._space, self._kind(result), self._prices, dict.fromkeys(goals, 0), axes)
 
-    def _traced(self) -> list[PlannedStatement]:
+    def _traced(self, order: _Order, way: Way, ends: PathSearch) -> list[PlannedStatement]:
         """The ways and the moves that led to the result, from the last statement to the first."""
-        result = self._made[self._problem.result.name]
-        came = {result.array.name: self._path(result, self._goal(), result.searches)}
+        result = self._problem.result
+        natural = way.split.result
+        came = {result.name: (natural, [self._joined.moves(result, ends.path(natural)[1])])}
         found: list[PlannedStatement] = []
-
-        def trace(part: Statement, order: _Order, way: Way) -> None:
-            """Add a statement, and what its operands come from."""
-            split = way.split
-            starts, operand_moves = [], []
-            for operand, needed in zip(part.operands, split.operands, strict=True):
-                made = order.arrays[operand.name]
-                start, last = made.searches[-1].path(needed)
-                starts.append(self._joined.state(start))
-                operand_moves.append(self._joined.moves(operand, last))
-                came[operand.name] = self._path(made, start, made.searches[:-1])
-            found.append(
-                PlannedStatement(
-                    part,
-                    self._joined.split(split),
-                    tuple(operand_moves),
-                    tuple(came[part.result.name][1]),
-                    tuple(starts),
-                )
-            )
-
         for whole in reversed(self._problem.parts):
-            order, way = self._made[whole.result.name].ways[came[whole.result.name][0]]
+            if whole is not self._problem.parts[-1]:
+                order, way = self._made[whole.result.name].ways[came[whole.result.name][0]]
             for part in reversed(order.parts):
                 if part is not order.parts[-1]:
                     _, way = order.arrays[part.result.name].ways[came[part.result.name][0]]
-                trace(part, order, way)
+                found.append(self._planned_statement(part, order, way, came))
         return found[::-1]
+
+    def _planned_statement(
+        self,
+        part: Statement,
+        order: _Order,
+        way: Way,
+        came: dict[str, tuple[State, list[tuple[ReshardMove, ...]]]],
+    ) -> PlannedStatement:
+        """A statement as planned; adds what its operands come from."""
+        starts, operand_moves = [], []
+        for operand, needed in zip(part.operands, way.split.operands, strict=True):
+            made = order.arrays[operand.name]
+            start, last = made.searches[-1].path(needed)
+            starts.append(self._joined.state(start))
+            operand_moves.append(self._joined.moves(operand, last))
+            came[operand.name] = self._path(made, start, made.searches[:-1])
+        result_moves = tuple(came[part.result.name][1])
+        split = self._joined.split(way.split)
+        return PlannedStatement(part, split, tuple(operand_moves), result_moves, tuple(starts))
 
     def _path(
         self, made: _Made, state: State, searches: Sequence[PathSearch]

@@ -12,10 +12,11 @@ do half of it each. Where a machine has no peak in a dtype, the choice of a plan
 from __future__ import annotations
 
 import math
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from shardviz.planner.moves import Axes, wire_bytes_of
-from shardviz.planner.plan import Objective
+from shardviz.planner.moves import Axes, StateSpace, wire_bytes_of
+from shardviz.planner.problem import Objective
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
@@ -53,6 +54,8 @@ class Prices:
         order = _ORDERS[objective]
         self._shift = {name: sum(_WIDTHS[rest] for rest in order[i + 1 :]) for i, name in enumerate(order)}
         self._moves: dict[tuple[str, Axes, int, int], Cost] = {}
+        self._costs: dict[tuple[int, int, bool], dict[tuple[int, int], Cost]] = {}
+        self._permutes: dict[tuple[int, int], Cost] = {}
         self._works: dict[tuple[int, int, str], Cost] = {}
         self._dtypes: dict[str, str] = {}
 
@@ -70,9 +73,29 @@ class Prices:
         _, seconds = self._compute_price(0, traffic, "", self._device)
         if op in ("slice", "mask"):
             return self._packed(time=_femtoseconds(seconds or 0.0), local_steps=1)
-        time = self._collective_price(op, size, axes, self.placed).seconds
+        time = self.collective_seconds(op, axes, size)
         wire = wire_bytes_of(op, size, self.placed.mesh.group_size(axes))
         return self._packed(time=_femtoseconds(max(time, seconds or 0.0)), wire_bytes=wire, collectives=1)
+
+    def costs_from(self, space: StateSpace, size: int, *, forward: bool) -> dict[tuple[int, int], Cost]:
+        """The costs that are known of moves between pieces of `size` bytes and of other sizes, by the kind of
+        the move and the other size: of moves `forward`, from the one to the other."""
+        return self._costs.setdefault((space.serial, size, forward), {})
+
+    def collective_seconds(self, op: str, axes: Axes, size: int) -> float:
+        """Seconds of a collective on its links; `size` as `Step.bytes` has it."""
+        return self._collective_price(op, size, axes, self.placed).seconds
+
+    def least_permute(self, space: StateSpace, size: int) -> Cost:
+        """No permute of so many bytes costs less."""
+        key = (space.serial, size)
+        found = self._permutes.get(key)
+        if found is None:
+            names = tuple(space.sizes)
+            groups = [axes for count in range(2, len(names) + 1) for axes in combinations(names, count)]
+            costs = [self.move("ppermute", space.whole(axes), size, size) for axes in groups]
+            found = self._permutes[key] = min(costs, default=0)
+        return found
 
     def work(self, flops: int, hbm_bytes: int, dtype: str) -> Cost:
         """The cost of local work of a device; `dtype` is that of its matrix products, "" without any."""
@@ -95,9 +118,9 @@ class Prices:
             self._dtypes[dtype] = next((each for each in others if each in known), dtype)
         return self._dtypes[dtype]
 
-    def as_first(self, cost: Cost) -> Cost:
-        """The cost of moves of a first operand, which of equal plans stays in place."""
-        return cost + self._packed(first=self._field(cost, "wire_bytes"))
+    def of_first(self, moves: Cost) -> Cost:
+        """What moves of a first operand cost more than others, as of equal plans it stays in place."""
+        return self._packed(first=self._field(moves, "wire_bytes"))
 
     def parts(self, cost: Cost) -> CostParts:
         """The fields of a cost."""
@@ -111,9 +134,14 @@ class Prices:
         )
 
     def ratio(self, cost: Cost, least: Cost) -> float | None:
-        """The cost over another, by what is made small first; None where that is nothing."""
+        """One cost over another, by what is made small first; None where the other is nothing."""
         shift = max(self._shift.values())
         return None if not least >> shift else (cost >> shift) / (least >> shift)
+
+    def packed(self, seconds: float = 0.0, wire_bytes: int = 0, collectives: int = 0) -> Cost:
+        """A cost of these fields, the time rounded down, as what another costs at least."""
+        time = math.floor(seconds * FEMTOSECONDS)
+        return self._packed(time=time, wire_bytes=wire_bytes, collectives=collectives)
 
     def _field(self, cost: Cost, name: str) -> int:
         return (cost >> self._shift[name]) & ((1 << _WIDTHS[name]) - 1)

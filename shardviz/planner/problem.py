@@ -39,6 +39,9 @@ _BETWEEN = re.compile(r"\([^()]*+(?:\([^()]*+\)[^()]*+)*+\)|->|[,;]|$")
 """The end of a spec; or parentheses, whose commas do not end one."""
 
 
+Objective = Literal["time", "bytes"]
+"""What a plan makes small first: the estimated seconds of its steps in sequence, or the bytes that a device
+sends."""
 Phase = Literal["forward", "recomputed", "backward", "optimizer"]
 """The part of a train step that a statement belongs to."""
 
@@ -92,7 +95,7 @@ class Problem:
 
     `parts` are in an order in which they can run. `returned` are the names of results that the program
     returns beside the last. `layers` is how often the whole program runs, one after the other. `padding` are
-    the dimensions whose sizes in the arrays are larger than asked.
+    the dimensions whose sizes in the arrays are larger than asked. `objective` is what its plan makes small.
 
     A train step (`training.with_backward`) says so in `training`. Its `gradients` are pairs of names: of each
     result of the forward statements and the argument that is its gradient, then of each argument and its
@@ -109,6 +112,7 @@ class Problem:
     training: Training | None = None
     gradients: tuple[tuple[str, str], ...] = ()
     padding: tuple[PaddedDim, ...] = ()
+    objective: Objective = "time"
     updates: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -153,18 +157,34 @@ class Problem:
         return self.parts[-1].result
 
     @property
+    def carried(self) -> ShardedArray | None:
+        """Where the program runs several times, the argument whose place its result takes in the next run:
+        the first of its dimensions and shape."""
+        result = self.result
+        alike = (each for each in self.arguments if (each.dims, each.shape) == (result.dims, result.shape))
+        return next(alike, None) if self.layers > 1 and self.training is None else None
+
+    @property
     def wanted_spec(self) -> PartitionSpec | None:
-        """The spec in which the result is left: its own; where the program runs several times that of the
-        first argument of its shape, whose place it takes in the next run; None where the compiler may choose.
-        """
-        if self.result.spec is not None or self.layers == 1:
-            return self.result.spec
-        alike = (
-            each.spec
-            for each in self.arguments
-            if (each.dims, each.shape) == (self.result.dims, self.result.shape)
-        )
-        return next(alike, None)
+        """The spec in which the result is left: its own, or that of the array whose place it takes; None
+        where the compiler may choose."""
+        if self.result.spec is None and self.carried is not None:
+            return self.carried.spec
+        return self.result.spec
+
+    @property
+    def aliases(self) -> tuple[frozenset[str], ...]:
+        """Names of one dimension: those that an array has in the same place, as the statements call it."""
+        named: dict[tuple[str, int], set[str]] = {}
+        for array in self.arrays:
+            for place, dim in enumerate(array.dims):
+                named.setdefault((array.name, place), set()).add(dim)
+        groups: list[set[str]] = []
+        for names in named.values():
+            joined = [group for group in groups if group & names]
+            groups = [group for group in groups if not group & names]
+            groups.append(names.union(*joined))
+        return tuple(frozenset(group) for group in groups if len(group) > 1)
 
     @property
     def arrays(self) -> tuple[ShardedArray, ...]:
@@ -173,8 +193,11 @@ class Problem:
 
     @property
     def text(self) -> str:
-        """The einsum, or a chain of them with semicolons."""
-        return "; ".join(str(part.einsum) for part in self.parts)
+        """The einsum, or a chain of them with semicolons; of a program its statements."""
+        from shardviz.planner.statement_text import statement_text
+
+        texts = (str(part.einsum) if self.is_chain else statement_text(part) for part in self.parts)
+        return "; ".join(texts) + (f" × {self.layers}" if self.layers > 1 else "")
 
 
 def problem_from_text(

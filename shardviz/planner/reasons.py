@@ -62,11 +62,9 @@ def explain_einsum(choice: EinsumChoice) -> str:
         f"{operand.name}[{'×'.join(map(str, choice.local_shape(operand, state)))}]"
         for operand, state in zip(part.operands, split.operands, strict=True)
     ]
-    doing = (
-        f"multiplies its {pieces[0]} by its {pieces[1]}" if len(pieces) == 2 else f"works on its {pieces[0]}"
-    )
+    doing = _doing(part, pieces)
     pending = split.result[1]
-    summed = [dim for dim in part.einsum.contracted if split.assignment.get(dim)]
+    summed = [dim for dim in part.summed if split.assignment.get(dim)]
     if pending and summed:
         parts = choice.mesh.group_size(axis for dim in summed for axis in split.assignment[dim])
         return (
@@ -77,6 +75,25 @@ def explain_einsum(choice: EinsumChoice) -> str:
         over = axes_words(pending)
         return f"Every device {doing} without moving a byte; the sum over {over} is still pending."
     return f"Every device {doing} and has its piece of {part.result.name}: no byte moves."
+
+
+def _doing(part: Statement, pieces: Sequence[str]) -> str:
+    """The work of a statement on pieces of its operands: ``multiplies its A[4×8] by its W[8×2]``."""
+    first, *others = pieces
+    match part.function, others:
+        case "multiply", [other]:
+            return f"multiplies its {first} by its {other}"
+        case "multiply", []:
+            return f"works on its {first}"
+        case "add", [other]:
+            return f"adds its {first} and its {other}"
+        case "subtract", [other]:
+            return f"takes its {other} from its {first}"
+        case "divide", [other]:
+            return f"divides its {first} by its {other}"
+    *before, last = [f"its {piece}" for piece in pieces]
+    taken = f"{', '.join(before)} and {last}" if before else last
+    return f"takes {part.function} of {taken}"
 
 
 def explain_moves(choice: EinsumChoice, array: ShardedArray, moves: Sequence[ReshardMove]) -> list[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
+from shardviz.planner.bounds import MoveBounds
 from shardviz.planner.local_work import matmul_dtype, statement_flops, statement_traffic
 from shardviz.planner.moves import Axes, State, StateSpace
 from shardviz.planner.paths import PathSearch
@@ -29,6 +31,10 @@ class StatementWays:
     def __init__(self, space: StateSpace, prices: Prices) -> None:
         self._space, self._prices = space, prices
 
+    @cached_property
+    def _bounds(self) -> MoveBounds:
+        return MoveBounds(self._space, self._prices)
+
     def ways(
         self,
         part: Statement,
@@ -47,12 +53,67 @@ class StatementWays:
                 moved = search.cost(needed)
                 if moved is None:
                     break
-                cost += self._prices.as_first(moved) if place == 0 and search.is_argument else moved
+                cost += moved
+                if place == 0:
+                    cost += self._prices.of_first(search.added(needed))
             else:
                 known = found.get(split.result)
                 if known is None or cost < known.cost:
                     found[split.result] = Way(cost, split)
         return found
+
+    def best(
+        self,
+        part: Statement,
+        operands: Sequence[PathSearch],
+        ends: PathSearch,
+        limit: Cost,
+        uneven: Collection[tuple[str, Axes]] = (),
+        splits: Collection[tuple[str, str]] | None = None,
+    ) -> Way | None:
+        """The cheapest way to run a statement and to have its result where a backward search `ends`; None
+        where none costs less than `limit`. The cost is that of all of it."""
+        searches = (*operands, ends)
+        found: Way | None = None
+        candidates: list[tuple[Cost, int, Cost, WorkSplit]] = []
+        bounds: list[dict[State, Cost]] = [{} for _ in searches]
+        for number, split in enumerate(
+            work_splits(part, [search.pending for search in operands], self._space.sizes, uneven, splits)
+        ):
+            work = least = self.work(part, split)
+            for search, known, state in zip(searches, bounds, (*split.operands, split.result), strict=True):
+                bound = known.get(state)
+                if bound is None:
+                    bound = known[state] = search.least(state, self._bounds)
+                least += bound
+            if least < limit:
+                candidates.append((least, number, work, split))
+        candidates.sort()
+        for least, _, work, split in candidates:
+            if least >= limit:
+                break
+            cost = self._within(searches, split, work, limit)
+            if cost is not None:
+                found, limit = Way(cost, split), cost
+        return found
+
+    def _within(
+        self, searches: Sequence[PathSearch], split: WorkSplit, work: Cost, limit: Cost
+    ) -> Cost | None:
+        """The cost of a way; None where it is not less than `limit`."""
+        states = (*split.operands, split.result)
+        bounds = [search.least(state, self._bounds) for search, state in zip(searches, states, strict=True)]
+        total = work + sum(bounds)
+        for place, (search, state, bound) in enumerate(zip(searches, states, bounds, strict=True)):
+            moved = search.cost(state, limit - total + bound)
+            if moved is None:
+                return None
+            total += moved - bound
+            if place == 0:
+                total += self._prices.of_first(search.added(state))
+            if total >= limit:
+                return None
+        return total
 
     def work(self, part: Statement, split: WorkSplit) -> Cost:
         """The cost of the local work."""

@@ -15,7 +15,7 @@ from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.costs import HBM, PlanCost, PricedStep, collective_price, price
 from shardviz.planner.moves import reshard_move, state_of
 from shardviz.planner.plan import Plan, Step
-from shardviz.planner.problem import Problem
+from shardviz.planner.problem import Problem, Statement
 from shardviz.sharding import ShardedArray, array_bytes
 
 MAX_SIZE = 2**40
@@ -44,16 +44,28 @@ class Threshold:
 
 
 def thresholds(cost: PlanCost) -> tuple[Threshold, ...]:
-    """A threshold for each dimension that an operand has once, in the order of the einsums.
+    """A threshold for each dimension that a statement has once, in the order of the statements.
 
-    None where a time is not known, nothing is computed, or a dimension has the size 0.
+    None where a time is not known, nothing is computed, or a dimension has the size 0. Of several names of a
+    dimension the first counts; one that stands for others has none.
     """
     problem = cost.plan.problem
     sizes = {dim: size for array in problem.arrays for dim, size in zip(array.dims, array.shape, strict=True)}
     if cost.unknown or cost.peak_flops is None or not cost.flops or 0 in sizes.values():
         return ()
     twice = {dim for array in problem.arrays for dim in array.dims if array.dims.count(dim) > 1}
-    return tuple(_threshold(cost, dim, size) for dim, size in sizes.items() if dim not in twice)
+    for names in problem.aliases:
+        first, *others = [dim for dim in sizes if dim in names]
+        twice.update(others)
+        if any(len(names.intersection(_dims(part))) > 1 for part in problem.parts):
+            twice.add(first)
+    merged = {dim for part in problem.parts for dim, _ in part.merged}
+    return tuple(_threshold(cost, dim, size) for dim, size in sizes.items() if dim not in twice | merged)
+
+
+def _dims(part: Statement) -> set[str]:
+    """The dimensions of a statement."""
+    return {dim for array in (*part.operands, part.result) for dim in array.dims}
 
 
 @dataclass(frozen=True)
@@ -180,23 +192,28 @@ def parts_of(plan: Plan, dim: str) -> int:
     """The number of parts into which the arrays of a plan cut a dimension, at any step: all divide it."""
     mesh = plan.problem.mesh
     parts = 1
+    same = next((names for names in plan.problem.aliases if dim in names), frozenset({dim}))
     specs = [(array, array.spec) for array in plan.problem.arrays if array.spec is not None]
     arrays = {array.name: array for array in plan.problem.arrays}
     for step in plan.steps:
         specs += [(arrays[step.array], step.from_spec), (arrays[step.array], step.to_spec)]
     for array, spec in specs:
         for name, axes in zip(array.dims, spec.dims, strict=True):
-            if name == dim:
+            if name in same:
                 parts = math.lcm(parts, mesh.group_size(axes))
     return parts
 
 
 def resized_problem(problem: Problem, dim: str, size: int) -> Problem:
-    """The same problem with another size of a dimension."""
+    """The same problem with another size of a dimension, under all its names, and of those that stand for
+    it among others."""
+    sizes = {name: old for array in problem.arrays for name, old in zip(array.dims, array.shape, strict=True)}
+    sizes.update(dict.fromkeys(next((names for names in problem.aliases if dim in names), {dim}), size))
+    for part in problem.parts:
+        sizes.update((name, math.prod(sizes[factor] for factor in factors)) for name, factors in part.merged)
 
     def resize(array: ShardedArray) -> ShardedArray:
-        shape = tuple(size if name == dim else old for name, old in zip(array.dims, array.shape, strict=True))
-        return replace(array, shape=shape)
+        return replace(array, shape=tuple(sizes[name] for name in array.dims))
 
     parts = tuple(
         replace(part, operands=tuple(map(resize, part.operands)), result=resize(part.result))
@@ -213,7 +230,7 @@ def resized(plan: Plan, dim: str, size: int) -> Plan:
     steps = []
     for step in plan.steps:
         array = arrays[step.array]
-        if step.op == "einsum":
+        if step.op in ("einsum", "apply"):
             shape = array.with_spec(step.to_spec).shard_shape(mesh)
             steps.append(replace(step, shape=shape, bytes=array_bytes(shape, step.dtype)))
         else:

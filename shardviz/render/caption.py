@@ -9,6 +9,7 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.notation import write_book
+from shardviz.planner.statement_text import value_pieces
 from shardviz.render.lines import GAP
 from shardviz.render.palette import DIM, PADDING, PARTIAL, Palette
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
@@ -17,6 +18,7 @@ from shardviz.units import human_bytes, times
 
 if TYPE_CHECKING:
     from shardviz.planner.plan import Step
+    from shardviz.planner.problem import Problem, Statement
 
 
 def axes_text(axes: Iterable[str], mesh: Mesh, palette: Palette, separator: str = ", ") -> Text:
@@ -53,12 +55,22 @@ def colour_axes(text: Text, axes: Iterable[str], position: int, mesh: Mesh, pale
     return position
 
 
-def operation_text(step: Step, mesh: Mesh, palette: Palette) -> Text:
-    """A step's operation with its einsum, or its array and axes: ``psum Out over Y``."""
+def operation_text(step: Step, problem: Problem, palette: Palette) -> Text:
+    """A step's operation with its einsum, in a program with its statement, or with its array and axes:
+    ``einsum bd,df->bf``, ``Y_1 = silu(H)``, ``psum Out over Y``."""
+    if step.einsum is not None and not problem.is_chain:
+        return Text.assemble((step.array, "bold"), " = ", value_text(problem.parts[step.part]))
     if step.einsum is not None:
         return Text.assemble((step.op, "bold"), f" {step.einsum}")
     text = Text.assemble((step.op, "bold"), f" {step.array}")
-    return text.append(" over ").append_text(axes_text(step.axes, mesh, palette)) if step.axes else text
+    axes = axes_text(step.axes, problem.mesh, palette)
+    return text.append(" over ").append_text(axes) if step.axes else text
+
+
+def value_text(part: Statement) -> str:
+    """The value of a statement, of the names of its arrays: ``silu(H) * G``."""
+    pieces = value_pieces(part)
+    return "".join(each if isinstance(each, str) else part.operands[each].name for each in pieces)
 
 
 def caption_cells(layout: Layout, palette: Palette) -> list[Text]:

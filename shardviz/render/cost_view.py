@@ -12,6 +12,7 @@ from shardviz.planner.thresholds import Threshold
 from shardviz.render.caption import operation_text
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
+from shardviz.render.train_steps import update_runs, update_text
 from shardviz.units import flops, human_bytes, rate, seconds
 
 INDENT, HOW_INDENT = 1, 4
@@ -23,7 +24,12 @@ def cost_view(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
     lines = sentence(machine_words(cost), width, lead="time  ")
     rows = [_cells(number, priced, cost, palette) for number, priced in enumerate(cost.steps, 1)]
     told: set[str] = set()
-    for row, priced in zip(_heads(rows, width), cost.steps, strict=True):
+    runs = update_runs(cost.plan)
+    for number, (row, priced) in enumerate(zip(_heads(rows, width), cost.steps, strict=True), 1):
+        run = runs.get(number)
+        if run is not None:
+            lines += _update_lines(run, cost, width) if number == run[-1] else []
+            continue
         lines += row
         if priced.is_collective and priced.convention not in told:
             told.add(priced.convention)
@@ -39,10 +45,10 @@ def fit_lines(cost: PlanCost, width: int) -> list[Text]:
         return []
     step = cost.steps.index(cost.peak_step) + 1
     limit = human_bytes(cost.limit_bytes or 0)
-    words = (
-        f"{human_bytes(cost.over_bytes)} over the {limit} of {cost.machine.chip}: "
-        f"at step {step} a device holds {human_bytes(cost.peak_bytes)}"
-    )
+    needs = f"at step {step} a device holds {human_bytes(cost.peak_bytes)}"
+    if cost.layers > 1:
+        needs = f"with all {cost.layers} layers a device holds {human_bytes(cost.layers_peak_bytes)}"
+    words = f"{human_bytes(cost.over_bytes)} over the {limit} of {cost.machine.chip}: {needs}"
     return sentence(words, width, lead="does not fit: ")
 
 
@@ -89,6 +95,7 @@ def total_words(cost: PlanCost) -> list[str]:
             _unknown_words(cost),
             _seconds_words(cost),
             _phases_words(cost),
+            _layers_words(cost),
             threshold_words(cost.thresholds),
             _intensity_words(cost),
             memory_words(cost),
@@ -108,11 +115,25 @@ def _cells(number: int, priced: PricedStep, cost: PlanCost, palette: Palette) ->
         moved = flops(priced.flops)
     return [
         Text(f"{number}"),
-        operation_text(priced.step, cost.plan.problem.mesh, palette),
+        operation_text(priced.step, cost.plan.problem, palette),
         Text(moved),
         Text(time_words(priced), "bold"),
         Text("" if priced.seconds is None else priced.bound),
     ]
+
+
+def _update_lines(run: range, cost: PlanCost, width: int) -> list[Text]:
+    """The update of one parameter, in one line for all of its steps."""
+    steps = [cost.steps[number - 1] for number in run]
+    known = [each.seconds for each in steps if each.seconds is not None]
+    row = [
+        Text(f"{run[0]}–{run[-1]}"),
+        Text(update_text(cost.plan, run[-1])),
+        Text(f"{human_bytes(sum(each.hbm_bytes for each in steps))} of HBM"),
+        Text(seconds(sum(known)) if len(known) == len(steps) else "unknown", "bold"),
+        Text(HBM if known else ""),
+    ]
+    return table([row], width, INDENT)
 
 
 def _heads(rows: Sequence[Sequence[Text]], width: int) -> list[list[Text]]:
@@ -151,6 +172,18 @@ def _phases_words(cost: PlanCost) -> str:
     if cost.plan.problem.training is None:
         return ""
     return ", ".join(f"{phase} {seconds(each)}" for phase, each in cost.seconds_by_phase.items())
+
+
+def _layers_words(cost: PlanCost) -> str:
+    """``in all 32 layers 346 ms, overlapped 273 ms: 46.2 TFLOP, 6 GiB sent``; nothing for one layer."""
+    if cost.layers == 1:
+        return ""
+    overlapped = seconds(cost.overlapped_seconds * cost.layers)
+    sent = f", {human_bytes(cost.wire_bytes * cost.layers)} sent" if cost.wire_bytes else ""
+    return (
+        f"in all {cost.layers} layers {seconds(cost.layers_seconds)}, overlapped {overlapped}: "
+        f"{flops(cost.flops * cost.layers)}{sent}"
+    )
 
 
 def threshold_words(thresholds: Sequence[Threshold]) -> str:
@@ -194,10 +227,13 @@ def _intensity_words(cost: PlanCost) -> str:
 
 
 def memory_words(cost: PlanCost) -> str:
-    """``memory: 24.5 MiB at step 2, of 15.8 GiB``."""
+    """``memory at most 24.5 MiB, at step 2, of 15.8 GiB``; of several layers with the arguments of all."""
     step = cost.steps.index(cost.peak_step) + 1
     limit = "" if cost.limit_bytes is None else f", of {human_bytes(cost.limit_bytes)}"
-    return f"memory at most {human_bytes(cost.peak_bytes)}, at step {step}{limit}"
+    words = f"memory at most {human_bytes(cost.peak_bytes)}, at step {step}"
+    if cost.layers > 1:
+        words += f" of one layer, {human_bytes(cost.layers_peak_bytes)} with all {cost.layers}"
+    return words + limit
 
 
 def _training_words(cost: PlanCost) -> str:

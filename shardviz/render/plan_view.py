@@ -19,6 +19,7 @@ from shardviz.planner.plan import LOCAL_OPS, Parts, Plan, Step, axes_words, deci
 from shardviz.planner.problem import Problem
 from shardviz.planner.ranking import Candidate
 from shardviz.planner.repeated_work import repeated_work
+from shardviz.planner.statement_text import statement_text
 from shardviz.planner.work_split import CASES
 from shardviz.render.caption import (
     axes_text,
@@ -30,8 +31,16 @@ from shardviz.render.caption import (
     spec_text,
 )
 from shardviz.render.layouts.layout_canvas import array_lines
-from shardviz.render.lines import columns, records, sentence, table
+from shardviz.render.lines import GAP, columns, records, sentence, table
 from shardviz.render.palette import BEST, Palette
+from shardviz.render.train_steps import (
+    phase_heading,
+    state_names,
+    state_words,
+    training_words,
+    update_runs,
+    update_text,
+)
 from shardviz.sharding import Layout
 from shardviz.units import exact_bytes, flops, human_bytes, seconds
 
@@ -48,23 +57,49 @@ NO_COSTS: Mapping[int, StepCost] = {}
 
 
 def headline(problem: Problem, width: int, palette: Palette) -> list[Text]:
-    """The einsums and the mesh: ``bd,df->bf   mesh X=2, Y=4, 8 devices``."""
-    einsums = Text("; ".join(str(part.einsum) for part in problem.parts), "bold")
-    return table([[einsums, Text.assemble("mesh ", mesh_text(problem.mesh, palette))]], width)
+    """The einsums, or the size of a program, and the mesh: ``bd,df->bf   mesh X=2, Y=4, 8 devices``."""
+    words = problem.text if problem.is_chain else program_words(problem)
+    mesh = Text.assemble("mesh ", mesh_text(problem.mesh, palette))
+    return table([[Text(words, "bold"), mesh]], width)
+
+
+def program_words(problem: Problem) -> str:
+    """``program of 18 statements, × 32, backward, adam``."""
+    repeated = f", × {problem.layers}" if problem.layers > 1 else ""
+    return f"program of {plural(len(problem.forward), 'statement')}{repeated}{training_words(problem)}"
+
+
+def statement_lines(problem: Problem, width: int) -> list[Text]:
+    """The statements of a program, each on a line of its own or more; none of a chain."""
+    if problem.is_chain:
+        return []
+    return [line for part in problem.parts for line in sentence(statement_text(part), width, INDENT)]
 
 
 def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
-    """Every part of the chain: the pictures of its arrays, then a line of words for each."""
+    """Every part of the chain: the pictures of its arrays, then a line of words for each.
+
+    A program of several statements has no pictures, but each of its arguments and results has its line.
+    """
+    problem = plan.problem
     parts = numbered_parts(plan)
     lines: list[Text] = []
-    if with_pictures:
+    if with_pictures and (problem.is_chain or len(problem.parts) == 1):
         lines = [*array_lines(parts, width, palette), *repetition(count_of(parts), palette), Text()]
-    arrays = {str(layout): layout for part in parts for layout, _ in part}
+    named = None
+    if not problem.is_chain:
+        named = {*problem.results, *(array.name for array in problem.arguments)} - state_names(problem)
+    arrays = {
+        str(layout): layout
+        for part in parts
+        for layout, _ in part
+        if named is None or layout.array.name in named
+    }
     lines += table([caption_cells(layout, palette) for layout in arrays.values()], width)
     for layout in arrays.values():
         for note in notes(layout):
             lines += sentence(note, width)
-    return lines
+    return [*lines, *sentence(state_words(problem), width)] if state_words(problem) else lines
 
 
 def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
@@ -108,15 +143,19 @@ def plan_view(plan: Plan, width: int, palette: Palette) -> list[Text]:
 
 
 def case_lines(plan: Plan, width: int) -> list[Text]:
-    """The work that the plan repeats, then the textbook's case of each part, with its meaning."""
+    """The work that the plan repeats, then the textbook's case of each part, with its meaning, or a program's
+    size."""
+    is_chain = plan.problem.is_chain
     repeated = repeated_work(plan)
-    words = "; ".join(plan.cases)
+    words = "; ".join(plan.cases) if is_chain else program_words(plan.problem)
     if repeated is not None:
         words = (
             f"every device repeats the work {repeated.factor} ×, which the specs divide over "
             f"{axes_words(repeated.axes)}; {words}"
         )
     lines = sentence(words, width, lead="plan  ", style="bold")
+    if not is_chain:
+        return lines
     for case, meaning in CASES.items():
         if any(case in named for named in plan.cases):
             lines += sentence(f"{case}: {meaning}", width, INDENT, style="dim")
@@ -146,11 +185,20 @@ def totals(plan: Plan) -> str:
 
 def step_cells(number: int, step: Step, plan: Plan, palette: Palette) -> list[Text]:
     """Number, op, the array as the step leaves it, and of a collective the bytes and those sent."""
-    mesh = plan.problem.mesh
-    cells = [Text(f"{number}"), operation_text(step, mesh, palette), _becomes(step, plan, palette)]
+    operation = operation_text(step, plan.problem, palette)
+    if is_folded(step, plan):
+        # The result with its split stands for its name.
+        value = operation[len(step.array) + len(" = ") :]
+        return [Text(f"{number}"), _becomes(step, plan, palette)[len("→ ") :], value]
+    cells = [Text(f"{number}"), operation, _becomes(step, plan, palette)]
     if step.op not in LOCAL_OPS:
         cells += [Text(exact_bytes(step.bytes)), Text(f"{step.wire_bytes:,} sent", "dim")]
     return cells
+
+
+def is_folded(step: Step, plan: Plan) -> bool:
+    """Return whether a step is a statement of a program, which needs no words: nothing moves."""
+    return step.einsum is not None and not plan.problem.is_chain
 
 
 def _becomes(step: Step, plan: Plan, palette: Palette) -> Text:
@@ -181,7 +229,7 @@ class StepsPicture:
         line, the last ones first, until they fit. `costs` are the known costs of steps.
         """
         lines, last = [*self._case], self._totals(costs)
-        blocks = [self._block(number, costs, bool(chosen)) for number in range(1, len(self._heads) + 1)]
+        blocks = [self._block(number, costs, chosen) for number in range(1, len(self._heads) + 1)]
         excess = 0
         if height is not None:
             excess = len(lines) + len(last) + sum(len(whole) for whole, _ in blocks) - height
@@ -198,11 +246,19 @@ class StepsPicture:
         return [*lines, *last], place
 
     def _block(
-        self, number: int, costs: Mapping[int, StepCost], is_dim: bool
+        self, number: int, costs: Mapping[int, StepCost], chosen: int
     ) -> tuple[list[Text], list[Text]]:
         """The lines of a step with its reason and what it costs; and with the reason cut to a line."""
-        head, style = self._heads[number - 1], "dim" if is_dim else ""
-        reason = sentence(self._plan.steps[number - 1].reason, self._width, REASON_INDENT, style=style)
+        head, style = self._heads[number - 1], "dim" if chosen else ""
+        step = self._plan.steps[number - 1]
+        run = self._runs.get(number, range(0))
+        if run and chosen not in run:
+            head = self._update_heads[number] if number == run[-1] else []
+        if heading := phase_heading(self._plan, number):
+            head = [Text(f" {heading}", "bold"), *head]
+        if is_folded(step, self._plan) and number != chosen:
+            return head, head
+        reason = sentence(step.reason, self._width, REASON_INDENT, style=style)
         whole = [*head, *reason]
         if number in costs:
             whole += sentence(cost_words(costs[number]), self._width, REASON_INDENT, style="dim")
@@ -219,10 +275,45 @@ class StepsPicture:
             step_cells(number, step, self._plan, self._palette)
             for number, step in enumerate(self._plan.steps, 1)
         ]
+        if not self._plan.problem.is_chain:
+            return self._statement_heads(rows)
         aligned = columns(rows, self._width, INDENT, RIGHT)
         if aligned is not None:
             return [[line] for line in aligned]
         return [records([row], self._width, INDENT) for row in rows]
+
+    @cached_property
+    def _runs(self) -> dict[int, range]:
+        return update_runs(self._plan)
+
+    @cached_property
+    def _update_heads(self) -> dict[int, list[Text]]:
+        """By the number of its last step, the line of all steps that update one parameter."""
+        heads = {}
+        for number in (number for number, run in self._runs.items() if number == run[-1]):
+            made = _becomes(self._plan.steps[number - 1], self._plan, self._palette)[len("→ ") :]
+            numbers = Text(f"{self._runs[number][0]}–{number}")
+            row = [numbers, Text.assemble(made, " = ", update_text(self._plan, number))]
+            heads[number] = records([row], self._width, INDENT)
+        return heads
+
+    def _statement_heads(self, rows: Sequence[Sequence[Text]]) -> list[list[Text]]:
+        """The lines of each statement, their values under one another where they fit, and of each move."""
+        work = [row for row, step in zip(rows, self._plan.steps, strict=True) if is_folded(step, self._plan)]
+        number = max(row[0].cell_len for row in rows)
+        made = max(row[1].cell_len for row in work)
+        widest = INDENT + number + made + max(row[2].cell_len for row in work) + 2 * GAP
+        heads = []
+        for row in rows:
+            first, second, *rest = row
+            is_work = row in work
+            if is_work and widest <= self._width:
+                second = Text.assemble(second, " " * (made - second.cell_len))
+            if is_work:
+                second, rest = Text.assemble(second, " = ", rest[0]), []
+            cells = [Text(f"{first.plain:>{number}}"), second, *rest]
+            heads.append(records([cells], self._width, INDENT))
+        return heads
 
     def _totals(self, costs: Mapping[int, StepCost]) -> list[Text]:
         """The bytes that a device sends in all, beside the least."""
@@ -312,15 +403,16 @@ def ranking_view(
     """A table of the first `limit` candidates, and how many more there are."""
     shown = candidates[:limit]
     rows = [_cells(number, candidate, palette) for number, candidate in enumerate(shown, 1)]
-    head = [Text(heading, "bold") for heading in HEADINGS]
+    heads = [Text(heading, "bold") for heading in HEADINGS]
     # The cases follow from the collectives, and these from the specs, so they go first.
-    cut = (columns([row[:stop] for row in (head, *rows)], width, right=RANKING_RIGHT) for stop in (10, 9, 8))
+    cut = (columns([row[:stop] for row in (heads, *rows)], width, right=RANKING_RIGHT) for stop in (10, 9, 8))
     lines = next((lines for lines in cut if lines is not None), None) or records(rows, width)
     words = " ".join((*_ranking_words(candidates), "All are of one device."))
     more = len(candidates) - len(shown)
     if more:
         words += f" {plural(more, 'more sharding')}: --limit {len(candidates)} or --json shows all."
-    return [*headline(problem, width, palette), Text(), *lines, *sentence(words, width, style="dim")]
+    head = [*headline(problem, width, palette), *statement_lines(problem, width)]
+    return [*head, Text(), *lines, *sentence(words, width, style="dim")]
 
 
 def _ranking_words(candidates: Sequence[Candidate]) -> Iterator[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.planner.search import MeshRanking, MeshSharding
+from shardviz.planner.search.mesh_shapes import without_ones
 from shardviz.render.caption import axes_text, spec_text
+from shardviz.render.command_lines import command_lines
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
 from shardviz.sharding import Mesh
@@ -24,11 +26,14 @@ RIGHT = frozenset({0, 2, 3, 4, 5, 7})
 MAX_REASONS = 3
 
 
-def search_view(answer: MeshRanking, width: int, palette: Palette, limit: int) -> list[Text]:
-    """A table of the best meshes, how the first splits every array, and what was looked at."""
+def search_view(
+    answer: MeshRanking, width: int, palette: Palette, limit: int, opened: str = ""
+) -> list[Text]:
+    """A table of the best meshes, how the first splits every array, and what was looked at; `opened` is the
+    command line that explains the first."""
     question = answer.question
     lines = sentence(f"{question.problem.text}{_repeated(answer)}", width, style="bold")
-    lines += [Text(), *(_found_lines(answer, width, palette, limit) if answer.found else [])]
+    lines += [Text(), *(_found_lines(answer, width, palette, limit, opened) if answer.found else [])]
     return [*lines, *_infeasible_lines(answer, width), *sentence(_space_words(answer), width, style="dim")]
 
 
@@ -36,15 +41,8 @@ def progress_words(answer: MeshRanking) -> str:
     """``12 of 36 meshes, best 1.2 s with data=4,fsdp=8; the others take 1.1 s or more``."""
     words = f"{answer.looked_at:,} of {answer.meshes:,} meshes"
     if answer.found:
-        words += f", best {seconds(answer.found[0].seconds)} with {shown_mesh(answer.found[0].mesh)}"
+        words += f", best {seconds(answer.found[0].seconds)} with {without_ones(answer.found[0].mesh)}"
     return f"{words}; the others take {seconds(answer.least_seconds)} or more"
-
-
-def shown_mesh(mesh: Mesh) -> Mesh:
-    """The mesh without its axes of size 1."""
-    from shardviz.planner.search.mesh_shapes import without_ones
-
-    return without_ones(mesh)
 
 
 def _repeated(answer: MeshRanking) -> str:
@@ -53,19 +51,31 @@ def _repeated(answer: MeshRanking) -> str:
     return f"{words}, a train step" if training else words
 
 
-def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int) -> list[Text]:
+def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, opened: str) -> list[Text]:
     shown = answer.found[:limit]
-    rows = [_cells(number, found, palette) for number, found in enumerate(shown, 1)]
-    head = [Text(heading, "bold") for heading in HEADINGS]
-    cut = (columns([row[:stop] for row in (head, *rows)], width, right=RIGHT) for stop in (9, 8, 7))
-    lines = next((lines for lines in cut if lines is not None), None) or records(rows, width)
+    lines = found_rows(shown, width, palette)
     if more := len(answer.found) - len(shown):
         lines += sentence(
             f"{plural(more, 'more mesh', 'more meshes')}: --limit {len(answer.found)} or --json shows all.",
             width,
             style="dim",
         )
-    return [*lines, Text(), *_spec_lines(answer, answer.found[0], width, palette), Text()]
+    lines += [Text(), *sharding_lines(answer, answer.found[0], width, palette)]
+    if opened:
+        said = [Text(f"   {line}", "dim") for line in command_lines(opened, width - 3)]
+        lines += said if all(line.cell_len <= width for line in said) else []
+    return [*lines, Text()]
+
+
+def found_rows(found: Sequence[MeshSharding], width: int, palette: Palette) -> list[Text]:
+    """A line of headings, and one for each mesh: without its last columns where they do not fit, and on
+    several lines where these do not either."""
+    rows = [_cells(number, each, palette) for number, each in enumerate(found, 1)]
+    head = [Text(heading, "bold") for heading in HEADINGS]
+    cut = (columns([row[:stop] for row in (head, *rows)], width, right=RIGHT) for stop in (9, 8, 7, 6, 5, 3))
+    return next((lines for lines in cut if lines is not None), None) or records(
+        [head[:3], *(row[:3] for row in rows)], width
+    )
 
 
 def _cells(number: int, found: MeshSharding, palette: Palette) -> list[Text]:
@@ -89,14 +99,14 @@ def _cells(number: int, found: MeshSharding, palette: Palette) -> list[Text]:
 
 def _mesh_text(mesh: Mesh, palette: Palette) -> Text:
     """Axes and sizes, without those of size 1; an axis has the colour that it has in all meshes."""
-    shape = shown_mesh(mesh).shape
+    shape = without_ones(mesh).shape
     return Text(", ").join(
         Text.assemble((axis, palette.axis(mesh, axis)), f"={size}") for axis, size in shape.items()
     )
 
 
-def _spec_lines(answer: MeshRanking, found: MeshSharding, width: int, palette: Palette) -> list[Text]:
-    """The sharding of every array of the forward pass."""
+def sharding_lines(answer: MeshRanking, found: MeshSharding, width: int, palette: Palette) -> list[Text]:
+    """The number of a row, its mesh, and the sharding of every array of the forward pass."""
     arrays = {each.name: each for each in answer.question.problem.arrays}
     mesh = found.mesh
     arguments = {each.name for each in answer.question.problem.arguments}
@@ -104,7 +114,8 @@ def _spec_lines(answer: MeshRanking, found: MeshSharding, width: int, palette: P
         (name in arguments, spec_text(name, arrays[name].dims, spec, mesh, palette))
         for name, spec in found.specs
     ]
-    lines = [Text.assemble(("1  ", "dim"), _mesh_text(mesh, palette))]
+    number = answer.found.index(found) + 1
+    lines = [Text.assemble((f"{number}  ", "dim"), _mesh_text(mesh, palette))]
     for lead, wanted in (("arguments", True), ("results", False)):
         cells = [text for is_argument, text in said if is_argument == wanted]
         if cells:
@@ -112,14 +123,39 @@ def _spec_lines(answer: MeshRanking, found: MeshSharding, width: int, palette: P
     return lines
 
 
+def difference_lines(one: MeshSharding, other: MeshSharding, width: int) -> list[Text]:
+    """A sentence on how another row differs: in time, communication and memory."""
+    pairs = (
+        ("a step", one.seconds, other.seconds, seconds),
+        ("communication", one.time.communication_seconds, other.time.communication_seconds, seconds),
+        ("exposed", one.time.exposed, other.time.exposed, seconds),
+        ("memory", one.memory_bytes, other.memory_bytes, lambda count: human_bytes(round(count))),
+    )
+    said = [
+        f"{name} {write(before)} → {write(after)}{_percent(before, after)}"
+        for name, before, after, write in pairs
+    ]
+    return sentence(", ".join(said), width, lead=f"{without_ones(one.mesh)} → {without_ones(other.mesh)}: ")
+
+
+def _percent(before: float, after: float) -> str:
+    """`` (+12 %)``; "" where there was nothing, and where nothing has changed."""
+    return f" ({(after / before - 1) * 100:+.0f} %)" if before and after != before else ""
+
+
+def infeasible_words(answer: MeshRanking) -> str:
+    """Why meshes are left out, as far as there is room."""
+    said = [(f"{without_ones(each.mesh)}: {each.reason}") for each in answer.infeasible]
+    words = f"{plural(len(said), 'mesh is', 'meshes are')} not possible: {'; '.join(said[:MAX_REASONS])}"
+    more = "" if len(said) <= MAX_REASONS else f"; and {len(said) - MAX_REASONS:,} more"
+    return f"{words}{more}."
+
+
 def _infeasible_lines(answer: MeshRanking, width: int) -> list[Text]:
     """Why meshes are left out, the commonest reasons first."""
     if not answer.infeasible:
         return []
-    said = [(f"{shown_mesh(each.mesh)}: {each.reason}") for each in answer.infeasible]
-    words = f"{plural(len(said), 'mesh is', 'meshes are')} not possible: {'; '.join(said[:MAX_REASONS])}"
-    more = "" if len(said) <= MAX_REASONS else f"; and {len(said) - MAX_REASONS:,} more"
-    lines = sentence(f"{words}{more}.", width, style="dim" if answer.found else "")
+    lines = sentence(infeasible_words(answer), width, style="dim" if answer.found else "")
     if answer.smallest_machine:
         lines += sentence(f"The smallest machine that would do is {answer.smallest_machine}.", width)
     return lines

@@ -64,7 +64,7 @@ def _timed(priced: PricedStep, number: int, lane: int, start: float, end: float)
     over = f"over {axes_words(step.axes)}: " if len(step.axes) > 1 else ""
     known = "links" if priced.is_collective else "roofline"
     return TimedOp(
-        name=f"{step.op} {step.einsum or step.array}",
+        name=f"{step.function or step.op} {step.einsum or step.array}",
         op=step.op,
         lane=lane,
         start=start,
@@ -95,8 +95,9 @@ def _memory(cost: PlanCost, edges: tuple[float, ...]) -> MemoryReport:
         for array in priced.resident:
             spans[array] = (spans.get(array, (number, number))[0], number)
     last = cost.steps[-1]
-    made = cost.plan.problem.result.name
-    kept = {array for array in last.resident if array.name == made and array.spec == last.step.to_spec}
+    made = {step.step.array: step.step.to_spec for step in cost.steps}
+    returned = {(name, made[name]) for name in cost.plan.problem.results}
+    kept = {array for array in last.resident if (array.name, array.spec) in returned}
     peak = cost.steps.index(cost.peak_step)
     buffers = [
         LiveBuffer(

@@ -20,7 +20,7 @@ from shardviz.tui.problem.panel import ProblemPanel
 from shardviz.tui.registry import APP, COMMANDS, Command, bindings
 from shardviz.tui.resilient_app import ResilientApp
 from shardviz.tui.state import EditorState, LastSession
-from shardviz.tui.themes import next_theme, set_up_themes
+from shardviz.tui.themes import next_theme, palette_of, set_up_themes
 from shardviz.tui.workspace import PANES, TooSmall, Workspace, is_too_small
 
 if TYPE_CHECKING:
@@ -312,6 +312,16 @@ class ShardvizApp(ResilientApp):
             self.state.edit(example.draft)
             self.state.step_number = 0
             await self.action_show(example.screen)
+
+    def action_shardings(self) -> None:
+        from shardviz.tui.dialogs.shardings import ShardingsDialog
+
+        self.push_screen(ShardingsDialog(self.state.resolved, palette_of(self)), self.open_sharding)
+
+    def open_sharding(self, form: ProblemForm | None) -> None:
+        """Put the problem of a ranking's row on screen, as one step of undo."""
+        if form is not None:
+            self.state.edit(form)
 
     def action_lessons(self) -> None:
         from shardviz.tui.dialogs.lists import LessonsDialog

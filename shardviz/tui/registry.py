@@ -72,6 +72,12 @@ APP = commands_of(
     ("problem", "p", "Problem", "Go to the problem, or back to the screen."),
     ("examples", "x", "Examples", "Open an example.", "examples"),
     ("lessons", "L", "Lessons", "The course and your progress.", "lessons"),
+    (
+        "shardings",
+        "R",
+        "Rank shardings",
+        "All meshes of the machine with the best shardings of the problem: open one.",
+    ),
     ("undo", "u", "Undo", "Undo the last edit.", "undo"),
     ("redo", "U ctrl+y", "Redo", "Redo the edit that was undone."),
     ("code", "c", "Code", "Show the JAX code that builds what is on screen.", "code"),

@@ -74,6 +74,15 @@ def test_shardy_answers_for_131072_devices(worker):
     assert answer.result_spec == PartitionSpec((("data",), ()))
 
 
+@pytest.mark.parametrize("target", [SHARDY, CPU])
+def test_a_result_over_a_part_of_an_axis(worker, matmul, target):
+    problem = matmul("X:(1)2 _, _ _->X:(1)2 _", mesh="X=4,Y=2", sizes="b=8,d=8,f=8")
+    answer = worker.ask(problem, target)
+    assert answer.status == "ok"
+    assert answer.result_spec == problem.result.spec
+    assert not answer.collectives
+
+
 def test_a_mesh_that_cpu_cannot_simulate_is_refused_before_asking(worker, matmul):
     problem = matmul("X_,_Y", mesh="X=64,Y=64", sizes="b=64,d=64,f=64")
     with pytest.raises(TargetError, match=r"4,096 devices but target cpu takes at most 2,048"):

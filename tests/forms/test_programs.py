@@ -78,7 +78,7 @@ def test_the_summary_names_what_is_split():
     ("field", "text", "fault"),
     [
         ("einsum", "H = X[b,d] * W1[d,f]; Y = H + Z", ("einsum", "'Z' has no dimensions yet")),
-        ("sizes", "b=3", ("sizes", "b=3 of X does not divide over X=2")),
+        ("sizes", "z=3", ("sizes", "no array has the dimension 'z'")),
         ("specs.0", "?", ("specs.0", "the spec of X is open")),
         ("specs.1", "X", ("specs.1", "1 dimension, but the array has 2")),
     ],

@@ -196,6 +196,7 @@ def test_the_document():
         "machine": "",
         "backward": "no",
         "remat": "none",
+        "objective": "time",
         "optimizer": "none",
         "collective": {
             "op": "psum",
@@ -222,7 +223,7 @@ def test_the_document():
         ({"dtype": "a\nb"}, "dtype: it has characters that a line cannot show: 'a\\nb'"),
         ({"dtype": "\ud800"}, "dtype: it has characters that a line cannot show: '\\ud800'"),
         ({"sizes": " " * (MAX_TEXT + 1)}, "sizes: it has 20,001 characters"),
-        ({"specs": ["_" * MAX_TEXT]}, "the problem has 20,044 characters"),
+        ({"specs": ["_" * MAX_TEXT]}, "the problem has 20,048 characters"),
     ],
 )
 def test_what_no_draft_has_is_refused(change, message):

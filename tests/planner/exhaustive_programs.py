@@ -112,7 +112,7 @@ class _Search:
                 ends = {self.space.state(array.spec)}
             else:
                 ends = allowed_ends(self.space, self.problem, array, self._reach(name, start))
-            after = min(self.trees(name, start, needed[name] | {end} - {start}) for end in ends)
+            after = min((self.trees(name, start, needed[name] | {end}) for end in ends), default=UNREACHED)
             cost = add(cost, tuple(new - old for new, old in zip(after, before, strict=True)))
         return cost
 

@@ -263,3 +263,21 @@ def test_specs_that_do_not_fit(specs, message):
 def test_sizes_that_do_not_fit():
     with pytest.raises(NotationError, match="no array has the dimension 'z' given a size"):
         problem(SWIGLU, sizes="z=4")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SWIGLU,
+        ATTENTION,
+        EXPERTS,
+        "N = layer_norm(X[b,d], d, g[d], a[d]); Y = 0.5 * N - X / 4; Z[b] = max(-Y, d)",
+        "P[b,q] = X[b,d] * W[d,q]; Q = reshape(P, q=nh); R = reshape(Q, q=nh)",
+        "E = take(W[v,d], T[b,t]); L = E * W",
+        "y = ab,bc,cd->ad; z = sum(y, a)",
+        "Y = maximum(A[b,d], B[b,d]) * C[d,e] x 3",
+    ],
+)
+def test_a_problem_says_its_text(text):
+    found = problem(text)
+    assert problem(found.text) == found

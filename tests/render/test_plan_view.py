@@ -510,3 +510,33 @@ def test_specs_can_be_asked_again() -> None:
         assert parse_specs(text, PROBLEM.mesh.axis_names)
         again = problem_from_text("bd,df->bf", mesh=PROBLEM.mesh, specs=text, sizes="b=8,d=2048,f=8192")
         assert plan(again).wire_bytes == candidate.plan.wire_bytes
+
+
+def test_a_program_is_its_statements_with_their_splits_and_only_moves_have_words():
+    mesh = parse_mesh("X=2,Y=4")
+    text = "H = X[b_X,d] * W1[d,f_Y]; Y[b_X,d] = X + silu(H) * W2[f_Y,d]"
+    problem = problem_from_text(text, mesh=mesh, sizes="b=4096,d=2048,f=8192")
+    lines = [line.plain for line in plan_view(plan(problem), 80, PLAIN)]
+    assert lines[:9] == [
+        "plan  program of 4 statements",
+        " 1  H[b_X, f_Y]      = X * W1",
+        " 2  Y_1[b_X, f_Y]    = silu(H)",
+        " 3  Y_2[b_X, d]{U_Y} = Y_1 * W2",
+        " 4  psum Y_2 over Y  → Y_2[b_X, d]  8,388,608 bytes  12,582,912 sent",
+        "    Each of the 4 devices along Y holds a partial sum of Y_2: add them up and",
+        "    give every device the total; each sends 2×3/4 of 8,388,608 bytes =",
+        "    12,582,912.",
+        " 5  Y[b_X, d]        = X + Y_2",
+    ]
+    picture = StepsPicture(plan(problem), 80, PLAIN)
+    shown, place = picture.lines(3)
+    assert "sums only its 1/4 of f" in " ".join(line.plain for line in shown[place.start : place.stop])
+
+
+@pytest.mark.parametrize("width", [30, 40, 80])
+def test_statements_fit_the_page(width):
+    text = "Q[b,t,k,r,h] = rms_norm(X[b,t,d], d, g[d]) * W[d,k,r,h]; Y = causal_attention(Q, K[b,s,k,h], K)"
+    problem = problem_from_text(text, mesh=parse_mesh("data=2,model=4"), specs="X=data _ _, W=_ model _ _")
+    placed = place_mesh(assumed_machine(), problem.mesh)
+    lines = explain_view(price(plan(problem), placed), width, PLAIN)
+    assert max(line.cell_len for line in lines) <= width

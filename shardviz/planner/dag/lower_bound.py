@@ -57,7 +57,7 @@ def _moved(
     given: Copies | None,
     needed: State,
 ) -> Cost | None:
-    """What is charged for having an operand as it is needed: with what it has cost so far if it comes from a
+    """The charge for having an operand as it is needed: with what it has cost so far if it comes from a
     statement whose `search` this is, 0 where another use is charged; None where it cannot be had."""
     moves, kind, through = uses.choices.moves, form.kinds[place], form.through[place]
     cost: Cost | None = 0

@@ -34,7 +34,7 @@ class _Scheduled:
 def program_steps(problem: Problem, planned: PlannedProgram) -> tuple[list[Step], tuple[str, ...]]:
     """The steps in order, and the case of the textbook that each statement is.
 
-    Pending sums are added right behind the statement that leaves them, for any statement that needs that.
+    Pending sums are added right behind the statement that leaves them.
     """
     scheduled = _scheduled(problem, planned)
     steps: list[Step] = []
@@ -77,7 +77,7 @@ def _scheduled(problem: Problem, planned: PlannedProgram) -> list[_Scheduled]:
         for operand, path in zip(part.operands, choice.paths, strict=True):
             rest = path.moves
             if operand.name in makers:
-                rest = _add_behind(found[makers[operand.name]], operand, path, joined)
+                rest = _add_behind(found[makers[operand.name]], path, joined)
             if rest:
                 one.before.append((operand, joined.moves(operand, rest)))
         found.append(one)
@@ -85,15 +85,13 @@ def _scheduled(problem: Problem, planned: PlannedProgram) -> list[_Scheduled]:
             one.behind.append((part.result, joined.moves(part.result, choice.result_path.moves)))
     for name, path in planned.returns.items():
         maker = found[makers[name]]
-        rest = _add_behind(maker, maker.part.result, path, joined)
+        rest = _add_behind(maker, path, joined)
         if rest:
             found[-1].behind.append((maker.part.result, joined.moves(maker.part.result, rest)))
     return found
 
 
-def _add_behind(
-    maker: _Scheduled, array: ShardedArray, path: ArrayPath, joined: Joined
-) -> tuple[PathMove, ...]:
+def _add_behind(maker: _Scheduled, path: ArrayPath, joined: Joined) -> tuple[PathMove, ...]:
     """Have the sums that a path adds first added behind the statement that makes the array: the moves
     left."""
     if joined.state(path.start) != maker.work_split.result:
@@ -102,5 +100,6 @@ def _add_behind(
     while count < len(path.moves) and path.moves[count].op in ("psum", "psum_scatter"):
         count += 1
     if count:
+        array = maker.part.result
         maker.behind.append((array, joined.moves(array, path.moves[:count])))
     return path.moves[count:]

@@ -12,6 +12,7 @@ from shardviz.planner.search.mesh_ranking import (
     best_meshes,
     problem_of,
     search_meshes,
+    shown_mesh,
 )
 from shardviz.planner.search.question import SearchQuestion, question_from_text
 from shardviz.planner.search.smallest_machine import with_smallest_machine
@@ -29,5 +30,6 @@ __all__ = [
     "problem_of",
     "question_from_text",
     "search_meshes",
+    "shown_mesh",
     "with_smallest_machine",
 ]

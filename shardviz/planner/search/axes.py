@@ -36,6 +36,8 @@ OTHER_NAMES: dict[str, Kind] = {
 """Names that people give such axes."""
 DEFAULT_AXES = "data,fsdp,tensor"
 MAX_AXES = 5
+MAX_FREE = 3
+"""Axes of the kind `any`: with more there are too many splits of a statement."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,12 @@ def parse_axes(text: str) -> tuple[SearchAxis, ...]:
     if len(found) > MAX_AXES:
         raise NotationError(
             f"a search takes at most {MAX_AXES} axes, not {len(found)},", text, 0, len(text), "use fewer"
+        )
+    if sum(axis.kind == "any" for axis in found) > MAX_FREE:
+        raise NotationError(
+            f"more than {MAX_FREE} axes may split anything,",
+            *(text, 0, len(text)),
+            f"give some a kind, as in X=fsdp: {', '.join(KINDS[:-1])}",
         )
     if sum(axis.kind == "pipeline" for axis in found) > 1:
         raise NotationError("several axes split the layers,", text, 0, len(text), "use one pipeline axis")

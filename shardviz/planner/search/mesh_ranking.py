@@ -16,7 +16,7 @@ from shardviz.planner.plan import axes_words
 from shardviz.planner.problem import Problem
 from shardviz.planner.search.elimination import TooWideError
 from shardviz.planner.search.mesh_search import MeshSearch
-from shardviz.planner.search.mesh_shapes import mesh_shapes, on_machine, with_order
+from shardviz.planner.search.mesh_shapes import mesh_shapes, on_machine, with_order, without_ones
 from shardviz.planner.search.program_tables import ProgramSharding, ProgramTables
 from shardviz.planner.search.question import SearchQuestion
 from shardviz.planner.search.rules import ShardingRules
@@ -123,6 +123,11 @@ def problem_of(question: SearchQuestion, found: MeshSharding) -> Problem:
     return question.on(with_order(question.machine, found.mesh), dict(found.specs))
 
 
+def shown_mesh(question: SearchQuestion, found: MeshSharding) -> Mesh:
+    """The mesh of a row without axes of size 1, in the order in which it lies on the machine."""
+    return without_ones(with_order(question.machine, found.mesh))
+
+
 def _order(found: MeshSharding) -> tuple[float, ...]:
     time = found.time
     return (time.seconds, time.communication_seconds, found.memory_bytes, *map(float, found.mesh.axis_sizes))
@@ -166,8 +171,9 @@ def _on_mesh(question: SearchQuestion, mesh: Mesh) -> tuple[MeshSharding | Infea
 def _row(
     question: SearchQuestion, tables: ProgramTables, sharding: ProgramSharding, time: StepTime, least: float
 ) -> MeshSharding:
-    names = {each.name for each in question.problem.arrays}
-    specs = tuple((name, spec_of(state)) for name, state in sharding.states.items() if name in names)
+    names = dict.fromkeys(each.name for each in question.problem.arrays)
+    leader = question.roles.leader
+    specs = tuple((name, spec_of(sharding.states[leader(name)])) for name in names)
     machine = question.machine
     peak = machine.device.flops_per_second(question.problem.result.dtype)
     return MeshSharding(

@@ -63,6 +63,8 @@ def roles_of(problem: Problem) -> Roles:
     of_parameters = {dim for each in arguments if each.name in parameters for dim in each.dims}
     positions = {dim for each in arguments if each.name in inputs for dim in each.dims[1:]} - of_parameters
     positions |= {dim for dim, factors in merged.items() if factors[0] in positions}
+    examples |= _named_otherwise(forward, examples)
+    positions |= _named_otherwise(forward, positions)
     experts = {
         dim
         for part in forward.parts
@@ -91,6 +93,18 @@ def roles_of(problem: Problem) -> Roles:
         follows,
         _addends(problem, known),
     )
+
+
+def _named_otherwise(problem: Problem, dims: set[str]) -> set[str]:
+    """Other names that statements have for dimensions of arrays: of keys' positions beside queries'."""
+    named: dict[str, tuple[str, ...]] = {}
+    found: set[str] = set()
+    for part in problem.parts:
+        for array in part.operands:
+            own = zip(named.setdefault(array.name, array.dims), array.dims, strict=True)
+            found |= {other for first, other in own if first in {*dims, *found}}
+        named[part.result.name] = part.result.dims
+    return found
 
 
 def _follows(problem: Problem, known: Mapping[str, ShardedArray]) -> dict[str, str]:

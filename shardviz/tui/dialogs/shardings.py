@@ -1,0 +1,134 @@
+"""The dialog of all meshes of the machine with the best shardings of the problem: a row opens as a
+problem."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual import on, work
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+from textual.worker import get_current_worker
+
+from shardviz.errors import ShardvizError
+from shardviz.forms.found_sharding import with_shardings
+from shardviz.forms.wording import error_words
+from shardviz.tui.dialogs.dialog import CLOSE
+from shardviz.tui.dialogs.lists import CHOOSE, OPEN, ListDialog
+from shardviz.tui.registry import bindings, commands_of
+
+if TYPE_CHECKING:
+    from shardviz.forms.resolve import ResolvedProblem
+    from shardviz.planner.search import MeshRanking, MeshSharding, SearchQuestion
+    from shardviz.render.palette import Palette
+
+(COMPARE,) = commands_of(
+    "dialog",
+    ("compare", "space", "Compare", "Put the line beside the others, or no longer.", "compare"),
+)
+
+
+class ShardingsDialog(ListDialog):
+    """Arrows choose, `space` keeps a line to compare the others with, `enter` leaves with its form."""
+
+    title_text = "Meshes and their best shardings"
+    commands = (OPEN, CHOOSE, COMPARE, CLOSE)
+    BINDINGS = bindings([COMPARE])
+    DEFAULT_CSS = """
+    ShardingsDialog.-broad.-high #choice { layout: vertical; }
+    ShardingsDialog.-broad.-high OptionList { width: 100%; height: 1fr; }
+    ShardingsDialog.-broad.-high #about { padding: 1 0 0 0; max-height: 12; }
+    ShardingsDialog #about { max-height: 8; }
+    """
+
+    def __init__(self, resolved: ResolvedProblem, palette: Palette) -> None:
+        super().__init__()
+        self._resolved, self._palette = resolved, palette
+        self._answer: MeshRanking | None = None
+        self._beside: MeshSharding | None = None
+
+    def on_mount(self) -> None:
+        self.choices.focus()
+        self.describe(Text("looking at the meshes …", "dim"))
+        self._search()
+
+    @work(thread=True, exit_on_error=False)
+    def _search(self) -> None:
+        from shardviz.planner.search import search_meshes
+
+        worker = get_current_worker()
+        try:
+            for answer in search_meshes(_question(self._resolved)):
+                if worker.is_cancelled:
+                    return
+                if answer.is_complete:
+                    self.app.call_from_thread(self._show, answer)
+                elif answer.looked_at % 8 == 0:
+                    words = f"{answer.looked_at:,} of {answer.meshes:,} meshes …"
+                    self.app.call_from_thread(self.describe, Text(words, "dim"))
+        except ShardvizError as error:
+            self.app.call_from_thread(self.describe, Text(error_words(error)))
+
+    def _show(self, answer: MeshRanking) -> None:
+        from shardviz.render.search_view import found_rows, infeasible_words
+
+        self._answer = answer
+        if not answer.found:
+            self.describe(Text(infeasible_words(answer)))
+            return
+        head, *rows = found_rows(answer.found, self.size.width - 8, self._palette)
+        self.choices.add_option(Option(head, disabled=True))
+        self.choices.add_options([Option(row) for row in rows])
+        self.choices.highlighted = 1
+
+    @property
+    def _chosen(self) -> MeshSharding | None:
+        place = self.choices.highlighted
+        return None if self._answer is None or not place else self._answer.found[place - 1]
+
+    @on(OptionList.OptionHighlighted)
+    def _describe(self) -> None:
+        from shardviz.render.search_view import difference_lines, sharding_lines
+
+        found = self._chosen
+        if found is None or self._answer is None:
+            return
+        width = max(self.size.width - 10, 30)
+        lines = sharding_lines(self._answer, found, width, self._palette)
+        if self._beside is not None and self._beside is not found:
+            lines += difference_lines(self._beside, found, width)
+        self.describe(Text("\n").join(lines))
+
+    def action_compare(self) -> None:
+        """Keep the line under the cursor, or none where it is the one that is kept."""
+        self._beside = None if self._beside is self._chosen else self._chosen
+        self._describe()
+
+    @on(OptionList.OptionSelected)
+    def _open(self) -> None:
+        from shardviz.planner.search import shown_mesh
+
+        found = self._chosen
+        if found is not None and self._answer is not None:
+            mesh = shown_mesh(self._answer.question, found)
+            self.dismiss(with_shardings(self._resolved.shown, mesh, dict(found.specs)))
+
+
+def _question(resolved: ResolvedProblem) -> SearchQuestion:
+    """The problem with all shardings open, on any mesh with its axes of the same machine."""
+    from shardviz.planner.search import parse_axes, question_from_text
+    from shardviz.planner.training import parse_training
+
+    form, mesh, machine = resolved.shown, resolved.problem.mesh, resolved.machine
+    if machine.assumed:
+        machine = replace(machine, devices=mesh.size)
+    return question_from_text(
+        form.einsum,
+        machine,
+        parse_axes(",".join(mesh.axis_names)),
+        sizes=form.sizes,
+        dtype=form.dtype,
+        training=parse_training(form.backward == "yes", form.remat, form.optimizer, mesh),
+    )

@@ -1,0 +1,73 @@
+"""A train step in words: phases as headings, one line for each parameter's update, the optimizer's state."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.hardware.machine import assumed_machine
+from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.notation import parse_mesh
+from shardviz.planner import plan, problem_from_text
+from shardviz.planner.costs import PlanCost, price
+from shardviz.planner.training import train_step
+from shardviz.render.palette import PLAIN
+from shardviz.render.plan_view import StepsPicture, explain_view
+from shardviz.render.train_steps import state_words, training_words, update_runs
+
+MESH = parse_mesh("X=4")
+
+
+def cost(optimizer: str = "adam", remat: str = "none", dtype: str = "bf16") -> PlanCost:
+    text = "H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d]"
+    forward = problem_from_text(text, mesh=MESH, specs="X=X_,W1=X_,W2=_X,Y=X_", dtype=dtype)
+    problem = train_step(forward, backward=True, remat=remat, optimizer=optimizer)
+    placed = place_mesh(assumed_machine(), MESH)
+    return price(plan(problem, placed), placed)
+
+
+def page(found: PlanCost) -> list[str]:
+    return [line.plain.rstrip() for line in explain_view(found, 100, PLAIN)]
+
+
+def test_phases_are_headings_in_their_order():
+    lines = page(cost(remat="layer"))
+    headings = [line.strip() for line in lines if line.strip() in ("forward", "backward", "optimizer")]
+    assert headings == ["forward", "backward", "optimizer"]
+    assert lines[0].startswith("program of 3 statements, backward, remat layer, adam  mesh X=4")
+
+
+def test_the_update_of_a_parameter_is_one_line():
+    found = cost()
+    lines = page(found)
+    last = len(found.steps)
+    assert f" {last - 7}–{last - 4}  W1_new[d_X, f] = adam(W1, dW1)" in lines
+    assert f" {last - 3}–{last}  W2_new[f, d_X] = adam(W2, dW2)" in lines
+    assert not any("W1_mean" in line for line in lines)
+    assert any(line.startswith(f" {last - 3}–{last}  adam(W2, dW2)") and "HBM" in line for line in lines)
+
+
+def test_a_chosen_step_of_an_update_is_shown():
+    found = cost()
+    number = update_runs(found.plan)[len(found.steps)][0]
+    lines, place = StepsPicture(found.plan, 100, PLAIN).lines(chosen=number)
+    assert "W2_mean_new" in lines[place[0]].plain
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "dtype", "words"),
+    [
+        ("adam", "bf16", "adam keeps a copy in f32 and two moments in f32 of each parameter, split as it is"),
+        (
+            "adam,moments=bf16,over=X",
+            "f32",
+            "adam keeps two moments in bf16 of each parameter, split as it is and over X",
+        ),
+        ("sgd", "bf16", "sgd keeps a copy in f32 of each parameter, split as it is"),
+        ("sgd,master=none", "bf16", ""),
+        ("none", "bf16", ""),
+    ],
+)
+def test_the_state_in_words(optimizer, dtype, words):
+    problem = cost(optimizer, dtype=dtype).plan.problem
+    assert state_words(problem) == words
+    assert training_words(problem) == ", backward" + (f", {optimizer}" if optimizer != "none" else "")

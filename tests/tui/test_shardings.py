@@ -1,0 +1,49 @@
+"""The dialog of meshes and shardings: rows, a comparison of two, and a row that opens as the problem."""
+
+from __future__ import annotations
+
+import pytest
+from textual.widgets import OptionList
+
+from shardviz.forms.command_line import form_from_options
+from shardviz.tui.dialogs.shardings import ShardingsDialog
+from tests.tui.conftest import SIZES, drive, text_of, until
+
+FORM = form_from_options(
+    "bd,df->bf", mesh="X=2,Y=4", specs="XY,Y_->X_", sizes="b=64,d=512,f=1024", machine="v5e:2x4"
+)
+
+
+async def opened(pilot):
+    await pilot.press("R")
+    assert isinstance(pilot.app.screen, ShardingsDialog)
+    await until(pilot, lambda: pilot.app.screen.query_one(OptionList).option_count)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_row_opens_as_the_problem(size):
+    async def script(pilot):
+        await opened(pilot)
+        assert "X=8" in text_of(pilot.app)
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
+        resolved = pilot.app.state.resolved
+        assert resolved.faults == ()
+        assert resolved.problem.mesh.size == 8
+        assert resolved.draft != FORM
+        await pilot.press("u")
+        assert pilot.app.state.resolved.draft == FORM
+
+    drive(script, SIZES[size], draft=FORM, screen="plan")
+
+
+def test_two_rows_are_compared():
+    async def script(pilot):
+        await opened(pilot)
+        await pilot.press("space", "down")
+        assert "memory" in text_of(pilot.app)
+        assert "a step" in text_of(pilot.app)
+        await pilot.press("up", "space")
+        assert "a step" not in text_of(pilot.app)
+
+    drive(script, SIZES["wide"], draft=FORM, screen="plan")
