@@ -193,7 +193,10 @@ class Problem:
 
     @property
     def text(self) -> str:
-        """The einsum, or a chain of them with semicolons; of a program its statements."""
+        """The einsum, or a chain of them with semicolons; of a program its statements, those of its forward
+        pass."""
+        if self.training is not None:
+            return replace(self, parts=self.forward, training=None).text
         from shardviz.planner.statement_text import statement_text
 
         texts = (str(part.einsum) if self.is_chain else statement_text(part) for part in self.parts)
