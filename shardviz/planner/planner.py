@@ -3,7 +3,8 @@
 Every statement may share its work in any way in which the given arrays share it (`work_split`), every array
 take the cheapest moves (`paths`) between the states of its uses, and every intermediate be in any state: the
 least costs of all of them are carried from statement to statement, so the plan of a chain is the best of all.
-Where the best plan that lets these axes split any dimension is better by more than `MARGIN`, it is the plan.
+Where the best plan that lets these axes, and parts of them, split any dimension is better by more than
+`MARGIN`, it is the plan.
 
 With the result the compiler's choice, its dimensions may be split over the axes over which some given array
 splits them, and nothing is left pending.
@@ -83,7 +84,7 @@ class Planner:
             given = _Planning(self, problem, pool, pool.splits).planned()
         if self.anywhere or (self.anywhere is None and len(pool.sizes) <= MOST_ANYWHERE):
             limit = UNREACHABLE if given is None else given[0]
-            best = _Planning(self, problem, pool, None).planned(limit)
+            best = _Planning(self, problem, AxisPool.of(problem, into_primes=True), None).planned(limit)
             ratio = self.prices.ratio(given[0], best[0]) if given and best else math.inf
             if best is not None and (ratio is None or ratio > 1 + MARGIN):
                 return best[1], True, None
