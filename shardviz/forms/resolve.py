@@ -286,6 +286,12 @@ class _Resolver:
                         f"the spec of {row.name} is open, but a program is given its operands",
                         "? may be the spec of a result or an intermediate; _ leaves a dimension whole",
                     )
+                if spec is not None and spec.open_dims:
+                    raise QuestionError(
+                        f"dimension {row.dims[spec.open_dims[0]]} of {row.name} is left open, which one plan "
+                        "does not decide",
+                        "`shardviz explain` ranks all ways; _ leaves a dimension whole",
+                    )
                 if spec is not None and spec.rank != len(row.dims):
                     raise QuestionError(
                         f"{quote(text)} has {plural(spec.rank, 'entry', 'entries')}, but {row.name} has "
