@@ -70,8 +70,8 @@ PICTURES = {
         112,
         [
             "shardviz explain 'H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]'"
-            " --mesh data=2,tensor=4 --specs 'X=data _,W1=_ tensor,W2=_ tensor,W3=tensor _,Y=data _' --backward --optimizer adam"
-            " --target none --no-layout"
+            " --mesh data=2,tensor=4 --specs 'X=data _,W1=_ tensor,W2=_ tensor,W3=tensor _,Y=data _'"
+            " --sizes b=32Ki,d=4Ki,f=14Ki --backward --optimizer adam --target none --no-layout"
         ],
     ),
     "search": (
