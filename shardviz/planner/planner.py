@@ -85,12 +85,13 @@ class Planner:
             given = _Planning(self, problem, pool, pool.splits).planned()
         if self.anywhere or (self.anywhere is None and len(pool.sizes) <= MOST_ANYWHERE):
             limit = UNREACHABLE if given is None else given[0]
-            best = _Planning(self, problem, AxisPool.of(problem, into_primes=True), None).planned(limit)
+            fine = AxisPool.of(problem, into_primes=True)
+            best = _Planning(self, problem, fine, None).planned(limit)
             ratio = self.prices.ratio(given[0], best[0]) if given and best else math.inf
             if best is not None and (ratio is None or ratio > 1 + margin):
-                return best[1], True, None
+                return best[1], fine.is_finest, None
             if given is not None:
-                return given[1], best is None, ratio if best else None
+                return given[1], best is None and fine.is_finest, ratio if best and fine.is_finest else None
         if given is None:
             raise _cannot_be_had(problem.result, problem.result.decided_spec)
         return given[1], False, None
