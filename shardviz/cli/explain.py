@@ -57,6 +57,10 @@ EXAMPLES = (
         "shardviz explain 'bd,df->bf' --specs 'X_,X_->X_' --vary b=1Ki:1Mi",
     ),
     (
+        "Two shardings side by side",
+        "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --versus 'X_,_Y->XY'",
+    ),
+    (
         "When each instruction runs on a TPU, and what waits",
         "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --target v5e:2x4 --time",
     ),
@@ -96,6 +100,11 @@ EXAMPLES = (
     help="Chart compute and communication over sizes of a dimension or a mesh axis, in powers of two; "
     "b=1Ki:1Mi:4 in powers of four.",
 )
+@click.option(
+    "--versus",
+    metavar="SPECS",
+    help="Compare with the same arrays split so: time, bytes, memory and collectives side by side.",
+)
 @options.links
 @click.option(
     "--time",
@@ -120,6 +129,7 @@ def command(
     limit: int,
     step: int | None,
     vary: str | None,
+    versus: str | None,
     latency: str | None,
     bandwidth: str | None,
     with_times: bool,
@@ -142,11 +152,11 @@ def command(
     ranked = is_ranking(einsum, specs)
     chosen = options.is_given(ctx, "target")
     if (
-        (ranked or vary is not None)
+        (ranked or vary is not None or versus is not None)
         and chosen
         and any(each.cluster is None for each in parse_targets(target))
     ):
-        asking = "a ranking" if ranked else "--vary"
+        asking = "a ranking" if ranked else "--vary" if vary is not None else "--versus"
         print_note(f"{asking} asks the planner only, not --target")
     if ranked and step is not None:
         raise QuestionError(
@@ -180,6 +190,14 @@ def command(
 
         return placed_for(machine, parse_targets(target), mesh)
 
+    if versus is not None:
+        from shardviz.cli.versus import print_comparison, refuse_comparing
+
+        refuse_comparing(ctx.params, ranked)
+        refuse_stepping(ctx.params)
+        other = options.problem_from_options(einsum, versus, **problem)
+        print_comparison(stated(), other, placed(other.mesh), output)
+        return ExitCode.FINE
     if vary is not None:
         from shardviz.cli.vary import print_sweep, refuse_varying
 

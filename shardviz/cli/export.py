@@ -290,6 +290,8 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
         raise QuestionError("a ranking is many plans, and an export shows one", "give --specs 'XY,Y_->X_'")
     own = {name: given[name] for name in TABLE_KEYS if name not in ("einsum", "specs", "targets", "machine")}
     problem = problem_from_options(given["einsum"], given["specs"], **own)
+    if given["versus"] is not None:
+        raise QuestionError("--versus shows two plans, and an export one", "export each by its --specs")
     if given["vary"] is not None:
         return _swept(problem, given, part)
     if given["with_times"]:

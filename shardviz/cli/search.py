@@ -10,9 +10,12 @@ from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, ProgressLine, print_json, print_note
 from shardviz.cli.process import ExitCode, first_interrupt
+from shardviz.errors import plural, quote
 from shardviz.forms.form import PROBLEM_FIELDS
 
 if TYPE_CHECKING:
+    from shardviz.compiler import Target
+    from shardviz.compiler.compiled_shardings import CompiledSharding
     from shardviz.planner.search import MeshRanking, SearchQuestion
 
 EXAMPLES = (
@@ -25,13 +28,16 @@ EXAMPLES = (
         "shardviz search 'bd,df->bf; bf,fd->bd x 32' --machine v5e:4x4 --backward",
     ),
     (
-        "A Megatron MLP with the state of Adam, its layers computed again",
-        "shardviz search 'btd,df->btf; btf,fd->btd' --machine v5p:2x4x4 --sizes b=32,t=4Ki,d=4Ki,f=14Ki "
-        "--backward --remat layer --optimizer adam",
+        "The same with the state of Adam",
+        "shardviz search 'bd,df->bf' --machine v5e:4x4 --backward --optimizer adam",
     ),
     (
         "Any two axes, with a weight that must stay as it is",
-        "shardviz search 'btd,df->btf; btf,fd->btd' --machine h100:8 --axes X,Y --keep 'W1=X Y'",
+        "shardviz search 'bd,df->bf' --machine h100:8 --axes X,Y --keep 'W=X Y'",
+    ),
+    (
+        "The best two of a Megatron MLP, compiled for the TPU",
+        "shardviz search 'bd,df->bf; bf,fd->bd' --machine v5e:2x4 --compile 2",
     ),
 )
 
@@ -73,8 +79,16 @@ EXAMPLES = (
     help="Parts of the batch that follow one another through a pipeline.",
 )
 @click.option(
+    "--compile",
+    "compiled",
+    type=options.Count(1),
+    metavar="N",
+    help="Have the machine's compiler compile the best N, and rank them by its schedule.",
+)
+@click.option(
     "--limit", type=options.Count(1), metavar="N", default=10, show_default=True, help="Meshes to show."
 )
+@options.timeout
 @options.output
 def command(
     program: str,
@@ -88,7 +102,9 @@ def command(
     optimizer: str,
     overlap: str,
     microbatches: int,
+    compiled: int | None,
     limit: int,
+    timeout: float,
     output: CommandOutput,
 ) -> int:
     """Search for the mesh and the shardings that run PROGRAM fastest on a machine.
@@ -97,9 +113,12 @@ def command(
     and ends with x 32 where it is a layer that runs so often.
     """
     from shardviz.errors import QuestionError
+    from shardviz.forms.command_line import form_from_options, to_command_line
+    from shardviz.forms.found_sharding import with_shardings
     from shardviz.hardware.machine_file import named_machine
-    from shardviz.planner.search import parse_axes, question_from_text
+    from shardviz.planner.search import parse_axes, question_from_text, shown_mesh
     from shardviz.planner.training import parse_training
+    from shardviz.render.search_view import compiled_view, search_view
     from shardviz.sharding import Mesh
 
     if machine is None:
@@ -117,17 +136,9 @@ def command(
         overlap=overlap,  # type: ignore[arg-type]
         microbatches=microbatches,
     )
+    target = None if compiled is None else _target(machine)
     answer = _searched(question)
-    if output.as_json:
-        from shardviz.documents.searches import search_document
-
-        print_json(search_document(answer))
-    else:
-        from shardviz.forms.command_line import form_from_options, to_command_line
-        from shardviz.forms.found_sharding import with_shardings
-        from shardviz.planner.search import shown_mesh
-        from shardviz.render.search_view import search_view
-
+    if not output.as_json:
         opened = ""
         if answer.found:
             form = form_from_options(
@@ -144,10 +155,48 @@ def command(
             best = answer.found[0]
             opened = to_command_line(with_shardings(form, shown_mesh(question, best), dict(best.specs)))
         output.show(search_view(answer, output.width, output.palette, limit, opened))
+    rows = None
+    if target is not None and answer.is_complete:
+        rows = _compiled(answer, compiled or 0, target, timeout)
+        if not output.as_json:
+            output.show(compiled_view(answer, rows, output.width, output.palette))
+    if output.as_json:
+        from shardviz.documents.searches import search_document
+
+        print_json(search_document(answer, rows))
     if not answer.is_complete:
         print_note(f"interrupted after {answer.looked_at:,} of {answer.meshes:,} meshes: not complete")
         return ExitCode.INTERRUPTED
     return ExitCode.FINE if answer.found else ExitCode.CHECK_FAILED
+
+
+def _target(machine: str) -> Target:
+    """The compiler's target of the same name. Raises `QuestionError` for a machine from a file."""
+    from shardviz.compiler import parse_targets
+    from shardviz.errors import QuestionError
+
+    try:
+        (target,) = parse_targets(machine)
+    except QuestionError as error:
+        problem = f"no compiler knows the machine {quote(machine)}"
+        raise QuestionError(problem, "leave out --compile, or name hardware such as v5e:4x4") from error
+    return target
+
+
+def _compiled(answer: MeshRanking, count: int, target: Target, timeout: float) -> list[CompiledSharding]:
+    """The best rows as the compiler makes them, by its times."""
+    from shardviz.cli.target_session import started_worker
+    from shardviz.compiler.compiled_shardings import by_compiled_time, compiled_shardings
+
+    line, rows = ProgressLine(), []
+    best = answer.found[:count]
+    with started_worker(timeout, target) as worker:
+        line.show(f"compiling {plural(len(best), 'sharding')} for {target.name}")
+        for row in compiled_shardings(answer.question, best, worker, target):
+            rows.append(row)
+            line.show(f"compiled {len(rows)} of {plural(len(best), 'sharding')} for {target.name}")
+    line.clear()
+    return by_compiled_time(rows)
 
 
 def _searched(question: SearchQuestion) -> MeshRanking:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from shardviz.compare import execution_rules
 from shardviz.compare.comparison import Comparison
 from shardviz.compare.comparison import AS_PLANNED, SAME_TRAFFIC, Difference
 from shardviz.compare.rules import explain
-from shardviz.compare.transfer import compiled, planned
+from shardviz.compare.transfer import compiled, planned, taken_apart
 from shardviz.hlo import Collective, CollectiveMatmul
 from shardviz.planner import Plan
 from shardviz.sharding import PartitionSpec
@@ -61,11 +62,16 @@ def compare(
     `collective_matmuls` are among the `collectives`. `partitioned` are those right after partitioning.
     """
     ours = planned(plan)
+    combined: list[Collective] = []
+    if not plan.problem.is_chain:
+        collectives, combined = taken_apart(collectives, partitioned)
     answered = compiled(collectives, plan.problem, collective_matmuls)
     slices = [one for one in answered if one.op == "slice"]
     theirs = [one for one in answered if one.op != "slice"]
     parts = {name for matmul in collective_matmuls for name in matmul.permutes}
     scheduled = [one for one in collectives if one.name not in parts]
     comparison = Comparison(plan, target, ours, theirs, slices, result_spec, scheduled, partitioned)
+    for each in combined:
+        execution_rules.carries_together(comparison, each)
     explain(comparison)
     return tuple(comparison.found)

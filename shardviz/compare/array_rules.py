@@ -33,6 +33,29 @@ _MOST_PADDED = 1.5
 """A collective of so many times as many elements is not a padded one."""
 
 
+def gathered_again(comparison: Comparison) -> None:
+    """An array that both sides gather, by one of them once more for another statement."""
+    for side, again in ((comparison.theirs, True), (comparison.ours, False)):
+        for one in [each for each in side if each.op == "all-gather"]:
+            same = next((pair for pair in comparison.equal if _is_same_gather(one, pair[0])), None)
+            if same is None or one not in side:
+                continue
+            several = [each for each in side if _is_same_gather(each, same[0])]
+            name, often = arrays([same[0]]), "again" if len(several) == 1 else f"{len(several)} times more"
+            who, other = (comparison.target, "the plan") if again else ("the plan", comparison.target)
+            comparison.add(
+                "gathered_again",
+                f"{who} gathers {name}{one.over} {often} for other statements that take it, sending "
+                f"{wire(several):,} bytes more; {other} keeps the copy.",
+                [] if again else several,
+                several if again else [],
+            )
+
+
+def _is_same_gather(one: ArrayTransfer, other: ArrayTransfer) -> bool:
+    return one.kind == other.kind and one.op == "all-gather" and one.shares_array(other)
+
+
 def reordered(comparison: Comparison) -> None:
     """The devices of an axis taken in another order."""
     mesh = comparison.plan.problem.mesh
@@ -114,13 +137,19 @@ def all_reduce_and_slice(comparison: Comparison) -> None:
             )
             comparison.add(
                 "all_reduce_and_slice",
-                f"{comparison.target} does not scatter the sum: its all-reduce{other.over} of "
+                f"{comparison.target} does not scatter the sum{_of_which(comparison, mine)}: its "
+                f"all-reduce{other.over} of "
                 f"{other.bytes:,} bytes{in_dtype(other, mine)} gives every device the whole of it, "
                 f"{'of which a device keeps a slice' if is_cut else 'where the plan scatters it'}; it sends "
                 f"{other.wire_bytes:,} bytes, and scattering the sum would send half of them.",
                 [mine],
                 [other],
             )
+
+
+def _of_which(comparison: Comparison, sum_: ArrayTransfer) -> str:
+    """The array whose sum it is, in a program of many."""
+    return "" if comparison.plan.problem.is_chain else f" of {arrays([sum_])}"
 
 
 def scattered_less(comparison: Comparison) -> None:

@@ -6,12 +6,12 @@ that is added on one side only, follows from how the devices split the multiplic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from shardviz.compare.comparison import Comparison
 from shardviz.compare.moved_arrays import summed_operands
 from shardviz.compare.transfer import ArrayTransfer, kinds
-from shardviz.compare.wording import acts, acts_on, against, arrays, cheaper, listed_axes, verb, wire
+from shardviz.compare.wording import acts, acts_on, against, arrays, cheaper, listed, listed_axes, verb, wire
 from shardviz.planner import Statement
 
 
@@ -48,6 +48,39 @@ def summed_first(comparison: Comparison) -> None:
                 ours,
                 theirs,
             )
+
+
+def summed_apart(comparison: Comparison) -> None:
+    """The summands of an addition added up over devices each by itself, where the plan adds them first."""
+    made = {part.result.name: part for part in comparison.plan.problem.parts}
+    for mine in [one for one in comparison.ours if one.is_sum and len(one.arrays) == 1]:
+        summands = _summands(mine.arrays[0], made)
+        several = [
+            one
+            for one in comparison.theirs
+            if one.is_sum
+            and one.arrays
+            and summands.issuperset(one.arrays)
+            and one.base_axes == mine.base_axes
+        ]
+        if summands and several:
+            comparison.add(
+                "summed_apart",
+                f"{comparison.target} adds up the summands of {mine.arrays[0]} each by itself, by "
+                f"{listed(several)}; the plan adds them on every device first, and then over devices by one "
+                f"{mine}; {against(wire(several), mine.wire_bytes)}.",
+                [mine],
+                several,
+            )
+
+
+def _summands(name: str, made: Mapping[str, Statement]) -> set[str]:
+    """The arrays that are added to make one, all that are summands of these included."""
+    part = made.get(name)
+    if part is None or part.function != "add":
+        return set()
+    operands = {operand.name for operand in part.operands}
+    return operands.union(*(_summands(each, made) for each in operands))
 
 
 def other_sums(comparison: Comparison) -> None:

@@ -54,6 +54,16 @@ def combined(comparison: Comparison) -> None:
             )
 
 
+def carries_together(comparison: Comparison, one: Collective) -> None:
+    """Several collectives of a program as one, whose pieces are compared one by one."""
+    over = f" over {', '.join(one.axes)}" if one.axes else ""
+    comparison.add(
+        "combined_collectives",
+        f"{comparison.target} carries {one.arrays} arrays in one {one.op}{over} ({one.bytes:,} bytes), which "
+        "sends as many bytes as one for each of them.",
+    )
+
+
 def between_slices(comparison: Comparison) -> None:
     """Transfers that leave a TPU slice, as a send and a recv, with what is done inside the slices."""
     for other in [one for one in comparison.theirs if one.between_slices]:

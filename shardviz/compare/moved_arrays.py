@@ -13,6 +13,7 @@ named.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import permutations
 from math import prod
 
 from shardviz.hlo import Collective, Origin
@@ -21,6 +22,8 @@ from shardviz.planner import Problem, Statement
 from shardviz.sharding import ShardedArray
 
 Shape = tuple[int, ...]
+_MOST_DIMS = 4
+"""Arrays of more dimensions are not looked for transposed."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +90,18 @@ class MovedArrays:
         if origin is not None and origin.computed:
             taken = [array for array in taken if array.name not in given]
         fitting = [array for array in (*made, *taken) if self._fits(array, one)]
-        likely = [array for array in fitting if array.rank == len(one.operand_shape)]
-        return tuple(dict.fromkeys(array.name for array in likely or fitting))
+        # A gradient is often made transposed.
+        fitting = fitting or [array for array in (*made, *taken) if self._fits(array, one, transposed=True)]
+        likely = [array for array in fitting if array.rank == len(one.operand_shape)] or fitting
+        doubts = {array.name: self._doubt(array, one) for array in likely}
+        return tuple(name for name, doubt in doubts.items() if doubt == min(doubts.values()))
+
+    def _doubt(self, array: ShardedArray, one: Collective) -> int:
+        """How little the shape of a device's piece speaks for an array: not at all where its spec is open."""
+        if array.spec is None:
+            return 1
+        piece = sorted(array.shard_shape(self.problem.mesh))
+        return 0 if piece in (sorted(one.operand_shape), sorted(one.result_shape)) else 2
 
     def _as_moved(self, one: Collective) -> Origin | None:
         """The origin. A value made of one argument, with a shape that its pieces have, is that argument:
@@ -116,9 +129,12 @@ class MovedArrays:
                 return found
         return names
 
-    def _fits(self, array: ShardedArray, one: Collective) -> bool:
+    def _fits(self, array: ShardedArray, one: Collective, transposed: bool = False) -> bool:
         shapes = (one.operand_shape, one.result_shape)
-        return all(_could_be(shape, array, self.problem.mesh.size) for shape in shapes)
+        wholes = permutations(array.shape) if transposed and array.rank <= _MOST_DIMS else [array.shape]
+        return any(
+            all(_could_be(shape, whole, self.problem.mesh.size) for shape in shapes) for whole in wholes
+        )
 
     def _starts_from(self, array: ShardedArray, one: Collective) -> bool:
         piece = self._pieces.get(array.name)
@@ -162,14 +178,13 @@ def _mesh_axes(one: Collective) -> frozenset[str]:
     return frozenset(axis.partition(":")[0] for axis in one.axes)
 
 
-def _could_be(shape: Shape, array: ShardedArray, devices: int) -> bool:
-    """A device's piece of `array` may have that shape: each dimension cut by a divisor of the mesh.
+def _could_be(shape: Shape, whole: Shape, devices: int) -> bool:
+    """A device's piece of an array may have that shape: each dimension cut by a divisor of the mesh.
 
     Compilers may fold dimensions together; then only the number of elements is judged.
     """
-    whole = array.shape
     if len(shape) != len(whole):
-        shape, whole = (prod(shape),), (array.elements,)
+        shape, whole = (prod(shape),), (prod(whole),)
     return all(
         size == full or (size and full % size == 0 and devices % (full // size) == 0)
         for size, full in zip(shape, whole, strict=True)

@@ -16,6 +16,8 @@ from the most specific to the plainest:
     other_result              free to choose the result's sharding, the compiler chose another
     only_other_result         that alone: the same collectives, and as many bytes
     moved_elsewhere           the same collectives, and as many bytes, of another array
+    gathered_again            an array gathered once more for another statement, where the other side keeps it
+    summed_apart              the summands of an addition added up over devices each by itself
     scatter_and_gather        a reduce-scatter and an all-gather where the plan has a psum, or the reverse
     all_reduce_and_slice      an all-reduce where the plan has a psum_scatter
     scattered_less            a sum scattered over fewer axes than in the plan
@@ -62,6 +64,8 @@ ALWAYS: tuple[Callable[[Comparison], None], ...] = (
     answer_rules.other_result,
 )
 WHILE_SOMETHING_IS_LEFT: tuple[Callable[[Comparison], None], ...] = (
+    array_rules.gathered_again,
+    einsum_rules.summed_apart,
     einsum_rules.moved_elsewhere,
     array_rules.reordered,
     array_rules.padded,

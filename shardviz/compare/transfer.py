@@ -147,6 +147,42 @@ def _of_one_run(one: Collective, layers: int) -> Collective:
     )
 
 
+def taken_apart(
+    collectives: Sequence[Collective], partitioned: Sequence[Collective] | None
+) -> tuple[list[Collective], list[Collective]]:
+    """The collectives with the pieces of combined ones in their place, and those that were combined.
+
+    The pieces stand in the module right after partitioning, under the names of which a combined one's is
+    made; where they are not found, it stays as it is.
+    """
+    found: list[Collective] = []
+    combined: list[Collective] = []
+    for one in collectives:
+        pieces = _pieces(one, partitioned or ()) if one.arrays > 1 else []
+        if pieces:
+            combined.append(one)
+        found += pieces or [one]
+    return found, combined
+
+
+def _pieces(one: Collective, partitioned: Sequence[Collective]) -> list[Collective]:
+    found = [
+        each
+        for each in partitioned
+        if (each.op, {*each.axes}) == (one.op, {*one.axes})
+        and each.arrays == 1
+        and each.source.rpartition("jit(program)/")[2] in one.source
+    ]
+    bits, wider = BITS.get(one.dtype, 8), [BITS.get(each.dtype, 8) for each in found]
+    scaled = [
+        replace(
+            each, dtype=one.dtype, bytes=each.bytes * bits // own, wire_bytes=each.wire_bytes * bits // own
+        )
+        for each, own in zip(found, wider, strict=True)
+    ]
+    return scaled if len(scaled) == one.arrays and sum(each.bytes for each in scaled) == one.bytes else []
+
+
 def _runs(matmul: CollectiveMatmul | None, collectives: Sequence[Collective]) -> int | None:
     """The runs of all permutes of a collective matmul together; None where that is unknown."""
     if matmul is None:

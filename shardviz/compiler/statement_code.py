@@ -192,9 +192,12 @@ class _Writer:
         """The largest elements along a dimension, and zero for all others."""
         (dims,), (array,) = self.statement.einsum.operands, self.operands
         axis, count = dims.index(self.statement.whole[0]), int(self.statement.number or 1)
-        # The rank of each element: of equal ones the first are kept.
-        rank = f"jnp.argsort(jnp.argsort(-{array}, axis={axis}), axis={axis})"
-        code = f"jnp.where({rank} < {count}, {array}, 0)"
+        # Of equal elements `jax.lax.top_k` keeps the first; it works along the last dimension.
+        last = f"jnp.moveaxis({array}, {axis}, -1)" if axis != len(dims) - 1 else array
+        kept = f"jax.nn.one_hot(jax.lax.top_k({last}, {count})[1], {self.sizes[dims[axis]]}).any(-2)"
+        if axis != len(dims) - 1:
+            kept = f"jnp.moveaxis({kept}, -1, {axis})"
+        code = f"jnp.where({kept}, {array}, 0)"
         return self._ordered(code, dims)
 
     def slots(self) -> str:

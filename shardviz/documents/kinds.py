@@ -14,6 +14,7 @@ KINDS = {
     for kind in (
         programs.EXPLAIN,
         plans.RANKING,
+        plans.VERSUS,
         plans.SWEEP,
         searches.SEARCH,
         programs.PASSES,

@@ -140,8 +140,8 @@ PROBLEM = shared(
             closed(
                 "A dimension that its axes do not divide, and that is padded so that they do.",
                 dim=text("The dimension."),
-                size=count("Its elements."),
-                padded=count("Its elements with the padding, as in all arrays here."),
+                elements=count("Its elements.").of("size"),
+                padded_elements=count("Its elements with the padding, as in all arrays here.").of("padded"),
             ),
             "The dimensions that are padded.",
         ).of("problem.padding"),
@@ -393,6 +393,26 @@ def ranking_document(candidates: Sequence[Candidate]) -> Document:
     first = candidates[0].plan.problem if candidates else None
     einsum, mesh = (first.text, first.mesh) if first else ("", None)
     return RANKING.document(einsum=einsum, mesh=mesh, candidates=candidates)
+
+
+_COMPARED = closed(
+    "One of the two.",
+    problem=PROBLEM("The problem.").of("plan"),
+    plan=PLAN("Its plan."),
+    cost=TOTALS("The seconds and the memory of the plan.").of(lambda cost: cost),
+)
+VERSUS = DocumentKind(
+    "versus",
+    "explain --versus",
+    "Two shardings of the same arrays.",
+    first=_COMPARED,
+    second=_COMPARED,
+)
+
+
+def versus_document(first: PlanCost, second: PlanCost) -> Document:
+    """Both plans with their costs."""
+    return VERSUS.document(first=first, second=second)
 
 
 SWEEP = DocumentKind(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from shardviz.documents.fields import (
@@ -24,6 +24,7 @@ from shardviz.documents.fields import (
 from shardviz.documents.plans import MESH, SPEC
 
 if TYPE_CHECKING:
+    from shardviz.compiler.compiled_shardings import CompiledSharding
     from shardviz.planner.search import MeshRanking
 
 _FOUND = closed(
@@ -88,6 +89,24 @@ SEARCH = DocumentKind(
         text("The smallest machine of these chips that would do; null: this one does, or none was found.")
     ),
     found=array_of(_FOUND, "The meshes, the fastest step first.").of(lambda answer: _found(answer)),
+    compiled=nullable(
+        array_of(
+            closed(
+                "A row as the machine's compiler makes it.",
+                row=count("Its number in found, from 1."),
+                step_seconds=nullable(
+                    number("Seconds of a step in the compiler's schedule; null: there is no program.")
+                ).of("seconds"),
+                compute_seconds=nullable(number("Seconds of its compute; null: there is none.")).of("work"),
+                exposed_seconds=nullable(number("Seconds that the device waits; null: none.")).of("exposed"),
+                layer_memory_bytes=nullable(
+                    count("The compiler's peak of one layer on a device; null: not known.")
+                ).of("memory_bytes"),
+                error=null_if_empty(text("Why there is no program; null: there is one.")),
+            ),
+            "The rows that were compiled, the fastest first.",
+        )
+    ),
     infeasible=array_of(
         closed(
             "A mesh on which no sharding is possible.",
@@ -107,6 +126,9 @@ def _found(answer: MeshRanking) -> Iterator[Beside]:
         yield Beside(found, problem_mesh=with_order(answer.question.machine, found.mesh))
 
 
-def search_document(answer: MeshRanking) -> Document:
-    """All meshes with their figures."""
-    return SEARCH.document(answer)
+def search_document(answer: MeshRanking, compiled: Sequence[CompiledSharding] | None = None) -> Document:
+    """All meshes with their figures, and those that were `compiled`."""
+    rows = None
+    if compiled is not None:
+        rows = [Beside(each, row=answer.found.index(each.found) + 1) for each in compiled]
+    return SEARCH.document(answer, compiled=rows)

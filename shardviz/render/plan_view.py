@@ -441,6 +441,17 @@ def specs_text(plan: Plan) -> str:
     return write_specs(parts)
 
 
+def named_specs_text(plan: Plan) -> str:
+    """The specs of a plan as `--specs` takes them: by the names of the arrays of a program."""
+    problem = plan.problem
+    if problem.is_chain:
+        return specs_text(plan)
+    from shardviz.notation.named_specs import write_named_specs
+
+    given = {array.name: array.spec for array in (*problem.arguments, problem.result)}
+    return write_named_specs({name: spec for name, spec in given.items() if spec is not None and spec.axes})
+
+
 def _cells(number: int, candidate: Candidate, palette: Palette) -> list[Text]:
     cost = candidate.cost
     plan = cost.plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -11,10 +12,13 @@ from shardviz.planner.search import MeshRanking, MeshSharding
 from shardviz.planner.search.mesh_shapes import without_ones
 from shardviz.render.caption import axes_text, spec_text
 from shardviz.render.command_lines import command_lines
-from shardviz.render.lines import columns, records, sentence
+from shardviz.render.lines import columns, records, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.sharding import Mesh
 from shardviz.units import human_bytes, seconds
+
+if TYPE_CHECKING:
+    from shardviz.compiler.compiled_shardings import CompiledSharding
 
 HEADINGS = ("", "mesh", "step", "compute", "exposed", "memory", "bound", "MFU", "communication")
 OVERLAP_WORDS = {
@@ -35,6 +39,37 @@ def search_view(
     lines = sentence(f"{question.problem.text}{_repeated(answer)}", width, style="bold")
     lines += [Text(), *(_found_lines(answer, width, palette, limit, opened) if answer.found else [])]
     return [*lines, *_infeasible_lines(answer, width), *sentence(_space_words(answer), width, style="dim")]
+
+
+def compiled_view(
+    answer: MeshRanking, rows: Sequence[CompiledSharding], width: int, palette: Palette
+) -> list[Text]:
+    """The rows that were compiled, by the time of the compiler's schedule, and where the estimates were
+    wrong."""
+    head = [Text(word, "bold") for word in ("", "mesh", "compiled", "estimate", "compute", "exposed")]
+    cells = []
+    for row in rows:
+        found, number = row.found, answer.found.index(row.found) + 1
+        told = [row.seconds, found.seconds, row.work, row.exposed]
+        cells.append(
+            [
+                Text(str(number), "dim"),
+                _mesh_text(found.mesh, palette),
+                *(Text("–" if each is None else seconds(each)) for each in told),
+            ]
+        )
+    lines = [Text(), *table([head, *cells], width, right=frozenset({0, 2, 3, 4, 5}))]
+    for row in rows:
+        number = answer.found.index(row.found) + 1
+        said = [
+            f"{name} is {seconds(real)}, and not {seconds(estimate)}"
+            for name, estimate, real in row.differences
+        ]
+        lines += sentence(
+            row.error or "; ".join(said), width, 3, lead=f"{number} " if row.error or said else ""
+        )
+    words = f"Compiled for {answer.question.machine.name}, one layer each, in the compiler's order."
+    return [*lines, *sentence(words, width, style="dim")]
 
 
 def progress_words(answer: MeshRanking) -> str:
@@ -168,10 +203,15 @@ def _space_words(answer: MeshRanking) -> str:
 def _space_sentences(answer: MeshRanking) -> Iterator[str]:
     question = answer.question
     if answer.is_complete:
-        yield f"All {plural(answer.meshes, 'mesh', 'meshes')} and {answer.shardings:,} shardings looked at."
+        yield (
+            f"All {plural(answer.meshes, 'mesh', 'meshes')} and {answer.shardings:,} shardings looked at; of "
+            "equal steps those with less communication come first, then those with less memory."
+        )
     else:
         yield (
             f"Not complete: {answer.looked_at:,} of {answer.meshes:,} meshes; the others take "
             f"{seconds(answer.least_seconds)} or more."
         )
+    if question.training is not None:
+        yield "A gradient is split as its array, the optimizer's state as its parameter."
     yield f"On {question.machine.name}; {OVERLAP_WORDS[question.overlap]}."

@@ -22,6 +22,7 @@ SHARED = Shared(ProblemForm(collective=CollectiveFields("psum", parameters=(("pi
 COMMANDS = {
     "explain": ("explain", *EINSUM, "--target", "shardy", "--hlo"),
     "ranking": ("explain", "bd,df->bf", "--specs"),
+    "versus": ("explain", *EINSUM, "--versus", "X_,_Y"),
     "sweep": ("explain", *EINSUM, "--vary", "d=1Ki:64Ki"),
     "search": ("search", "bd,df->bf", "--machine", "v5e:2x4", "--sizes", "b=4,d=64,f=64", "--backward"),
     "passes": ("passes", *EINSUM, "--target", "shardy", "--diff"),

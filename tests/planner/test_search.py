@@ -110,6 +110,50 @@ def test_a_row_is_a_problem_with_its_shardings():
     }
 
 
+ATTENTION = """
+Q[b,t,k,g,h] = X[b,t,d] * WQ[d,k,g,h]
+K = X[b,s,d] * WK[d,k,h]
+V = X[b,s,d] * WV[d,k,h]
+O = causal_attention(Q, K, V)
+Y[b,t,d] = X + O * WO[k,g,h,d]
+"""
+EXPERTS = """
+G = top_k(softmax(X[b,t,d] * WR[d,e], e), e, 2)
+P = slots(G, t, c)
+D[e,b,c,d] = P * X
+H[e,b,c,f] = D * W1[e,d,f]
+O[e,b,c,d] = silu(H) * W2[e,f,d]
+Y[b,t,d] = O * (P * G)
+"""
+
+
+def test_tensor_parallelism_of_attention_splits_the_heads():
+    sizes = "b=16,t=256,s=256,d=1024,k=8,g=2,h=64"
+    question = asked(ATTENTION, "v5e:2x4", "data=2,tensor=4", sizes, training=Training("none", None))
+    assert question.roles.positions == {"t", "s"}
+    (found,) = best_meshes(question).found
+    specs = dict(found.specs)
+    assert specs["Q"].dims == (("data",), (), ("tensor",), (), ())
+    assert specs["WQ"].dims[1] == specs["WO"].dims[0] == ("tensor",)
+
+
+def test_an_expert_axis_splits_the_experts_and_brings_them_their_tokens():
+    sizes = "b=16,t=64,d=512,e=8,f=2048,c=32"
+    question = asked(EXPERTS, "v5e:2x4", "data=2,expert=4", sizes)
+    assert question.roles.experts == {"e"}
+    (found,) = best_meshes(question).found
+    specs = dict(found.specs)
+    assert specs["W1"].dims[0] == specs["H"].dims[0] == ("expert",)
+    assert specs["X"].dims[0] == ("data", "expert")
+    assert ("expert",) in [axes for axes, _ in found.time.communication]
+
+
+def test_a_sequence_axis_splits_the_positions():
+    question = asked(axes="data=4,sequence=4")
+    specs = dict(best_meshes(question).found[0].specs)
+    assert specs["H1"].dims == (("data",), ("sequence",), ())
+
+
 def test_what_is_kept_does_not_change():
     answer = best_meshes(asked(keep="W1=tensor _"))
     for found in answer.found:
@@ -119,7 +163,7 @@ def test_what_is_kept_does_not_change():
 def test_a_batch_that_does_not_divide_is_a_reason():
     answer = best_meshes(asked(axes="data", sizes="b=8,t=256,d=1024,f=4096"))
     assert answer.found == ()
-    assert answer.infeasible[0].reason == "A does not divide over data=16"
+    assert answer.infeasible[0].reason == "b=8 of A does not divide over data=16"
 
 
 def test_too_little_memory_is_a_reason():

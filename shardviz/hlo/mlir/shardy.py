@@ -114,8 +114,7 @@ class _Reader:
                     if home not in origins:
                         origins[home] = OperationOrigins(operation.function)
                     collective = replace(collective, origin=origins[home].of(operation))
-                if place := PLACE.search(operation.text):
-                    source = place[2] or self.places.get(place[1], "")
+                if source := self._place(operation):
                     collective = replace(collective, source=source)
                 found[home, operation.order] = collective, operation
         if not walk.functions[1:] and "func.func" in self.text:
@@ -143,6 +142,11 @@ class _Reader:
         if len(roots) == 1:
             roots += [each.index for each in uncalled]
         counts, chosen = run_counts(dict.fromkeys(roots, 1), calls), in_branches(calls)
+        places: dict[int, set[str]] = defaultdict(set)
+        for _, operation, callee in called:
+            if callee in names:
+                places[names[callee]].add(self._place(operation))
+        callers = {home: one for home, (one, *others) in places.items() if not others}
         positions: dict[int, list[int]] = defaultdict(list)
         for home, order in found:
             positions[home].append(order)
@@ -150,6 +154,9 @@ class _Reader:
         for home, orders in program_order(roots, calls, positions):
             for order in orders:
                 collective, operation = found[home, order]
+                if (caller := callers.get(home)) and collective.source:
+                    # The body of a function that JAX has set apart names its operations anew.
+                    collective = replace(collective, source=f"{caller}/{collective.source}")
                 count = times(counts.get(home, 0), _runs(operation.loops))
                 in_branch = operation.in_branch or home in chosen
                 collectives.append(replace(collective, count=count, in_branch=in_branch))
@@ -170,6 +177,11 @@ class _Reader:
             _SPLIT.search(self.text) is not None and not self.is_plan,
             self.partitions * self.replicas,
         )
+
+    def _place(self, operation: MlirOperation) -> str:
+        """The name of the place where an operation stands in the program, "" where the text has none."""
+        place = PLACE.search(operation.text)
+        return (place[2] or self.places.get(place[1], "")) if place else ""
 
     def _collective(self, operation: MlirOperation) -> Collective | None:
         try:

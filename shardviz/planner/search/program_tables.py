@@ -104,19 +104,14 @@ class ProgramTables:
     @property
     def uneven(self) -> str:
         """Why an array or a statement's work cannot be split as the rules have it; "" where all can."""
-        mesh = self.rules.mesh
+        rules = self.rules
         for name, states in self.states.items():
             array = self.arrays[name]
             if not states:
-                return f"{name} does not divide over {mesh}"
-            if array.spec is not None:
-                for dim, size, axes in zip(array.dims, array.shape, array.spec.dims, strict=True):
-                    if size % mesh.group_size(axes):
-                        return f"{dim}={size} of {name} does not divide over {','.join(axes)}"
-        for each in self.statements:
-            if not each.choices:
-                return f"the work of {each.part.result.name} does not divide over {mesh}"
-        return ""
+                return rules.uneven(array, name in rules.roles.parameters)
+            if words := rules.uneven_spec(array):
+                return words
+        return next((rules.uneven_work(each.part) for each in self.statements if not each.choices), "")
 
     def _statement(self, part: Statement) -> StatementTable:
         roles = self.rules.roles

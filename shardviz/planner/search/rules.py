@@ -245,6 +245,37 @@ class ShardingRules:
                 return [dim for dim in dims if any(dim in each for each in matrices)]
         return self._of_activation(kind, dims)
 
+    def uneven(self, array: ShardedArray, is_parameter: bool) -> str:
+        """The dimension that must be split and does not divide, with the axes that must split it."""
+        forced: dict[str | None, list[str]] = {}
+        for axis in self.wide:
+            places = self._of_array(axis, array, is_parameter)
+            if len(places) == 1:
+                forced.setdefault(places[0], []).append(axis.name)
+        for dim, size in zip(array.dims, array.shape, strict=True):
+            if size % self.mesh.group_size(forced.get(dim, ())):
+                return self._not_divided(dim, size, array.name, forced[dim])
+        return f"{array.name} does not divide over {self._sizes([axis.name for axis in self.wide])}"
+
+    def uneven_spec(self, array: ShardedArray) -> str:
+        """The same of an array with a spec; "" where that divides it."""
+        if array.spec is not None:
+            for dim, size, axes in zip(array.dims, array.shape, array.spec.dims, strict=True):
+                if size % self.mesh.group_size(axes):
+                    return self._not_divided(dim, size, array.name, axes)
+        return ""
+
+    def uneven_work(self, part: Statement) -> str:
+        """Words on a statement whose work no axes of these sizes can split."""
+        axes = self._sizes([axis.name for axis in self.wide])
+        return f"the work on {part.result.name} does not divide over {axes}"
+
+    def _not_divided(self, dim: str, size: int, name: str, axes: Sequence[str]) -> str:
+        return f"{dim}={size:,} of {name} does not divide over {self._sizes(axes)}"
+
+    def _sizes(self, axes: Sequence[str]) -> str:
+        return ",".join(f"{axis}={self.mesh.axis_size(axis)}" for axis in axes)
+
     def _divide(self, sizes: Sequence[int], members: Sequence[tuple[SearchAxis, ...]]) -> bool:
         return all(
             size % prod(self.mesh.axis_size(axis.name) for axis in axes) == 0

@@ -1,0 +1,82 @@
+"""Rows of a search as the machine's compiler makes them: the time of its schedule beside the estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from shardviz.compiler.target_times import answer_times
+from shardviz.errors import CompilerError
+
+if TYPE_CHECKING:
+    from shardviz.compiler.targets import Target
+    from shardviz.compiler.worker import Worker
+    from shardviz.planner.search import MeshSharding, SearchQuestion
+
+ALIKE = 0.15
+"""Figures that are as close as this, in parts of the estimate, are told alike."""
+
+
+@dataclass(frozen=True)
+class CompiledSharding:
+    """A row of a search, and the times of the program that the compiler made of it (seconds of a step).
+
+    `seconds` are those of the program in the compiler's order, each operation by the compiler's cycles and
+    the links, `work` its compute and `exposed` what waits. All are None where there is no program, and
+    `error` says why. `memory_bytes` is the compiler's peak of one layer, None where it is not known.
+    """
+
+    found: MeshSharding
+    seconds: float | None = None
+    work: float | None = None
+    exposed: float | None = None
+    memory_bytes: int | None = None
+    error: str = ""
+
+    @property
+    def differences(self) -> tuple[tuple[str, float, float], ...]:
+        """Where the estimate was wrong: name, the estimate's and the compiled seconds of each part that is
+        not alike, the largest difference first."""
+        if self.seconds is None or self.work is None or self.exposed is None:
+            return ()
+        time = self.found.time
+        parts = (("compute", time.work, self.work), ("exposed communication", time.exposed, self.exposed))
+        wrong = [each for each in parts if abs(each[2] - each[1]) > ALIKE * time.seconds]
+        return tuple(sorted(wrong, key=lambda each: -abs(each[2] - each[1])))
+
+
+def compiled_shardings(
+    question: SearchQuestion, rows: Sequence[MeshSharding], worker: Worker, target: Target
+) -> Iterator[CompiledSharding]:
+    """Have each row compiled for the target, one layer of it, in order. A row that cannot be says why."""
+    from shardviz.planner.search import problem_of
+
+    pending = []
+    for found in rows:
+        problem = replace(problem_of(question, found), layers=1)
+        pending.append((found, problem, worker.submit(problem, target, with_costs=True)))
+    for found, problem, request in pending:
+        try:
+            answer = request.result()
+        except CompilerError as error:
+            yield CompiledSharding(found, error=error.message)
+            continue
+        told = answer_times(answer, problem.mesh, question.machine)
+        if told.times is None:
+            yield CompiledSharding(found, error=answer.error or (told.error.message if told.error else ""))
+            continue
+        layers = question.step.layers
+        model = told.times.model
+        yield CompiledSharding(
+            found,
+            model.seconds * layers,
+            model.compute_seconds * layers,
+            sum(seconds for _, seconds in model.exposed_seconds) * layers,
+            None if model.memory is None else model.memory.peak_bytes,
+        )
+
+
+def by_compiled_time(rows: Sequence[CompiledSharding]) -> list[CompiledSharding]:
+    """The rows by the times of the compiler's schedule; those without one last, as they were."""
+    return sorted(rows, key=lambda row: (row.seconds is None, row.seconds or 0.0))

@@ -1,0 +1,82 @@
+"""Programs compared with Shardy and with XLA for CPUs, statement by statement, forward and backward."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from shardviz.compare import AS_PLANNED, differences
+from shardviz.compiler import TARGETS
+from shardviz.notation import parse_mesh
+from shardviz.planner import plan, problem_from_text
+from shardviz.planner.training import Training, with_backward
+
+GATED = "H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]"
+SIZES = "b=65536,d=1024,f=2048"
+PARALLEL = {
+    "data": ("X=4", "X=X_,Y=X_"),
+    "fully sharded": ("X=4", "X=X_,W1=X_,W2=X_,W3=_X,Y=X_"),
+    "tensor": ("Y=4", "X=__,W1=_Y,W2=_Y,W3=Y_,Y=__"),
+    "fully sharded and tensor": ("X=4,Y=2", "X=X_,W1=XY,W2=XY,W3=YX,Y=X_"),
+}
+
+
+def compared(worker, target, text, mesh, specs, sizes, backward):
+    problem = problem_from_text(text, mesh=parse_mesh(mesh), specs=specs, sizes=sizes)
+    found = plan(with_backward(problem, Training()) if backward else problem)
+    answer = worker.ask(found.problem, TARGETS[target])
+    assert (answer.status, answer.error) == ("ok", "")
+    return Counter(each.code for each in differences(found, answer)), [
+        each.message for each in differences(found, answer)
+    ]
+
+
+@pytest.mark.parametrize("name", PARALLEL)
+@pytest.mark.parametrize("target", ["shardy", "cpu"])
+def test_the_forward_pass_is_as_planned(worker, name, target):
+    codes, messages = compared(worker, target, GATED, *PARALLEL[name], SIZES, backward=False)
+    assert set(codes) <= AS_PLANNED | {"promoted_dtype"}, messages
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "expected"),
+    [
+        ("data", "shardy", {}),
+        ("data", "cpu", {"combined_collectives": 1}),
+        ("fully sharded", "shardy", {"gathered_again": 3}),
+        ("fully sharded", "cpu", {"combined_collectives": 1, "all_reduce_and_slice": 3}),
+        ("tensor", "shardy", {"summed_apart": 1}),
+        ("tensor", "cpu", {"combined_collectives": 1, "summed_apart": 1}),
+        ("fully sharded and tensor", "shardy", {"gathered_again": 3, "summed_apart": 1}),
+    ],
+)
+def test_jax_has_the_collectives_of_the_gradients_but_for_what_has_a_name(worker, name, target, expected):
+    """JAX sums each use of an array by itself, and Shardy gathers a weight again for the backward pass; XLA
+    then brings together what it can."""
+    codes, messages = compared(worker, target, GATED, *PARALLEL[name], SIZES, backward=True)
+    del codes["promoted_dtype"]
+    assert codes == expected, messages
+
+
+def test_sentences_about_gradients_name_them(worker):
+    _, messages = compared(
+        worker, "shardy", GATED, *PARALLEL["fully sharded and tensor"], SIZES, backward=True
+    )
+    assert (
+        "shardy gathers W1 over X again for other statements that take it, sending 1,572,864 bytes more; the "
+        "plan keeps the copy." in messages
+    )
+    assert any(
+        each.startswith("shardy adds up the summands of dX each by itself, by 2 times ") for each in messages
+    )
+    _, messages = compared(worker, "cpu", GATED, *PARALLEL["fully sharded"], SIZES, backward=True)
+    assert any(
+        each.startswith("cpu does not scatter the sum of dW3: its all-reduce over X") for each in messages
+    )
+
+
+def test_runs_of_a_program_are_counted(worker):
+    text = f"{GATED} x 3"
+    codes, messages = compared(worker, "cpu", text, *PARALLEL["tensor"], "b=512,d=256,f=512", backward=False)
+    assert set(codes) <= {"promoted_dtype"}, messages

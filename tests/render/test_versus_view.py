@@ -1,0 +1,54 @@
+"""Two plans side by side: the figures of both costs, on pages of any width, and as JSON."""
+
+import pytest
+
+from shardviz.documents.plans import versus_document
+from shardviz.hardware.machine import assumed_machine
+from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.notation import parse_mesh
+from shardviz.planner import plan, problem_from_text
+from shardviz.planner.costs import price
+from shardviz.render.palette import PLAIN
+from shardviz.render.versus_view import versus_table, versus_view
+
+MESH = parse_mesh("X=2,Y=4")
+
+
+def cost(specs, text="bd,df->bf", **options):
+    placed = place_mesh(assumed_machine(), MESH)
+    return price(plan(problem_from_text(text, mesh=MESH, specs=specs, **options), placed), placed)
+
+
+def test_a_row_for_each_figure():
+    first, second = cost("XY,Y_->X_"), cost("X_,_Y->XY")
+    lines = [line.plain.split() for line in versus_table(first, second, 80)]
+    assert lines[0] == ["XY,Y_->X_", "X_,_Y->XY"]
+    assert ["sent", "12", "MiB", "0", "B"] in lines
+    assert ["compute", "21.8", "µs", "21.8", "µs", "same"] in lines
+    assert ["collectives", "psum", "none"] in lines
+    assert [line for line in lines if line[0] == "memory"] == [
+        ["memory", "16.5", "MiB", "12", "MiB", "×", "0.73"]
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 80, 130])
+def test_every_line_fits_and_the_steps_stand_side_by_side_where_there_is_room(width):
+    lines = versus_view(cost("XY,Y_->X_"), cost("XY,_Y->XY"), width, PLAIN)
+    assert max(line.cell_len for line in lines) <= width
+    plans = [line.plain.count("plan  ") for line in lines]
+    assert max(plans) == (2 if width == 130 else 1)
+    assert sum(plans) == 2
+
+
+def test_a_program_has_its_specs_by_name():
+    text = "H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d]"
+    first, second = (cost(specs, text) for specs in ("X=X_,W1=_Y,W2=Y_", "X=X_,W1=Y_"))
+    head = versus_table(first, second, 200)[0].plain
+    assert "W1=_Y" in head
+    assert "W1=Y_" in head
+
+
+def test_the_document():
+    found = versus_document(cost("XY,Y_->X_"), cost("X_,_Y->XY"))
+    assert found["kind"] == "versus"
+    assert [found[each]["plan"]["wire_bytes"] for each in ("first", "second")] == [12_582_912, 0]
