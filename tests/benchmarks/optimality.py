@@ -20,7 +20,7 @@ from tests.planner.test_mutants import survivors  # noqa: E402
 PAGE = ROOT / "docs" / "optimality.md"
 TEMPLATE = Path(__file__).with_name("optimality_page.md")
 """The page, with {names} where the tables belong."""
-COUNTS = {1: 100, 2: 100, 3: 100, 4: 50, 5: 25}
+COUNTS = {1: 100, 2: 100, 3: 100, 4: 50, 5: 20}
 """Problems of a kind, by the number of mesh axes."""
 MUTATED = 40
 """Plans of each kind that are made wrong."""
