@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 RANKED = "\0"
 """The value of `--specs` without one: no argument of a process can be this."""
+_OPEN_DIM = re.compile(r"[\w)]\s*\?|\?\s*[\w(?]|UNCONSTRAINED")
 _OPEN = re.compile(r"([A-Za-z][\w']*)\s*=\s*\?")
 _USUAL = re.compile(r"Out|H\d+")
 """Results of letters that have no names."""
@@ -85,7 +86,7 @@ EXAMPLES = (
         type=click.UNPROCESSED,
         metavar="[SPECS]",
         help=f"{SPECS.help} Without a value, or without --specs, all ways are ranked; "
-        "with ? for an operand, all ways for that one.",
+        "with ? for an operand, or in place of a dimension's axes, all ways for that.",
     )
 )
 @click.option(
@@ -232,14 +233,19 @@ def is_ranking(einsum: str, specs: str | None) -> bool:
 
 
 def leaves_open(einsum: str, specs: str) -> bool:
-    """Return whether the specs leave an operand open, as in ``X_,?->?`` or ``X=X_,W=?``.
+    """Return whether the specs leave an operand open, as in ``X_,?->?`` or ``X=X_,W=?``, or a dimension of an
+    array, as in ``X?,Y_``.
 
     An open intermediate or result is the compiler's choice.
     """
     from shardviz.notation.named_specs import is_named
 
     if is_named(specs):
-        return any(not _is_made(name, einsum) for name in _OPEN.findall(specs))
+        return _OPEN_DIM.search(specs) is not None or any(
+            not _is_made(name, einsum) for name in _OPEN.findall(specs)
+        )
+    if _OPEN_DIM.search(specs):
+        return True
     for number, part in enumerate(specs.split(";")):
         operands = part.partition("->")[0].split(",")
         if any(operand.strip(" ()[]") == "?" for operand in operands[min(number, 1) :]):

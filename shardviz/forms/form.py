@@ -204,7 +204,7 @@ class ProblemForm:
     )
     objective: str = _text(
         "time",
-        "objective",
+        "least",
         flag="--objective",
         help="What the plan makes small first: time (its seconds) or bytes (those that are sent).",
         hint="time or bytes",
@@ -215,7 +215,7 @@ class ProblemForm:
     )
     backward: str = _text(
         "no",
-        "backward",
+        "train",
         flag="--backward",
         help="Derive the gradients as well: a whole train step.",
         hint="yes or no",
@@ -236,7 +236,7 @@ class ProblemForm:
     )
     optimizer: str = _text(
         "none",
-        "optimizer",
+        "optim",
         flag="--optimizer",
         metavar="NAME,…",
         help="With --backward: none, sgd or adam; adam,moments=bf16,over=X differs from f32 and splits more.",

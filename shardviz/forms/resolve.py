@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
@@ -75,9 +75,13 @@ def resolve(draft: ProblemForm, last: ResolvedProblem | None = None) -> Resolved
     resolver = _Resolver(draft, last)
     mesh = resolver.mesh()
     einsums = resolver.einsums()
-    targets = resolver.targets()
-    named = resolver.named(mesh)
-    found = resolver.problem(mesh, einsums, lambda mesh: named or _usual_place(targets, mesh))
+    # The machine is looked for once the problem is known to be valid, and its errors come after those.
+    named_machine = cache(lambda: resolver.named(mesh))
+    named_targets = cache(resolver.targets)
+    found = resolver.problem(
+        mesh, einsums, lambda mesh: named_machine() or _usual_place(named_targets(), mesh)
+    )
+    targets, named = named_targets(), named_machine()
     collective = resolver.collective(mesh)
     shown = draft
     if resolver.errors:
@@ -281,6 +285,12 @@ class _Resolver:
                     raise QuestionError(
                         f"the spec of {row.name} is open, but a program is given its operands",
                         "? may be the spec of a result or an intermediate; _ leaves a dimension whole",
+                    )
+                if spec is not None and spec.open_dims:
+                    raise QuestionError(
+                        f"dimension {row.dims[spec.open_dims[0]]} of {row.name} is left open, which one plan "
+                        "does not decide",
+                        "`shardviz explain` ranks all ways; _ leaves a dimension whole",
                     )
                 if spec is not None and spec.rank != len(row.dims):
                     raise QuestionError(

@@ -38,7 +38,7 @@ def summary(resolved: ResolvedProblem) -> tuple[SummaryPart, ...]:
         if texts.get(name) == getattr(ProblemForm, name):
             del texts[name]
     if "backward" in texts:
-        texts["backward"] = PROBLEM_FIELDS["backward"].label
+        texts["backward"] = "backward"
     return (*_problem(shown), SummaryPart("mesh", _mesh_spans(resolved)), *_parts(PROBLEM_FIELDS, texts))
 
 

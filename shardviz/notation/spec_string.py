@@ -8,23 +8,24 @@
     operand := '?' | ('()' | compact | spaced)? unreduced? | P('X', None)
     compact := entry+               no spaces: one letter, one axis
     spaced  := entry (' ' entry)*   with a space somewhere: a word is an axis
-    entry   := '_' | axis | '(' axis+ ')'
+    entry   := '_' | '?' | axis | '(' axis+ '?'? ')'
     axis    := name | name ':(' before ')' size     the part of an axis behind so many parts of it
     unreduced := '{U_' (compact | spaced) '}'   without '_'
 
 ``_`` leaves a dimension whole, ``(XY)`` splits one over X and then Y, ``?`` leaves the sharding to the
-compiler, ``()`` or nothing at all is the spec of an array without dimensions. ``{U_Y}`` says that
-devices along Y hold partial sums. One dimension over an axis with a long name is written ``( data )``;
-when the mesh's axes are known, plain ``data`` reads as that axis too, unless it can be read letter by
-letter. In the second and later parts of a chain nothing before the first comma means ``?``. A PartitionSpec
-as Python writes it stands for an operand, too, and so do a tuple of quoted names and a NamedSharding.
+compiler, and as an entry one dimension: ``X?``, or ``(X?)_`` for one that is split over X and may be split
+further. ``()`` or nothing at all is the spec of an array without dimensions. ``{U_Y}`` says that devices
+along Y hold partial sums. One dimension over an axis with a long name is written ``( data )``; when the
+mesh's axes are known, plain ``data`` reads as that axis too, unless it can be read letter by letter. In the
+second and later parts of a chain nothing before the first comma means ``?``. A PartitionSpec as Python writes
+it stands for an operand, too, and so do a tuple of quoted names and a NamedSharding.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardviz.notation.einsum import MAX_PARTS
 from shardviz.notation.jax_spec import jax_spec
@@ -37,7 +38,8 @@ _HINT = "write one entry for each dimension, as in XY,Y_->X_ or 'data model, mod
 _RESULT_HINT = "write -> before the spec of the result, as in XY,Y_->X_"
 _UNREDUCED_HINT = "write partial sums over Y as {U_Y}"
 _PART = r":\(\d++\)\d++"
-_BODY = re.compile(rf"(?:[\w\s]|{_PART}|\((?:[\w(\s]|{_PART})*\)?)*")
+_BODY = re.compile(rf"(?:[\w\s?]|{_PART}|\((?:[\w(\s?]|{_PART})*\)?)*")
+_OPEN = re.compile(r"\?(?=\s*(?:[,;)\]]|->|\Z))")
 _PYTHON = re.compile(
     r"(?:\w++\.)++\w|(?:NamedSharding|PartitionSpec)\s*\(|\(\s*(?:\(?\s*['\"‘“]|None\s*[,)])"
     r"|P\s*\(\s*(?:['\"‘“()]|None\b|(?:un)?reduced\b|P\.)"
@@ -85,7 +87,7 @@ def write_spec(spec: PartitionSpec | None) -> str:
     """The spec string of one array: compact where every axis is one letter, else spaced."""
     if spec is None:
         return "?"
-    text = _entries(spec.dims) if spec.dims else "()"
+    text = _entries(spec.dims, spec.open_dims) if spec.dims else "()"
     return text + (f"{{U_{_entries([(axis,) for axis in spec.unreduced])}}}" if spec.unreduced else "")
 
 
@@ -108,26 +110,34 @@ def read_spec_string(text: str, context: Context) -> Reading:
     if spec is None:
         scanner.fail("'?' leaves the sharding to the compiler", 0, len(text), "give a spec, as in X_")
     context.check_rank(scanner, spec.rank)
-    return Reading(spec)
+    notes = tuple(f"dimension {dim} is open: the compiler may split it" for dim in spec.open_dims)
+    return Reading(spec, open_dims=spec.open_dims, notes=notes)
 
 
 def write_spec_string(reading: Reading, context: Context) -> str:
     """The spec string; see `write_spec`."""
     del context
-    return write_spec(reading.spec)
+    return write_spec(replace(reading.spec, open_dims=reading.open_dims))
 
 
-def _entries(dims: Sequence[tuple[str, ...]]) -> str:
+def _entries(dims: Sequence[tuple[str, ...]], open_dims: Sequence[int] = ()) -> str:
     """Entries side by side; apart by spaces when some axis has a long name, or is a part of one.
 
     One long name alone stands in parentheses with spaces.
     """
     axes = [axis for dim in dims for axis in dim]
     between = " " if any(len(axis) > 1 for axis in axes) else ""
-    entries = [f"({between.join(dim)})" if len(dim) > 1 else "".join(dim) or "_" for dim in dims]
+    entries = [_entry(dim, number in open_dims, between) for number, dim in enumerate(dims)]
     text = between.join(entries)
     is_plain = " " in text or all(len(whole_axis(axis)) == 1 for axis in axes)
     return text if is_plain else f"( {text} )"
+
+
+def _entry(axes: tuple[str, ...], is_open: bool, between: str) -> str:
+    """``_``, ``X``, ``(XY)``, ``?`` or ``(X?)``."""
+    if is_open:
+        return f"({between.join(axes)}?)" if axes else "?"
+    return f"({between.join(axes)})" if len(axes) > 1 else "".join(axes) or "_"
 
 
 def _part(
@@ -179,9 +189,9 @@ def scan_spec(
     scanner: Scanner, axis_sizes: Mapping[str, int] | None, rank: int | None
 ) -> PartitionSpec | None:
     """The spec of one array that stands next, None for ``?``; part of `parse_specs`."""
-    if scanner.take("?"):
-        return None
     scanner.skip()
+    if scanner.match(_OPEN):
+        return None
     start = scanner.pos
     if _QUOTED.match(scanner.text, start):
         hint = "write specs without quotes, as in XY,Y_->X_, or as P('X', 'Y')"
@@ -189,26 +199,29 @@ def scan_spec(
     unquoted = axis_sizes is not None and "P" not in axis_sizes and _UNQUOTED.match(scanner.text, start)
     if unquoted or _PYTHON.match(scanner.text, start):
         reading = jax_spec(scanner, axis_sizes, rank)
-        if reading.notes:
+        if len(reading.notes) > len(reading.open_dims):
             hint = "name the axes of each dimension, or leave the whole array open with ?"
             scanner.fail(reading.notes[0], start, scanner.pos, hint)
-        return reading.spec
+        return replace(reading.spec, open_dims=reading.open_dims)
     body = scanner.match(_BODY)
-    dims = [] if body is None else _dims(scanner, body, axis_sizes)
+    open_dims: list[int] = []
+    dims = [] if body is None else _dims(scanner, body, axis_sizes, open_dims)
     unreduced: list[Word] = []
     if scanner.take("{"):
         scanner.expect("U_", _UNREDUCED_HINT)
         inside = scanner.match(_BODY) or scanner.fail_here("a mesh axis", _UNREDUCED_HINT)
-        axes = _dims(scanner, inside, axis_sizes)
+        axes = _dims(scanner, inside, axis_sizes, [])
         if [] in axes or not axes:
             scanner.fail("'{U_}' takes axes only", inside.start, inside.stop, _UNREDUCED_HINT)
         unreduced = [axis for entry in axes for axis in entry]
         scanner.expect("}", _UNREDUCED_HINT)
-    return scanner.spec(dims, unreduced, axis_sizes)
+    return replace(scanner.spec(dims, unreduced, axis_sizes), open_dims=tuple(open_dims))
 
 
-def _dims(scanner: Scanner, body: Word, axis_sizes: Mapping[str, int] | None) -> list[list[Word]]:
-    """The entries of an operand: for each dimension its axes."""
+def _dims(
+    scanner: Scanner, body: Word, axis_sizes: Mapping[str, int] | None, open_dims: list[int]
+) -> list[list[Word]]:
+    """The entries of an operand: for each dimension its axes; those that are open go to `open_dims`."""
     stripped = body.text.strip()
     if stripped == "()":
         return []
@@ -230,10 +243,16 @@ def _dims(scanner: Scanner, body: Word, axis_sizes: Mapping[str, int] | None) ->
             close = -1 if closing is None else closing.end() - 1
             if close < 0:
                 scanner.fail("'(' is not closed,", pos, hint=_HINT)
-            inside = Word(scanner.text[pos + 1 : close], pos + 1, close)
+            axes = scanner.text[pos + 1 : close].rstrip()
+            if axes.endswith("?"):
+                open_dims.append(len(dims))
+                axes = axes[:-1].rstrip()
+            inside = Word(axes, pos + 1, pos + 1 + len(axes))
             dims.append(_axes_of_one_dim(scanner, inside, axis_sizes, spaced))
             pos = close + 1
-        elif char == "_":
+        elif char in "_?":
+            if char == "?":
+                open_dims.append(len(dims))
             dims.append([])
             pos += 1
         else:

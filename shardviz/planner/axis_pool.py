@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import permutations, product
+from itertools import islice, permutations, product
 from math import prod
 
 from shardviz.planner.functions import FUNCTIONS
@@ -14,6 +14,10 @@ from shardviz.planner.problem import Problem
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.sharding.axis_parts import SubAxis, axis_part, finest_parts, whole_axis
 
+MOST_ORDERED = 5
+"""Parts of axes up to which an open array may be left with them in any order."""
+MOST_STATES = 512
+"""States of an open array that are looked at where there are more."""
 MOST_CUT = 3
 """Axes are cut into their prime factors where that makes no more parts: the states of an array grow with the
 factorial of their number."""
@@ -26,7 +30,7 @@ class AxisPool:
 
     A whole copy may become a pending sum only over the parts in `may_mask`. `splits` are what the given
     arrays split: (dimension, part). `uneven` are the splits that make parts of different sizes, because
-    somebody gives or wants them: (dimension, parts).
+    somebody gives or wants them: (dimension, parts). `orders` are the splits of dimensions that are given.
     """
 
     cuts: tuple[tuple[str, Axes], ...]
@@ -34,10 +38,11 @@ class AxisPool:
     may_mask: frozenset[str]
     splits: frozenset[tuple[str, str]]
     uneven: frozenset[tuple[str, Axes]]
+    orders: tuple[tuple[str, Axes], ...] = ()
 
     @classmethod
-    def of(cls, problem: Problem) -> AxisPool:
-        """The axes of a problem."""
+    def of(cls, problem: Problem, *, into_primes: bool = False) -> AxisPool:
+        """The axes of a problem, cut where some spec names a part, or `into_primes` where these are few."""
         mesh = problem.mesh
         given = [(array, array.spec) for array in problem.arrays if array.spec is not None]
         names = {name for _, spec in given for name in (*spec.axes, *spec.unreduced)}
@@ -45,14 +50,16 @@ class AxisPool:
         sizes = {axis: size for axis, size in mesh.shape.items() if axis in whole}
         cuts = finest_parts(sizes, [name for name in names if whole_axis(name) in whole])
         primes = {axis: tuple(_primes(mesh, parts)) for axis, parts in cuts.items()}
-        if sum(map(len, primes.values())) <= MOST_CUT:
+        if into_primes and sum(map(len, primes.values())) <= MOST_CUT:
             cuts = primes
         parts = {part: mesh.axis_size(part) for own in cuts.values() for part in own}
         pool = cls(tuple(cuts.items()), tuple(parts.items()), frozenset(), frozenset(), frozenset())
         splits, uneven = set(), set()
+        orders: dict[tuple[str, Axes], None] = {}
         for array, spec in given:
             for dim, size, axes in zip(array.dims, array.shape, pool.state(spec)[0], strict=True):
                 splits |= {(dim, axis) for axis in axes}
+                orders[dim, axes] = None
                 for end in range(1, len(axes) + 1):
                     if size % mesh.group_size(axes[:end]):
                         uneven.add((dim, axes[:end]))
@@ -61,7 +68,9 @@ class AxisPool:
             may_mask = frozenset(parts)
         else:
             may_mask = frozenset(axis for _, spec in given for axis in pool.state(spec)[1])
-        return cls(pool.cuts, pool.sizes_of_parts, may_mask, frozenset(splits), frozenset(uneven))
+        return cls(
+            pool.cuts, pool.sizes_of_parts, may_mask, frozenset(splits), frozenset(uneven), tuple(orders)
+        )
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -94,6 +103,9 @@ class AxisPool:
     def open_states(self, array: ShardedArray) -> Iterator[State]:
         """The states in which an array may be left that nobody wants in a certain one: split only as some
         given array is, into equal parts, with nothing pending."""
+        if len(self.sizes) > MOST_ORDERED:
+            yield from self._given_states(array)
+            return
         dims = [
             (None, *(place for place, dim in enumerate(array.dims) if (dim, axis) in self.splits))
             for axis in self.sizes
@@ -110,6 +122,17 @@ class AxisPool:
                     for dim, size, cut, axes in zip(array.dims, array.shape, parts, ordered, strict=True)
                 ):
                     yield ordered, ()
+
+    def _given_states(self, array: ShardedArray) -> Iterator[State]:
+        """The states in which each dimension is split as some given array splits it, or begins to."""
+        orders = [
+            [own[:end] for name, own in self.orders if name == dim for end in range(1, len(own) + 1)]
+            for dim in array.dims
+        ]
+        for dims in islice(product(*([(), *dict.fromkeys(own)] for own in orders)), MOST_STATES):
+            axes = [axis for own in dims for axis in own]
+            if len(set(axes)) == len(axes):
+                yield dims, ()
 
     def uneven_of(self, array: ShardedArray) -> frozenset[tuple[int, Axes]]:
         """The uneven splits of an array, by the number of the dimension."""

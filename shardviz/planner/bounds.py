@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import combinations
 from math import floor
 
@@ -25,20 +26,27 @@ class MoveBounds:
 
     def __init__(self, space: StateSpace, prices: Prices) -> None:
         self._space, self._prices = space, prices
+
+    @cached_property
+    def _fastest(self) -> tuple[float, float, dict[str, float]]:
+        """Bytes a second that a device receives at most, seconds of the quickest collective, and bytes a
+        second over each axis."""
+        space, prices = self._space, self._prices
         names = tuple(space.sizes)
         groups = [axes for count in range(1, len(names) + 1) for axes in combinations(names, count)]
-        self._rate, self._latency = 0.0, float("inf")
-        self._rates = dict.fromkeys(names, 0.0)
+        rate, latency = 0.0, float("inf")
+        rates = dict.fromkeys(names, 0.0)
         for axes in groups:
             whole, n = space.whole(axes), space.group_size(axes)
             for op in ("all_gather", "psum", "psum_scatter", "all_to_all", "ppermute"):
                 seconds = prices.collective_seconds(op, whole, LARGE)
-                self._latency = min(self._latency, prices.collective_seconds(op, whole, 1))
+                latency = min(latency, prices.collective_seconds(op, whole, 1))
                 received = LARGE if op == "ppermute" else LARGE * (n - 1) / n * (2 if op == "psum" else 1)
-                self._rate = max(self._rate, received / seconds)
+                rate = max(rate, received / seconds)
                 for axis in axes:
                     crossing = _crossing(op, n, space.sizes[axis])
-                    self._rates[axis] = max(self._rates[axis], LARGE * crossing / seconds)
+                    rates[axis] = max(rates[axis], LARGE * crossing / seconds)
+        return rate, latency, rates
 
     def least(self, start: Node, goal: Node, held: int, needed: int) -> Cost:
         """The least cost of moving an array whose pieces have so many bytes before and after."""
@@ -48,6 +56,7 @@ class MoveBounds:
         summed = [axis for axis in start.state[1] if axis not in goal.state[1]]
         if not missing and not summed:
             return 0 if held == needed else self._prices.move("slice", (), held, needed)
+        rate, latency, rates = self._fastest
         sizes = self._space.sizes
         copies = 1
         used = {axis for axis, _, _ in goal.places}.union(goal.state[1])
@@ -59,12 +68,12 @@ class MoveBounds:
             size = sizes[axis]
             had *= size
             alike = copies if axis in used else copies // size
-            seconds = max(seconds, needed * (1 - 1 / size) / alike / self._rates[axis])
+            seconds = max(seconds, needed * (1 - 1 / size) / alike / rates[axis])
         for axis in summed:
             alike = copies if axis in used else copies // sizes[axis]
-            seconds = max(seconds, needed / alike / self._rates[axis])
+            seconds = max(seconds, needed / alike / rates[axis])
         received = needed if summed else needed - needed / had
-        seconds = max(seconds, received / self._rate, self._latency)
+        seconds = max(seconds, received / rate, latency)
         return self._prices.packed(seconds * SAFETY, floor(received * SAFETY), 1)
 
 

@@ -3,7 +3,8 @@
 Every statement may share its work in any way in which the given arrays share it (`work_split`), every array
 take the cheapest moves (`paths`) between the states of its uses, and every intermediate be in any state: the
 least costs of all of them are carried from statement to statement, so the plan of a chain is the best of all.
-Where the best plan that lets these axes split any dimension is better by more than `MARGIN`, it is the plan.
+Where the best plan that lets these axes, and parts of them, split any dimension is better by more than
+`MARGIN`, it is the plan.
 
 With the result the compiler's choice, its dimensions may be split over the axes over which some given array
 splits them, and nothing is left pending.
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 from shardviz.errors import QuestionError
 from shardviz.planner.axis_pool import AxisPool
 from shardviz.planner.contraction_order import Order, contraction_orders
+from shardviz.planner.direct_paths import DirectPaths
 from shardviz.planner.moves import ReshardMove, State, StateSpace, state_space
 from shardviz.planner.paths import UNREACHABLE, ArrayKind, PathSearch
 from shardviz.planner.plan import Plan, Step
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 MARGIN = 0.05
 """Seconds, or bytes, that a plan may cost more because it splits the work as the given arrays are split: what
 the compilers and textbooks do, and closer than estimates of seconds are to the truth."""
+MOST_SEARCHED = 5
+"""Parts of axes up to which the cheapest moves are searched: with more, direct ones are taken."""
 MOST_ANYWHERE = 4
 """Parts of axes up to which all plans are looked at that split the work elsewhere."""
 
@@ -80,7 +84,7 @@ class Planner:
             given = _Planning(self, problem, pool, pool.splits).planned()
         if self.anywhere or (self.anywhere is None and len(pool.sizes) <= MOST_ANYWHERE):
             limit = UNREACHABLE if given is None else given[0]
-            best = _Planning(self, problem, pool, None).planned(limit)
+            best = _Planning(self, problem, AxisPool.of(problem, into_primes=True), None).planned(limit)
             ratio = self.prices.ratio(given[0], best[0]) if given and best else math.inf
             if best is not None and (ratio is None or ratio > 1 + MARGIN):
                 return best[1], True, None
@@ -178,6 +182,7 @@ class _Planning:
         self._pool, self._splits = pool, splits
         self._space = planner.space(pool)
         self._ways = StatementWays(self._space, planner.prices)
+        self._paths = PathSearch if len(pool.sizes) <= MOST_SEARCHED else DirectPaths
         self._made: ChainMap[str, _Made] = ChainMap()
 
     def planned(self, limit: Cost = UNREACHABLE) -> tuple[Cost, list[PlannedStatement]] | None:
@@ -240,7 +245,7 @@ class _Planning:
         return ArrayKind(array.shape, array.dtype, self._pool.uneven_of(array))
 
     def _search(self, array: ShardedArray, sources: Mapping[State, Cost]) -> PathSearch:
-        return PathSearch(self._space, self._kind(array), self._prices, sources)
+        return self._paths(self._space, self._kind(array), self._prices, sources)
 
     def _pass(self, made: _Made, spec: PartitionSpec) -> None:
         """Have an array pass through the state of a spec."""
@@ -260,7 +265,7 @@ class _Planning:
             pending |= set(self._space.sizes)
         goals = self._pool.open_states(result) if result.spec is None else [self._pool.state(result.spec)]
         axes = tuple(axis for axis in self._space.sizes if axis in pending)
-        return PathSearch(self._space, self._kind(result), self._prices, dict.fromkeys(goals, 0), axes)
+        return self._paths(self._space, self._kind(result), self._prices, dict.fromkeys(goals, 0), axes)
 
     def _traced(self, order: _Order, way: Way, ends: PathSearch) -> list[PlannedStatement]:
         """The ways and the moves that led to the result, from the last statement to the first."""

@@ -193,7 +193,10 @@ class Problem:
 
     @property
     def text(self) -> str:
-        """The einsum, or a chain of them with semicolons; of a program its statements."""
+        """The einsum, or a chain of them with semicolons; of a program its statements, those of its forward
+        pass."""
+        if self.training is not None:
+            return replace(self, parts=self.forward, training=None).text
         from shardviz.planner.statement_text import statement_text
 
         texts = (str(part.einsum) if self.is_chain else statement_text(part) for part in self.parts)
@@ -401,6 +404,14 @@ def _check_fit(
                     place,
                     f"the spec of {name} is left open, but a program is given its operands,",
                     "'?' may stand for results and intermediates; _ leaves a dimension whole",
+                )
+            if not ranked and spec is not None and spec.open_dims:
+                raise _spec_error(
+                    text,
+                    index,
+                    place,
+                    f"dimension {dims[spec.open_dims[0]]} of {name} is left open,",
+                    "a ranking decides it: `shardviz explain` with these specs; _ leaves a dimension whole",
                 )
             if spec is not None and spec.rank != len(dims):
                 raise _spec_error(

@@ -14,6 +14,7 @@ from shardviz.planner.plan import Plan, einsum_parts, multiply_adds
 from shardviz.planner.planner import Planner
 from shardviz.planner.problem import Problem
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+from shardviz.sharding.axis_parts import whole_axis
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
@@ -86,30 +87,57 @@ def rank(problem: Problem, placed: PlacedMesh) -> tuple[Candidate, ...]:
 def _choices(problem: Problem) -> Iterator[dict[str, PartitionSpec]]:
     """Specs for all open arrays: for each mesh axis, which dimension of each array it splits, if any."""
     mesh = problem.mesh
-    arrays = [array for array in problem.arguments if array.spec is None]
+    arrays = [
+        array for array in (*problem.arguments, *_made(problem)) if array.spec is None or array.spec.open_dims
+    ]
     swappable = _asks_nothing(problem)
     axes = [axis for axis in mesh.axis_names if mesh.axis_size(axis) > 1]
-    total = prod(array.rank + 1 for array in arrays) ** len(axes)
+    total = prod(len(_open_dims(array)) + 1 for array in arrays) ** len(axes)
     if total > MAX_CONSIDERED:
         raise _too_many(problem)
-    ways = list(product(*((None, *range(array.rank)) for array in arrays)))
+    ways = list(product(*((None, *_open_dims(array)) for array in arrays)))
     twins = [
         pair for pair in combinations(range(len(axes)), 2) if swappable and _same_size(mesh, axes, *pair)
     ]
     for chosen in product(range(len(ways)), repeat=len(axes)):
         if any(chosen[one] > chosen[other] for one, other in twins):
             continue
-        given = {
-            array.name: PartitionSpec(
-                tuple(
-                    tuple(axis for axis, way in zip(axes, chosen, strict=True) if ways[way][place] == dim)
-                    for dim in range(array.rank)
-                )
-            )
-            for place, array in enumerate(arrays)
-        }
+        placed = [
+            [(axis, ways[way][place]) for axis, way in zip(axes, chosen, strict=True)]
+            for place in range(len(arrays))
+        ]
+        if any(map(_uses_twice, arrays, placed)):
+            continue
+        given = {array.name: _extended(array, own) for array, own in zip(arrays, placed, strict=True)}
         if all(_divides(array, given[array.name], mesh) for array in arrays):
             yield given
+
+
+def _made(problem: Problem) -> Iterator[ShardedArray]:
+    """The results of which a spec leaves some dimensions open."""
+    return (part.result for part in problem.parts if part.result.spec is not None)
+
+
+def _open_dims(array: ShardedArray) -> tuple[int, ...]:
+    """The dimensions that may be split in any way, or further than the spec says."""
+    return tuple(range(array.rank)) if array.spec is None else array.spec.open_dims
+
+
+def _uses_twice(array: ShardedArray, placed: list[tuple[str, int | None]]) -> bool:
+    """Return whether an axis would split an array that its spec splits over it, or a part of it, already."""
+    if array.spec is None:
+        return False
+    used = {whole_axis(axis) for axis in (*array.spec.axes, *array.spec.unreduced)}
+    return any(dim is not None and axis in used for axis, dim in placed)
+
+
+def _extended(array: ShardedArray, placed: list[tuple[str, int | None]]) -> PartitionSpec:
+    """The spec of an array with more axes, each on a dimension."""
+    given = array.spec or PartitionSpec.replicated(array.rank)
+    dims = tuple(
+        (*axes, *(axis for axis, where in placed if where == dim)) for dim, axes in enumerate(given.dims)
+    )
+    return PartitionSpec(dims, given.unreduced)
 
 
 def _too_many(problem: Problem) -> QuestionError:
@@ -136,7 +164,10 @@ def _decided(problem: Problem, given: dict[str, PartitionSpec]) -> Problem:
     def decide(array: ShardedArray) -> ShardedArray:
         return array.with_spec(given[array.name]) if array.name in given else array
 
-    parts = tuple(replace(part, operands=tuple(map(decide, part.operands))) for part in problem.parts)
+    parts = tuple(
+        replace(part, operands=tuple(map(decide, part.operands)), result=decide(part.result))
+        for part in problem.parts
+    )
     return replace(problem, parts=parts)
 
 

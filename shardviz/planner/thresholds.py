@@ -51,7 +51,7 @@ def thresholds(cost: PlanCost) -> tuple[Threshold, ...]:
     """
     problem = cost.plan.problem
     sizes = {dim: size for array in problem.arrays for dim, size in zip(array.dims, array.shape, strict=True)}
-    if cost.unknown or not cost.flops or 0 in sizes.values():
+    if cost.unknown or cost.peak_flops is None or not cost.flops or 0 in sizes.values():
         return ()
     twice = {dim for array in problem.arrays for dim in array.dims if array.dims.count(dim) > 1}
     for names in problem.aliases:

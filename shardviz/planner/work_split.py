@@ -13,9 +13,9 @@ axis may split any dimension. The cases are those of "How to Scale Your Model", 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations, product
+from itertools import islice, permutations, product
 
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.functions import FUNCTIONS, LocalFunction
@@ -33,6 +33,11 @@ CASES = {
     NO_CASE: "an axis splits in a way that must be aligned first, such as two orders or a diagonal",
 }
 """Each case, and what the textbook does; a plan departs from it where that sends less."""
+
+MOST_ORDERED = 5
+"""Axes up to which every order of them on a dimension is looked at."""
+MOST_CHOICES = 1024
+"""Ways to give more axes than these to dimensions that are looked at."""
 
 Assignment = dict[str, Axes]
 
@@ -89,18 +94,33 @@ def _assignments(
     fixed = {*part.whole, *merged}
     dims = [dim for dim in sizes if dim not in fixed and not _is_diagonal(part.einsum, dim)]
     places = [(None, *(dim for dim in dims if splits is None or (dim, axis) in splits)) for axis in axes]
-    for choice in product(*places):
+    is_wide = len(axes) > MOST_ORDERED
+    given = [
+        (dim, own)
+        for array in (*part.operands, part.result)
+        if is_wide and array.spec is not None
+        for dim, own in zip(array.dims, array.spec.dims, strict=True)
+    ]
+    for choice in islice(product(*places), MOST_CHOICES if is_wide else None):
         members: dict[str, list[str]] = {}
         for axis, dim in zip(axes, choice, strict=True):
             if dim is not None:
                 members.setdefault(dim, []).append(axis)
-        for ordered in product(*(permutations(own) for own in members.values())):
+        for ordered in product(*(_orders(tuple(own), dim, given) for dim, own in members.items())):
             assignment = dict(zip(members, ordered, strict=True))
             if all(
                 sizes[dim] % math.prod([axes[axis] for axis in own]) == 0 or (dim, own) in uneven
                 for dim, own in assignment.items()
             ) and all(_merge(assignment, dim, factors, sizes, axes) for dim, factors in merged.items()):
                 yield assignment
+
+
+def _orders(axes: Axes, dim: str, given: Sequence[tuple[str, Axes]]) -> Iterable[Axes]:
+    """The orders of axes on a dimension: all of them, or of many those that somebody has."""
+    if len(axes) <= MOST_ORDERED - 2 or not given:
+        return permutations(axes)
+    found = [tuple(axis for axis in own if axis in axes) for name, own in given if name == dim]
+    return dict.fromkeys((*(own for own in found if len(own) == len(axes)), axes))
 
 
 def _merge(

@@ -237,8 +237,8 @@ def memory_words(cost: PlanCost) -> str:
 
 
 def _training_words(cost: PlanCost) -> str:
-    """``parameters 84 MiB, gradients 168 MiB, optimizer 31.5 MiB, kept activations 172 MiB``; for several
-    layers with the most that is held at once. Nothing for a forward pass."""
+    """``parameters 84 MiB, gradients 168 MiB, optimizer 31.5 MiB, kept activations 172 MiB``, in all
+    layers; nothing for a forward pass."""
     memory, problem = cost.training_memory, cost.plan.problem
     if memory is None:
         return ""
@@ -249,9 +249,7 @@ def _training_words(cost: PlanCost) -> str:
         "kept activations": memory.activations,
     }
     words = ", ".join(f"{name} {human_bytes(size)}" for name, size in parts.items() if size)
-    if problem.layers == 1:
-        return words
-    return f"in {problem.layers} layers {words}, at most {human_bytes(memory.peak)} at once"
+    return words if problem.layers == 1 else f"in all {problem.layers} layers {words}"
 
 
 def _ratio(value: float) -> str:

@@ -18,13 +18,15 @@ class PartitionSpec:
     ``PartitionSpec((("X",), ("Y", "Z")))`` is JAX's ``P('X', ('Y', 'Z'))``: dimension 0 is split over X,
     dimension 1 over Y and then each part over Z, so the first axis of a tuple is the major one and
     the order matters. `unreduced` lists, in alphabetical order, axes along which devices hold partial
-    sums (the scaling book's ``{U_X}``).
+    sums (the scaling book's ``{U_X}``). The dimensions in `open_dims` may be split further: that is still to
+    be decided (JAX's ``P.UNCONSTRAINED``).
 
     Raises `QuestionError` when an axis occurs more than once.
     """
 
     dims: tuple[tuple[str, ...], ...]
     unreduced: tuple[str, ...] = ()
+    open_dims: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unreduced", tuple(sorted(self.unreduced)))

@@ -129,7 +129,7 @@ def test_all_fields_with_faults_are_told_at_once():
         targets="q",
         collective=CollectiveFields("q"),
     )
-    assert list(found) == ["mesh", "sizes", "einsum", "targets", "dtype", "axis_types", "objective"]
+    assert list(found) == ["mesh", "sizes", "einsum", "dtype", "axis_types", "objective", "targets"]
     found = faults(specs=("Q_", "R_", "S_"), sizes="q=1", dtype="q", collective=CollectiveFields("q"))
     assert list(found) == ["dtype", "specs.0", "specs.1", "specs.2", "sizes", "collective"]
 

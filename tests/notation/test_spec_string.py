@@ -120,6 +120,18 @@ def test_writes(written, given):
     assert parse_specs(written, BOTH) == parse_specs(written) == (SpecPart((given,)),)
 
 
+def test_open_dimensions():
+    (part,) = parse_specs("X?,(X Y:(1)2?)_,?->?X", LETTERS)
+    assert part.operands == (
+        PartitionSpec((("X",), ()), open_dims=(1,)),
+        PartitionSpec((("X", "Y:(1)2"), ()), open_dims=(0,)),
+        None,
+    )
+    assert part.result == PartitionSpec(((), ("X",)), open_dims=(0,))
+    assert write_specs([part]) == "X?,(X Y:(1)2?) _,?->?X"
+    assert parse_specs("P('X', P.UNCONSTRAINED),?", LETTERS)[0].operands == (part.operands[0], None)
+
+
 def test_parts_that_stand_together_are_one():
     together = "(Y:(1)2 Y:(2)2) (data:(1)2 data:(2)2 X data:(4)2)"
     (part,) = parse_specs(together, BOTH)
@@ -201,7 +213,6 @@ KNOWN = "this mesh has the axes X, Y, Z"
         ("()_", "nothing stands between '(' and ')' at character 1 of '()_'", SHAPE),
         ("X->Y->Z", "expected the end of a spec but found '-' at character 5 of 'X->Y->Z'", SHAPE),
         ("X->Y,Z", "expected the end of a spec but found ',' at character 5 of 'X->Y,Z'", SHAPE),
-        ("X?", "expected the end of a spec but found '?' at character 2 of 'X?'", SHAPE),
         (
             "X{Y}",
             "expected 'U_' but found 'Y' at character 3 of 'X{Y}'",

@@ -46,19 +46,24 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Measured:
-    """One problem: the plan's cost, the least there is, and Shardy's seconds where it was asked."""
+    """One problem: the plan's cost, the least there is, and Shardy's seconds where it was asked.
+
+    `ratio` is that of the plan's seconds, or bytes, to the least. With `ties_lost` another plan that sends as
+    little has fewer collectives.
+    """
 
     problem: Problem
     cost: PlanCost
     best: Way | None
     ratio: float
     milliseconds: float
+    ties_lost: bool = False
     shardy_seconds: float | None = None
 
     @property
     def is_optimal(self) -> bool:
         """No plan costs less; the search finds none better, and the plan itself is in its space."""
-        return self.best is not None and self.ratio <= 1 + 2 * NEAR
+        return self.best is not None and self.ratio <= 1 + 2 * NEAR and not self.ties_lost
 
     @property
     def is_within_bound(self) -> bool:
@@ -134,10 +139,11 @@ def _measured(draw: Draw, worker: Worker | None, objective: str) -> Measured:
     ratio = 1.0
     if best is not None and objective == TIME and best.cost[0]:
         ratio = cost.serial_seconds / best.cost[0]
-    elif best is not None and objective == BYTES and best.cost[:2] < own[:2]:
-        ratio = (own[0] + 1) / (best.cost[0] + 1) + (own[0] == best.cost[0])
+    elif best is not None and objective == BYTES:
+        ratio = (own[0] + 1) / (best.cost[0] + 1)
+    ties_lost = best is not None and objective == BYTES and best.cost[:2] < own[:2]
     told = None if worker is None else _shardy_seconds(worker, plan, draw)
-    return Measured(problem, cost, best, ratio, milliseconds, told)
+    return Measured(problem, cost, best, ratio, milliseconds, ties_lost, told)
 
 
 def _shardy_seconds(worker: Worker, plan: Plan, draw: Draw) -> float | None:

@@ -54,6 +54,24 @@ def test_every_axis_on_each_dimension_or_on_none(text, mesh, sizes, count):
 
 
 @pytest.mark.parametrize(
+    ("given", "operands", "results"),
+    [
+        ("X?,__->X_", {"X_", "XY"}, {"X_"}),
+        ("(X?)_,__->__", {"X_", "(XY)_"}, {"__"}),
+        ("X_,__->?Y", {"X_"}, {"_Y", "XY"}),
+        ("??,__->__", {"__", "X_", "_X", "Y_", "_Y", "XY", "YX", "(XY)_", "_(XY)"}, {"__"}),
+    ],
+)
+def test_dimensions_that_are_left_open_are_split_in_every_way(given, operands, results):
+    asked = problem_from_text("bd,df->bf", mesh=MESH, sizes=SIZES, specs=given, ranked=True)
+    found = ranking_of(asked)
+    assert {write_spec(specs(one)[0]) for one in found} == operands
+    assert {write_spec(one.plan.result_spec) for one in found} == results
+    with pytest.raises(QuestionError, match="is left open"):
+        problem_from_text("bd,df->bf", mesh=MESH, sizes=SIZES, specs=given)
+
+
+@pytest.mark.parametrize(
     ("given", "count", "kept"),
     [("X_,?->?", 9, "X_"), ("X_,?->XY", 9, "X_"), ("?,?->?", 81, None), ("X_,?->X_{U_Y}", 9, "X_")],
 )
@@ -66,10 +84,9 @@ def test_specs_that_are_given_stay(given, count, kept):
     assert wanted == "?" or {write_spec(one.plan.result_spec) for one in found} == {wanted}
 
 
-def test_a_result_that_no_sharding_gives_is_refused():
+def test_a_copy_is_a_pending_sum_whose_other_addends_are_zeros():
     asked = problem_from_text("b,b->b", mesh=MESH, sizes="b=8", specs="X,?->X{U_Y}", ranked=True)
-    with pytest.raises(QuestionError, match="Out cannot be left unreduced over Y"):
-        ranking_of(asked)
+    assert {write_spec(one.plan.result_spec) for one in ranking_of(asked)} == {"X{U_Y}"}
 
 
 def test_ranked_by_seconds_then_memory():

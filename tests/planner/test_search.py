@@ -25,6 +25,7 @@ from shardviz.planner.search.program_tables import ProgramTables
 from shardviz.planner.search.rules import ShardingRules
 from shardviz.planner.search.step_time import step_time
 from shardviz.planner.training import Optimizer, Training
+from shardviz.planner.training.memory import training_memory
 
 MLP = "btd,df->btf; btf,fd->btd"
 SIZES = "b=64,t=256,d=1024,f=4096"
@@ -197,6 +198,18 @@ def test_the_figures_of_a_row_are_those_of_its_plan(text, axes):
         assert cost.peak_bytes == found.memory_bytes
 
 
+@pytest.mark.parametrize("remat", ["none", "layer"])
+@pytest.mark.parametrize("text", [MLP, "H = X[b,t,d] * W1[d,f]; Y = X + silu(H) * W2[f,d]"])
+def test_a_train_step_is_near_its_plan(text, remat):
+    """A plan gathers what recomputation and gradients both take once, and holds it in between."""
+    question = asked(f"{text} x 4", axes="fsdp,tensor", training=Training(remat, Optimizer("adam")))
+    for found in best_meshes(question).found[:4]:
+        cost = price(plan(problem_of(question, found), found.placed), found.placed)
+        time = (found.time.work + found.time.communication_seconds) / 4
+        assert cost.serial_seconds == pytest.approx(time, rel=0.1)
+        assert 0.7 < found.memory_bytes / training_memory(cost).peak < 1.05
+
+
 def test_layers_take_as_often_as_long_and_end_as_they_begin():
     one, many = best_meshes(asked()), best_meshes(asked(f"{MLP} x 10"))
     specs = dict(many.found[0].specs)
@@ -209,6 +222,7 @@ def test_a_pipeline_waits():
     found = best_meshes(question).found[0]
     assert found.time.bubble == pytest.approx(found.seconds * 3 / 7)
     assert best_meshes(replace(question, microbatches=32)).found[0].time.bubble < found.time.bubble
+    assert ("pipeline",) in [axes for axes, _ in found.time.communication]
     with pytest.raises(QuestionError, match="a pipeline splits layers"):
         asked(axes="pipeline,fsdp")
 

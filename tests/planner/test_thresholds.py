@@ -113,13 +113,13 @@ def test_thresholds_are_where_a_search_finds_them(priced, placed, text, specs, s
 @pytest.mark.parametrize(("text", "specs", "sizes"), CASES)
 def test_a_resized_plan_is_the_same_plan_of_other_sizes(text, specs, sizes):
     mesh = Mesh(("X", "Y"), (2, 4))
-    small = plan(problem_from_text(text, mesh=mesh, specs=specs, sizes=sizes))
+    small = plan(problem_from_text(text, mesh=mesh, specs=specs, sizes=sizes), objective="bytes")
     double = {name: int(size) * 2 for name, _, size in (one.partition("=") for one in sizes.split(","))}
     grown = small
     for dim, size in double.items():
         grown = resized(grown, dim, size)
     given = ",".join(f"{dim}={size}" for dim, size in double.items())
-    wanted = plan(problem_from_text(text, mesh=mesh, specs=specs, sizes=given))
+    wanted = plan(problem_from_text(text, mesh=mesh, specs=specs, sizes=given), objective="bytes")
 
     def facts(found):
         return [(one.op, one.axes, one.dim, one.shape, one.bytes, one.wire_bytes) for one in found.steps]
@@ -149,3 +149,10 @@ def test_where_nccl_chooses_between_protocols_the_least_size_is_exact():
 
     assert is_bound(found.least)
     assert not is_bound(found.least - found.multiple)
+
+
+def test_work_in_a_type_without_a_peak_has_none(priced):
+    """A sum is bound by memory, which is known, where the peak in its type is not."""
+    cost = priced("xsyd->xy", "_X_Y->XY", "x=4,s=128,y=4,d=4", dtype="f32")
+    assert not cost.unknown
+    assert cost.thresholds == ()

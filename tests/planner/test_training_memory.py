@@ -35,8 +35,8 @@ def bytes_each(cost: PlanCost, parameters: int = PARAMETERS) -> float:
 @pytest.mark.parametrize(
     ("optimizer", "expected"),
     [
-        # Korthikanti and others 2022 and the documentation of Megatron-LM's distributed optimizer: bf16
-        # parameters and f32 gradients take 18 bytes a parameter, or 6 + 12 / data.
+        # The documentation of Megatron-LM's distributed optimizer: bf16 parameters and f32 gradients take 18
+        # bytes a parameter, or 6 + 12 / data.
         ("adam", 18),
         ("adam,over=data", 6 + 12 / 4),
         ("adam,moments=bf16", 2 + 4 + 4 + 2 * 2),

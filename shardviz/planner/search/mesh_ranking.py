@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import prod
 
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.planner.moves import spec_of
@@ -17,7 +16,7 @@ from shardviz.planner.problem import Problem
 from shardviz.planner.search.elimination import TooWideError
 from shardviz.planner.search.mesh_search import MeshSearch
 from shardviz.planner.search.mesh_shapes import mesh_shapes, on_machine, with_order, without_ones
-from shardviz.planner.search.program_tables import ProgramSharding, ProgramTables
+from shardviz.planner.search.program_tables import PipelineStage, ProgramSharding, ProgramTables
 from shardviz.planner.search.question import SearchQuestion
 from shardviz.planner.search.rules import ShardingRules
 from shardviz.planner.search.step_time import StepTime
@@ -31,11 +30,11 @@ COMPUTE, HBM = "compute", "HBM"
 class MeshSharding:
     """A mesh with the best sharding found of every array, and the figures of a step on one device.
 
-    `specs` are those of the forward arrays. `memory_bytes` are held at once at least: parameters with what
-    belongs to them, what waits for the backward pass, and the largest statement. `bound` is what the step
-    takes longest for: "compute", "HBM", or the mesh axes of a communication. `utilisation` are the program's
-    FLOPs, nothing counted twice, over the peak of all devices (MFU). `least_seconds` is a bound that no
-    sharding of the rules on this mesh is faster than.
+    `specs` are those of the forward arrays that have a name. `memory_bytes` are held at once at least:
+    parameters with what belongs to them, what waits for the backward pass, and the largest statement. `bound`
+    is what the step takes longest for: "compute", "HBM", or the mesh axes of a communication. `utilisation`
+    are the program's FLOPs, nothing counted twice, over the peak of all devices (MFU). `least_seconds` is a
+    bound that no sharding of the rules on this mesh is faster than.
     """
 
     mesh: Mesh
@@ -119,7 +118,8 @@ def memory_limit(machine: Machine) -> int | None:
 
 
 def problem_of(question: SearchQuestion, found: MeshSharding) -> Problem:
-    """The step of a row as a problem to plan and compile, all forward arrays split as there."""
+    """The step of a row as a problem to plan and compile, all forward arrays that have a name split as
+    there."""
     return question.on(with_order(question.machine, found.mesh), dict(found.specs))
 
 
@@ -144,14 +144,17 @@ def _least_seconds(question: SearchQuestion) -> float:
 
 def _on_mesh(question: SearchQuestion, mesh: Mesh) -> tuple[MeshSharding | InfeasibleMesh, int]:
     """The best on a mesh, and how many shardings it has."""
-    stages = prod(mesh.axis_size(axis.name) for axis in question.axes if axis.kind == "pipeline")
+    pipeline = next((each.name for each in question.axes if each.kind == "pipeline"), "")
+    stages = mesh.axis_size(pipeline) if pipeline else 1
     if question.step.layers % stages:
         reason = f"{question.step.layers} layers do not divide into {stages} stages"
         return InfeasibleMesh(mesh, reason), 0
     layers = question.step.layers / stages
     held = {name: max(1.0, copies / stages) for name, copies in question.held.items()}
     placed = on_machine(question.machine, mesh)
-    tables = ProgramTables(question.step, placed, ShardingRules(question.axes, mesh, question.roles), held)
+    rules = ShardingRules(question.axes, mesh, question.roles)
+    stage = PipelineStage(pipeline, layers, question.microbatches) if stages > 1 else None
+    tables = ProgramTables(question.step, placed, rules, held, stage)
     if reason := tables.uneven:
         return InfeasibleMesh(mesh, reason), 0
     limit = memory_limit(question.machine)
@@ -171,7 +174,8 @@ def _on_mesh(question: SearchQuestion, mesh: Mesh) -> tuple[MeshSharding | Infea
 def _row(
     question: SearchQuestion, tables: ProgramTables, sharding: ProgramSharding, time: StepTime, least: float
 ) -> MeshSharding:
-    names = dict.fromkeys(each.name for each in question.problem.arrays)
+    arrays = question.problem.arrays
+    names = dict.fromkeys(each.name for each in arrays if each.name not in question.unnamed)
     leader = question.roles.leader
     specs = tuple((name, spec_of(sharding.states[leader(name)])) for name in names)
     machine = question.machine

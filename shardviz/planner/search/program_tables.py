@@ -67,18 +67,33 @@ class StatementTable:
     hideable: tuple[bool, ...]
 
 
+@dataclass(frozen=True)
+class PipelineStage:
+    """The stages along a mesh axis: each computes `layers`, of `microbatches` parts of the batch one after
+    the other, and sends what it has made of each to the next."""
+
+    axis: str
+    layers: float
+    microbatches: int
+
+
 class ProgramTables:
     """The tables of a program on a placed mesh. A variable is the name of the array that leads others."""
 
     def __init__(
-        self, problem: Problem, placed: PlacedMesh, rules: ShardingRules, held: Mapping[str, float]
+        self,
+        problem: Problem,
+        placed: PlacedMesh,
+        rules: ShardingRules,
+        held: Mapping[str, float],
+        stage: PipelineStage | None = None,
     ) -> None:
         """`held` are the copies of an array that a device keeps through the step, by its name: of parameters
         with their optimizer's state, of activations that wait for the backward pass; of others none."""
         self.problem, self.placed, self.rules = problem, placed, rules
         self._prices = Prices(placed)
         self.moves = UsualMoves(self._prices, rules.mesh)
-        self._held = held
+        self._held, self._stage = held, stage
         roles = rules.roles
         self.arrays: dict[str, ShardedArray] = {each.name: each for each in problem.arguments}
         for part in problem.parts:
@@ -217,8 +232,8 @@ class ProgramTables:
             copies * self._bytes(self.arrays[name], states[self.rules.roles.leader(name)])
             for name, copies in self._held.items()
         )
-        largest = 0
-        for each, choice in zip(self.statements, choices, strict=True):
+        largest, waiting = 0, self._waiting(states)
+        for number, (each, choice) in enumerate(zip(self.statements, choices, strict=True)):
             part = each.part
             work, flops = work + choice.seconds, flops + choice.flops
             pairs = [
@@ -233,17 +248,40 @@ class ProgramTables:
                         into[axes] = into.get(axes, 0.0) + seconds
                     else:
                         work += seconds
-            largest = max(largest, self._working_set(each, choice, states))
+            largest = max(largest, waiting[number] + self._working_set(each, choice, states))
+        if self._stage is not None:
+            exposed[(self._stage.axis,)] = self._sent_on(self._stage, states) / self._stage.layers
         return ProgramSharding(dict(states), work, flops, exposed, hidden, kept + largest)
 
+    def _sent_on(self, stage: PipelineStage, states: Mapping[str, State]) -> float:
+        """Seconds of a step in which a stage sends what it has made to the next, and gradients back."""
+        result = self.problem.forward[-1].result
+        size = self._bytes(result, states[self.rules.roles.leader(result.name)]) // stage.microbatches
+        one = self._prices.parts(self._prices.move("ppermute", (stage.axis,), size, size)).seconds
+        return one * stage.microbatches * (1 if self.problem.training is None else 2)
+
+    def _waiting(self, states: Mapping[str, State]) -> list[int]:
+        """For each statement the bytes of the results of others that wait for a later one, but for those that
+        are kept through the step."""
+        last = {each.name: number for number, part in enumerate(self.problem.parts) for each in part.operands}
+        found = [0] * len(self.problem.parts)
+        for made, part in enumerate(self.problem.parts):
+            name = part.result.name
+            if not self._held.get(name):
+                size = self._bytes(part.result, states[self.rules.roles.leader(name)])
+                for number in range(made + 1, last.get(name, made) + 1):
+                    found[number] += size
+        return found
+
     def _working_set(self, each: StatementTable, choice: WorkChoice, states: Mapping[str, State]) -> int:
-        """Bytes beside those kept that a device holds while it computes a statement."""
-        found = 0
+        """Bytes beside those kept and those that wait that a device holds while it computes a statement: of
+        operands that are moved first the copies, and the result."""
+        found = self._bytes(each.part.result, choice.natural)
+        if self._held.get(each.part.result.name) and states[each.result] == choice.natural:
+            found = 0
         for array, variable, need in zip(each.part.operands, each.operands, choice.needs, strict=True):
-            if not self._held.get(array.name) or states[variable] != need:
+            if states[variable] != need:
                 found += self._bytes(array, need)
-        if not self._held.get(each.part.result.name) or states[each.result] != choice.natural:
-            found += self._bytes(each.part.result, choice.natural)
         return found
 
 

@@ -8,8 +8,10 @@ from functools import cached_property
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine import Machine
 from shardviz.notation.named_specs import parse_named_specs
+from shardviz.notation.program import is_program, split_layers
 from shardviz.planner.local_work import statement_flops
 from shardviz.planner.problem import Problem, problem_from_text
+from shardviz.planner.programs import read_program
 from shardviz.planner.search.axes import SearchAxis
 from shardviz.planner.search.rules import Roles, roles_of
 from shardviz.planner.search.step_time import Overlap
@@ -22,7 +24,8 @@ class SearchQuestion:
     """A program whose arrays may be split in any way, but for those that have a spec.
 
     `problem` are its forward statements, on a mesh of the axes' names; `training` makes a train step of them.
-    With a pipeline axis each stage computes `microbatches` parts of the batch one after the other.
+    With a pipeline axis each stage computes `microbatches` parts of the batch one after the other. `unnamed`
+    are results that the text gives no name, whose shardings a row leaves to the planner.
     """
 
     problem: Problem
@@ -31,6 +34,7 @@ class SearchQuestion:
     training: Training | None = None
     overlap: Overlap = "parameters"
     microbatches: int = 1
+    unnamed: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.training and self.training.optimizer and self.training.optimizer.over:
@@ -131,7 +135,18 @@ def question_from_text(
     if keep:
         kept = parse_named_specs(keep, mesh.shape, {each.name: each.rank for each in problem.arrays})
         specs |= {name: spec for name, spec in kept.items() if spec is not None}
-    return SearchQuestion(_respecified(problem, specs), machine, axes, training, overlap, microbatches)
+    unnamed = _unnamed(program, problem)
+    return SearchQuestion(
+        _respecified(problem, specs), machine, axes, training, overlap, microbatches, unnamed
+    )
+
+
+def _unnamed(program: str, problem: Problem) -> frozenset[str]:
+    text, _ = split_layers(program)
+    if not is_program(text):
+        return frozenset()
+    named = read_program(text, {}, None).named
+    return frozenset(part.result.name for part in problem.parts).difference(named)
 
 
 def _respecified(problem: Problem, specs: dict[str, PartitionSpec]) -> Problem:
