@@ -70,6 +70,11 @@ EXAMPLES = (
         "shardviz explain 'H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d]' --specs 'X=X_,W1=_Y,W2=Y_'",
     ),
     (
+        "Both directions of an MLP with Adam, all weights split over the batch's axis",
+        "shardviz explain 'bd,df->bf;bf,fd->bd' --mesh X=8 --specs 'X_,X_;,_X->X_' --sizes b=64Ki --backward "
+        "--optimizer adam",
+    ),
+    (
         "In the scaling book's notation, without a compiler",
         "shardviz explain 'A[B_X, D] * W[D, F_Y]' --target none",
     ),

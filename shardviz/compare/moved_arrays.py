@@ -97,7 +97,7 @@ class MovedArrays:
         return tuple(name for name, doubt in doubts.items() if doubt == min(doubts.values()))
 
     def _doubt(self, array: ShardedArray, one: Collective) -> int:
-        """How little the shape of a device's piece speaks for an array: not at all where its spec is open."""
+        """0 where a piece of an array by its spec has that shape, 1 where the spec is open, else 2."""
         if array.spec is None:
             return 1
         piece = sorted(array.shard_shape(self.problem.mesh))

@@ -166,21 +166,24 @@ def taken_apart(
 
 
 def _pieces(one: Collective, partitioned: Sequence[Collective]) -> list[Collective]:
-    found = [
+    alike = [
         each
         for each in partitioned
-        if (each.op, {*each.axes}) == (one.op, {*one.axes})
-        and each.arrays == 1
-        and each.source.rpartition("jit(program)/")[2] in one.source
+        if (each.op, {*each.axes}, each.arrays) == (one.op, {*one.axes}, 1) and each.dtype in BITS
     ]
-    bits, wider = BITS.get(one.dtype, 8), [BITS.get(each.dtype, 8) for each in found]
-    scaled = [
-        replace(
-            each, dtype=one.dtype, bytes=each.bytes * bits // own, wire_bytes=each.wire_bytes * bits // own
-        )
-        for each, own in zip(found, wider, strict=True)
-    ]
-    return scaled if len(scaled) == one.arrays and sum(each.bytes for each in scaled) == one.bytes else []
+    # A TPU's compiler keeps only one of the names.
+    named = [each for each in alike if each.source.rpartition("jit(program)/")[2] in one.source]
+    for found in (named, alike):
+        scaled = [_in_dtype(each, one.dtype) for each in found]
+        if len(scaled) == one.arrays and sum(each.bytes for each in scaled) == one.bytes:
+            return scaled
+    return []
+
+
+def _in_dtype(one: Collective, dtype: str) -> Collective:
+    """The collective of as many elements in another dtype."""
+    wider, own = BITS.get(dtype, 8), BITS[one.dtype]
+    return replace(one, dtype=dtype, bytes=one.bytes * wider // own, wire_bytes=one.wire_bytes * wider // own)
 
 
 def _runs(matmul: CollectiveMatmul | None, collectives: Sequence[Collective]) -> int | None:

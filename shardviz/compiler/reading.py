@@ -171,7 +171,7 @@ def with_parts_of_axes(text: str, mesh: Mesh) -> str:
 
 
 def _splits(located: str, problem: Problem) -> tuple[tuple[str, PartitionSpec], ...]:
-    """How Shardy splits what each statement makes; of a program of one statement, nothing is told."""
+    """The specs in which Shardy leaves what each statement makes; none for a program of one statement."""
     shapes = {part.result.name: part.result.shape for part in problem.forward}
     found = named_shardings(located, shapes) if len(shapes) > 1 else {}
     return tuple((name, _joined(spec, problem.mesh)) for name, spec in found.items())

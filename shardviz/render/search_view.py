@@ -36,7 +36,8 @@ def search_view(
     """A table of the best meshes, how the first splits every array, and what was looked at; `opened` is the
     command line that explains the first."""
     question = answer.question
-    lines = sentence(f"{question.problem.text}{_repeated(answer)}", width, style="bold")
+    step = ", a train step" if question.training else ""
+    lines = sentence(f"{question.problem.text}{step}", width, style="bold")
     lines += [Text(), *(_found_lines(answer, width, palette, limit, opened) if answer.found else [])]
     return [*lines, *_infeasible_lines(answer, width), *sentence(_space_words(answer), width, style="dim")]
 
@@ -78,12 +79,6 @@ def progress_words(answer: MeshRanking) -> str:
     if answer.found:
         words += f", best {seconds(answer.found[0].seconds)} with {without_ones(answer.found[0].mesh)}"
     return f"{words}; the others take {seconds(answer.least_seconds)} or more"
-
-
-def _repeated(answer: MeshRanking) -> str:
-    layers, training = answer.question.problem.layers, answer.question.training
-    words = f" × {layers}" if layers > 1 else ""
-    return f"{words}, a train step" if training else words
 
 
 def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, opened: str) -> list[Text]:

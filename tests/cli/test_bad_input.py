@@ -40,6 +40,18 @@ CASES = [
         "'x' is not a device id at character 3",
         "0,1,3,2",
     ),
+    ((*EXPLAIN, "--backward"), "a ranking has many", "give --specs"),
+    ((*EXPLAIN, "--specs", "XY,Y_", "--remat", "dots"), "--remat is about a train step", "add --backward"),
+    (
+        (*EXPLAIN, "--specs", "XY,Y_", "--backward", "--optimizer", "adam,over=Z"),
+        "'Z' is not an axis of the mesh, at character 6 of 'adam,over=Z'",
+        "over=X",
+    ),
+    (
+        (*EXPLAIN, "--specs", "XY,Y_", "--backward", "--dtype", "s8"),
+        "no result of 'bd,df->bf' depends on an argument of floating point",
+        "leave out --backward",
+    ),
     (("explain", "", "--target", "none"), "", ""),
     (("explain", "bd,df->bq", "--target", "none"), "q", ""),
     (("explain", "bd,\x1b[31mdf->bf", "--target", "none"), "\\x1b", ""),

@@ -14,6 +14,7 @@ from shardviz.notation.einsum import Einsum
 from shardviz.planner import Plan, plan, problem_from_text
 from shardviz.planner.plan import Step
 from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.training import Optimizer, Training, with_backward
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 HLO = {
@@ -174,3 +175,19 @@ def test_programs_of_other_functions_give_the_result_of_one_device(capsys, name)
     problem = problem_from_text(text, mesh=parse_mesh("X=2,Y=4"), sizes=sizes, dtype="f32")
     said = run(plan_code(plan(problem)), capsys)
     assert said.endswith("the result is the same as on one device\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "training"),
+    [
+        ("gated", Training("layer")),
+        ("gated", Training("none", Optimizer("adam", over=("X",)))),
+        ("attention", Training("dots")),
+    ],
+)
+def test_train_steps_by_hand_give_the_gradients_of_jax(capsys, name, training):
+    text, sizes = PROGRAMS[name]
+    problem = problem_from_text(text, mesh=parse_mesh("X=2,Y=4"), sizes=sizes, dtype="f32")
+    code = plan_code(plan(with_backward(problem, training)))
+    assert "backward = jax.vjp(" in code
+    assert run(code, capsys).endswith("the results are the same as on one device\n")

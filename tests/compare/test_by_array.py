@@ -171,6 +171,7 @@ CASES = {
 
 BY_HAND = {
     "the sums of an operand": ["all_to_all W X 48,12"],
+    "the gradient of a weight": ["psum_scatter Out X 64,64", "psum Out Y 32,64"],
     "sums over another axis": ["ppermute A X,Y 48,6", "all_gather A Y 48,24", "psum_scatter Out X 48,48"],
     "one operand alone": ["all_gather A Y 12,6", "all_gather A X 12,12"],
     "slices by parts of an axis": [

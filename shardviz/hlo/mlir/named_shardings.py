@@ -1,4 +1,4 @@
-"""How Shardy splits what the statements of a program make, from its text with the places of operations."""
+"""The shardings that Shardy gives to what statements make, from its text with the places of operations."""
 
 from __future__ import annotations
 

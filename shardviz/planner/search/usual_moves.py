@@ -28,6 +28,8 @@ class UsualMoves:
     def __init__(self, prices: Prices, mesh: Mesh) -> None:
         self._prices, self._mesh = prices, mesh
         self._wide = [axis for axis, size in mesh.shape.items() if size > 1]
+        self._devices: dict[Axes, int] = {(): 1}
+        self._times: dict[tuple[str, Axes, int, int], float] = {}
         self._known: dict[tuple[Shape, str, State, State], tuple[Part, ...]] = {}
 
     def seconds(self, shape: Shape, dtype: str, before: State, after: State) -> float:
@@ -47,8 +49,14 @@ class UsualMoves:
 
     def local_bytes(self, shape: Shape, dtype: str, dims: Dims) -> int:
         """Bytes of a device's shard."""
-        parts = (self._mesh.group_size(axes) for axes in dims)
-        return array_bytes([-(-size // count) for size, count in zip(shape, parts, strict=True)], dtype)
+        return array_bytes(
+            [-(-size // self._group_size(axes)) for size, axes in zip(shape, dims, strict=True)], dtype
+        )
+
+    def _group_size(self, axes: Axes) -> int:
+        if axes not in self._devices:
+            self._devices[axes] = self._mesh.group_size(axes)
+        return self._devices[axes]
 
     def _operations(self, shape: Shape, dtype: str, before: State, after: State) -> Iterator[Part]:
         dims, pending = [list(axes) for axes in before[0]], list(before[1])
@@ -105,14 +113,14 @@ class UsualMoves:
         found = [self._sliced(axes, (), before, after)]
         for count in range(1, len(idle) + 1):
             for more in combinations(idle, count):
-                devices = self._mesh.group_size((*axes, *more))
+                devices = self._group_size((*axes, *more))
                 if any(size % devices == 0 for size in shape):
                     found.append(self._sliced(axes, more, before, after))
         return min(found, key=lambda parts: sum(seconds for _, seconds in parts))
 
     def _sliced(self, axes: Sequence[str], more: Axes, before: int, after: int) -> tuple[Part, ...]:
         """A cut over `more` axes, if there are any, and a gather over all."""
-        smaller = before // self._mesh.group_size(more)
+        smaller = before // self._group_size(more)
         parts: list[Part] = []
         if more:
             parts.append(((), self._seconds("slice", more, before, smaller)))
@@ -120,4 +128,7 @@ class UsualMoves:
         return (*parts, (together, self._seconds("all_gather", together, smaller, after)))
 
     def _seconds(self, op: str, axes: Axes, before: int, after: int) -> float:
-        return self._prices.parts(self._prices.move(op, axes, before, after)).seconds
+        key = (op, axes, before, after)
+        if key not in self._times:
+            self._times[key] = self._prices.parts(self._prices.move(*key)).seconds
+        return self._times[key]

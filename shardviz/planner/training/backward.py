@@ -132,7 +132,7 @@ class _Backward:
         if not found:
             raise QuestionError(
                 f"no result of {quote(self._problem.text)} depends on an argument of floating point",
-                "leave out the backward pass",
+                "leave out --backward",
             )
         optimizer = self._training.optimizer
         returned, updates = [*self._problem.results], dict[str, Statement]()
