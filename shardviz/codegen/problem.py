@@ -50,7 +50,7 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
     making them. Raises `TargetError` for a target of another size.
     """
     mesh = ", ".join(f"{name}={size}" for name, size in problem.mesh.shape.items())
-    text = title_of(problem)
+    text = problem.text if _is_listed(problem) else title_of(problem).capitalize()
     problem, part_axes = problem_on_parts(problem)
     explained = part_axes.comment
     if _needs_explicit(problem):
@@ -76,11 +76,16 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
     return program_text(parts)
 
 
+def _is_listed(problem: Problem) -> bool:
+    """A program whose einsums say it all."""
+    return problem.is_chain and problem.layers == 1
+
+
 def title_of(problem: Problem) -> str:
-    """The einsums of a chain; what a longer program is."""
-    if problem.is_chain and problem.layers == 1:
+    """The einsums of a chain; of a longer program what it is."""
+    if _is_listed(problem):
         return problem.text
-    what = "A train step" if problem.gradients else "A program"
+    what = "a train step" if problem.gradients else "a program"
     often = f", {problem.layers} times" if problem.layers > 1 else ""
     return f"{what} of {plural(len(problem.forward), 'statement')}{often}"
 
@@ -220,9 +225,10 @@ def _guarded(line: str, guarded: bool) -> list[str]:
 def _run(function: ProgramFunction) -> list[str]:
     problem = function.problem
     if len(returned_arrays(problem)) > 1:
+        names = tuple(array.name for array in returned_arrays(problem))
         return [
-            f"for array in jitted({function.arguments}):",
-            '    print(f"{array.shape} split as {array.sharding}")',
+            f"for name, array in zip({tuple_code(names)}, jitted({function.arguments})):",
+            '    print(f"{name} has {array.shape}, split as {array.sharding.spec}")',
         ]
     result = function.names[problem.result.name]
     spec = problem.result.spec

@@ -191,6 +191,7 @@ PLAN = commands_of(
     ("next_step", "down j", "Next step", "The next step; below, scroll.", "step", "↑↓"),
     ("previous_step", "up k", "Previous step", "The previous step; above, scroll.", "", "↑"),
     ("open_step", "enter", "Play", "Step through this collective, round by round.", "play"),
+    ("compare", "m", "Compare", "Set later plans beside this one: time, bytes, memory; or no longer."),
     ("ask_now", "r", "Ask now", "Recompile for all targets.", "ask now"),
 )
 

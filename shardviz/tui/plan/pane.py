@@ -76,6 +76,8 @@ class PlanPane(Pane):
         self._plan: Plan | None = None
         self._costs: Mapping[int, StepCost] = {}
         self._cost: PlanCost | None = None
+        self._compared: PlanCost | None = None
+        """The cost of the plan that later ones stand beside."""
         self._priced: tuple[object, ...] = ()
         """The plan of the cost, and the texts that name its machine."""
         self._picture: tuple[tuple[object, ...], StepsPicture] | None = None
@@ -93,6 +95,8 @@ class PlanPane(Pane):
     @property
     def idle(self) -> Collection[str]:
         idle = set() if self.state.resolved.targets else {"ask_now"}
+        if self._cost is None:
+            idle.add("compare")
         if self._plan is None or self._plan.steps[self.chosen - 1].op in LOCAL_OPS:
             idle.add("open_step")
         return idle
@@ -176,6 +180,14 @@ class PlanPane(Pane):
         else:
             self.post_message(self.StepOpened(self.chosen))
 
+    def action_compare(self) -> None:
+        if self._compared is None and self._cost is not None:
+            self._compared = self._cost
+            self.notify("Change the problem: its next plans stand beside this one.", markup=False)
+        else:
+            self._compared = None
+        self._draw()
+
     def action_ask_now(self) -> None:
         self.state.queries.ask_now()
 
@@ -253,11 +265,20 @@ class PlanPane(Pane):
         from shardviz.render.cost_view import cost_view, fit_lines
 
         below = [
+            *self._comparison(self._cost, width),
             *alternatives_view(self._cost, width, self.palette),
             Text(),
             *cost_view(self._cost, width, self.palette),
         ]
         return fit_lines(self._cost, width), below
+
+    def _comparison(self, cost: PlanCost, width: int) -> list[Text]:
+        """The figures of the plan beside those of the one that it is compared with."""
+        if self._compared is None or self._compared.plan == cost.plan:
+            return []
+        from shardviz.render.versus_view import versus_table
+
+        return [Text(), *versus_table(self._compared, cost, width)]
 
     def _drawn(self, plan: Plan, width: int) -> StepsPicture:
         """The picture of a plan: what does not change with the choice is drawn once."""
