@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 COMPUTE, HBM, LATENCY, UNKNOWN = "compute", "HBM", "latency", "unknown"
 """Bounds of a step beside the mesh axes of a collective."""
 ROOFLINE = "the longer of FLOPs over the peak and HBM bytes over HBM's bandwidth"
+IN_PLACE = "read in place by the step that uses it, as XLA fuses it"
 COPY = "bytes read and written over HBM's bandwidth"
 
 
@@ -281,9 +282,10 @@ def price(plan: Plan, placed: PlacedMesh) -> PlanCost:
             flops = statement_flops(part, shapes, result.shard_shape(mesh))
             hbm_bytes = statement_traffic(part, shapes, result.shard_shape(mesh))
             dtype = matmul_dtype(part)
+        elif step.op == "slice":
+            hbm_bytes = 0
         else:
-            read = step.to_spec if step.op == "slice" else step.from_spec
-            hbm_bytes = bytes_of(step.array, read) + bytes_of(step.array, step.to_spec)
+            hbm_bytes = bytes_of(step.array, step.from_spec) + bytes_of(step.array, step.to_spec)
         times = compute_price(flops, hbm_bytes, dtype, placed.machine.device)
         steps.append(_priced(step, flops, hbm_bytes, times, placed, held))
     return PlanCost(plan, placed, tuple(steps))
@@ -351,7 +353,7 @@ def _priced(
             None,
             seconds,
             bound,
-            ROOFLINE if flops else COPY,
+            ROOFLINE if flops else IN_PLACE if step.op == "slice" else COPY,
             resident,
         )
     time = collective_price(step.op, step.bytes, step.axes, placed)

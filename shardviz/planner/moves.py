@@ -99,14 +99,13 @@ _SERIALS = count()
 
 
 class Node:
-    """A state of arrays of one rank: `parts` are the numbers of pieces of each dimension, `number` how many
-    nodes were made before it. `places` are the axes that split it, each with its dimension and the pieces
-    into which the axes before it cut that."""
+    """A state of arrays of one rank: `parts` are the numbers of pieces of each dimension, `places` the axes
+    that split it, each with its dimension and the pieces into which the axes before it cut that."""
 
-    __slots__ = ("arrivals", "departures", "number", "parts", "permutes", "places", "state")
+    __slots__ = ("arrivals", "departures", "parts", "permutes", "places", "state")
 
-    def __init__(self, state: State, sizes: Mapping[str, int], number: int) -> None:
-        self.state, self.number = state, number
+    def __init__(self, state: State, sizes: Mapping[str, int]) -> None:
+        self.state = state
         parts, places = [], []
         for dim, axes in enumerate(state[0]):
             cut = 1
@@ -162,7 +161,7 @@ class StateSpace:
         """The node of a state, which is the same one each time."""
         found = self._nodes.get(state)
         if found is None:
-            found = self._nodes[state] = Node(state, self.sizes, len(self._nodes))
+            found = self._nodes[state] = Node(state, self.sizes)
         return found
 
     def group_size(self, axes: Axes) -> int:

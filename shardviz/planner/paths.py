@@ -60,12 +60,12 @@ class PathSearch:
         self._settled: dict[Node, Cost] = {}
         self._bytes: dict[tuple[int, ...], int] = {}
         self._fitting: dict[Node, bool] = {}
-        self._heap: list[tuple[Cost, int, Node]] = []
+        self._heap: list[tuple[Cost, bool, State, Node]] = []
         self.is_argument = not any(sources.values())
         self.sources = tuple(space.node(state) for state in sources)
         for node, cost in zip(self.sources, sources.values(), strict=True):
             self._best[node] = (cost, None, None)
-            heapq.heappush(self._heap, (cost, node.number, node))
+            heapq.heappush(self._heap, (cost, False, node.state, node))
         self.pending = frozenset(axis for _, pending in sources for axis in pending)
 
     def cost(self, state: State, limit: Cost | None = None) -> Cost | None:
@@ -132,8 +132,8 @@ class PathSearch:
 
     def _settle(self) -> None:
         """Go on from the cheapest state that is not settled, or with its permutes."""
-        cost, number, node = heapq.heappop(self._heap)
-        if number < 0:
+        cost, is_followed, _, node = heapq.heappop(self._heap)
+        if is_followed:
             self._follow(node, self._settled[node], self._space.permutes(node))
         elif node not in self._settled:
             self._settled[node] = cost
@@ -143,7 +143,7 @@ class PathSearch:
                 self._follow(node, cost, self._space.arrivals(node, self._ends_pending))
             # Permutes are many and dear: they are listed once nothing cheaper is left.
             least = self._prices.least_permute(self._space, self._local_bytes(node))
-            heapq.heappush(self._heap, (cost + least, ~node.number, node))
+            heapq.heappush(self._heap, (cost + least, True, node.state, node))
 
     def _follow(self, node: Node, cost: Cost, moves: tuple[StateMove, ...]) -> None:
         own = self._local_bytes(node)
@@ -171,7 +171,7 @@ class PathSearch:
             known = best.get(other)
             if known is None or reached < known[0]:
                 best[other] = (reached, node, move)
-                heapq.heappush(heap, (reached, other.number, other))
+                heapq.heappush(heap, (reached, False, other.state, other))
 
     def _local_bytes(self, node: Node) -> int:
         found = self._bytes.get(node.parts)

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from shardviz.planner.dag.statement_choices import StatementChoices
 
 
-MARGIN = 0.05
-"""Seconds, or bytes, that a plan may cost more because it splits the work as the given arrays are split: what
-the compilers and textbooks do, and closer than estimates of seconds are to the truth."""
+MARGIN = 1.0
+"""How much longer than the best of all a plan may take, as a part of that, because it splits the work as the
+given arrays are split, as compilers and textbooks do; `Plan.at_most` says how much it is."""
 MOST_SEARCHED = 5
 """Parts of axes up to which the cheapest moves are searched: with more, direct ones are taken."""
 MOST_WAYS = 3000
@@ -85,13 +85,14 @@ class Planner:
         many times the best they cost at most."""
         pool = AxisPool.of(problem)
         given = None
+        margin = MARGIN if self.objective == "time" else 0.0
         if not self.anywhere:
             given = _Planning(self, problem, pool, pool.splits).planned()
         if self.anywhere or (self.anywhere is None and len(pool.sizes) <= MOST_ANYWHERE):
             limit = UNREACHABLE if given is None else given[0]
             best = _Planning(self, problem, AxisPool.of(problem, into_primes=True), None).planned(limit)
             ratio = self.prices.ratio(given[0], best[0]) if given and best else math.inf
-            if best is not None and (ratio is None or ratio > 1 + MARGIN):
+            if best is not None and (ratio is None or ratio > 1 + margin):
                 return best[1], True, None
             if given is not None:
                 return given[1], best is None, ratio if best else None

@@ -68,10 +68,11 @@ class Prices:
         return found
 
     def _move(self, op: str, axes: Axes, before: int, after: int) -> Cost:
+        if op == "slice":
+            return self._packed(local_steps=1)  # read in place by the step that uses it
         size = after if op == "all_gather" else before
-        traffic = (after if op == "slice" else before) + after
-        _, seconds = self._compute_price(0, traffic, "", self._device)
-        if op in ("slice", "mask"):
+        _, seconds = self._compute_price(0, before + after, "", self._device)
+        if op == "mask":
             return self._packed(time=_femtoseconds(seconds or 0.0), local_steps=1)
         time = self.collective_seconds(op, axes, size)
         wire = wire_bytes_of(op, size, self.placed.mesh.group_size(axes))

@@ -9,6 +9,7 @@ from shardviz.planner import plan, problem_from_text
 from shardviz.sharding import PartitionSpec
 
 BOOK = "b=8,d=2048,f=8192"
+LARGE = "b=4096,d=2048,f=8192"
 
 
 def steps(text, mesh, specs=None, sizes="", dtype="bf16"):
@@ -31,7 +32,7 @@ def steps(text, mesh, specs=None, sizes="", dtype="bf16"):
         ("X_,_X", [("all_gather", "A", "X", 32_768, 16_384)]),
         ("XY,Y_", [("psum", "Out", "Y", 65_536, 98_304)]),
         ("__,__->XY", []),
-        ("Y_,__->_Y", [("all_to_all", "Out", "Y", 32_768, 24_576)]),
+        ("Y_,__->_Y", [("all_gather", "A", "Y", 32_768, 24_576)]),
     ],
 )
 def test_the_tutorial_s_matmul(specs, expected):
@@ -78,20 +79,39 @@ def test_four_fully_sharded_layers_of_the_multi_chip_document():
 def test_with_sharding_constraint_on_the_intermediate():
     """Whole arrays, hidden activations constrained to ``P('X', 'Y')``: the second product sums over Y."""
     problem = problem_from_text(
-        "bd,df->bf; bf,fd->bd", mesh=parse_mesh("X=4,Y=2"), specs="__,__; XY,__", sizes=BOOK
+        "bd,df->bf; bf,fd->bd", mesh=parse_mesh("X=4,Y=2"), specs="__,__; XY,__", sizes=LARGE
     )
     found = plan(problem)
-    assert [(step.op, step.axes, step.bytes) for step in found.collectives] == [("psum", ("Y",), 8_192)]
+    assert [(step.op, step.axes, step.bytes) for step in found.collectives] == [("psum", ("Y",), 4_194_304)]
     hidden = [step.to_spec for step in found.steps if step.array == "H1"]
     assert hidden == [PartitionSpec((("X",), ("Y",)))]
 
 
 def test_the_book_s_transformer_block():
     text = "In[B_X, D_Y] *_D W_in[D, F_Y] *_F W_out[F_Y, D] -> Out[B_X, D_Y]"
-    assert steps(text, "X=4,Y=2", sizes="B=8,D=2048,F=8192") == [
-        ("all_gather", "In", "Y", 8_192, 4_096),
-        ("psum_scatter", "Out", "Y", 8_192, 4_096),
+    assert steps(text, "X=4,Y=2", sizes=LARGE.upper()) == [
+        ("all_gather", "In", "Y", 4_194_304, 2_097_152),
+        ("psum_scatter", "Out", "Y", 4_194_304, 2_097_152),
     ]
+
+
+def test_a_small_batch_leaves_all_weights_in_place():
+    """Both are cut over all devices, which exchange activations: the two-dimensional layout for inference of
+    "How to Scale Your Model", and of Pope et al. 2022."""
+    text = "In[B_X, D_Y] *_D W_in[D, F_Y] *_F W_out[F_Y, D] -> Out[B_X, D_Y]"
+    assert steps(text, "X=4,Y=2", sizes="B=8,D=2048,F=8192") == [
+        ("all_gather", "In", "X Y", 32_768, 28_672),
+        ("psum_scatter", "Out", "X Y", 32_768, 28_672),
+    ]
+
+
+@pytest.mark.parametrize("result", ["", "->X__"])
+def test_megatron_s_mlp_is_one_sum(result):
+    """Columns, then rows; gathering both weights sends less, but every device multiplies four times as much
+    (Shoeybi et al. 2019)."""
+    specs = f"X__,_Y;?,Y_{result}"
+    found = steps("btd,df->btf;btf,fd->btd", "X=2,Y=4", specs, "b=16,t=4096,d=4096,f=14336")
+    assert found == [("psum", "Out", "Y", 268_435_456, 402_653_184)]
 
 
 def test_a_product_in_the_book_s_notation_is_the_einsum():
@@ -115,7 +135,7 @@ def test_axes_of_one_device_cost_nothing():
 def test_an_intermediate_is_made_as_the_next_product_wants_it():
     """Cutting W1 first, for nothing, leaves each device a quarter of the first product's work."""
     problem = problem_from_text(
-        "bx,xy->by; by,yz->bz", mesh=parse_mesh("Y=4"), specs="__,__; ,Y_", sizes="b=8,x=16,y=32,z=64"
+        "bx,xy->by; by,yz->bz", mesh=parse_mesh("Y=4"), specs="__,__; ,Y_", sizes="b=4096,x=4096,y=4096,z=64"
     )
     found = plan(problem)
     assert [(step.op, step.array) for step in found.steps] == [
@@ -124,4 +144,4 @@ def test_an_intermediate_is_made_as_the_next_product_wants_it():
         ("einsum", "Out"),
         ("psum", "Out"),
     ]
-    assert found.steps[1].shape == (8, 8)
+    assert found.steps[1].shape == (4096, 1024)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from shardviz.planner import Planner, plan, problem_from_text
+from shardviz.planner import Planner, problem_from_text
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X", "Y"), (2, 4))
@@ -15,7 +15,9 @@ SIZES = "b=8,d=2048,f=8192"
 
 
 def reasons(specs, text="bd,df->bf", mesh=MESH, sizes=SIZES):
-    found = plan(problem_from_text(text, mesh=mesh, specs=specs, sizes=sizes))
+    # By bytes plans are the same at all sizes, and of every kind.
+    planner = Planner(mesh, objective="bytes", anywhere=False)
+    found = planner.plan(problem_from_text(text, mesh=mesh, specs=specs, sizes=sizes))
     return {f"{step.op} {step.array}": step.reason for step in found.steps}
 
 
@@ -82,13 +84,6 @@ SENTENCES = [
         "Each of the 4 devices along Y holds a partial sum of Out, and f is wanted split over Y: add them "
         "up and let each device keep its 1/4 of the total; each sends 3/4 of 65,536 bytes = 49,152, half "
         "of what a psum would.",
-    ),
-    (
-        "_X,XY->__",
-        "psum_scatter Out",
-        "Each of the 2 devices along X holds a partial sum of Out, and the next step gathers the pieces "
-        "along with others: add them up and let each device keep its 1/2 of the total; each sends 1/2 of "
-        "32,768 bytes = 16,384, half of what a psum would.",
     ),
     (
         "XY,_Y->XY",
@@ -159,7 +154,6 @@ AFTERWARDS = "gathering Out afterwards would send 768"
         ("bd,df->bf", "_Y,Y_->__", "b=8,d=8,f=64", ALIKE),
         ("bd,df->bf", "Y_,__->__", "b=8,d=8,f=64", CHEAPER.format("b", 128, 96, AFTERWARDS)),
         ("b,f->bf", "Y,Y->__", "b=8,f=64", CHEAPER.format("b", 16, 12, AFTERWARDS)),
-        ("d,f->f", "Y,_->_", "d=8,f=64", CHEAPER.format("d", 16, 12, "a psum of Out would send 192")),
     ],
 )
 def test_sentence_where_it_is_cheaper_to_gather_first(text, specs, sizes, sentence):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner import Planner, plan, problem_from_text
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X", "Y"), (2, 4))
@@ -35,7 +35,10 @@ MESH = Mesh(("X", "Y"), (2, 4))
     ],
 )
 def test_case(text, specs, case):
-    assert plan(problem_from_text(text, mesh=MESH, specs=specs)).cases == (case,)
+    # What is summed before anything else is a statement of its own, and not the einsum's case.
+    planner = Planner(MESH, objective="bytes", anywhere=False)
+    found = planner.plan(problem_from_text(text, mesh=MESH, specs=specs))
+    assert case in found.cases
 
 
 def test_each_part_of_a_chain_has_its_case():
