@@ -70,10 +70,10 @@ def program_words(problem: Problem) -> str:
 
 
 def statement_lines(problem: Problem, width: int) -> list[Text]:
-    """The statements of a program, each on a line of its own or more; none of a chain."""
+    """The statements of a program's forward pass, each on a line of its own or more; none of a chain."""
     if problem.is_chain:
         return []
-    return [line for part in problem.parts for line in sentence(statement_text(part), width, INDENT)]
+    return [line for part in problem.forward for line in sentence(statement_text(part), width, INDENT)]
 
 
 def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
@@ -113,6 +113,7 @@ def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bo
     plan = cost.plan
     return [
         *headline(plan.problem, width, palette),
+        *statement_lines(plan.problem, width),
         *fit_lines(cost, width),
         *padding_lines(cost, width),
         Text(),
@@ -303,8 +304,8 @@ class StepsPicture:
         number = max(row[0].cell_len for row in rows)
         made = max(row[1].cell_len for row in work)
         widest = INDENT + number + made + max(row[2].cell_len for row in work) + 2 * GAP
-        heads = []
-        for row in rows:
+        heads, phase = [], ""
+        for row, step in zip(rows, self._plan.steps, strict=True):
             first, second, *rest = row
             is_work = row in work
             if is_work and widest <= self._width:
@@ -313,6 +314,9 @@ class StepsPicture:
                 second, rest = Text.assemble(second, " = ", rest[0]), []
             cells = [Text(f"{first.plain:>{number}}"), second, *rest]
             heads.append(records([cells], self._width, INDENT))
+            before, phase = phase, self._plan.problem.parts[step.part].phase
+            if phase != before and self._plan.problem.training is not None:
+                heads[-1].insert(0, Text(f" {phase}", "bold"))
         return heads
 
     def _totals(self, costs: Mapping[int, StepCost]) -> list[Text]:
