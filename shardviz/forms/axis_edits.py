@@ -10,6 +10,7 @@ from shardviz.forms.form import ProblemForm, one_line
 from shardviz.forms.parsing import Spec, parsed, spec_texts
 from shardviz.forms.retain_fields import with_subscripts_moved
 from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.sharding.axis_parts import whole_axis
 
 FRESH = "XYZWVUTSRQPONMLKJIHGFEDCBA"
 """Names for axes that nobody has named, in this order."""
@@ -181,7 +182,7 @@ def cycle(form: ProblemForm, row: int, dim: int) -> ProblemForm:
         return form
     here = spec.dims[dim]
     used = {*spec.axes, *spec.unreduced} - {*here}
-    choices: list[tuple[str, ...]] = [(), *((axis,) for axis in mesh.axis_names if axis not in used)]
+    choices: list[tuple[str, ...]] = [(), *((axis,) for axis in _free(mesh, used))]
     place = choices.index(here) + 1 if here in choices else 0
     return _with_spec(form, row, _with_dim(spec, dim, choices[place % len(choices)]))
 
@@ -239,7 +240,7 @@ def cycle_unreduced(form: ProblemForm, row: int) -> ProblemForm:
     spec = _spec(form, row)
     if mesh is None or spec is None:
         return form
-    choices: list[tuple[str, ...]] = [(), *((axis,) for axis in mesh.axis_names if axis not in spec.axes)]
+    choices: list[tuple[str, ...]] = [(), *((axis,) for axis in _free(mesh, spec.axes))]
     place = choices.index(spec.unreduced) + 1 if spec.unreduced in choices else 0
     return _with_spec(form, row, replace(spec, unreduced=choices[place % len(choices)]))
 
@@ -292,9 +293,16 @@ def _renamed(spec: Spec, names: Mapping[str, str | None]) -> Spec:
         return spec
 
     def new(axes: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(name for axis in axes if (name := names.get(axis, axis)) is not None)
+        return tuple(name for axis in axes if (name := _new_name(axis, names)) is not None)
 
-    return PartitionSpec(tuple(map(new, spec.dims)), new(spec.unreduced))
+    return replace(spec, dims=tuple(map(new, spec.dims)), unreduced=new(spec.unreduced))
+
+
+def _new_name(axis: str, names: Mapping[str, str | None]) -> str | None:
+    """The name of an axis, or of a part of one, after some were renamed; None where it is gone."""
+    name, colon, part = axis.partition(":")
+    found = names.get(name, name)
+    return None if found is None else f"{found}{colon}{part}"
 
 
 def _text(mesh: Mesh, axis: str, text: str) -> str:
@@ -321,10 +329,18 @@ def _whole(rank: int) -> PartitionSpec:
     return PartitionSpec.replicated(rank)
 
 
+def _free(mesh: Mesh, used: Iterable[str]) -> list[str]:
+    """The axes of which none, and no part, is used."""
+    taken = {whole_axis(axis) for axis in used}
+    return [axis for axis in mesh.axis_names if axis not in taken]
+
+
 def _without(spec: PartitionSpec, axes: Iterable[str]) -> PartitionSpec:
+    """The spec without some axes, and without parts of them."""
     gone = {*axes}
-    dims = tuple(tuple(axis for axis in dim if axis not in gone) for dim in spec.dims)
-    return replace(spec, dims=dims, unreduced=tuple(axis for axis in spec.unreduced if axis not in gone))
+    dims = tuple(tuple(axis for axis in dim if whole_axis(axis) not in gone) for dim in spec.dims)
+    kept = tuple(axis for axis in spec.unreduced if whole_axis(axis) not in gone)
+    return replace(spec, dims=dims, unreduced=kept)
 
 
 def _with_dim(spec: PartitionSpec, dim: int, axes: tuple[str, ...]) -> PartitionSpec:

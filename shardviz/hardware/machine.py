@@ -20,7 +20,7 @@ from shardviz.hardware.chips import (
 )
 from shardviz.hardware.links import ASSUMED, LinkSpec
 from shardviz.sharding import Mesh
-from shardviz.sharding.axis_parts import axis_part
+from shardviz.sharding.axis_parts import SubAxis, axis_part, joined_parts
 
 if TYPE_CHECKING:
     from shardviz.hardware.clusters import Cluster, GpuNodes
@@ -155,6 +155,9 @@ class PlacedMesh:
         members send to the next by number, as in a permute, and not to the next on the links, as libraries
         may order them: then axes that fill no block are as they are.
         """
+        if any(":" in axis for axis in axes):
+            # The devices of a group are the same in any order of the parts.
+            axes = joined_parts(sorted(axes, key=self._place), self.mesh.shape)
         if (axes, in_order) not in self._found:
             own = tuple(level for axis in axes for level in self._levels_of(axis) if level.size > 1)
             if in_order and any(level.is_scattered for level in own):
@@ -163,6 +166,11 @@ class PlacedMesh:
                 found = self._of_blocks(axes) or _joined(own)
             self._found[axes, in_order] = self.machine.shared_by_cores(found)
         return self._found[axes, in_order]
+
+    def _place(self, name: str) -> tuple[int, int]:
+        """The place of an axis in the mesh, and of a part of one in its axis."""
+        part = axis_part(name) or SubAxis(name, 1, 1)
+        return self.mesh.axis_names.index(part.axis), part.before
 
     def _levels_of(self, name: str) -> tuple[LinkLevel, ...]:
         """The levels of an axis, or of a part of one."""

@@ -22,15 +22,18 @@ RIGHT = frozenset({2, 3})
 def cost_view(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
     """The machine, each step with its time and bound, and the totals; a convention stands once."""
     lines = sentence(machine_words(cost), width, lead="time  ")
-    rows = [_cells(number, priced, cost, palette) for number, priced in enumerate(cost.steps, 1)]
-    told: set[str] = set()
     runs = update_runs(cost.plan)
-    for number, (row, priced) in enumerate(zip(_heads(rows, width), cost.steps, strict=True), 1):
-        run = runs.get(number)
-        if run is not None:
-            lines += _update_lines(run, cost, width) if number == run[-1] else []
-            continue
-        lines += row
+    shown = [
+        (
+            _update_cells(runs[number], cost) if number in runs else _cells(number, priced, cost, palette),
+            priced,
+        )
+        for number, priced in enumerate(cost.steps, 1)
+        if number not in runs or number == runs[number][-1]
+    ]
+    told: set[str] = set()
+    for head, (_, priced) in zip(_heads([row for row, _ in shown], width), shown, strict=True):
+        lines += head
         if priced.is_collective and priced.convention not in told:
             told.add(priced.convention)
             lines += sentence(priced.convention, width, HOW_INDENT, style="dim")
@@ -122,18 +125,18 @@ def _cells(number: int, priced: PricedStep, cost: PlanCost, palette: Palette) ->
     ]
 
 
-def _update_lines(run: range, cost: PlanCost, width: int) -> list[Text]:
-    """The update of one parameter, in one line for all of its steps."""
+def _update_cells(run: range, cost: PlanCost) -> list[Text]:
+    """The cells of all steps that update one parameter, as `_cells` are."""
     steps = [cost.steps[number - 1] for number in run]
     known = [each.seconds for each in steps if each.seconds is not None]
-    row = [
+    is_known = len(known) == len(steps)
+    return [
         Text(f"{run[0]}–{run[-1]}"),
         Text(update_text(cost.plan, run[-1])),
         Text(f"{human_bytes(sum(each.hbm_bytes for each in steps))} of HBM"),
-        Text(seconds(sum(known)) if len(known) == len(steps) else "unknown", "bold"),
-        Text(HBM if known else ""),
+        Text(seconds(sum(known)) if is_known else "unknown", "bold"),
+        Text(HBM if is_known else ""),
     ]
-    return table([row], width, INDENT)
 
 
 def _heads(rows: Sequence[Sequence[Text]], width: int) -> list[list[Text]]:

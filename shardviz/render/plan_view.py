@@ -300,12 +300,16 @@ class StepsPicture:
 
     def _statement_heads(self, rows: Sequence[Sequence[Text]]) -> list[list[Text]]:
         """The lines of each statement, their values under one another where they fit, and of each move."""
-        work = [row for row, step in zip(rows, self._plan.steps, strict=True) if is_folded(step, self._plan)]
+        steps = enumerate(zip(rows, self._plan.steps, strict=True), 1)
+        numbered = {place: row for place, (row, step) in steps if is_folded(step, self._plan)}
+        work = [*numbered.values()]
+        # Updates have a line of their own, and do not widen the others.
+        shown = [row for place, row in numbered.items() if place not in self._runs]
         number = max(row[0].cell_len for row in rows)
-        made = max(row[1].cell_len for row in work)
-        widest = INDENT + number + made + max(row[2].cell_len for row in work) + 2 * GAP
-        heads, phase = [], ""
-        for row, step in zip(rows, self._plan.steps, strict=True):
+        made = max(row[1].cell_len for row in shown)
+        widest = INDENT + number + made + max(row[2].cell_len for row in shown) + 2 * GAP
+        heads = []
+        for row in rows:
             first, second, *rest = row
             is_work = row in work
             if is_work and widest <= self._width:
@@ -314,9 +318,6 @@ class StepsPicture:
                 second, rest = Text.assemble(second, " = ", rest[0]), []
             cells = [Text(f"{first.plain:>{number}}"), second, *rest]
             heads.append(records([cells], self._width, INDENT))
-            before, phase = phase, self._plan.problem.parts[step.part].phase
-            if phase != before and self._plan.problem.training is not None:
-                heads[-1].insert(0, Text(f" {phase}", "bold"))
         return heads
 
     def _totals(self, costs: Mapping[int, StepCost]) -> list[Text]:

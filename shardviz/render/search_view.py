@@ -153,26 +153,6 @@ def sharding_lines(answer: MeshRanking, found: MeshSharding, width: int, palette
     return lines
 
 
-def difference_lines(one: MeshSharding, other: MeshSharding, width: int) -> list[Text]:
-    """A sentence on how another row differs: in time, communication and memory."""
-    pairs = (
-        ("a step", one.seconds, other.seconds, seconds),
-        ("communication", one.time.communication_seconds, other.time.communication_seconds, seconds),
-        ("exposed", one.time.exposed, other.time.exposed, seconds),
-        ("memory", one.memory_bytes, other.memory_bytes, lambda count: human_bytes(round(count))),
-    )
-    said = [
-        f"{name} {write(before)} → {write(after)}{_percent(before, after)}"
-        for name, before, after, write in pairs
-    ]
-    return sentence(", ".join(said), width, lead=f"{without_ones(one.mesh)} → {without_ones(other.mesh)}: ")
-
-
-def _percent(before: float, after: float) -> str:
-    """`` (+12 %)``; "" where there was nothing, and where nothing has changed."""
-    return f" ({(after / before - 1) * 100:+.0f} %)" if before and after != before else ""
-
-
 def infeasible_words(answer: MeshRanking) -> str:
     """Why meshes are left out, as far as there is room."""
     said = [(f"{without_ones(each.mesh)}: {each.reason}") for each in answer.infeasible]

@@ -70,7 +70,15 @@ def state_words(problem: Problem) -> str:
         kept.append(f"two moments in {optimizer.moments}")
     if not kept:
         return ""
-    split = "split as it is" + "".join(f" and over {axis}" for axis in optimizer.over)
+    arrays = {array.name: array for array in problem.arguments}
+    pairs = [
+        (arrays[part.source].decided_spec.axes, arrays[old].decided_spec.axes)
+        for old, new in problem.updates
+        for part in problem.parts
+        if part.result.name == new
+    ]
+    more = [axis for axis in optimizer.over if any(axis in own and axis not in its for its, own in pairs)]
+    split = "split as it is" + "".join(f" and over {axis}" for axis in more)
     return f"{optimizer.rule} keeps {' and '.join(kept)} of each parameter, {split}"
 
 

@@ -33,9 +33,12 @@ def versus_view(first: PlanCost, second: PlanCost, width: int, palette: Palette)
     ]
 
 
-def versus_table(first: PlanCost, second: PlanCost, width: int) -> list[Text]:
-    """A row for each figure: of the first plan, of the second, and how many times as much that is."""
-    names = [named_specs_text(cost.plan) for cost in (first, second)]
+def versus_table(
+    first: PlanCost, second: PlanCost, width: int, names: tuple[str, str] | None = None
+) -> list[Text]:
+    """A row for each figure: of the first plan, of the second, and how many times as much that is. Without
+    `names` the plans are called by their specs."""
+    names = names or (named_specs_text(first.plan), named_specs_text(second.plan))
     rows = [[Text(), Text(names[0], "bold"), Text(names[1], "bold"), Text()]]
     for title, value, written in _FIGURES:
         old, new = value(first), value(second)

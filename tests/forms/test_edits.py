@@ -152,3 +152,18 @@ def test_long_names_stay_apart():
     assert remove_axis(LONG, "data").specs == ("_ model", "model _", "__")
     one = enter(LONG, "einsum", "bd->b")
     assert resolve(assign(clear(one, 0, 0), 1, 0, "data")).draft.specs == ("_ model", "( data )")
+
+
+@pytest.mark.parametrize(
+    ("edit", "mesh", "specs"),
+    [
+        (lambda form: cycle(form, 0, 0), "X=2,Y=4", ("_ Y:(1)2", "Y:(1)2 _", "X_")),
+        (lambda form: assign(form, 0, 0, "Y"), "X=2,Y=4", ("(XY)_", "Y:(1)2 _", "X_")),
+        (lambda form: toggle_unreduced(form, 1, "Y"), "X=2,Y=4", ("X Y:(1)2", "__{U_Y}", "X_")),
+        (lambda form: rename_axis(form, "Y", "data"), "X=2,data=4", ("X data:(1)2", "data:(1)2 _", "X_")),
+        (lambda form: remove_axis(form, "Y"), "X=2", ("X_", "__", "X_")),
+    ],
+)
+def test_parts_of_axes_follow_edits_of_their_axes(edit, mesh, specs):
+    edited = edit(ProblemForm(specs=("X Y:(1)2", "Y:(1)2 _", "X_")))
+    assert (edited.mesh, edited.specs) == (mesh, specs)

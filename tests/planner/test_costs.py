@@ -184,9 +184,9 @@ def recounted(found, device):
             moved = sum(size(name, now[name]) for name in step.operands) + size(step.array, step.to_spec)
         else:
             flops = 0
-            moved = size(step.array, step.to_spec) * 2
-            if step.op != "slice":
-                moved = size(step.array, step.from_spec) + size(step.array, step.to_spec)
+            moved = size(step.array, step.from_spec) + size(step.array, step.to_spec)
+            if step.op == "slice":
+                moved = Fraction(0)  # read in place by the step that uses it
         now[step.array] = step.to_spec
         peak = Fraction(device.flops_per_second(problem.result.dtype))
         yield flops, moved, max(Fraction(flops) / peak, moved / Fraction(device.hbm_bandwidth))

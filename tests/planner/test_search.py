@@ -235,6 +235,7 @@ def test_a_pipeline_waits():
         ("X=speed", "neither a kind of axis nor a size"),
         ("X=0", "neither a kind of axis nor a size"),
         ("a,b,c,d,e,f", "at most 5 axes"),
+        ("a,b,c,d", "more than 3 axes may split anything"),
         ("pp,stage", "several axes split the layers"),
     ],
 )

@@ -25,6 +25,12 @@ def cost(optimizer: str = "adam", remat: str = "none", dtype: str = "bf16") -> P
     return price(plan(problem, placed), placed)
 
 
+def test_the_state_is_split_over_more_axes_than_its_parameter():
+    forward = problem_from_text("Y = X[b,d] * W[d,f]", mesh=MESH, specs="X=X_,Y=X_")
+    step = train_step(forward, backward=True, remat="none", optimizer="adam,over=X")
+    assert state_words(step).endswith("of each parameter, split as it is and over X")
+
+
 def page(found: PlanCost) -> list[str]:
     return [line.plain.rstrip() for line in explain_view(found, 100, PLAIN)]
 
@@ -60,7 +66,7 @@ def test_a_chosen_step_of_an_update_is_shown():
         (
             "adam,moments=bf16,over=X",
             "f32",
-            "adam keeps two moments in bf16 of each parameter, split as it is and over X",
+            "adam keeps two moments in bf16 of each parameter, split as it is",
         ),
         ("sgd", "bf16", "sgd keeps a copy in f32 of each parameter, split as it is"),
         ("sgd,master=none", "bf16", ""),

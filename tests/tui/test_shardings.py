@@ -41,9 +41,10 @@ def test_two_rows_are_compared():
     async def script(pilot):
         await opened(pilot)
         await pilot.press("space", "down")
-        assert "memory" in text_of(pilot.app)
-        assert "a step" in text_of(pilot.app)
+        await until(pilot, lambda: "in sequence" in text_of(pilot.app))
+        for word in ("sent", "memory", "collectives", "X=2,Y=4"):
+            assert word in text_of(pilot.app)
         await pilot.press("up", "space")
-        assert "a step" not in text_of(pilot.app)
+        await until(pilot, lambda: "in sequence" not in text_of(pilot.app))
 
     drive(script, SIZES["wide"], draft=FORM, screen="plan")

@@ -40,7 +40,7 @@ class ShardingsDialog(ListDialog):
     ShardingsDialog.-broad.-high #choice { layout: vertical; }
     ShardingsDialog.-broad.-high OptionList { width: 100%; height: 1fr; }
     ShardingsDialog.-broad.-high #about { padding: 1 0 0 0; max-height: 12; }
-    ShardingsDialog #about { max-height: 8; }
+    ShardingsDialog #about { max-height: 10; }
     """
 
     def __init__(self, resolved: ResolvedProblem, palette: Palette) -> None:
@@ -90,16 +90,37 @@ class ShardingsDialog(ListDialog):
 
     @on(OptionList.OptionHighlighted)
     def _describe(self) -> None:
-        from shardviz.render.search_view import difference_lines, sharding_lines
+        from shardviz.render.search_view import sharding_lines
 
         found = self._chosen
         if found is None or self._answer is None:
             return
-        width = max(self.size.width - 10, 30)
-        lines = sharding_lines(self._answer, found, width, self._palette)
         if self._beside is not None and self._beside is not found:
-            lines += difference_lines(self._beside, found, width)
-        self.describe(Text("\n").join(lines))
+            self._compare(self._answer, self._beside, found)
+        else:
+            lines = sharding_lines(self._answer, found, self._width, self._palette)
+            self.describe(Text("\n").join(lines))
+
+    @property
+    def _width(self) -> int:
+        return max(min(self.size.width, 120) - 10, 30)
+
+    @work(thread=True, exit_on_error=False, exclusive=True, group="compare")
+    def _compare(self, answer: MeshRanking, one: MeshSharding, other: MeshSharding) -> None:
+        """Plan both, and show the figures of the plans side by side."""
+        from shardviz.planner import plan
+        from shardviz.planner.costs import price
+        from shardviz.planner.search import problem_of, shown_mesh
+        from shardviz.render.versus_view import versus_table
+
+        worker = get_current_worker()
+        costs = [
+            price(plan(problem_of(answer.question, each), each.placed), each.placed) for each in (one, other)
+        ]
+        meshes = [str(shown_mesh(answer.question, each)) for each in (one, other)]
+        lines = versus_table(costs[0], costs[1], self._width, (meshes[0], meshes[1]))
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self.describe, Text("\n").join(lines))
 
     def action_compare(self) -> None:
         """Keep the line under the cursor, or none where it is the one that is kept."""
