@@ -96,10 +96,10 @@ def _cost(planned: Plan, placed: PlacedMesh | None, width: int, palette: Palette
         return []
     from shardviz.planner.costs import price
     from shardviz.render.alternatives_view import alternatives_view
-    from shardviz.render.cost_view import cost_view, fit_lines
+    from shardviz.render.cost_view import cost_view, fit_lines, padding_lines
 
     cost = price(planned, placed)
-    lines = [*fit_lines(cost, width), *cost_view(cost, width, palette)]
+    lines = [*fit_lines(cost, width), *padding_lines(cost, width), *cost_view(cost, width, palette)]
     if others := alternatives_view(cost, width, palette):
         lines += [Text(), *others]
     return [Section("Time and memory", lines)]

@@ -257,12 +257,13 @@ class PlanPane(Pane):
             self._clock.pause()
 
     def _cost_lines(self, width: int) -> tuple[list[Text], list[Text]]:
-        """By how much the plan does not fit, which comes first, and what it costs, after a blank line."""
+        """What does not fit and what is padded, which comes first, and what the plan costs, after a blank
+        line."""
         if self._cost is None:
             return [], []
         # Loaded with the first cost: until then the screen needs none of it.
         from shardviz.render.alternatives_view import alternatives_view
-        from shardviz.render.cost_view import cost_view, fit_lines
+        from shardviz.render.cost_view import cost_view, fit_lines, padding_lines
 
         below = [
             *self._comparison(self._cost, width),
@@ -270,7 +271,7 @@ class PlanPane(Pane):
             Text(),
             *cost_view(self._cost, width, self.palette),
         ]
-        return fit_lines(self._cost, width), below
+        return [*fit_lines(self._cost, width), *padding_lines(self._cost, width)], below
 
     def _comparison(self, cost: PlanCost, width: int) -> list[Text]:
         """The figures of the plan beside those of the one that it is compared with."""
