@@ -9,6 +9,7 @@ from shardviz.collectives.operations import AllGather, AllToAll, PPermute, PSum,
 from shardviz.errors import QuestionError
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
 from shardviz.sharding import Layout, ShardedArray
+from shardviz.sharding.axis_parts import finest_parts, parts_within
 from shardviz.stepping.question import (
     CollectiveQuestion,
     check_size,
@@ -19,6 +20,7 @@ from shardviz.stepping.question import (
 
 if TYPE_CHECKING:
     from shardviz.collectives import Operation
+    from shardviz.sharding import Mesh
 
 
 def collective_steps(plan: Plan) -> list[int]:
@@ -116,7 +118,8 @@ def _before(plan: Plan, step: Step) -> Layout:
 
 def _final(step: Step, before: Layout) -> tuple[str, tuple[int, ...]]:
     """The spec after the step, and the holders of its parts in order: where dimension 0 alone has parts."""
-    if any(step.to_spec.dims[1:]) or step.to_spec.unreduced:
+    is_stacked = step.op == "all_gather" and not _ends(step, before.mesh).is_of_one_dim
+    if any(step.to_spec.dims[1:]) or step.to_spec.unreduced or is_stacked:
         return "", ()
     after = Layout(before.array.with_spec(step.to_spec), before.mesh)
     first: dict[int, int] = {}
@@ -139,14 +142,49 @@ def _operation(step: Step, before: Layout) -> Operation:
         return PSum(step.axes)
     if step.op == "ppermute":
         return PPermute(step.axes, _permutation(step, before))
-    assert step.dim is not None
+    ends = _ends(step, before.mesh)
     if step.op == "all_gather":
-        return AllGather(step.axes, axis=step.dim)
+        if ends.is_of_one_dim:
+            return AllGather(step.axes, axis=ends.removed_from[0])
+        # The pieces stand one after the other before each device puts them together.
+        return AllGather(step.axes, axis=0, tiled=False)
+    if not ends.is_of_one_dim:
+        raise QuestionError(
+            f"a {step.op} of {step.array} that moves axes between several dimensions at once has no rounds "
+            "to step through",
+            "its bytes and its time are in the plan",
+        )
     if step.op == "psum_scatter":
-        return PSumScatter(step.axes, scatter_dimension=step.dim)
-    pairs = zip(step.from_spec.dims, step.to_spec.dims, strict=True)
-    split = next(dim for dim, (old, new) in enumerate(pairs) if len(new) > len(old))
-    return AllToAll(step.axes, split_axis=split, concat_axis=step.dim)
+        return PSumScatter(step.axes, scatter_dimension=ends.appended_to[0])
+    return AllToAll(step.axes, split_axis=ends.appended_to[0], concat_axis=ends.removed_from[0])
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """The dimensions that a step takes axes from, and those that it appends axes to.
+
+    `is_of_one_dim`: one of each at most, with the axes in the order of the groups, so that JAX's own
+    parameters say the collective.
+    """
+
+    removed_from: tuple[int, ...]
+    appended_to: tuple[int, ...]
+    is_of_one_dim: bool
+
+
+def _ends(step: Step, mesh: Mesh) -> _Ends:
+    named = [*step.from_spec.axes, *step.to_spec.axes, *step.axes]
+    finest = [part for parts in finest_parts(mesh.shape, named).values() for part in parts]
+
+    def in_parts(axes: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(part for axis in axes for part in parts_within(axis, finest))
+
+    dims = [tuple(map(in_parts, pair)) for pair in zip(step.from_spec.dims, step.to_spec.dims, strict=True)]
+    removed = {dim: old[len(new) :] for dim, (old, new) in enumerate(dims) if len(old) > len(new)}
+    appended = {dim: new[len(old) :] for dim, (old, new) in enumerate(dims) if len(new) > len(old)}
+    group = in_parts(step.axes)
+    is_of_one_dim = all([*side.values()] in ([], [group]) for side in (removed, appended))
+    return _Ends(tuple(removed), tuple(appended), is_of_one_dim)
 
 
 def _permutation(step: Step, before: Layout) -> tuple[tuple[int, int], ...]:

@@ -57,6 +57,8 @@ PICTURES = {
         order   JAX's own
         targets shardy,cpu
         machine v5e rings, assumed
+        least   time
+        train   no
         """,
     ),
     "no line to spare, so no blank ones; several axes, partial sums, and nobody's choice": (
@@ -74,6 +76,8 @@ PICTURES = {
         order   JAX's own
         targets shardy,cpu
         machine v5e rings, assumed
+        least   time
+        train   no
         """,
     ),
     "long names of axes and arrays, on as many lines as they need": (
@@ -104,6 +108,8 @@ PICTURES = {
         order         JAX's own
         targets       shardy,cpu
         machine       v5e rings, assumed
+        least         time
+        train         no
         """,
     ),
     "text that cannot be read stays, with what is wrong below": (
@@ -132,6 +138,8 @@ PICTURES = {
         order   JAX's own
         targets shardy,cpu
         machine v5e rings, assumed
+        least   time
+        train   no
         """,
     ),
     "a chain, with its intermediate as it is made and as it is taken": (
@@ -153,6 +161,8 @@ PICTURES = {
         order   JAX's own
         targets shardy,cpu
         machine v5e rings, assumed
+        least   time
+        train   no
         """,
     ),
 }
