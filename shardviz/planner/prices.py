@@ -120,7 +120,7 @@ class Prices:
         return self._dtypes[dtype]
 
     def of_first(self, moves: Cost) -> Cost:
-        """What moves of a first operand cost more than others, as of equal plans it stays in place."""
+        """The cost of moving a first operand and not another, as of equal plans it stays in place."""
         return self._packed(first=self._field(moves, "wire_bytes"))
 
     def parts(self, cost: Cost) -> CostParts:

@@ -171,6 +171,11 @@ def _infeasible_lines(answer: MeshRanking, width: int) -> list[Text]:
     return lines
 
 
+def _many(count: int) -> str:
+    """A number in full, or its power of ten where that is long."""
+    return f"{count:,}" if count < 10**12 else f"10^{len(str(count)) - 1}"
+
+
 def _space_words(answer: MeshRanking) -> str:
     return " ".join(_space_sentences(answer))
 
@@ -178,10 +183,9 @@ def _space_words(answer: MeshRanking) -> str:
 def _space_sentences(answer: MeshRanking) -> Iterator[str]:
     question = answer.question
     if answer.is_complete:
-        yield (
-            f"All {plural(answer.meshes, 'mesh', 'meshes')} and {answer.shardings:,} shardings looked at; of "
-            "equal steps those with less communication come first, then those with less memory."
-        )
+        meshes = plural(answer.meshes, "mesh", "meshes")
+        yield f"All {meshes} and {_many(answer.shardings)} shardings looked at."
+        yield "Of equal steps those with less communication come first, then those with less memory."
     else:
         yield (
             f"Not complete: {answer.looked_at:,} of {answer.meshes:,} meshes; the others take "

@@ -8,7 +8,7 @@ Programming", 1972).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -32,21 +32,50 @@ class Factor:
     table: Table
 
 
-def least(factors: Sequence[Factor], sizes: Mapping[str, int]) -> tuple[float, dict[str, int]]:
+def elimination_order(scopes: Iterable[Sequence[str]], sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """The variables, each time the one whose elimination makes the smallest table; of equals the first.
+
+    `scopes` are the variables of each table, `sizes` the numbers of values of all.
+    """
+    around: dict[str, set[str]] = {name: set() for name in sizes}
+    for scope in scopes:
+        for name in scope:
+            around[name].update(scope)
+    for name, others in around.items():
+        others.discard(name)
+    width = {name: _entries(name, others, sizes) for name, others in around.items()}
+    found: list[str] = []
+    while width:
+        name = min(width, key=width.__getitem__)
+        del width[name]
+        found.append(name)
+        others = around.pop(name)
+        for other in others:
+            around[other] |= others
+            around[other] -= {name, other}
+            width[other] = _entries(other, around[other], sizes)
+    return tuple(found)
+
+
+def _entries(name: str, others: Iterable[str], sizes: Mapping[str, int]) -> int:
+    return prod((sizes[other] for other in others), start=sizes[name])
+
+
+def least(
+    factors: Sequence[Factor], sizes: Mapping[str, int], order: Sequence[str] = ()
+) -> tuple[float, dict[str, int]]:
     """The least sum, and the index of the value of each variable; of equals the first.
 
-    `sizes` are the numbers of values. Raises `TooWideError`.
+    `sizes` are the numbers of values, `order` the `elimination_order` of such tables where that is known.
+    Raises `TooWideError`.
     """
     left = list(factors)
-    waiting = list(sizes)
     eliminated: list[tuple[str, tuple[str, ...], NDArray[np.intp]]] = []
-    while waiting:
-        name = min(waiting, key=lambda each: (_width(each, left, sizes), waiting.index(each)))
-        waiting.remove(name)
+    for name in order or elimination_order((factor.variables for factor in factors), sizes):
         own = [factor for factor in left if name in factor.variables]
         left = [factor for factor in left if name not in factor.variables]
         others = tuple(dict.fromkeys(v for factor in own for v in factor.variables if v != name))
-        if prod(sizes[each] for each in (*others, name)) > MAX_ENTRIES:
+        if _entries(name, others, sizes) > MAX_ENTRIES:
             raise TooWideError
         total = np.zeros([sizes[each] for each in (*others, name)])
         for factor in own:
@@ -57,12 +86,6 @@ def least(factors: Sequence[Factor], sizes: Mapping[str, int]) -> tuple[float, d
     for name, others, best in reversed(eliminated):
         chosen[name] = int(best[tuple(chosen[other] for other in others)])
     return float(sum(factor.table for factor in left)), chosen
-
-
-def _width(name: str, factors: Sequence[Factor], sizes: Mapping[str, int]) -> int:
-    """Entries of the table that eliminating a variable makes."""
-    around = {each for factor in factors if name in factor.variables for each in factor.variables}
-    return prod(sizes[each] for each in around | {name})
 
 
 def _broadcast(factor: Factor, variables: tuple[str, ...]) -> Table:

@@ -20,7 +20,7 @@ from shardviz.planner.local_work import statement_flops, statement_traffic
 from shardviz.planner.moves import Axes, State, spec_of
 from shardviz.planner.prices import Prices
 from shardviz.planner.problem import Problem, Statement
-from shardviz.planner.search.elimination import Factor, Table, least
+from shardviz.planner.search.elimination import Factor, Table, elimination_order, least
 from shardviz.planner.search.rules import Assignment, ShardingRules, needed_axes, subsets
 from shardviz.planner.search.usual_moves import UsualMoves
 from shardviz.sharding import ShardedArray, shard_shape
@@ -215,9 +215,13 @@ class ProgramTables:
                 found.append(Factor((split, variable), (by.hidden if hideable else by.exposed) * table))
         return found
 
+    @cached_property
+    def _order(self) -> tuple[str, ...]:
+        return elimination_order((each.variables for each in self.factors(Multipliers())), self.sizes)
+
     def best(self, by: Multipliers) -> tuple[float, ProgramSharding]:
         """The least sum, and a sharding that has it. Raises `TooWideError`."""
-        bound, chosen = least(self.factors(by), self.sizes)
+        bound, chosen = least(self.factors(by), self.sizes, self._order)
         states = {name: ways[chosen[name]] for name, ways in self.states.items()}
         return bound, self.sharding(
             states, [each.choices[chosen[_split_of(n)]] for n, each in enumerate(self.statements)]

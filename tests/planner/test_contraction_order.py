@@ -1,0 +1,62 @@
+"""The orders of contraction: sums first, products in pairs; the plan takes the cheapest."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from shardviz.notation import parse_mesh
+from shardviz.notation.einsum import Einsum
+from shardviz.planner import Problem, Statement, plan, problem_from_text
+from shardviz.planner.contraction_order import contraction_orders
+from shardviz.sharding import PartitionSpec, ShardedArray
+
+
+def statement(text, sizes):
+    operands, result = text.split("->")
+    einsum = Einsum(tuple(map(tuple, operands.split(","))), tuple(result))
+
+    def array(name, dims):
+        shape = tuple(sizes[dim] for dim in dims)
+        return ShardedArray(name, tuple(dims), shape, "bf16", PartitionSpec.replicated(len(dims)))
+
+    arrays = tuple(array("ABCDE"[n], dims) for n, dims in enumerate(einsum.operands))
+    return Statement(einsum, arrays, array("Out", einsum.result).with_spec(None))
+
+
+@pytest.mark.parametrize(
+    ("text", "orders"),
+    [
+        ("ab,bc->ac", 1),
+        ("abe,bc->ac", 2),
+        ("abe,bcg->ac", 4),
+        ("abe->a", 3),
+        ("aab->a", 1),
+        ("ab,bc,cd->ad", 4),
+        ("ab,bc,cd,de->ae", 19),
+    ],
+)
+def test_the_number_of_orders(text, orders):
+    sizes = dict.fromkeys("abcdeg", 8)
+    found = contraction_orders(statement(text, sizes))
+    assert len(found) == orders
+    assert all(order[-1].result.name == "Out" for order in found)
+
+
+def test_a_chain_of_three_matrices_is_multiplied_from_its_small_end():
+    sizes = {"a": 4096, "b": 4096, "c": 4096, "d": 16}
+    problem = Problem(parse_mesh("X=2"), (statement("ab,bc,cd->ad", sizes),))
+    found = plan(problem)
+    assert [str(part.einsum) for part in found.problem.parts] == ["bc,cd->bd", "ab,bd->ad"]
+    other = Problem(parse_mesh("X=2"), (statement("ab,bc,cd->ad", sizes | {"d": 4096, "a": 16}),))
+    assert [str(part.einsum) for part in plan(other).problem.parts] == ["ab,bc->ac", "ac,cd->ad"]
+
+
+def test_a_sum_over_a_dimension_of_one_operand_comes_before_anything_moves():
+    mesh = parse_mesh("X=2,Y=4")
+    problem = problem_from_text("bdx,df->bf", mesh=mesh, specs="X_Y,__", sizes="b=1024,d=1024,f=1024,x=128")
+    found = plan(problem)
+    assert (found.steps[0].op, found.steps[0].array) == ("einsum", "A_sum")
+    assert not any(step.array == "A" for step in found.steps)
+    assert dataclasses.replace(found.problem, parts=problem.parts) == problem

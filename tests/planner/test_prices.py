@@ -1,0 +1,66 @@
+"""Costs as whole numbers: the seconds of `costs.price`, fields that add up, and their order."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.planner import Planner, problem_from_text
+from shardviz.planner.costs import price
+from shardviz.planner.prices import Prices
+from shardviz.sharding import Mesh
+
+MESH = Mesh(("X", "Y"), (2, 4))
+
+
+def prices(objective="time"):
+    return Prices(on_assumed_machine(assumed_machine(), MESH), objective)
+
+
+@pytest.mark.parametrize("specs", ["XY,Y_->X_", "X_,_X", "_Y,__->__", "XY,_Y->XY"])
+def test_the_steps_of_a_plan_cost_what_they_are_priced(specs):
+    planner = Planner(MESH)
+    found = planner.plan(problem_from_text("bd,df->bf", mesh=MESH, specs=specs))
+    for each in price(found, planner.placed).steps:
+        if each.is_collective:
+            step = each.step
+            before, after = (
+                step.bytes // (MESH.group_size(step.axes) if smaller else 1)
+                for smaller in (step.op == "all_gather", step.op == "psum_scatter")
+            )
+            parts = planner.prices.parts(planner.prices.move(step.op, step.axes, before, after))
+            assert parts.seconds == pytest.approx(each.seconds, rel=1e-9)
+            assert (parts.wire_bytes, parts.collectives) == (step.wire_bytes, 1)
+
+
+def test_costs_add_up_field_by_field():
+    found = prices()
+    one, other = found.move("psum", ("X",), 4096, 4096), found.work(10**9, 10**6, "bf16")
+    parts = found.parts(one + other)
+    assert parts.wire_bytes == found.parts(one).wire_bytes == 4096
+    assert parts.flops == 10**9
+    assert parts.seconds == pytest.approx(found.parts(one).seconds + found.parts(other).seconds)
+
+
+def test_the_objective_decides_which_field_comes_first():
+    sent, worked = ("all_gather", ("X",), 1 << 10, 1 << 11), (10**12, 10**6, "bf16")
+    for objective, less in (("time", True), ("bytes", False)):
+        found = prices(objective)
+        assert (found.move(*sent) < found.work(*worked)) == less
+
+
+def test_one_sum_costs_no_more_than_a_scatter_and_a_gather():
+    found = prices()
+    for size in (1 << 8, 1 << 20, (1 << 26) + 4):
+        halves = found.move("psum_scatter", ("Y",), size, size // 4)
+        halves += found.move("all_gather", ("Y",), size // 4, size)
+        assert found.move("psum", ("Y",), size, size) < halves
+
+
+def test_a_slice_takes_no_time():
+    assert prices().parts(prices().move("slice", ("X",), 4096, 2048))[:3] == (0.0, 0, 0)
+
+
+def test_another_dtype_s_peak_stands_in_for_one_that_is_not_known():
+    found = prices()
+    assert found.work(10**12, 0, "f32") == found.work(10**12, 0, "bf16")
