@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import takewhile, zip_longest
 
 import pytest
 
@@ -89,35 +88,16 @@ class Stretch:
 
 def stretches(plan: Plan) -> Iterator[Stretch]:
     """A plan's parts in order."""
-    steps, parts = list(plan.steps), plan.problem.parts
     held = {array.name: array.decided_spec for array in plan.problem.arguments}
-    for part, after in zip_longest(parts, parts[1:]):
+    for number, part in enumerate(plan.problem.parts):
         starts = {name: [spec] for name, spec in held.items()}
-        place = next(index for index, step in enumerate(steps) if step.op == "einsum")
-        end = place + 1 + result_moves(steps[place:], part, after)
-        found = Stretch(plan, part, steps[:end], starts, {})
+        found = Stretch(plan, part, [step for step in plan.steps if step.part == number], starts, {})
         for step in found.steps:
             held[step.array] = step.to_spec
             starts.setdefault(step.array, []).append(step.to_spec)
             if step.op == "einsum":
                 found.held = dict(held)
         yield found
-        del steps[:end]
-
-
-def result_moves(steps: list[Step], part: Statement, after: Statement | None) -> int:
-    """How many of the steps behind an einsum, the first here, bring its result to where it is given to be,
-    or without such specs add its sums; the others belong to the next einsum."""
-    moves = list(takewhile(lambda step: step.op != "einsum" and step.array == part.result.name, steps[1:]))
-    if after is None:
-        return len(moves)
-    wanted = [spec for spec in (part.result.spec, after.operands[0].spec) if spec is not None]
-    if not wanted:
-        return max((index for index, step in enumerate(moves, 1) if step.op.startswith("psum")), default=0)
-    states, place = [steps[0].to_spec, *(step.to_spec for step in moves)], 0
-    for spec in wanted:
-        place = states.index(spec, place)
-    return place
 
 
 def check_words(part: Stretch, step: Step, seen: Counter[re.Pattern[str]]) -> None:
