@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
 from shardviz.planner.axis_pool import AxisPool
-from shardviz.planner.contraction_order import Order, contraction_orders
+from shardviz.planner.contraction_order import Order, contraction_orders, has_all_orders
 from shardviz.planner.direct_paths import DirectPaths
 from shardviz.planner.moves import ReshardMove, State, StateSpace, state_space
 from shardviz.planner.paths import UNREACHABLE, ArrayKind, PathSearch
@@ -93,10 +93,11 @@ class Planner:
             fine = AxisPool.of(problem, into_primes=True)
             best = _Planning(self, problem, fine, None).planned(limit)
             ratio = self.prices.ratio(given[0], best[0]) if given and best else math.inf
+            is_all = fine.is_finest and all(map(has_all_orders, problem.parts))
             if best is not None and (ratio is None or ratio > 1 + margin):
-                return best[1], fine.is_finest, None
+                return best[1], is_all, None
             if given is not None:
-                return given[1], best is None and fine.is_finest, ratio if best and fine.is_finest else None
+                return given[1], best is None and is_all, ratio if best and is_all else None
         if given is None:
             raise _cannot_be_had(problem.result, problem.result.decided_spec)
         return given[1], False, None
@@ -114,7 +115,8 @@ class Planner:
         spec = next(step.to_spec for step in reversed(steps) if step.array == problem.result.name)
         optimal, at_most = False, None
         finest = AxisPool.of(problem, into_primes=True)
-        if _ways_at_most(problem, finest) <= MOST_WAYS:
+        is_all = all(len(contraction_orders(part)) == 1 and has_all_orders(part) for part in problem.parts)
+        if is_all and _ways_at_most(problem, finest) <= MOST_WAYS:
             least = lower_bound(ArrayUses(self._choices(finest, None), problem))
             optimal = planned.cost <= least
             at_most = None if optimal else self.prices.ratio(planned.cost, least)
@@ -243,12 +245,16 @@ class _Planning:
         """The orders in which a statement can be computed, with all but the last of their parts done."""
         for operand in part.operands:
             self._give(operand)
+        done: dict[Order, _Made] = {}  # orders that begin alike share what they make
         for parts in contraction_orders(part):
             order = _Order(parts, self._made.new_child())
-            for step in parts[:-1]:
-                ways = self._ways.ways(step, self._operands(step, order), self._pool.uneven, self._splits)
-                found = {state: (_Order((step,), order.arrays), way) for state, way in ways.items()}
-                order.arrays[step.result.name] = self._as_made(step.result, found)
+            for end, step in enumerate(parts[:-1], 1):
+                made = done.get(parts[:end])
+                if made is None:
+                    ways = self._ways.ways(step, self._operands(step, order), self._pool.uneven, self._splits)
+                    found = {state: (_Order((step,), order.arrays), way) for state, way in ways.items()}
+                    made = done[parts[:end]] = self._as_made(step.result, found)
+                order.arrays[step.result.name] = made
             yield order
 
     def _operands(self, part: Statement, order: _Order) -> list[PathSearch]:
