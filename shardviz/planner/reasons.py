@@ -211,6 +211,9 @@ class _MoveReason:
                     f"{other.name} has {dim} twice, and no axis can split both at once, so every device "
                     f"needs all of {array.name}'s {dim}: {doing}; {price}."
                 )
+        if dim in choice.part.whole:
+            needed = f"Each device needs all of {array.name}'s {dim} for {choice.part.function}"
+            return f"{needed}: {doing}; {price}."
         if (conflict := self._conflict()) is not None:
             start, instead = conflict
             return (

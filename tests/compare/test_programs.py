@@ -11,7 +11,7 @@ from shardviz.compiler import TARGETS
 from shardviz.hlo import Collective
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
-from shardviz.planner.training import Training, with_backward
+from shardviz.planner.training import Optimizer, Training, with_backward
 
 GATED = "H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]"
 SIZES = "b=65536,d=1024,f=2048"
@@ -23,9 +23,10 @@ PARALLEL = {
 }
 
 
-def compared(worker, target, text, mesh, specs, sizes, backward):
+def compared(worker, target, text, mesh, specs, sizes, backward, optimizer=None):
     problem = problem_from_text(text, mesh=parse_mesh(mesh), specs=specs, sizes=sizes)
-    found = plan(with_backward(problem, Training()) if backward else problem)
+    training = Training(optimizer=optimizer)
+    found = plan(with_backward(problem, training) if backward else problem)
     answer = worker.ask(found.problem, TARGETS[target])
     assert (answer.status, answer.error) == ("ok", "")
     return Counter(each.code for each in differences(found, answer)), [
@@ -75,6 +76,20 @@ def test_sentences_about_gradients_name_them(worker):
     assert any(
         each.startswith("cpu does not scatter the sum of dW3: its all-reduce over X") for each in messages
     )
+
+
+def test_gradients_in_another_dtype_than_their_weights_are_told(worker):
+    """JAX adds up gradients in the dtype of their weights, an optimizer's plan in f32."""
+    given = (*PARALLEL["data"], SIZES)
+    codes, messages = compared(worker, "shardy", GATED, *given, backward=True, optimizer=Optimizer("sgd"))
+    assert codes == {"narrowed_dtype": 1}
+    assert messages == [
+        "shardy moves f32 as bf16: its all-reduce over X carries 4,194,304 bytes instead of 8,388,608 (and 2 "
+        "more)."
+    ]
+    halves = Optimizer("sgd", gradients="bf16")
+    codes, _ = compared(worker, "shardy", GATED, *given, backward=True, optimizer=halves)
+    assert not codes
 
 
 def test_runs_of_a_program_are_counted(worker):
