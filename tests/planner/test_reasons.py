@@ -190,3 +190,8 @@ def test_a_part_of_the_wanted_axis_is_wanted():
     last = plan(problem).steps[-1]
     assert (last.op, last.axes) == ("psum_scatter", ("X:(2)4",))
     assert "and b is wanted split over X:(2)4" in last.reason
+
+
+def test_what_a_function_takes_whole_is_gathered_for_it():
+    found = reasons("X=XY,Y=XY", "Y = softmax(X[b,d], d)", sizes="b=8,d=2048")
+    assert found["all_gather X"].startswith("Each device needs all of X's d for softmax: gather its 4 pieces")
