@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from shardviz.errors import QuestionError
-from shardviz.notation.einsum import Einsum
 from shardviz.planner import Plan, Planner, Problem
 from shardviz.planner.costs import price
 from shardviz.sharding import PartitionSpec
@@ -61,9 +60,9 @@ def split_as(problem: Problem, splits: Mapping[str, PartitionSpec]) -> Problem:
     return replace(problem, parts=parts)
 
 
-def _einsums(plan: Plan) -> list[Einsum]:
+def _einsums(plan: Plan) -> list[str]:
     """The statements of a plan, which computes them in the order of contraction that it found best."""
-    return [part.einsum for part in plan.problem.parts]
+    return [str(part.einsum) for part in plan.problem.parts]
 
 
 def _cost(plan: Plan, placed: PlacedMesh) -> tuple[float, float]:
