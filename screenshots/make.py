@@ -66,6 +66,21 @@ PICTURES = {
             "shardviz hlo tests/render/program.txt --mesh X=2,Y=4 --picture",
         ],
     ),
+    "train-step": (
+        112,
+        [
+            "shardviz explain 'H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]'"
+            " --mesh data=2,tensor=4 --specs 'X=data _,W1=_ tensor,W2=_ tensor,W3=tensor _,Y=data _'"
+            " --sizes b=32Ki,d=4Ki,f=14Ki --backward --optimizer adam --target none --no-layout"
+        ],
+    ),
+    "search": (
+        120,
+        [
+            "shardviz search 'btd,df->btf; btf,fd->btd x 80' --machine v5p:4x4x8"
+            " --sizes b=64,t=4Ki,d=8Ki,f=28Ki --backward --remat layer --optimizer adam"
+        ],
+    ),
     "algorithms": (
         96,
         ["shardviz step psum --mesh i=8 --shape 8x65536 --compare"],

@@ -67,7 +67,7 @@ EXAMPLES = (
     ),
     (
         "A program: an MLP with its weights split by columns, then rows",
-        "shardviz explain 'H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d]' --specs 'X=X_,W1=_Y,W2=Y_'",
+        "shardviz explain 'h=bd,df->bf; y=silu(h),fd->bd' --specs 'W1=_Y,W2=Y_'",
     ),
     (
         "Both directions of an MLP with Adam, all weights split over the batch's axis",

@@ -27,6 +27,7 @@ from shardviz.forms.form import (
 from shardviz.forms.parsing import Einsums, parsed, spec_texts
 from shardviz.forms.retain_fields import enter_einsum, sizes_text
 from shardviz.forms.spans import split_product
+from shardviz.notation.named_specs import is_named
 from shardviz.notation.program import joined_lines
 from shardviz.sharding import PartitionSpec
 
@@ -386,7 +387,8 @@ def form_from_table(table: Mapping[str, Any]) -> ProblemForm:
     that cannot be read; what is wrong with a collective is an error of the form.
     """
     given = {name: table[name] for name in TABLE_KEYS if name in table}
-    specs = given.pop("specs") if "[" in given.get("einsum", "") and "specs" in given else None
+    is_over = "[" in given.get("einsum", "") and not is_named(given.get("specs", ""))
+    specs = given.pop("specs") if is_over and "specs" in given else None
     form = form_from_options(**given)
     if specs is not None:
         form = replace(form, specs=_specs_of_rows(specs, form))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, permutations, product
-from math import prod
+from math import isqrt, prod
 
 from shardviz.planner.functions import FUNCTIONS
 from shardviz.planner.moves import Axes, State
@@ -78,6 +78,11 @@ class AxisPool:
     def sizes(self) -> dict[str, int]:
         """The devices along each part."""
         return dict(self.sizes_of_parts)
+
+    @property
+    def is_finest(self) -> bool:
+        """No part can be cut further."""
+        return all(size % factor for size in self.sizes.values() for factor in range(2, isqrt(size) + 1))
 
     @cached_property
     def _parts(self) -> dict[str, Axes]:

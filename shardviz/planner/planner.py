@@ -6,6 +6,9 @@ least costs of all of them are carried from statement to statement, so the plan 
 Where the best plan that lets these axes, and parts of them, split any dimension is better by more than
 `MARGIN`, it is the plan.
 
+The work of a program whose arrays are used several times is split as the given arrays split it, and the plan
+is set against a bound over all ways (`dag`).
+
 With the result the compiler's choice, its dimensions may be split over the axes over which some given array
 splits them, and nothing is left pending.
 """
@@ -44,6 +47,8 @@ MARGIN = 1.0
 given arrays are split, as compilers and textbooks do; `Plan.at_most` says how much it is."""
 MOST_SEARCHED = 5
 """Parts of axes up to which the cheapest moves are searched: with more, direct ones are taken."""
+MOST_WAYS = 3000
+"""Ways to split the work of all statements of a program up to which a bound is sought over all of them."""
 MOST_ANYWHERE = 4
 """Parts of axes up to which all plans are looked at that split the work elsewhere."""
 
@@ -67,7 +72,7 @@ class Planner:
         self.mesh, self.objective, self.anywhere = mesh, objective, anywhere
         self.placed = placed or on_assumed_machine(assumed_machine(), mesh)
         self.prices = Prices(self.placed, objective)
-        self._programs: dict[AxisPool, StatementChoices] = {}
+        self._programs: dict[tuple[AxisPool, frozenset[tuple[str, str]] | None], StatementChoices] = {}
 
     def plan(self, problem: Problem) -> Plan:
         """The plan. Raises `QuestionError` when the result cannot be had as asked."""
@@ -87,32 +92,44 @@ class Planner:
             given = _Planning(self, problem, pool, pool.splits).planned()
         if self.anywhere or (self.anywhere is None and len(pool.sizes) <= MOST_ANYWHERE):
             limit = UNREACHABLE if given is None else given[0]
-            best = _Planning(self, problem, AxisPool.of(problem, into_primes=True), None).planned(limit)
+            fine = AxisPool.of(problem, into_primes=True)
+            best = _Planning(self, problem, fine, None).planned(limit)
             ratio = self.prices.ratio(given[0], best[0]) if given and best else math.inf
             if best is not None and (ratio is None or ratio > 1 + margin):
-                return best[1], True, None
+                return best[1], fine.is_finest, None
             if given is not None:
-                return given[1], best is None, ratio if best else None
+                return given[1], best is None and fine.is_finest, ratio if best and fine.is_finest else None
         if given is None:
             raise _cannot_be_had(problem.result, problem.result.decided_spec)
         return given[1], False, None
 
     def _program(self, problem: Problem) -> Plan:
         """The plan of a program whose arrays are used several times."""
+        from shardviz.planner.dag.array_uses import ArrayUses
+        from shardviz.planner.dag.lower_bound import lower_bound
         from shardviz.planner.dag.program_planner import planned_program
         from shardviz.planner.dag.program_steps import program_steps
-        from shardviz.planner.dag.statement_choices import StatementChoices
 
         pool = AxisPool.of(problem)
-        if pool not in self._programs:
-            splits = None if self.anywhere else pool.splits
-            self._programs[pool] = StatementChoices(pool, self.space(pool), self.prices, splits)
-        planned = planned_program(self._programs[pool], problem)
+        planned = planned_program(self._choices(pool, None if self.anywhere else pool.splits), problem)
         steps, cases = program_steps(problem, planned)
         spec = next(step.to_spec for step in reversed(steps) if step.array == problem.result.name)
-        optimal = planned.least == planned.cost
-        at_most = None if optimal else self.prices.ratio(planned.cost, planned.least)
+        optimal, at_most = False, None
+        finest = AxisPool.of(problem, into_primes=True)
+        if _ways_at_most(problem, finest) <= MOST_WAYS:
+            least = lower_bound(ArrayUses(self._choices(finest, None), problem))
+            optimal = planned.cost <= least
+            at_most = None if optimal else self.prices.ratio(planned.cost, least)
         return Plan(problem, (*first_steps(problem), *steps), spec, cases, self.objective, optimal, at_most)
+
+    def _choices(self, pool: AxisPool, splits: frozenset[tuple[str, str]] | None) -> StatementChoices:
+        """The ways of statements over some axes, with what has been found of them."""
+        from shardviz.planner.dag.statement_choices import StatementChoices
+
+        key = (pool, splits)
+        if key not in self._programs:
+            self._programs[key] = StatementChoices(pool, self.space(pool), self.prices, splits)
+        return self._programs[key]
 
     def space(self, pool: AxisPool) -> StateSpace:
         """The states that arrays can be in over some axes."""
@@ -122,6 +139,14 @@ class Planner:
 def plan(problem: Problem, placed: PlacedMesh | None = None, objective: Objective | None = None) -> Plan:
     """The best plan on a machine; see the module's text for the rules."""
     return Planner(problem.mesh, placed, objective or problem.objective).plan(problem)
+
+
+def _ways_at_most(problem: Problem, pool: AxisPool) -> int:
+    """The number of ways to split the work of all statements over some axes, but for the order of axes."""
+    return sum(
+        (len({dim for array in (*part.operands, part.result) for dim in array.dims}) + 1) ** len(pool.sizes)
+        for part in problem.parts
+    )
 
 
 def plan_of(

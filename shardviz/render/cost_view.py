@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from shardviz.planner.costs import HBM, PlanCost, PricedStep
+from shardviz.planner.costs import HBM, IN_PLACE, PlanCost, PricedStep
 from shardviz.planner.plan import axes_words
 from shardviz.planner.thresholds import Threshold
 from shardviz.render.caption import operation_text
@@ -109,7 +109,9 @@ def total_words(cost: PlanCost) -> list[str]:
 
 
 def _cells(number: int, priced: PricedStep, cost: PlanCost, palette: Palette) -> list[Text]:
-    """Number, operation, what bounds it counted, time and bound."""
+    """Number, operation, what bounds it counted, time and bound; a slice has none of these."""
+    if priced.convention == IN_PLACE:
+        return [Text(f"{number}"), operation_text(priced.step, cost.plan.problem, palette), Text("in place")]
     if priced.is_collective:
         moved = f"{human_bytes(priced.wire_bytes)} sent"
     elif priced.bound == HBM:

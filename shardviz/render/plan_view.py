@@ -70,10 +70,10 @@ def program_words(problem: Problem) -> str:
 
 
 def statement_lines(problem: Problem, width: int) -> list[Text]:
-    """The statements of a program, each on a line of its own or more; none of a chain."""
+    """The statements of a program's forward pass, each on a line of its own or more; none of a chain."""
     if problem.is_chain:
         return []
-    return [line for part in problem.parts for line in sentence(statement_text(part), width, INDENT)]
+    return [line for part in problem.forward for line in sentence(statement_text(part), width, INDENT)]
 
 
 def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
@@ -113,6 +113,7 @@ def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bo
     plan = cost.plan
     return [
         *headline(plan.problem, width, palette),
+        *statement_lines(plan.problem, width),
         *fit_lines(cost, width),
         *padding_lines(cost, width),
         Text(),

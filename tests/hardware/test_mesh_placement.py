@@ -14,7 +14,7 @@ from shardviz.errors import QuestionError
 from shardviz.hardware.chips import TPUS
 from shardviz.hardware.clusters import TpuSlices, parse_cluster, parts_by_slice, tori
 from shardviz.hardware.collective_time import collective_time
-from shardviz.hardware.machine import assumed_machine, machine_of
+from shardviz.hardware.machine import assumed_machine, machine_of, on_assumed_machine
 from shardviz.hardware.mesh_placement import is_placed, place_mesh
 from shardviz.sharding import Mesh
 
@@ -314,3 +314,10 @@ def test_the_levels_are_those_that_the_places_show(name, sizes):
     searched = place_mesh(machine, mesh, placed.placement)
     for (axis, found), (_, theirs) in zip(placed.levels, searched.levels, strict=True):
         assert {*found} == {*theirs}, axis
+
+
+def test_a_group_has_the_same_links_in_whatever_order_its_parts_are_named():
+    mesh = Mesh(("X", "Y"), (4, 2))
+    placed = on_assumed_machine(assumed_machine(), mesh)
+    assert placed.group_levels(("X:(2)2", "Y", "X:(1)2")) == placed.group_levels(("X", "Y"))
+    assert len(placed.group_levels(("X:(2)2", "Y"))) == 2

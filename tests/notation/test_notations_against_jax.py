@@ -194,7 +194,8 @@ def test_tiles_are_read_as_xla_reads_them(mesh_text):
             spec = None
         follows = known.get(repr(blocks))
         if spec is not None and spec.devices:
-            assert follows is None and layout_blocks(mesh, spec) == blocks, text
+            assert follows is None, text
+            assert layout_blocks(mesh, spec) == blocks, text
             ordered += 1
         else:
             assert spec == follows, text

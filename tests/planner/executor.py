@@ -330,7 +330,8 @@ class Execution:
         one = len(joined or split) == 1 and len(split or joined) == 1
         if not fits or (one and step.op in ordered and group != ordered[step.op]):
             raise PlanError(f"no {step.op} over {step.axes} leads from {step.from_spec} to {step.to_spec}")
-        if step.dim is not None and step.dim not in (joined if step.op == "all_to_all" else joined or split):
+        changed = joined or split
+        if step.dim is not None and (not changed or step.dim != changed[0]):
             raise PlanError(f"{step.op} names dimension {step.dim}")
         if step.op == "slice" or pending:
             return self._first_only(self._exchange(before.data, (), appended, ()), pending)

@@ -5,12 +5,12 @@ import pytest
 from tests.planner.exhaustive import BYTES, TIME
 from tests.planner.optimality import KINDS, described, measured
 
-FEW = {4: 4, 5: 2}
+FEW = {4: 3, 5: 1}
 """Problems by the number of axes: the search of many takes long."""
 
 
 @pytest.mark.parametrize("objective", [TIME, BYTES])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_no_plan_costs_less(kind, objective):
-    tally = measured(kind, FEW.get(kind.axes, 12 // kind.parts), seed=1, objective=objective)
+    tally = measured(kind, FEW.get(kind.axes, 8 // kind.parts), seed=1, objective=objective)
     assert not tally.wrongly_claimed, "\n".join(described(tally.wrongly_claimed[0]))

@@ -18,6 +18,7 @@ DOCUMENTS = (
     "layouts",
     "tensor_parallel",
     "fully_sharded",
+    "layers",
     "einshard",
     "scaling_book",
 )

@@ -4,9 +4,8 @@ The statements are walked in their order, with the *copies* that a device may ho
 still needed: an array as it was made, and what moves for earlier uses have made of it, so that what several
 statements need is gathered once. Of all partial plans that hold the same copies the cheapest is followed, and
 none that costs as much as a cheaper one with the moves that make the other's copies of what that one holds.
-What is left are the partial plans that no other can imitate. Where there are more than `WIDTH`, the cheapest
-are followed, and the answer says by how much a plan through the others could be cheaper at most: they would
-at least cost the local work that is left, shared as well as can be.
+What is left are the partial plans that no other can imitate. Of these the most promising are followed, with
+what the next uses of their arrays cost at least; `lower_bound` says how far the best can be.
 
 Where a program stands for several layers, one copy of an array is kept from the forward pass to what follows,
 the smallest, and of an argument none but the given one: as many of them as there are layers lie in memory
@@ -21,7 +20,6 @@ from typing import NamedTuple
 from shardviz.errors import QuestionError
 from shardviz.planner.dag.array_uses import ArrayUses, NextUse
 from shardviz.planner.dag.copies import ArrayPath, Copies
-from shardviz.planner.dag.lower_bound import lower_bound
 from shardviz.planner.dag.statement_choices import StatementChoice, StatementChoices
 from shardviz.planner.moves import State
 from shardviz.planner.prices import Cost
@@ -36,12 +34,11 @@ COMPARED = 12
 @dataclass(frozen=True)
 class PlannedProgram:
     """The choices of all statements, the moves that leave the returned arrays as they are wanted, and the
-    cost; `least` is what no plan of the space searched can go below."""
+    cost."""
 
     choices: tuple[StatementChoice, ...]
     returns: dict[str, ArrayPath]
     cost: Cost
-    least: Cost
 
 
 class _Partial(NamedTuple):
@@ -70,16 +67,12 @@ class _Planning:
         """The cheapest plan that was found."""
         partials = [_Partial(0, (), None, None)]
         live: list[str] = []
-        left = sum(self._uses.least)
-        dropped: list[Cost] = []
-        for number, least in enumerate(self._uses.least):
-            left -= least
+        for number in range(len(self._problem.parts)):
             partials, live = self._extended(number, partials, live)
             if not partials:
                 raise _cannot_be_had(self._problem.parts[number])
             outlook = self._uses.next_uses(number, live)
-            partials, others = self._followed(partials, live, outlook)
-            dropped += [] if others is None else [others + left]
+            partials = self._followed(partials, live, outlook)
         ends = [self._ends(partial, live) for partial in partials]
         totals = [partial.cost + cost for partial, (cost, _) in zip(partials, ends, strict=True)]
         cost = min(totals)
@@ -93,16 +86,11 @@ class _Planning:
         while partial is not None and partial.choice is not None:
             choices.append(partial.choice)
             partial = partial.before
-        least = min((cost, *dropped))
-        if least < cost:
-            least = max(least, min(cost, lower_bound(self._uses)))
-        return PlannedProgram(tuple(reversed(choices)), returns, cost, least)
+        return PlannedProgram(tuple(reversed(choices)), returns, cost)
 
-    def _followed(
-        self, partials: list[_Partial], live: list[str], outlook: list[NextUse]
-    ) -> tuple[list[_Partial], Cost | None]:
-        """The partial plans to follow, the most promising first, and what one of the others costs at least,
-        with what its next uses cost more than the least."""
+    def _followed(self, partials: list[_Partial], live: list[str], outlook: list[NextUse]) -> list[_Partial]:
+        """The partial plans to follow, the most promising first: by their cost with what their next uses cost
+        more than the least."""
         kinds = [self._uses.kinds[name] for name in live]
         promising = sorted(
             (
@@ -112,15 +100,15 @@ class _Planning:
             key=lambda each: each[0],
         )
         found: list[_Partial] = []
-        for cost, partial in promising:
+        for _, partial in promising:
             if len(found) == WIDTH:
-                return found, cost
+                return found
             if not any(
                 self._choices.imitates(kinds, better.copies, partial.copies, partial.cost - better.cost)
                 for better in found[:COMPARED]
             ):
                 found.append(partial)
-        return found, None
+        return found
 
     def _extended(
         self, number: int, partials: list[_Partial], live: list[str]
