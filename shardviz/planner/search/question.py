@@ -143,6 +143,11 @@ def question_from_text(
     if keep:
         kept = parse_named_specs(keep, mesh.shape, {each.name: each.rank for each in problem.arrays})
         specs |= {name: spec for name, spec in kept.items() if spec is not None}
+    if elsewhere := next((name for name, spec in specs.items() if spec.devices), None):
+        raise QuestionError(
+            f"{elsewhere} is kept on devices of its own, and a search looks for the mesh of all arrays",
+            "keep the axes that split it",
+        )
     unnamed = _unnamed(program, problem)
     return SearchQuestion(
         _respecified(problem, specs), machine, axes, training, overlap, microbatches, unnamed
