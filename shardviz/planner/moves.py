@@ -37,12 +37,14 @@ names."""
 
 
 def state_of(spec: PartitionSpec, mesh: Mesh) -> State:
-    """A spec as a state; axes of size 1 split nothing and are left out."""
+    """A spec as a state; axes of size 1 split nothing and are left out. An array on one device is a pending
+    sum over all axes (`other_devices`)."""
 
     def wide(axes: Axes) -> Axes:
         return tuple(axis for axis in axes if mesh.axis_size(axis) > 1)
 
-    return tuple(wide(dim) for dim in spec.dims), wide(spec.unreduced)
+    pending = spec.unreduced if spec.only_device is None else tuple(sorted(mesh.axis_names))
+    return tuple(wide(dim) for dim in spec.dims), wide(pending)
 
 
 def spec_of(state: State, mesh: Mesh | None = None) -> PartitionSpec:
@@ -148,7 +150,7 @@ class StateSpace:
     def __init__(
         self, sizes: Mapping[str, int], mesh_shape: Mapping[str, int], may_mask: frozenset[str] = frozenset()
     ) -> None:
-        self.sizes, self._may_mask = dict(sizes), may_mask
+        self.sizes, self.may_mask = dict(sizes), may_mask
         self._mesh_shape = mesh_shape
         self.serial = next(_SERIALS)
         self._has_parts = any(":" in axis for axis in sizes)
@@ -215,7 +217,7 @@ class StateSpace:
                 yield StateMove("slice", order, first, self.node((after, pending)))
 
     def _masks(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
-        idle = tuple(axis for axis in self._idle(dims, pending) if axis in self._may_mask)
+        idle = tuple(axis for axis in self._idle(dims, pending) if axis in self.may_mask)
         for axes in _subsets(idle):
             yield StateMove("mask", axes, None, self.node((dims, tuple(sorted((*pending, *axes))))))
 
@@ -241,7 +243,7 @@ class StateSpace:
     def _arriving(self, dims: Dims, pending: Axes, may_pend: Axes) -> Iterator[StateMove]:
         idle = self._idle(dims, pending)
         every = range(len(dims))
-        for axes in _subsets(tuple(axis for axis in pending if axis in self._may_mask)):
+        for axes in _subsets(tuple(axis for axis in pending if axis in self.may_mask)):
             rest = tuple(axis for axis in pending if axis not in axes)
             yield StateMove("mask", axes, None, self.node((dims, rest)))
         for axes in _subsets(tuple(axis for axis in idle if axis in may_pend)):
