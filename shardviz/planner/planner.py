@@ -26,6 +26,7 @@ from shardviz.planner.axis_pool import AxisPool
 from shardviz.planner.contraction_order import Order, contraction_orders, has_all_orders
 from shardviz.planner.direct_paths import DirectPaths
 from shardviz.planner.moves import ReshardMove, State, StateSpace, state_space
+from shardviz.planner.other_devices import check_devices, first_steps
 from shardviz.planner.other_ways import OtherWays
 from shardviz.planner.paths import UNREACHABLE, ArrayKind, PathSearch
 from shardviz.planner.plan import Plan, Step
@@ -76,6 +77,7 @@ class Planner:
 
     def plan(self, problem: Problem) -> Plan:
         """The plan. Raises `QuestionError` when the result cannot be had as asked."""
+        check_devices(problem)
         if not problem.is_tree:
             return self._program(problem)
         planned, optimal, at_most = self._tree(problem)
@@ -121,7 +123,7 @@ class Planner:
             least = lower_bound(ArrayUses(self._choices(finest, None), problem))
             optimal = planned.cost <= least
             at_most = None if optimal else self.prices.ratio(planned.cost, least)
-        return Plan(problem, tuple(steps), spec, cases, self.objective, optimal, at_most)
+        return Plan(problem, (*first_steps(problem), *steps), spec, cases, self.objective, optimal, at_most)
 
     def _choices(self, pool: AxisPool, splits: frozenset[tuple[str, str]] | None) -> StatementChoices:
         """The ways of statements over some axes, with what has been found of them."""
@@ -159,7 +161,7 @@ def plan_of(
 ) -> Plan:
     """The plan of a problem's statements as planned, of which some may be several."""
     problem = replace(problem, parts=tuple(one.part for one in planned))
-    steps = tuple(_steps(problem, planned))
+    steps = (*first_steps(problem), *_steps(problem, planned))
     result = problem.result.name
     spec = next(step.to_spec for step in reversed(steps) if step.array == result)
     cases = tuple(case_of(one.part.einsum, one.starts, problem.mesh) for one in planned)

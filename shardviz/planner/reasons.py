@@ -252,7 +252,8 @@ class _MoveReason:
                     f"needs all of {array.name}'s {dim}: {doing}; {price}."
                 )
         if dim in choice.part.whole:
-            return f"{choice.part.function} needs all of {dim} of {array.name} on a device: {doing}; {price}."
+            needed = f"Each device needs all of {array.name}'s {dim} for {choice.part.function}"
+            return f"{needed}: {doing}; {price}."
         if (conflict := self._conflict()) is not None:
             start, other = conflict
             return (

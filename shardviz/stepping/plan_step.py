@@ -97,6 +97,12 @@ def _collective(plan: Plan, number: int) -> Step:
     step = plan.steps[number - 1]
     if number not in collectives:
         raise QuestionError(f"step {number} is {step.op}, which sends nothing", _which(plan, collectives))
+    if step.from_spec.devices:
+        raise QuestionError(
+            f"step {number} brings {step.array} from another order of the devices, and no collective "
+            "of the mesh does that",
+            "jax.device_put does it; its bytes and its time are in the plan",
+        )
     return step
 
 

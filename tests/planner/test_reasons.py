@@ -181,3 +181,8 @@ def test_names_of_axes_and_arrays_keep_their_case():
     mesh = Mesh(("axis",), (4,))
     found = reasons("axis _, axis _", "bi,ij->bj", mesh, "b=16,i=16,j=16")
     assert found["all_gather W"].startswith("Over axis W is split by i")
+
+
+def test_what_a_function_takes_whole_is_gathered_for_it():
+    found = reasons("X=XY,Y=XY", "Y = softmax(X[b,d], d)", sizes="b=8,d=2048")
+    assert found["all_gather X"].startswith("Each device needs all of X's d for softmax: gather its 4 pieces")
