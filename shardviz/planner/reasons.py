@@ -13,6 +13,7 @@ from shardviz.planner.plan import axes_words
 from shardviz.planner.problem import Statement
 from shardviz.planner.work_split import WorkSplit
 from shardviz.sharding import Mesh, ShardedArray, shard_shape
+from shardviz.sharding.axis_parts import finest_parts, parts_within
 from shardviz.units import times
 
 Operand = tuple[ShardedArray, State]
@@ -194,7 +195,7 @@ class _MoveReason:
         shapes = [self.choice.local_shape(array, state) for state in (self.move.before, self.move.after)]
         if len(lost) > 1:
             doing = f"gather its {self.n} pieces of {times(shapes[0])} into {times(shapes[1])}"
-        stays_split = set(self.move.axes) & {axis for held in self.goal[0] for axis in held}
+        stays_split = self._parts(self.move.axes) & self._parts(sum(self.goal[0], ()))
         if stays_split or (self.is_operand and self._was_moved(lost)):
             return f"On the way to the wanted split of {array.name}, {doing}; {self.price}."
         if self.is_operand:
@@ -398,7 +399,15 @@ class _MoveReason:
 
     def _stay(self, gained: Mapping[int, Axes]) -> bool:
         """The axes that a move puts on dimensions are wanted there in the end."""
-        return all(set(axes) <= set(self.goal[0][place]) for place, axes in gained.items())
+        return all(self._parts(axes) <= self._parts(self.goal[0][place]) for place, axes in gained.items())
+
+    def _parts(self, axes: Axes) -> set[str]:
+        """The finest parts of axes, among those of the move and of the states: the goal may name ``X`` where
+        the move is over ``X:(2)4``."""
+        mesh = self.choice.mesh
+        named = [*self.move.axes, *(axis for held in self.goal[0] for axis in held), *axes]
+        finest = [part for parts in finest_parts(mesh.shape, named).values() for part in parts]
+        return {part for axis in axes for part in parts_within(axis, finest)}
 
     def _reduce(self) -> str:
         move, following, n = self.move, self.following, self.n

@@ -56,7 +56,7 @@ def test_no_bound_is_above_the_cheapest_moves(start, goal, parts):
 
 
 def test_the_bound_of_a_gather_is_what_a_device_lacks():
-    """3/4 of the matrix; of its time a sixth is lost, as the fastest collective uses the links of both axes."""
+    """3/4 of the matrix; of the time a sixth is lost, as the cheapest path uses the links of both axes."""
     start = (("Y",), ()), ()
     bound, cost = PRICES.parts(least(start, WHOLE, SIZE // 4, SIZE)), PRICES.parts(cheapest(start, WHOLE))
     assert bound.wire_bytes == pytest.approx(SIZE * 3 / 4, rel=1e-5)
