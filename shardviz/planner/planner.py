@@ -160,12 +160,12 @@ def plan_of(
     at_most: float | None = None,
 ) -> Plan:
     """The plan of a problem's statements as planned, of which some may be several."""
-    problem = replace(problem, parts=tuple(one.part for one in planned))
+    asked, problem = problem, replace(problem, parts=tuple(one.part for one in planned))
     steps = (*first_steps(problem), *_steps(problem, planned))
     result = problem.result.name
     spec = next(step.to_spec for step in reversed(steps) if step.array == result)
     cases = tuple(case_of(one.part.einsum, one.starts, problem.mesh) for one in planned)
-    return Plan(problem, steps, spec, cases, objective, optimal, at_most)
+    return Plan(problem, steps, spec, cases, objective, optimal, at_most, asked=asked)
 
 
 @dataclass

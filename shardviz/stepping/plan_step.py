@@ -156,8 +156,8 @@ def _operation(step: Step, before: Layout) -> Operation:
         return AllGather(step.axes, axis=0, tiled=False)
     if not ends.is_of_one_dim:
         raise QuestionError(
-            f"a {step.op} of {step.array} that moves axes between several dimensions at once has no rounds "
-            "to step through",
+            f"{step.op} of {step.array} moves axes between several dimensions at once and has no rounds to "
+            "step through",
             "its bytes and its time are in the plan",
         )
     if step.op == "psum_scatter":
