@@ -56,6 +56,11 @@ def plan_code(plan: Plan) -> str:
             f"a plan for {problem.mesh.size:,} devices cannot run on simulated ones",
             f"use a mesh of up to {MAX_CPU_DEVICES:,} devices",
         )
+    if elsewhere := [array for array in problem.arguments if array.spec is not None and array.spec.devices]:
+        raise QuestionError(
+            f"a program in JAX is on one mesh, and {elsewhere[0].name} is {elsewhere[0].spec}",
+            "move it onto the mesh first, by jax.device_put, and give the spec that it has there",
+        )
     if is_uneven(problem):
         raise QuestionError(
             "a dimension is split unevenly, and a program by hand needs equal parts",

@@ -30,7 +30,7 @@ class Alternative:
 def alternatives(cost: PlanCost) -> tuple[Alternative, ...]:
     """The fastest plan and that with the fewest bytes, where they are better by that than the plan; and the
     textbook's where it is another."""
-    problem, placed = cost.plan.problem, cost.placed
+    problem, placed = cost.plan.question, cost.placed
     found: list[Alternative] = []
     if not cost.unknown and (cost.plan.objective != "time" or _is_beaten(cost.plan)):
         fastest = price(Planner(problem.mesh, placed, "time", anywhere=True).plan(problem), placed)

@@ -26,6 +26,8 @@ from shardviz.planner.axis_pool import AxisPool
 from shardviz.planner.contraction_order import Order, contraction_orders, has_all_orders
 from shardviz.planner.direct_paths import DirectPaths
 from shardviz.planner.moves import ReshardMove, State, StateSpace, state_space
+from shardviz.planner.other_devices import check_devices, first_steps
+from shardviz.planner.other_ways import OtherWays
 from shardviz.planner.paths import UNREACHABLE, ArrayKind, PathSearch
 from shardviz.planner.plan import Plan, Step
 from shardviz.planner.prices import Cost, Prices
@@ -75,6 +77,7 @@ class Planner:
 
     def plan(self, problem: Problem) -> Plan:
         """The plan. Raises `QuestionError` when the result cannot be had as asked."""
+        check_devices(problem)
         if not problem.is_tree:
             return self._program(problem)
         planned, optimal, at_most = self._tree(problem)
@@ -120,7 +123,7 @@ class Planner:
             least = lower_bound(ArrayUses(self._choices(finest, None), problem))
             optimal = planned.cost <= least
             at_most = None if optimal else self.prices.ratio(planned.cost, least)
-        return Plan(problem, tuple(steps), spec, cases, self.objective, optimal, at_most)
+        return Plan(problem, (*first_steps(problem), *steps), spec, cases, self.objective, optimal, at_most)
 
     def _choices(self, pool: AxisPool, splits: frozenset[tuple[str, str]] | None) -> StatementChoices:
         """The ways of statements over some axes, with what has been found of them."""
@@ -157,12 +160,12 @@ def plan_of(
     at_most: float | None = None,
 ) -> Plan:
     """The plan of a problem's statements as planned, of which some may be several."""
-    problem = replace(problem, parts=tuple(one.part for one in planned))
-    steps = tuple(_steps(problem, planned))
+    asked, problem = problem, replace(problem, parts=tuple(one.part for one in planned))
+    steps = (*first_steps(problem), *_steps(problem, planned))
     result = problem.result.name
     spec = next(step.to_spec for step in reversed(steps) if step.array == result)
     cases = tuple(case_of(one.part.einsum, one.starts, problem.mesh) for one in planned)
-    return Plan(problem, steps, spec, cases, objective, optimal, at_most)
+    return Plan(problem, steps, spec, cases, objective, optimal, at_most, asked=asked)
 
 
 @dataclass
@@ -187,13 +190,15 @@ class _Order:
 @dataclass(frozen=True)
 class PlannedStatement:
     """One statement as planned: how its work is split, the moves of each operand, those of the result to each
-    state that it must pass through, and the operands' states before the moves."""
+    state that it must pass through, and the operands' states before the moves; and how it could be planned
+    otherwise, where that is looked for."""
 
     part: Statement
     work_split: WorkSplit
     operand_moves: tuple[tuple[ReshardMove, ...], ...]
     result_moves: tuple[tuple[ReshardMove, ...], ...]
     starts: tuple[State, ...]
+    other_ways: OtherWays | None = None
 
 
 class _Planning:
@@ -304,6 +309,8 @@ class _Planning:
         result = self._problem.result
         natural = way.split.result
         came = {result.name: (natural, [self._joined.moves(result, ends.path(natural)[1])])}
+        # The backward search of each array to where the plan has it next.
+        after = {result.name: ends}
         found: list[PlannedStatement] = []
         for whole in reversed(self._problem.parts):
             if whole is not self._problem.parts[-1]:
@@ -311,7 +318,7 @@ class _Planning:
             for part in reversed(order.parts):
                 if part is not order.parts[-1]:
                     _, way = order.arrays[part.result.name].ways[came[part.result.name][0]]
-                found.append(self._planned_statement(part, order, way, came))
+                found.append(self._planned_statement(part, order, way, came, after))
         return found[::-1]
 
     def _planned_statement(
@@ -320,8 +327,9 @@ class _Planning:
         order: _Order,
         way: Way,
         came: dict[str, tuple[State, list[tuple[ReshardMove, ...]]]],
+        after: dict[str, PathSearch],
     ) -> PlannedStatement:
-        """A statement as planned; adds what its operands come from."""
+        """A statement as planned; adds what its operands come from, and where they go next."""
         starts, operand_moves = [], []
         for operand, needed in zip(part.operands, way.split.operands, strict=True):
             made = order.arrays[operand.name]
@@ -329,9 +337,24 @@ class _Planning:
             starts.append(self._joined.state(start))
             operand_moves.append(self._joined.moves(operand, last))
             came[operand.name] = self._path(made, start, made.searches[:-1])
+            goal = made.searches[1].sources[0].state if len(made.searches) > 1 else needed
+            after[operand.name] = self._paths(
+                self._space, self._kind(operand), self._prices, {goal: 0}, tuple(self._space.sizes)
+            )
         result_moves = tuple(came[part.result.name][1])
         split = self._joined.split(way.split)
-        return PlannedStatement(part, split, tuple(operand_moves), result_moves, tuple(starts))
+        searches = [order.arrays[operand.name].searches[-1] for operand in part.operands]
+        other_ways = OtherWays(
+            self._ways,
+            self._prices,
+            self._pool,
+            self._splits,
+            part,
+            way.split,
+            searches,
+            after[part.result.name],
+        )
+        return PlannedStatement(part, split, tuple(operand_moves), result_moves, tuple(starts), other_ways)
 
     def _path(
         self, made: _Made, state: State, searches: Sequence[PathSearch]
@@ -346,12 +369,11 @@ class _Planning:
 
 def _steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterator[Step]:
     """The steps of all statements, with their reasons."""
-    gathered = frozenset(_gathered(planned))
     for number, one in enumerate(planned):
         part = one.part
         uses = (operand for later in problem.parts[number + 1 :] for operand in later.operands)
         next_input = next((operand for operand in uses if operand.name == part.result.name), None)
-        choice = EinsumChoice(problem.mesh, part, one.work_split, one.starts, gathered, next_input)
+        choice = EinsumChoice(problem.mesh, part, one.work_split, one.starts, next_input, one.other_ways)
         for operand, moves in zip(part.operands, one.operand_moves, strict=True):
             reasons = explain_moves(choice, operand, moves)
             yield from (
@@ -363,15 +385,6 @@ def _steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterator[St
             yield from (
                 move_step(part.result, move, why, number) for move, why in zip(moves, reasons, strict=True)
             )
-
-
-def _gathered(planned: Sequence[PlannedStatement]) -> Iterator[str]:
-    """The names of the arrays that a plan gathers."""
-    for one in planned:
-        named = zip(one.part.operands, one.operand_moves, strict=True)
-        for array, moves in (*named, *((one.part.result, moves) for moves in one.result_moves)):
-            if any(move.op == "all_gather" for move in moves):
-                yield array.name
 
 
 def _cannot_be_had(array: ShardedArray, spec: PartitionSpec) -> QuestionError:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from shardviz.planner.costs import PlanCost
 from shardviz.planner.plan import LOCAL_OPS
-from shardviz.render.lines import GAP, records, sentence, shelve, table
+from shardviz.render.lines import GAP, columns, records, sentence, shelve, table
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import headline, named_specs_text, plan_view
 from shardviz.units import flops, human_bytes, seconds
@@ -39,12 +39,18 @@ def versus_table(
     """A row for each figure: of the first plan, of the second, and how many times as much that is. Without
     `names` the plans are called by their specs."""
     names = names or (named_specs_text(first.plan), named_specs_text(second.plan))
-    rows = [[Text(), Text(names[0], "bold"), Text(names[1], "bold"), Text()]]
+    layers = first.plan.problem.layers
+    of_layers = Text(f"one of {layers:,} layers" if layers > 1 else "", "dim")
+    rows = [[of_layers, Text(names[0], "bold"), Text(names[1], "bold"), Text()]]
     for title, value, written in _FIGURES:
         old, new = value(first), value(second)
         rows.append([Text(title), Text(written(old)), Text(written(new)), Text(_ratio(old, new), "dim")])
-    rows.append([Text("collectives"), *(Text(_collectives(cost)) for cost in (first, second))])
-    lines = table(rows, width, right=RIGHT)
+    last = [Text("collectives"), *(Text(_collectives(cost)) for cost in (first, second))]
+    # The longest row does not take the figures out of their columns.
+    lines = columns([*rows, last], width, right=RIGHT) or [
+        *table(rows, width, right=RIGHT),
+        *records([last], width),
+    ]
     for number, cost in enumerate((first, second), 1):
         if cost.unknown:
             lines += sentence(
