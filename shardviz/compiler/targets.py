@@ -83,8 +83,8 @@ def check_devices(problem: Problem) -> None:
             spec = replace(array.spec, devices=())
             raise TargetError(
                 f"JAX runs a program on one mesh, and {array.name} is {array.spec}",
-                f"move it first, by jax.device_put({array.name}, NamedSharding(mesh, {spec})), or use "
-                "--target none to ask the planner alone",
+                f"move it first, by jax.device_put({array.name}, NamedSharding(mesh, {spec})); the planner "
+                "alone, with --target none, plans that too",
             )
 
 

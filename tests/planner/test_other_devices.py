@@ -8,7 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from shardviz.errors import NotationError, QuestionError
+from shardviz.codegen.plan import plan_code
+from shardviz.codegen.problem import problem_code
+from shardviz.compiler.targets import check_devices
+from shardviz.errors import NotationError, QuestionError, TargetError
 from shardviz.planner import Planner, plan, problem_from_text
 from shardviz.planner.costs import price
 from shardviz.planner.textbook import textbook_plan
@@ -156,3 +159,15 @@ def test_a_program_leaves_what_it_makes_on_its_mesh(specs):
         QuestionError, match=r"Out is wanted on .*, and a program leaves what it makes on its mesh"
     ):
         planned(specs)
+
+
+@pytest.mark.parametrize("specs", ["__@3,_Y", f"XY@{ORDER},Y_"])
+def test_jax_takes_the_arrays_of_one_mesh(specs):
+    """JAX says "Received incompatible devices for jitted computation" to these."""
+    found = planned(specs)
+    with pytest.raises(TargetError, match=r"JAX runs a program on one mesh, and A is P\(.*\) on device"):
+        check_devices(found.problem)
+    with pytest.raises(TargetError, match="on one mesh"):
+        plan_code(found)
+    with pytest.raises(TargetError, match="on one mesh"):
+        problem_code(found.problem)
