@@ -219,10 +219,14 @@ class PlanPane(Pane):
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="price")
     def _price(self, priced: tuple[object, ...], resolved: ResolvedProblem) -> None:
-        """Work out what the plan costs on the machine of the problem."""
+        """Work out what the plan costs on the machine of the problem, and the plans beside it: to look for
+        those on the application's own thread would delay a key."""
         from shardviz.planner.costs import price
 
-        self.call_later(self._take_cost, priced, price(resolved.plan, resolved.placed))
+        cost = price(resolved.plan, resolved.placed)
+        # It keeps them, and is drawn with them.
+        _ = cost.alternatives
+        self.call_later(self._take_cost, priced, cost)
 
     def _tick(self) -> None:
         if self.display:
