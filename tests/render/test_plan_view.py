@@ -33,7 +33,7 @@ from shardviz.stepping.plan_step import StepCost
 @pytest.fixture
 def four_steps():
     mesh = parse_mesh("X=4,Y=4")
-    return plan(problem_from_text("bd,df->bf", specs="XY,YX->XY", mesh=mesh))
+    return plan(problem_from_text("bd,df->bf", specs="XY,YX->XY", mesh=mesh), objective="bytes")
 
 
 @pytest.mark.parametrize("width", [30, 40, 80, 200])

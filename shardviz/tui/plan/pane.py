@@ -257,8 +257,8 @@ class PlanPane(Pane):
             self._clock.pause()
 
     def _cost_lines(self, width: int) -> tuple[list[Text], list[Text]]:
-        """What does not fit and what is padded, which comes first, and what the plan costs, after a blank
-        line."""
+        """The lines of what does not fit and what is padded, which come first, and those of the cost, after a
+        blank line."""
         if self._cost is None:
             return [], []
         # Loaded with the first cost: until then the screen needs none of it.
