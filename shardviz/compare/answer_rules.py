@@ -40,35 +40,47 @@ def _holds(packed: ArrayTransfer, plain: ArrayTransfer) -> bool:
 
 def promoted(comparison: Comparison) -> None:
     """Say once that the target computes in a wider dtype, by its largest collective."""
-    planned = comparison.plan.problem.result.dtype
     wider = [
-        one
-        for one in comparison.theirs
+        (one, planned)
+        for one, planned in _with_planned_dtypes(comparison)
         # Signed numbers, floats and truth values in a wide u32 are packed, not computed with.
         if BITS.get(one.dtype, 0) > BITS[planned] and (one.dtype[0] != "u" or planned[0] == "u")
     ]
     if wider:
-        words, ratio, also = _in_another_dtype(wider, planned)
+        words, ratio, also = _in_another_dtype(wider)
         times = "twice" if ratio == 2 else f"{ratio:g} times"
         comparison.add("promoted_dtype", f"{comparison.target} computes {words}, {times} as many{also}.")
 
 
 def narrowed(comparison: Comparison) -> None:
     """Say once that the target moves floats in a narrower dtype, by its largest collective."""
-    planned = comparison.plan.problem.result.dtype
     narrower = [
-        one
-        for one in comparison.theirs
+        (one, planned)
+        for one, planned in _with_planned_dtypes(comparison)
         if _is_float(one.dtype) and _is_float(planned) and BITS[one.dtype] < BITS[planned] and one.pieces == 1
     ]
     if narrower:
-        words, _, also = _in_another_dtype(narrower, planned)
+        words, _, also = _in_another_dtype(narrower)
         comparison.add("narrowed_dtype", f"{comparison.target} moves {words}{also}.")
 
 
-def _in_another_dtype(moved: Sequence[ArrayTransfer], planned: str) -> tuple[str, float, str]:
+def _with_planned_dtypes(comparison: Comparison) -> list[tuple[ArrayTransfer, str]]:
+    """The target's transfers, each with the dtype in which the plan moves that array, else the result's.
+
+    A weight's gradient may have another one than the weight.
+    """
+    usual = comparison.plan.problem.result.dtype
+
+    def planned(one: ArrayTransfer) -> str:
+        moved = [mine for mine in comparison.ours if mine.shares_array(one)]
+        return next((mine.dtype for mine in moved if mine.is_sum == one.is_sum), usual)
+
+    return [(one, planned(one)) for one in comparison.theirs]
+
+
+def _in_another_dtype(moved: Sequence[tuple[ArrayTransfer, str]]) -> tuple[str, float, str]:
     """The largest transfer in words, its bytes over the planned, and how many more there are."""
-    one = max(moved, key=lambda each: each.bytes)
+    one, planned = max(moved, key=lambda each: each[0].bytes)
     before = array_bytes((one.elements,), planned)
     words = (
         f"{planned} as {one.dtype}: its {one.op}{one.over} carries {one.bytes:,} bytes instead of {before:,}"

@@ -63,7 +63,12 @@ def summed_apart(comparison: Comparison) -> None:
             and summands.issuperset(one.arrays)
             and one.base_axes == mine.base_axes
         ]
-        if summands and several:
+        if len(several) == 1 and several[0].kind == mine.kind:
+            # The addition went in front of it, and it still has a summand's name.
+            comparison.equal.append((mine, several[0]))
+            comparison.ours.remove(mine)
+            comparison.theirs.remove(several[0])
+        elif summands and several:
             comparison.add(
                 "summed_apart",
                 f"{comparison.target} adds up the summands of {mine.arrays[0]} each by itself, by "

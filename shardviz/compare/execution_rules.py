@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from shardviz.compare.comparison import Comparison
@@ -31,7 +32,7 @@ def collective_matmul(comparison: Comparison) -> None:
         often = f" ({runs:,} runs)" if runs is not None and runs != len(matmul.permutes) else ""
         comparison.add(
             "collective_matmul",
-            f"{comparison.target} takes {whose} {other} apart, a collective matmul: "
+            f"{comparison.target} takes {whose} {replace(other, runs=1)} apart, a collective matmul: "
             f"{plural(len(matmul.permutes), 'permute')}{often} {way} around the ring of {matmul.group_size} "
             f"between {plural(len(matmul.matmuls), 'partial matmul')}, which work on the pieces that are "
             "there" + ("." if sent is None else f"; it sends {sent:,} bytes, {_against(sent, other)}."),

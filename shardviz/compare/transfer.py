@@ -119,7 +119,7 @@ def compiled(
     """
     moved = MovedArrays(problem)
     transfers = []
-    for place, (given, matmul) in enumerate(_whole(collectives, matmuls)):
+    for place, (given, matmul) in enumerate(_whole(collectives, matmuls, problem.layers)):
         one = _of_one_run(given, problem.layers)
         arrays = moved.of(one)
         if one.wire_bytes or one.op == "slice":
@@ -172,12 +172,21 @@ def _pieces(one: Collective, partitioned: Sequence[Collective]) -> list[Collecti
         if (each.op, {*each.axes}, each.arrays) == (one.op, {*one.axes}, 1) and each.dtype in BITS
     ]
     # A TPU's compiler keeps only one of the names.
-    named = [each for each in alike if each.source.rpartition("jit(program)/")[2] in one.source]
+    together = _written_out(one.source)
+    named = [each for each in alike if each.source.rpartition("jit(program)/")[2] in together]
     for found in (named, alike):
         scaled = [_in_dtype(each, one.dtype) for each in found]
         if len(scaled) == one.arrays and sum(each.bytes for each in scaled) == one.bytes:
             return scaled
     return []
+
+
+def _written_out(source: str) -> str:
+    """The names of which a combined operation's is made, ``loop/(a:b)``, as ``loop/a:loop/b``."""
+    start, bracket, names = source.rpartition("/(")
+    if not (bracket and names.endswith(")")):
+        return source
+    return ":".join(f"{start}/{name}" for name in names[:-1].split(":"))
 
 
 def _in_dtype(one: Collective, dtype: str) -> Collective:
@@ -196,10 +205,14 @@ def _runs(matmul: CollectiveMatmul | None, collectives: Sequence[Collective]) ->
 
 
 def _whole(
-    collectives: Sequence[Collective], matmuls: Sequence[CollectiveMatmul]
+    collectives: Sequence[Collective], matmuls: Sequence[CollectiveMatmul], layers: int
 ) -> Iterator[tuple[Collective, CollectiveMatmul | None]]:
-    """Collectives, with one whole gather or scatter in place of the permutes that take it apart."""
+    """Collectives, with one whole gather or scatter in place of the permutes that take it apart.
+
+    It runs in each layer, as they do, where they all run a multiple of that.
+    """
     parts = by_permute(matmuls)
+    runs_of = {one.name: one.count for one in collectives}
     seen: list[CollectiveMatmul] = []
     for one in collectives:
         matmul = parts.get(one.name)
@@ -207,11 +220,13 @@ def _whole(
             yield one, None
         elif matmul not in seen:
             seen.append(matmul)
-            yield _put_together(one, matmul), matmul
+            counts = [runs_of[name] for name in matmul.permutes if name in runs_of]
+            in_layers = all(count is not None and count % layers == 0 for count in counts)
+            yield _put_together(one, matmul, layers if in_layers else 1), matmul
 
 
-def _put_together(permute: Collective, matmul: CollectiveMatmul) -> Collective:
-    """The collective that a collective matmul replaces; shapes as one dimension."""
+def _put_together(permute: Collective, matmul: CollectiveMatmul, runs: int) -> Collective:
+    """The collective that a collective matmul replaces in so many runs; shapes as one dimension."""
     whole = matmul.bytes * 8 // max(1, BITS.get(permute.dtype, 8))
     shapes = [(whole // max(1, matmul.group_size),), (whole,)]
     operand, result = shapes if matmul.op == "all-gather" else reversed(shapes)
@@ -225,7 +240,7 @@ def _put_together(permute: Collective, matmul: CollectiveMatmul) -> Collective:
         bytes=matmul.bytes,
         wire_bytes=wire_bytes(matmul.op, matmul.group_size, matmul.bytes, held),
         group_size=matmul.group_size,
-        count=1,
+        count=runs,
     )
 
 

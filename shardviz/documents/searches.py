@@ -109,12 +109,13 @@ SEARCH = DocumentKind(
     ),
     infeasible=array_of(
         closed(
-            "A mesh on which no sharding is possible.",
+            "A mesh on which no sharding is possible, or that was not searched.",
             mesh=MESH("The mesh."),
             reason=text("The limit that it breaks."),
             memory_bytes=count("The fewest bytes that a device would hold; 0: that is not the limit."),
+            is_skipped=flag("It was not searched, having too many shardings; one may be possible."),
         ),
-        "The meshes that are not possible.",
+        "The meshes that are not possible or were not searched.",
     ),
 )
 

@@ -30,37 +30,65 @@ def contraction_orders(part: Statement) -> tuple[Order, ...]:
     return tuple(found)
 
 
-def _summed_before(part: Statement) -> Iterator[Order]:
-    """The statement, with every set of dimensions summed before that only one operand has."""
+def has_all_orders(part: Statement) -> bool:
+    """`contraction_orders` leaves none out: no operand has a dimension twice and others that could be summed
+    before, and there are few enough."""
+    if part.function != "multiply" or part.merged:
+        return True
     own = [_own_dims(part.einsum, place) for place in range(len(part.operands))]
-    choices = [_subsets(dims) for dims in own]
-    if len(part.operands) == 1:
-        # The sum over all of them is the statement itself.
-        choices = [[dims for dims in choices[0] if len(dims) < len(own[0])] or [()]]
+    return (
+        len(part.operands) <= MOST_OPERANDS
+        and prod(len(_sequences(dims)) for dims in own) <= MOST_SUMMED
+        and not any(dims and _is_diagonal(operand) for dims, operand in zip(own, part.operands, strict=True))
+    )
+
+
+def _summed_before(part: Statement) -> Iterator[Order]:
+    """The statement, with dimensions summed before that only one operand has: every set of them, at once or
+    one after the other, as the operand may move in between."""
+    own = [
+        () if _is_diagonal(operand) else _own_dims(part.einsum, place)
+        for place, operand in enumerate(part.operands)
+    ]
+    choices = [_sequences(dims) for dims in own]
     if prod(map(len, choices)) > MOST_SUMMED:
-        choices = [list(dict.fromkeys([(), dims])) for dims in own]
-    for gone in product(*choices):
-        sums, operands = [], []
-        for operand, dims in zip(part.operands, gone, strict=True):
-            operands.append(operand)
-            if dims:
-                kept = tuple(dim for dim in operand.dims if dim not in dims)
-                operands[-1] = _array(f"{operand.name}_sum", kept, part, operand)
-                sums.append(_statement((operand,), operands[-1], part))
-        yield (*sums, _statement(tuple(operands), part.result, part) if sums else part)
+        choices = [list(dict.fromkeys([(), (dims,) * bool(dims)])) for dims in own]
+    if len(part.operands) == 1:
+        # The sum over all that are left is the statement itself.
+        choices = [[sums for sums in choices[0] if not own[0] or sum(map(len, sums)) < len(own[0])]]
+    for chosen in product(*choices):
+        before: list[Statement] = []
+        operands = []
+        for operand, sums in zip(part.operands, chosen, strict=True):
+            summed = operand
+            for number, dims in enumerate(sums):
+                kept = tuple(dim for dim in summed.dims if dim not in dims)
+                name = f"{operand.name}_sum{number + 1 if number else ''}"
+                summed, whole = _array(name, kept, part, operand), summed
+                before.append(_statement((whole,), summed, part))
+            operands.append(summed)
+        yield (*before, _statement(tuple(operands), part.result, part) if before else part)
 
 
-def _subsets(dims: tuple[str, ...]) -> list[tuple[str, ...]]:
-    return [chosen for size in range(len(dims) + 1) for chosen in combinations(dims, size)]
+def _sequences(dims: tuple[str, ...]) -> list[tuple[tuple[str, ...], ...]]:
+    """Every sequence of sets of the dimensions, none of which is in two; the shortest first."""
+    found: list[tuple[tuple[str, ...], ...]] = [()]
+    for sums in found:
+        left = [dim for dim in dims if not any(dim in taken for taken in sums)]
+        found += [(*sums, more) for size in range(1, len(left) + 1) for more in combinations(left, size)]
+    return found
 
 
 def _own_dims(einsum: Einsum, place: int) -> tuple[str, ...]:
     """The dimensions that only this operand has, and not the result."""
     dims = einsum.operands[place]
-    if len(set(dims)) < len(dims):
-        return ()  # the sum would have a dimension twice as well
     others = {dim for other in (*einsum.operands[:place], *einsum.operands[place + 1 :]) for dim in other}
-    return tuple(dim for dim in dims if dim not in others and dim not in einsum.result)
+    return tuple(dim for dim in dict.fromkeys(dims) if dim not in others and dim not in einsum.result)
+
+
+def _is_diagonal(operand: ShardedArray) -> bool:
+    """It has a dimension twice, and its sum over others would as well, which no einsum can say."""
+    return len(set(operand.dims)) < operand.rank
 
 
 def _multiplied(order: Order) -> Iterator[Order]:

@@ -30,7 +30,7 @@ class DirectPaths(PathSearch):
         cheapest = sorted(sources.items(), key=lambda source: source[1])[:MOST_SOURCES]
         self._given = dict(cheapest)
         self._found: dict[State, tuple[Cost, State, tuple[PathMove, ...]]] = {}
-        self.pending = frozenset(axis for _, pending in sources for axis in pending)
+        self.pending = space.may_mask.union(axis for _, pending in sources for axis in pending)
 
     def cost(self, state: State, limit: Cost | None = None) -> Cost | None:
         found = self._find(state)[0]

@@ -148,7 +148,7 @@ class StateSpace:
     def __init__(
         self, sizes: Mapping[str, int], mesh_shape: Mapping[str, int], may_mask: frozenset[str] = frozenset()
     ) -> None:
-        self.sizes, self._may_mask = dict(sizes), may_mask
+        self.sizes, self.may_mask = dict(sizes), may_mask
         self._mesh_shape = mesh_shape
         self.serial = next(_SERIALS)
         self._has_parts = any(":" in axis for axis in sizes)
@@ -215,7 +215,7 @@ class StateSpace:
                 yield StateMove("slice", order, first, self.node((after, pending)))
 
     def _masks(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
-        idle = tuple(axis for axis in self._idle(dims, pending) if axis in self._may_mask)
+        idle = tuple(axis for axis in self._idle(dims, pending) if axis in self.may_mask)
         for axes in _subsets(idle):
             yield StateMove("mask", axes, None, self.node((dims, tuple(sorted((*pending, *axes))))))
 
@@ -241,7 +241,7 @@ class StateSpace:
     def _arriving(self, dims: Dims, pending: Axes, may_pend: Axes) -> Iterator[StateMove]:
         idle = self._idle(dims, pending)
         every = range(len(dims))
-        for axes in _subsets(tuple(axis for axis in pending if axis in self._may_mask)):
+        for axes in _subsets(tuple(axis for axis in pending if axis in self.may_mask)):
             rest = tuple(axis for axis in pending if axis not in axes)
             yield StateMove("mask", axes, None, self.node((dims, rest)))
         for axes in _subsets(tuple(axis for axis in idle if axis in may_pend)):

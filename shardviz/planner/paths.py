@@ -66,7 +66,7 @@ class PathSearch:
         for node, cost in zip(self.sources, sources.values(), strict=True):
             self._best[node] = (cost, None, None)
             heapq.heappush(self._heap, (cost, False, node.state, node))
-        self.pending = frozenset(axis for _, pending in sources for axis in pending)
+        self.pending = space.may_mask.union(axis for _, pending in sources for axis in pending)
 
     def cost(self, state: State, limit: Cost | None = None) -> Cost | None:
         """The least cost of having the array in a state; None where no moves lead to it, or none for less

@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
 from shardviz.planner.axis_pool import AxisPool
-from shardviz.planner.contraction_order import Order, contraction_orders
+from shardviz.planner.contraction_order import Order, contraction_orders, has_all_orders
 from shardviz.planner.direct_paths import DirectPaths
 from shardviz.planner.moves import ReshardMove, State, StateSpace, state_space
+from shardviz.planner.other_ways import OtherWays
 from shardviz.planner.paths import UNREACHABLE, ArrayKind, PathSearch
 from shardviz.planner.plan import Plan, Step
 from shardviz.planner.prices import Cost, Prices
@@ -93,10 +94,11 @@ class Planner:
             fine = AxisPool.of(problem, into_primes=True)
             best = _Planning(self, problem, fine, None).planned(limit)
             ratio = self.prices.ratio(given[0], best[0]) if given and best else math.inf
+            is_all = fine.is_finest and all(map(has_all_orders, problem.parts))
             if best is not None and (ratio is None or ratio > 1 + margin):
-                return best[1], fine.is_finest, None
+                return best[1], is_all, None
             if given is not None:
-                return given[1], best is None and fine.is_finest, ratio if best and fine.is_finest else None
+                return given[1], best is None and is_all, ratio if best and is_all else None
         if given is None:
             raise _cannot_be_had(problem.result, problem.result.decided_spec)
         return given[1], False, None
@@ -114,7 +116,8 @@ class Planner:
         spec = next(step.to_spec for step in reversed(steps) if step.array == problem.result.name)
         optimal, at_most = False, None
         finest = AxisPool.of(problem, into_primes=True)
-        if _ways_at_most(problem, finest) <= MOST_WAYS:
+        is_all = all(len(contraction_orders(part)) == 1 and has_all_orders(part) for part in problem.parts)
+        if is_all and _ways_at_most(problem, finest) <= MOST_WAYS:
             least = lower_bound(ArrayUses(self._choices(finest, None), problem))
             optimal = planned.cost <= least
             at_most = None if optimal else self.prices.ratio(planned.cost, least)
@@ -185,13 +188,15 @@ class _Order:
 @dataclass(frozen=True)
 class PlannedStatement:
     """One statement as planned: how its work is split, the moves of each operand, those of the result to each
-    state that it must pass through, and the operands' states before the moves."""
+    state that it must pass through, and the operands' states before the moves; and how it could be planned
+    otherwise, where that is looked for."""
 
     part: Statement
     work_split: WorkSplit
     operand_moves: tuple[tuple[ReshardMove, ...], ...]
     result_moves: tuple[tuple[ReshardMove, ...], ...]
     starts: tuple[State, ...]
+    other_ways: OtherWays | None = None
 
 
 class _Planning:
@@ -243,12 +248,16 @@ class _Planning:
         """The orders in which a statement can be computed, with all but the last of their parts done."""
         for operand in part.operands:
             self._give(operand)
+        done: dict[Order, _Made] = {}  # orders that begin alike share what they make
         for parts in contraction_orders(part):
             order = _Order(parts, self._made.new_child())
-            for step in parts[:-1]:
-                ways = self._ways.ways(step, self._operands(step, order), self._pool.uneven, self._splits)
-                found = {state: (_Order((step,), order.arrays), way) for state, way in ways.items()}
-                order.arrays[step.result.name] = self._as_made(step.result, found)
+            for end, step in enumerate(parts[:-1], 1):
+                made = done.get(parts[:end])
+                if made is None:
+                    ways = self._ways.ways(step, self._operands(step, order), self._pool.uneven, self._splits)
+                    found = {state: (_Order((step,), order.arrays), way) for state, way in ways.items()}
+                    made = done[parts[:end]] = self._as_made(step.result, found)
+                order.arrays[step.result.name] = made
             yield order
 
     def _operands(self, part: Statement, order: _Order) -> list[PathSearch]:
@@ -298,6 +307,8 @@ class _Planning:
         result = self._problem.result
         natural = way.split.result
         came = {result.name: (natural, [self._joined.moves(result, ends.path(natural)[1])])}
+        # The backward search of each array to where the plan has it next.
+        after = {result.name: ends}
         found: list[PlannedStatement] = []
         for whole in reversed(self._problem.parts):
             if whole is not self._problem.parts[-1]:
@@ -305,7 +316,7 @@ class _Planning:
             for part in reversed(order.parts):
                 if part is not order.parts[-1]:
                     _, way = order.arrays[part.result.name].ways[came[part.result.name][0]]
-                found.append(self._planned_statement(part, order, way, came))
+                found.append(self._planned_statement(part, order, way, came, after))
         return found[::-1]
 
     def _planned_statement(
@@ -314,8 +325,9 @@ class _Planning:
         order: _Order,
         way: Way,
         came: dict[str, tuple[State, list[tuple[ReshardMove, ...]]]],
+        after: dict[str, PathSearch],
     ) -> PlannedStatement:
-        """A statement as planned; adds what its operands come from."""
+        """A statement as planned; adds what its operands come from, and where they go next."""
         starts, operand_moves = [], []
         for operand, needed in zip(part.operands, way.split.operands, strict=True):
             made = order.arrays[operand.name]
@@ -323,9 +335,24 @@ class _Planning:
             starts.append(self._joined.state(start))
             operand_moves.append(self._joined.moves(operand, last))
             came[operand.name] = self._path(made, start, made.searches[:-1])
+            goal = made.searches[1].sources[0].state if len(made.searches) > 1 else needed
+            after[operand.name] = self._paths(
+                self._space, self._kind(operand), self._prices, {goal: 0}, tuple(self._space.sizes)
+            )
         result_moves = tuple(came[part.result.name][1])
         split = self._joined.split(way.split)
-        return PlannedStatement(part, split, tuple(operand_moves), result_moves, tuple(starts))
+        searches = [order.arrays[operand.name].searches[-1] for operand in part.operands]
+        other_ways = OtherWays(
+            self._ways,
+            self._prices,
+            self._pool,
+            self._splits,
+            part,
+            way.split,
+            searches,
+            after[part.result.name],
+        )
+        return PlannedStatement(part, split, tuple(operand_moves), result_moves, tuple(starts), other_ways)
 
     def _path(
         self, made: _Made, state: State, searches: Sequence[PathSearch]
@@ -340,12 +367,11 @@ class _Planning:
 
 def _steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterator[Step]:
     """The steps of all statements, with their reasons."""
-    gathered = frozenset(_gathered(planned))
     for number, one in enumerate(planned):
         part = one.part
         uses = (operand for later in problem.parts[number + 1 :] for operand in later.operands)
         next_input = next((operand for operand in uses if operand.name == part.result.name), None)
-        choice = EinsumChoice(problem.mesh, part, one.work_split, one.starts, gathered, next_input)
+        choice = EinsumChoice(problem.mesh, part, one.work_split, one.starts, next_input, one.other_ways)
         for operand, moves in zip(part.operands, one.operand_moves, strict=True):
             reasons = explain_moves(choice, operand, moves)
             yield from (
@@ -357,15 +383,6 @@ def _steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterator[St
             yield from (
                 move_step(part.result, move, why, number) for move, why in zip(moves, reasons, strict=True)
             )
-
-
-def _gathered(planned: Sequence[PlannedStatement]) -> Iterator[str]:
-    """The names of the arrays that a plan gathers."""
-    for one in planned:
-        named = zip(one.part.operands, one.operand_moves, strict=True)
-        for array, moves in (*named, *((one.part.result, moves) for moves in one.result_moves)):
-            if any(move.op == "all_gather" for move in moves):
-                yield array.name
 
 
 def _cannot_be_had(array: ShardedArray, spec: PartitionSpec) -> QuestionError:

@@ -1,12 +1,13 @@
 """Costs of moves and of local work on a machine, as whole numbers that add up in any order.
 
 A cost is one number with several fields, of which the first that differs decides: with the objective "time"
-femtoseconds, wire bytes, collectives, FLOPs, local steps and the wire bytes of first operands; with "bytes"
-wire bytes, collectives, FLOPs, femtoseconds, and the rest alike. Costs are added and compared as numbers;
+nanoseconds, wire bytes, collectives, FLOPs, local steps and the wire bytes of first operands; with "bytes"
+wire bytes, collectives, FLOPs, nanoseconds, and the rest alike. Costs are added and compared as numbers;
 `parts` has the fields.
 
-Seconds are those of `costs.price`, rounded up to femtoseconds, so that no operation costs more than two that
-do half of it each. Where a machine has no peak in a dtype, the choice of a plan goes by another dtype's.
+Seconds are those of `costs.price`, of every step rounded up to nanoseconds, so that no operation costs more
+than two that do half of it each; of plans whose times nobody could tell apart the one that sends less is
+chosen. Where a machine has no peak in a dtype, the choice of a plan goes by another dtype's.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from shardviz.planner.moves import Axes, StateSpace, wire_bytes_of
+from shardviz.planner.plan import LOCAL_OPS
 from shardviz.planner.problem import Objective
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 Cost = int
 """A cost, as one number."""
+NANOSECONDS = 10**9
+"""In a second."""
 FEMTOSECONDS = 10**15
 _WIDTHS = {"time": 96, "wire_bytes": 80, "collectives": 24, "flops": 96, "local_steps": 24, "first": 80}
 """Bits of each field."""
@@ -68,15 +72,22 @@ class Prices:
         return found
 
     def _move(self, op: str, axes: Axes, before: int, after: int) -> Cost:
-        if op == "slice":
-            return self._packed(local_steps=1)  # read in place by the step that uses it
+        time = _nanoseconds(self.move_seconds(op, axes, before, after))
+        if op in LOCAL_OPS:
+            return self._packed(time=time, local_steps=1)
         size = after if op == "all_gather" else before
+        wire = wire_bytes_of(op, size, self.placed.mesh.group_size(axes))
+        return self._packed(time=time, wire_bytes=wire, collectives=1)
+
+    def move_seconds(self, op: str, axes: Axes, before: int, after: int) -> float:
+        """Seconds of a move, before they are rounded."""
+        if op == "slice":
+            return 0.0  # read in place by the step that uses it
         _, seconds = self._compute_price(0, before + after, "", self._device)
         if op == "mask":
-            return self._packed(time=_femtoseconds(seconds or 0.0), local_steps=1)
-        time = self.collective_seconds(op, axes, size)
-        wire = wire_bytes_of(op, size, self.placed.mesh.group_size(axes))
-        return self._packed(time=_femtoseconds(max(time, seconds or 0.0)), wire_bytes=wire, collectives=1)
+            return seconds or 0.0
+        size = after if op == "all_gather" else before
+        return max(self.collective_seconds(op, axes, size), seconds or 0.0)
 
     def costs_from(self, space: StateSpace, size: int, *, forward: bool) -> dict[tuple[int, int], Cost]:
         """The costs that are known of moves between pieces of `size` bytes and of other sizes, by the kind of
@@ -103,12 +114,14 @@ class Prices:
         key = (flops, hbm_bytes, dtype)
         found = self._works.get(key)
         if found is None:
-            arithmetic, traffic = self._compute_price(
-                flops, hbm_bytes, self._priced_dtype(dtype), self._device
-            )
-            time = _femtoseconds(max(arithmetic or 0.0, traffic or 0.0))
+            time = _nanoseconds(self.work_seconds(flops, hbm_bytes, dtype))
             found = self._works[key] = self._packed(time=time, flops=flops)
         return found
+
+    def work_seconds(self, flops: int, hbm_bytes: int, dtype: str) -> float:
+        """Seconds of local work, before they are rounded."""
+        arithmetic, traffic = self._compute_price(flops, hbm_bytes, self._priced_dtype(dtype), self._device)
+        return max(arithmetic or 0.0, traffic or 0.0)
 
     def _priced_dtype(self, dtype: str) -> str:
         """The dtype whose peak stands for that of `dtype`: its own where it is known, else bf16's or the
@@ -127,7 +140,7 @@ class Prices:
         """The fields of a cost."""
         values = {name: self._field(cost, name) for name in self._shift}
         return CostParts(
-            values["time"] / FEMTOSECONDS,
+            values["time"] / NANOSECONDS,
             values["wire_bytes"],
             values["collectives"],
             values["flops"],
@@ -141,7 +154,7 @@ class Prices:
 
     def packed(self, seconds: float = 0.0, wire_bytes: int = 0, collectives: int = 0) -> Cost:
         """A cost of these fields, the time rounded down, as what another costs at least."""
-        time = math.floor(seconds * FEMTOSECONDS)
+        time = math.floor(seconds * NANOSECONDS)
         return self._packed(time=time, wire_bytes=wire_bytes, collectives=collectives)
 
     def _field(self, cost: Cost, name: str) -> int:
@@ -151,5 +164,6 @@ class Prices:
         return sum(value << self._shift[name] for name, value in fields.items())
 
 
-def _femtoseconds(seconds: float) -> int:
-    return math.ceil(seconds * FEMTOSECONDS)
+def _nanoseconds(seconds: float) -> int:
+    """Rounded up, but for what is too little to be more than an error of the sum."""
+    return -(-round(seconds * FEMTOSECONDS) * NANOSECONDS // FEMTOSECONDS)

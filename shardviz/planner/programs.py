@@ -280,6 +280,8 @@ class _Sizes:
                     self._product(whole, factors, statement.result)
                 if statement.function == "slots":
                     self._capacity(statement)
+                if statement.function == "causal_attention":
+                    self._same_length(statement)
 
     def _equal(self, own: str, other: str, renamed: Renamed) -> None:
         size, use = self._size, renamed.use
@@ -291,6 +293,22 @@ class _Sizes:
                 f"give {other} the size {size[own]}, or leave it out",
             )
         for one, of in ((own, other), (other, own)):
+            if one not in size and of in size:
+                size[one] = size[of]
+
+    def _same_length(self, attention: LoweredStatement) -> None:
+        """Queries and keys of causal attention are one sequence."""
+        size, (queries, keys, _), along = self._size, attention.operands, attention.whole[0]
+        own = queries.dims[keys.dims.index(along)]
+        if own in size and along in size and size[own] != size[along]:
+            self._fail(
+                f"{attention.result.name} attends along {own}={size[own]} of {queries} and "
+                f"{along}={size[along]} of {keys}, which are one sequence in causal attention,",
+                queries,
+                "only the sequence has another name in the keys: Q[b, t, n, h], K[b, s, n, h], with grouped "
+                "heads Q[b, t, n, g, h]",
+            )
+        for one, of in ((own, along), (along, own)):
             if one not in size and of in size:
                 size[one] = size[of]
 

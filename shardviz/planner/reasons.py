@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import zip_longest
 
-from shardviz.planner.moves import Axes, ReshardMove, State, reshard_move, spec_of, state_of, with_axes
+from shardviz.planner.moves import Axes, ReshardMove, State, spec_of, state_of
+from shardviz.planner.other_ways import OtherWay, OtherWays
 from shardviz.planner.plan import axes_words
 from shardviz.planner.problem import Statement
 from shardviz.planner.work_split import WorkSplit
@@ -21,16 +22,16 @@ Operand = tuple[ShardedArray, State]
 class EinsumChoice:
     """One einsum with what was chosen for it.
 
-    `starts` are the operands' states before any step, `gathered` the names of the arrays that the whole plan
-    gathers. `next_input` is the result as the next einsum is given it, None after the last.
+    `starts` are the operands' states before any step. `next_input` is the result as the next einsum is given
+    it, None after the last. `other_ways` has what was not chosen, where that is looked for.
     """
 
     mesh: Mesh
     part: Statement
     work_split: WorkSplit
     starts: tuple[State, ...]
-    gathered: frozenset[str]
     next_input: ShardedArray | None
+    other_ways: OtherWays | None = None
 
     def dim_of(self, axis: str) -> str | None:
         """The dimension of the einsum that `axis` splits while the devices compute."""
@@ -45,10 +46,6 @@ class EinsumChoice:
         """The operands besides `array`, with their states before any step."""
         pairs = zip(self.part.operands, self.starts, strict=True)
         return [(operand, state) for operand, state in pairs if operand is not array]
-
-    def wire_bytes(self, array: ShardedArray, op: str, axes: Axes, state: State) -> int:
-        """The bytes that one device would send to gather, or to add, `array` over `axes`, not in `state`."""
-        return reshard_move(array, self.mesh, op, axes, None, state, state).wire_bytes
 
     def local_shape(self, array: ShardedArray, state: State) -> tuple[int, ...]:
         """The shape of a device's piece of an array."""
@@ -211,17 +208,20 @@ class _MoveReason:
                     f"{other.name} has {dim} twice, and no axis can split both at once, so every device "
                     f"needs all of {array.name}'s {dim}: {doing}; {price}."
                 )
+        if dim in choice.part.whole:
+            needed = f"Each device needs all of {array.name}'s {dim} for {choice.part.function}"
+            return f"{needed}: {doing}; {price}."
         if (conflict := self._conflict()) is not None:
-            start, instead = conflict
+            start, other = conflict
             return (
                 f"{start}, and the product can follow only one: gather {array.name}'s {dim}; "
-                f"{price}{instead}."
+                f"{price}{self._instead(other)}."
             )
         for axis in self.move.axes:
             if (split := choice.dim_of(axis)) is not None:
                 return (
                     f"Over {axis} the devices split {split}, which {array.name} does not have, and not "
-                    f"{dim}: {doing}; {price}."
+                    f"{dim}: {doing}; {price}{self._instead()}."
                 )
         mates = [(other, state) for other, state in choice.others(array) if dim in other.dims]
         used = {axis for other, (placed, _) in mates for axis in placed[other.dims.index(dim)]}
@@ -229,85 +229,70 @@ class _MoveReason:
             before, after = self.extents
             return (
                 f"The product sums over {dim}, but only {array.name} is split along it over {axes} "
-                f"({before:,} of {after:,} on a device): {doing}; {price}."
+                f"({before:,} of {after:,} on a device): {doing}; {price}{self._instead()}."
             )
-        if (summed := self._summing(mates)) is not None:
-            return f"{summed}: gather {array.name}'s {dim}; {price}."
-        return (
-            f"No cheaper plan was found that leaves {array.name} split along {dim} over {axes}: {doing}; "
-            f"{price}{self._afterwards(mates)}."
-        )
+        more = self._more()
+        alike = [each.name for each, (placed, _) in mates if self._is_alike(placed[each.dims.index(dim)])]
+        if self.is_summed and alike:
+            names = " and ".join((array.name, *alike))
+            why = f"and adding partial sums {more}" if more else "but no cheaper plan adds partial sums"
+            return (
+                f"{names} are split alike along {dim} over {axes}, {why}: gather {array.name}'s {dim}; "
+                f"{price}, and every device multiplies {self.n} times as much."
+            )
+        split = f"{array.name} split along {dim} over {axes}"
+        why = f"Leaving {split} {more}" if more else f"No cheaper plan was found that leaves {split}"
+        return f"{why}: {doing}; {price}."
 
-    def _conflict(self) -> tuple[str, str] | None:
-        """Another operand that keeps the axes for a dimension of its own: in words, and what gathering that
-        one would send, where it is more."""
-        choice, array, move, dim = self.choice, self.array, self.move, self.dim
+    def _is_alike(self, held: Axes) -> bool:
+        """Another operand's split of the dimension is this one's."""
+        return held == self.choice.start(self.array)[0][self.place]
+
+    def _instead(self, other: ShardedArray | None = None) -> str:
+        """The words of how much more it would cost to leave the array split while the devices compute;
+        `other` is the operand that would be gathered for it."""
+        way = self._other_way
+        if not way or not (more := self._more()):
+            return ""
+        is_gathered = other is not None and way.gathered == {other.name}
+        doing = f"gathering {other.name} instead" if other and is_gathered else "leaving it split"
+        return f"; {doing} {more}"
+
+    @cached_property
+    def _other_way(self) -> OtherWay | None:
+        """The best way to leave the array split while the devices compute."""
+        ways = self.choice.other_ways
+        return None if ways is None else ways.keeping(self.dim, self.move.axes)
+
+    def _more(self) -> str:
+        """The words of how much more that would cost; "" where it is not known to."""
+        more = self._other_way.more() if self._other_way else ""
+        is_last = self.choice.next_input is None
+        return more if is_last or not more else f"{more} with the later steps unchanged"
+
+    def _conflict(self) -> tuple[str, ShardedArray] | None:
+        """Another operand that keeps the axes for a dimension of its own: in words, and that one."""
+        choice, array, dim = self.choice, self.array, self.dim
         for other, state in choice.others(array):
-            for place, (other_dim, held) in enumerate(zip(other.dims, state[0], strict=True)):
+            for other_dim, held in zip(other.dims, state[0], strict=True):
                 shared = axes_words(
-                    tuple(axis for axis in move.axes if axis in held and choice.dim_of(axis) == other_dim)
+                    tuple(
+                        axis for axis in self.move.axes if axis in held and choice.dim_of(axis) == other_dim
+                    )
                 )
                 if not shared:
                     continue
-                start = f"Both {array.name} (along {dim}) and {other.name} (along {other_dim}) want {shared}"
                 if self.is_summed:
                     start = (
                         f"Over {shared} {array.name} is split by {dim}, which is summed, "
                         f"but {other.name} by {other_dim}"
                     )
-                rest = held[: len(held) - len(move.axes)]
-                if set(held) != {*rest, *move.axes} or other.name in choice.gathered:
-                    return start, ""
-                kept = (with_axes(state[0], place, rest), state[1])
-                sent = choice.wire_bytes(other, "all_gather", move.axes, kept)
-                more = f"; gathering {other.name} instead would send {sent:,}"
-                return start, more if sent > move.wire_bytes else ""
+                else:
+                    start = (
+                        f"Both {array.name} (along {dim}) and {other.name} (along {other_dim}) want {shared}"
+                    )
+                return start, other
         return None
-
-    def _summing(self, mates: Sequence[Operand]) -> str | None:
-        """The textbook would add partial sums here (case 3), where that sends more than gathering."""
-        op, sent = self._partial_sums()
-        if not (mates and self.is_summed and self._gathering_all(mates) < sent):
-            return None
-        names = " and ".join(operand.name for operand in self.choice.part.operands)
-        return (
-            f"{names} are split alike along {self.dim} over {self.axes}, and a {op} could add partial sums "
-            f"by sending {sent:,} bytes; gathering {names} sends less, though every device multiplies "
-            f"{self.n} times as much"
-        )
-
-    def _afterwards(self, mates: Sequence[Operand]) -> str:
-        """The one collective on the result that gathering the operand saves, where that sends more."""
-        result, natural = self.choice.part.result, self.choice.work_split.result
-        if self.is_summed:
-            op, sent = self._partial_sums()
-            more = f"; a {op} of {result.name} would send {sent:,}"
-            return more if not mates and sent > self.move.wire_bytes else ""
-        if result.spec is None or set(self.move.axes) & {*result.spec.axes, *natural[1]}:
-            return ""
-        sent = self.choice.wire_bytes(result, "all_gather", self.move.axes, natural)
-        more = f"; gathering {result.name} afterwards would send {sent:,}"
-        return more if sent > self.move.wire_bytes else ""
-
-    def _partial_sums(self) -> tuple[str, int]:
-        """The collective that would add partial sums of the result over a gather's axes, and its bytes."""
-        result, axes = self.choice.part.result, self.move.axes
-        scattered = result.spec is not None and set(axes) <= set(result.spec.axes)
-        op = "psum_scatter" if scattered else "psum"
-        return op, self.choice.wire_bytes(result, op, axes, self.choice.work_split.result)
-
-    def _gathering_all(self, mates: Sequence[Operand]) -> float:
-        """The bytes to gather all operands along a dimension; infinite if they split it otherwise."""
-        start = self.choice.start(self.array)
-        total = 0
-        for operand, (placed, pending) in ((self.array, start), *mates):
-            place = operand.dims.index(self.dim)
-            if placed[place] != start[0][self.place]:
-                return math.inf
-            kept = tuple(axis for axis in placed[place] if axis not in self.move.axes)
-            state = (with_axes(placed, place, kept), pending)
-            total += self.choice.wire_bytes(operand, "all_gather", self.move.axes, state)
-        return total
 
     def _slice(self) -> str:
         return (

@@ -70,9 +70,11 @@ class StatementWays:
         limit: Cost,
         uneven: Collection[tuple[str, Axes]] = (),
         splits: Collection[tuple[str, str]] | None = None,
+        kept: tuple[str, Axes] | None = None,
     ) -> Way | None:
         """The cheapest way to run a statement and to have its result where a backward search `ends`; None
-        where none costs less than `limit`. The cost is that of all of it."""
+        where none costs less than `limit`. The cost is that of all of it. With a dimension and axes as `kept`
+        only the ways count that split it over these."""
         searches = (*operands, ends)
         found: Way | None = None
         candidates: list[tuple[Cost, int, Cost, WorkSplit]] = []
@@ -80,6 +82,8 @@ class StatementWays:
         for number, split in enumerate(
             work_splits(part, [search.pending for search in operands], self._space.sizes, uneven, splits)
         ):
+            if kept is not None and not set(kept[1]) <= set(split.assignment.get(kept[0], ())):
+                continue
             work = least = self.work(part, split)
             for search, known, state in zip(searches, bounds, (*split.operands, split.result), strict=True):
                 bound = known.get(state)

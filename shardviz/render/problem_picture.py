@@ -22,7 +22,7 @@ from shardviz.notation import write_spec
 from shardviz.render.lines import GAP, sentence
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.sanitize import printable
-from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.units import human_bytes
 
 if TYPE_CHECKING:
@@ -317,15 +317,26 @@ def _array_rows(scene: ResolvedProblem) -> list[FieldRow]:
     specs = parsed(draft).specs
     remarks: list[tuple[str, ...]] = [()] * len(specs)
     if not any(fault.field not in BESIDE_THE_PROBLEM for fault in scene.faults):
-        arrays = [array for part in problem.forward for array in (*part.operands, part.result)]
         remarks = [
             () if array.spec is None else (human_bytes(array.bytes_per_device(problem.mesh)),)
-            for array in arrays
+            for array in _arrays_of_rows(scene)
         ]
     return [
         FieldRow(f"specs.{number}", 2, "", _array_cells(number, row, spec), remark)
         for number, (row, spec, remark) in enumerate(zip(scene.rows, specs, remarks, strict=True))
     ]
+
+
+def _arrays_of_rows(scene: ResolvedProblem) -> list[ShardedArray]:
+    """The array of each row. Those of a chain are all that its statements have; a program has a row for each
+    argument and each result that has a name, and its statements have more."""
+    arrays = [array for part in scene.problem.forward for array in (*part.operands, part.result)]
+    if [array.name for array in arrays] == [row.name for row in scene.rows]:
+        return arrays
+    by_name: dict[str, ShardedArray] = {}
+    for array in arrays:
+        by_name.setdefault(array.name, array)
+    return [by_name[row.name] for row in scene.rows]
 
 
 def _array_cells(number: int, row: ArrayRow, spec: Spec) -> tuple[FieldCell, ...]:

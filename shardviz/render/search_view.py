@@ -83,14 +83,15 @@ def progress_words(answer: MeshRanking) -> str:
 
 def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, opened: str) -> list[Text]:
     shown = answer.found[:limit]
-    lines = found_rows(shown, width, palette)
+    lines = [line for row in found_rows(shown, width, palette) for line in row.split("\n")]
     if more := len(answer.found) - len(shown):
         lines += sentence(
             f"{plural(more, 'more mesh', 'more meshes')}: --limit {len(answer.found)} or --json shows all.",
             width,
             style="dim",
         )
-    lines += [Text(), *sharding_lines(answer, answer.found[0], width, palette)]
+    columns_shown = shown_columns(shown, width, palette)
+    lines += [Text(), *sharding_lines(answer, answer.found[0], width, palette, columns_shown)]
     if opened:
         said = [Text(f"   {line}", "dim") for line in command_lines(opened, width - 3)]
         lines += said if all(line.cell_len <= width for line in said) else []
@@ -98,14 +99,25 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
 
 
 def found_rows(found: Sequence[MeshSharding], width: int, palette: Palette) -> list[Text]:
-    """A line of headings, and one for each mesh: without its last columns where they do not fit, and on
+    """A text of headings, and one for each mesh: without its last columns where they do not fit, and of
     several lines where these do not either."""
-    rows = [_cells(number, each, palette) for number, each in enumerate(found, 1)]
+    stop, rows = shown_columns(found, width, palette), _table(found, palette)
+    lines = columns([row[:stop] for row in rows], width, right=RIGHT)
+    return lines or [Text("\n").join(records([row[:stop]], width)) for row in rows]
+
+
+def shown_columns(found: Sequence[MeshSharding], width: int, palette: Palette) -> int:
+    """How many of the columns fit."""
+    rows = _table(found, palette)
+    stops = (9, 8, 7, 6, 5, 3)
+    fitting = (stop for stop in stops if columns([row[:stop] for row in rows], width) is not None)
+    return next(fitting, stops[-1])
+
+
+def _table(found: Sequence[MeshSharding], palette: Palette) -> list[list[Text]]:
+    """The headings, and the cells of each mesh."""
     head = [Text(heading, "bold") for heading in HEADINGS]
-    cut = (columns([row[:stop] for row in (head, *rows)], width, right=RIGHT) for stop in (9, 8, 7, 6, 5, 3))
-    return next((lines for lines in cut if lines is not None), None) or records(
-        [head[:3], *(row[:3] for row in rows)], width
-    )
+    return [head, *(_cells(number, each, palette) for number, each in enumerate(found, 1))]
 
 
 def _cells(number: int, found: MeshSharding, palette: Palette) -> list[Text]:
@@ -135,8 +147,11 @@ def _mesh_text(mesh: Mesh, palette: Palette) -> Text:
     )
 
 
-def sharding_lines(answer: MeshRanking, found: MeshSharding, width: int, palette: Palette) -> list[Text]:
-    """The number of a row, its mesh, and the sharding of every array of the forward pass."""
+def sharding_lines(
+    answer: MeshRanking, found: MeshSharding, width: int, palette: Palette, shown: int | None = None
+) -> list[Text]:
+    """The number of a row, its mesh, the figures that are not in its first `shown` columns, and the
+    sharding of every array of the forward pass."""
     arrays = {each.name: each for each in answer.question.problem.arrays}
     mesh = found.mesh
     arguments = {each.name for each in answer.question.problem.arguments}
@@ -146,6 +161,11 @@ def sharding_lines(answer: MeshRanking, found: MeshSharding, width: int, palette
     ]
     number = answer.found.index(found) + 1
     lines = [Text.assemble((f"{number}  ", "dim"), _mesh_text(mesh, palette))]
+    figures = list(zip(HEADINGS, _cells(number, found, palette), strict=True))
+    figures = figures[len(figures) if shown is None else shown :]
+    if figures:
+        named = [Text.assemble((heading, "dim"), " ", cell) for heading, cell in figures if cell]
+        lines += records([named], width, 3)
     for lead, wanted in (("arguments", True), ("results", False)):
         cells = [text for is_argument, text in said if is_argument == wanted]
         if cells:
@@ -154,11 +174,25 @@ def sharding_lines(answer: MeshRanking, found: MeshSharding, width: int, palette
 
 
 def infeasible_words(answer: MeshRanking) -> str:
-    """Why meshes are left out, as far as there is room."""
-    said = [(f"{without_ones(each.mesh)}: {each.reason}") for each in answer.infeasible]
-    words = f"{plural(len(said), 'mesh is', 'meshes are')} not possible: {'; '.join(said[:MAX_REASONS])}"
+    """Why meshes are left out, as far as there is room: those on which nothing is possible, and those with
+    too many shardings."""
+    said = [f"{without_ones(each.mesh)}: {each.reason}" for each in answer.infeasible if not each.is_skipped]
+    skipped = [str(without_ones(each.mesh)) for each in answer.infeasible if each.is_skipped]
+    words = []
+    if said:
+        words.append(f"{plural(len(said), 'mesh is', 'meshes are')} not possible: {_first(said)}.")
+    if skipped:
+        count = plural(len(skipped), "mesh has", "meshes have")
+        words.append(
+            f"{count} too many shardings and {'was' if len(skipped) == 1 else 'were'} not searched: "
+        )
+        words[-1] += f"{_first(skipped)}. Axes of a kind have fewer: --axes X=fsdp,Y=tensor."
+    return " ".join(words)
+
+
+def _first(said: Sequence[str]) -> str:
     more = "" if len(said) <= MAX_REASONS else f"; and {len(said) - MAX_REASONS:,} more"
-    return f"{words}{more}."
+    return f"{'; '.join(said[:MAX_REASONS])}{more}"
 
 
 def _infeasible_lines(answer: MeshRanking, width: int) -> list[Text]:
@@ -183,9 +217,15 @@ def _space_words(answer: MeshRanking) -> str:
 def _space_sentences(answer: MeshRanking) -> Iterator[str]:
     question = answer.question
     if answer.is_complete:
-        meshes = plural(answer.meshes, "mesh", "meshes")
-        yield f"All {meshes} and {_many(answer.shardings)} shardings looked at."
-        yield "Of equal steps those with less communication come first, then those with less memory."
+        skipped = sum(each.is_skipped for each in answer.infeasible)
+        meshes = plural(answer.meshes - skipped, "mesh", "meshes")
+        shardings = "1 sharding" if answer.shardings == 1 else f"{_many(answer.shardings)} shardings"
+        all_of = (
+            f"{meshes} of {answer.meshes:,}" if skipped else f"All {meshes}" if answer.meshes > 1 else meshes
+        )
+        yield f"{all_of} and {shardings} looked at."
+        if len(answer.found) > 1:
+            yield "Of equal steps those with less communication come first, then those with less memory."
     else:
         yield (
             f"Not complete: {answer.looked_at:,} of {answer.meshes:,} meshes; the others take "

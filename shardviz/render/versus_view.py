@@ -39,7 +39,9 @@ def versus_table(
     """A row for each figure: of the first plan, of the second, and how many times as much that is. Without
     `names` the plans are called by their specs."""
     names = names or (named_specs_text(first.plan), named_specs_text(second.plan))
-    rows = [[Text(), Text(names[0], "bold"), Text(names[1], "bold"), Text()]]
+    layers = first.plan.problem.layers
+    of_layers = Text(f"one of {layers:,} layers" if layers > 1 else "", "dim")
+    rows = [[of_layers, Text(names[0], "bold"), Text(names[1], "bold"), Text()]]
     for title, value, written in _FIGURES:
         old, new = value(first), value(second)
         rows.append([Text(title), Text(written(old)), Text(written(new)), Text(_ratio(old, new), "dim")])

@@ -28,6 +28,31 @@ def test_a_narrow_page_has_no_line_that_is_too_long(capsys):
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 40
 
 
+def test_a_narrow_page_has_the_figures_of_the_best_below_the_table(capsys):
+    assert run([*MLP, "--axes", "fsdp=8", "--backward", "--width", "40"]) == 0
+    below = capsys.readouterr().out.partition("\n\n")[2].partition("\n\n")[2]
+    assert "bound " in below
+    assert "MFU " in below
+    assert "communication fsdp " in below
+    assert run([*MLP, "--axes", "fsdp=8", "--backward", "--width", "120"]) == 0
+    assert "communication fsdp " not in capsys.readouterr().out
+
+
+def test_one_mesh_is_no_plural(capsys):
+    assert run(["search", "bd,df->bf", "--machine", "v5e:1x1"]) == 0
+    page = capsys.readouterr().out
+    assert "\n1 mesh and 1 sharding looked at. On v5e:1x1" in page
+
+
+def test_a_mesh_with_too_many_shardings_is_not_called_impossible(capsys, monkeypatch):
+    monkeypatch.setattr("shardviz.planner.search.elimination.MAX_ENTRIES", 300)
+    assert run([*MLP, "--axes", "X,Y", "--width", "200"]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert "2 meshes have too many shardings and were not searched: X=2,Y=4; X=4,Y=2." in page
+    assert "not possible" not in page
+    assert "2 meshes of 4 and" in page
+
+
 def test_json_has_every_mesh(capsys):
     assert run([*MLP, "--json", "--backward", "--optimizer", "adam"]) == 0
     found = json.loads(capsys.readouterr().out)

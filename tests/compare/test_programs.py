@@ -6,11 +6,12 @@ from collections import Counter
 
 import pytest
 
-from shardviz.compare import AS_PLANNED, differences
+from shardviz.compare import AS_PLANNED, compare, differences
 from shardviz.compiler import TARGETS
+from shardviz.hlo import Collective
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
-from shardviz.planner.training import Training, with_backward
+from shardviz.planner.training import Optimizer, Training, with_backward
 
 GATED = "H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]"
 SIZES = "b=65536,d=1024,f=2048"
@@ -22,9 +23,10 @@ PARALLEL = {
 }
 
 
-def compared(worker, target, text, mesh, specs, sizes, backward):
+def compared(worker, target, text, mesh, specs, sizes, backward, optimizer=None):
     problem = problem_from_text(text, mesh=parse_mesh(mesh), specs=specs, sizes=sizes)
-    found = plan(with_backward(problem, Training()) if backward else problem)
+    training = Training(optimizer=optimizer)
+    found = plan(with_backward(problem, training) if backward else problem)
     answer = worker.ask(found.problem, TARGETS[target])
     assert (answer.status, answer.error) == ("ok", "")
     return Counter(each.code for each in differences(found, answer)), [
@@ -76,7 +78,48 @@ def test_sentences_about_gradients_name_them(worker):
     )
 
 
+def test_gradients_in_another_dtype_than_their_weights_are_told(worker):
+    """JAX adds up gradients in the dtype of their weights, an optimizer's plan in f32."""
+    given = (*PARALLEL["data"], SIZES)
+    codes, messages = compared(worker, "shardy", GATED, *given, backward=True, optimizer=Optimizer("sgd"))
+    assert codes == {"narrowed_dtype": 1}
+    assert messages == [
+        "shardy moves f32 as bf16: its all-reduce over X carries 4,194,304 bytes instead of 8,388,608 (and 2 "
+        "more)."
+    ]
+    halves = Optimizer("sgd", gradients="bf16")
+    codes, _ = compared(worker, "shardy", GATED, *given, backward=True, optimizer=halves)
+    assert not codes
+
+
 def test_runs_of_a_program_are_counted(worker):
     text = f"{GATED} x 3"
     codes, messages = compared(worker, "cpu", text, *PARALLEL["tensor"], "b=512,d=256,f=512", backward=False)
     assert set(codes) <= {"promoted_dtype"}, messages
+
+
+def test_what_is_combined_in_a_loop_is_compared_piece_by_piece(worker):
+    """XLA writes the names of what it combines as one, with what they share in front."""
+    text = "H = X[b,d] * W1[d,f]; G = X * W2[d,f]; F = X * W4[d,f]; Y = ((silu(H) * G) * F) * W3[f,d] x 3"
+    specs = "X=__,W1=_Y,W2=_Y,W4=_Y,W3=Y_,Y=__"
+    codes, messages = compared(worker, "cpu", text, "Y=4", specs, SIZES, backward=True)
+    del codes["promoted_dtype"]
+    assert codes == {"combined_collectives": 1, "summed_apart": 1}, messages
+
+
+def test_a_sum_that_has_only_the_name_of_a_summand_is_the_plan_s():
+    mesh, specs = PARALLEL["tensor"]
+    problem = problem_from_text(GATED, mesh=parse_mesh(mesh), specs=specs, sizes=SIZES)
+    found = plan(with_backward(problem, Training()))
+
+    def all_reduce(name: str, source: str) -> Collective:
+        shape, sent = (65536, 1024), 65536 * 1024 * 2
+        groups = ((0, 1, 2, 3),)
+        given = ("all-reduce", name, ("Y",), groups, shape, shape, "bf16", sent, 3 * sent // 2)
+        return Collective(*given, source=source)
+
+    sums = [
+        all_reduce("forward", "jit(program)/jvp()/Y/bf,fd->bd/dot_general"),
+        all_reduce("backward", "jit(program)/transpose(jvp())/H/bd,df->bf/dot_general"),
+    ]
+    assert compare(found, "v5e:2x2", sums, None) == ()

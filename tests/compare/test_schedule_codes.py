@@ -74,6 +74,19 @@ def test_permutes_in_a_loop_are_counted_as_they_run():
     assert "3 permutes (9 runs) both ways around the ring of 4" in message
 
 
+def test_a_collective_matmul_in_every_layer_runs_as_often_as_the_plan_s_gather():
+    problem = problem_from_text(
+        "Y = X[b,d] * W[d,f] x 5", mesh=parse_mesh("X=2,Y=4"), specs="X=XY,W=_Y,Y=XY", sizes=BOOK
+    )
+    ring = replace(RING, wire_bytes=5 * 1572864)
+    looped = [replace(each, count=5) for each in PERMUTES]
+    ((code, message),) = said(plan(problem, objective="bytes"), *looped, collective_matmuls=[ring])
+    assert code == "collective_matmul"
+    assert "takes the plan's all-gather over Y (2,097,152 bytes) apart" in message
+    assert "3 permutes (15 runs)" in message
+    assert message.endswith("it sends 7,864,320 bytes, as many as the all-gather.")
+
+
 def test_a_scatter_is_taken_apart_as_well():
     scatter = CollectiveMatmul("reduce-scatter", ("Y",), 1, 4, RING.permutes, ("f.1", "f.2"), 65536, 50000)
     small = [replace(each, operand_shape=(4, 2048), result_shape=(4, 2048), bytes=16384) for each in PERMUTES]

@@ -14,8 +14,8 @@ sums are pending; atoms are prime parts of mesh axes. Every move is one operatio
 
 A slice takes no time: the step that takes the piece reads it in place. An einsum's work is split by any
 assignment of atoms to its dimensions; over any other atom one operand may be a pending sum. Costs are those
-of one step after the other: seconds by `collective_time` and the roofline, wire bytes, and the number of
-collectives.
+of one step after the other: seconds by `collective_time` and the roofline, which of every step are rounded up
+to nanoseconds, wire bytes, and the number of collectives.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cache
 from itertools import combinations, permutations, product
 from typing import NamedTuple
@@ -36,8 +37,8 @@ from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes
 
 Atoms = tuple[int, ...]
 State = tuple[tuple[Atoms, ...], Atoms]
-Cost = tuple[float, int, int]
-"""By time: seconds, wire bytes, collectives; by bytes: wire bytes, collectives, seconds."""
+Cost = tuple[int, int, int]
+"""By time: nanoseconds, wire bytes, collectives; by bytes: wire bytes, collectives, nanoseconds."""
 HLO = {
     "all_gather": "all-gather",
     "psum": "all-reduce",
@@ -47,6 +48,7 @@ HLO = {
 }
 TIME, BYTES = "time", "bytes"
 NOTHING: Cost = (0, 0, 0)
+UNLIMITED = (math.inf, math.inf, math.inf)
 
 
 class Way(NamedTuple):
@@ -158,7 +160,8 @@ class Space:
     # Prices.
 
     def cost(self, seconds: float, wire: int, collectives: int) -> Cost:
-        return (seconds, wire, collectives) if self.objective == TIME else (wire, collectives, seconds)
+        time = nanoseconds(seconds)
+        return (time, wire, collectives) if self.objective == TIME else (wire, collectives, time)
 
     def _price(self, op: str, group: Atoms, before: int, after: int) -> Cost:
         """The cost of a step on one array, whose pieces have so many bytes before and after."""
@@ -291,7 +294,7 @@ def least_cost(
     problem: Problem,
     placed: PlacedMesh,
     objective: str = TIME,
-    limit: Cost = (math.inf, 0, 0),
+    limit: Cost = UNLIMITED,
     whole_axes: bool = False,
 ) -> Way | None:
     """The best plan of a chain over the axes that its arrays name; None where none costs at most `limit`."""
@@ -492,6 +495,11 @@ def _orders(group: Atoms, places: int) -> list[tuple[Atoms, ...]]:
             left = tuple(atom for atom in group if atom not in row)
             found += [(row, *rest) for rest in _orders(left, places - 1)]
     return found
+
+
+def nanoseconds(seconds: float) -> int:
+    """Rounded up; 1e-6 seconds are 1000, whatever they are as a binary fraction."""
+    return math.ceil(Decimal(seconds).quantize(Decimal("1e-15")) * 10**9)
 
 
 def add(one: Cost, other: Cost) -> Cost:

@@ -21,6 +21,7 @@ from shardviz.planner.problem import Problem, Statement
 from shardviz.sharding import ShardedArray, array_bytes
 from tests.planner.exhaustive import (
     NOTHING,
+    UNLIMITED,
     Atoms,
     Cost,
     Space,
@@ -31,8 +32,6 @@ from tests.planner.exhaustive import (
     assignments,
     named_axes,
 )
-
-UNREACHED: Cost = (math.inf, 0, 0)
 
 
 class Split(NamedTuple):
@@ -112,7 +111,7 @@ class _Search:
                 ends = {self.space.state(array.spec)}
             else:
                 ends = allowed_ends(self.space, self.problem, array, self._reach(name, start))
-            after = min((self.trees(name, start, needed[name] | {end}) for end in ends), default=UNREACHED)
+            after = min((self.trees(name, start, needed[name] | {end}) for end in ends), default=UNLIMITED)
             cost = add(cost, tuple(new - old for new, old in zip(after, before, strict=True)))
         return cost
 
@@ -133,12 +132,12 @@ class _Search:
         terminals = sorted(ends)
         if len(terminals) == 1:
             way = self._reach(name, start).get(terminals[0])
-            return UNREACHED if way is None else way.cost
+            return UNLIMITED if way is None else way.cost
         nodes = list(self._reach(name, start))
 
         def between(one: State, other: State) -> Cost:
             way = self._reach(name, one).get(other)
-            return UNREACHED if way is None else way.cost
+            return UNLIMITED if way is None else way.cost
 
         full = (1 << len(terminals)) - 1
         costs: dict[int, dict[State, Cost]] = {}

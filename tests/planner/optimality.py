@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 import time
@@ -11,15 +12,12 @@ from typing import TYPE_CHECKING
 
 from shardviz.planner import Plan, Planner, Problem
 from shardviz.planner.costs import PlanCost, price
-from tests.planner.exhaustive import BYTES, TIME, Cost, Way, least_cost
+from tests.planner.exhaustive import TIME, Cost, Way, least_cost, nanoseconds
 from tests.planner.exhaustive_programs import least_program_cost
 from tests.planner.random_problems import Draw, Kind
 
 if TYPE_CHECKING:
     from shardviz.compiler import Worker
-
-NEAR = 1e-8
-"""Seconds are added in another order, and rounded to femtoseconds by the planner."""
 
 KINDS = (
     Kind("one einsum, two axes", 2, real=True, axis_sizes=(2, 4)),
@@ -49,9 +47,8 @@ class Measured:
     """One problem: the plan's cost, the least there is, and Shardy's seconds where it was asked.
 
     `fastest` is the best plan that may split the work in any way; the plan keeps to how the given arrays are
-    split unless that takes much longer. The ratios are those of seconds, or bytes, to the least. With
-    `ties_lost` another plan that sends as
-    little has fewer collectives.
+    split unless that takes much longer. The ratios are those of seconds, or bytes, to the least; `is_least`
+    and `is_fastest_least` say that no plan is better by what else costs are compared by, either.
     """
 
     problem: Problem
@@ -62,18 +59,19 @@ class Measured:
     fastest: Plan
     fastest_ratio: float
     fastest_milliseconds: float
-    ties_lost: bool = False
+    is_least: bool
+    is_fastest_least: bool
     shardy_seconds: float | None = None
 
     @property
     def is_optimal(self) -> bool:
         """No plan costs less; the search finds none better, and the plan itself is in its space."""
-        return self.best is not None and self.ratio <= 1 + 2 * NEAR and not self.ties_lost
+        return self.best is not None and self.is_least
 
     @property
     def is_fastest_optimal(self) -> bool:
         """No plan costs less than the fastest."""
-        return self.best is not None and self.fastest_ratio <= 1 + 2 * NEAR
+        return self.best is not None and self.is_fastest_least
 
     @property
     def is_within_bound(self) -> bool:
@@ -81,13 +79,13 @@ class Measured:
         plan = self.cost.plan
         if (plan.optimal and not self.is_optimal) or (self.fastest.optimal and not self.is_fastest_optimal):
             return False
-        return plan.optimal or plan.at_most is None or self.ratio <= plan.at_most * (1 + 2 * NEAR)
+        return plan.optimal or plan.at_most is None or self.ratio <= plan.at_most
 
     @property
     def is_beaten(self) -> bool:
         """Shardy's answer costs less."""
         told = self.shardy_seconds
-        return told is not None and told < self.cost.serial_seconds * (1 - NEAR)
+        return told is not None and told < self.cost.serial_seconds * (1 - 1e-8)
 
 
 @dataclass
@@ -147,32 +145,38 @@ def _measured(draw: Draw, worker: Worker | None, objective: str) -> Measured:
     plan, milliseconds = _timed(Planner(problem.mesh, placed, objective), problem)
     fastest, fastest_milliseconds = _timed(Planner(problem.mesh, placed, objective, anywhere=True), problem)
     cost, least = price(plan, placed), price(fastest, placed)
-    own, other = ((each.serial_seconds, each.wire_bytes) for each in (cost, least))
-    limit: Cost = (min(own[0], other[0]) * (1 + NEAR), 0, 0)
-    if objective == BYTES:
-        limit = (min(own[1], other[1]), len(plan.collectives), 1)
+    own, other = _compared(cost, objective), _compared(least, objective)
+    limit: Cost = (min(own[0], other[0]), math.inf, math.inf)
     search = least_program_cost if draw.kind.shared else least_cost
     best = search(problem, placed, objective, limit)
 
-    def ratio(seconds: float, wire_bytes: int) -> float:
-        if best is None or not best.cost[0]:
-            return 1.0
-        return seconds / best.cost[0] if objective == TIME else wire_bytes / best.cost[0]
+    def ratio(found: Cost) -> float:
+        return found[0] / best.cost[0] if best is not None and best.cost[0] else 1.0
 
-    ties_lost = best is not None and objective == BYTES and best.cost[:2] < (own[1], len(plan.collectives))
+    def is_least(found: Cost) -> bool:
+        return best is not None and found <= best.cost[: len(found)]
+
     told = None if worker is None else _shardy_seconds(worker, plan, draw)
     return Measured(
         problem,
         cost,
         best,
-        ratio(*own),
+        ratio(own),
         milliseconds,
         fastest,
-        ratio(*other),
+        ratio(other),
         fastest_milliseconds,
-        ties_lost,
+        is_least(own),
+        is_least(other),
         told,
     )
+
+
+def _compared(found: PlanCost, objective: str) -> tuple[int, ...]:
+    """What plans are compared by, in order."""
+    time = sum(nanoseconds(step.seconds) for step in found.steps)
+    sent = found.wire_bytes, len(found.plan.collectives)
+    return (time, *sent) if objective == TIME else sent
 
 
 def _timed(planner: Planner, problem: Problem) -> tuple[Plan, float]:

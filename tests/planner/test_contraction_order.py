@@ -9,7 +9,7 @@ import pytest
 from shardviz.notation import parse_mesh
 from shardviz.notation.einsum import Einsum
 from shardviz.planner import Problem, Statement, plan, problem_from_text
-from shardviz.planner.contraction_order import contraction_orders
+from shardviz.planner.contraction_order import contraction_orders, has_all_orders
 from shardviz.sharding import PartitionSpec, ShardedArray
 
 
@@ -21,7 +21,7 @@ def statement(text, sizes):
         shape = tuple(sizes[dim] for dim in dims)
         return ShardedArray(name, tuple(dims), shape, "bf16", PartitionSpec.replicated(len(dims)))
 
-    arrays = tuple(array("ABCDE"[n], dims) for n, dims in enumerate(einsum.operands))
+    arrays = tuple(array("ABCDEF"[n], dims) for n, dims in enumerate(einsum.operands))
     return Statement(einsum, arrays, array("Out", einsum.result).with_spec(None))
 
 
@@ -32,6 +32,8 @@ def statement(text, sizes):
         ("abe,bc->ac", 2),
         ("abe,bcg->ac", 4),
         ("abe->a", 3),
+        ("abeg->a", 13),
+        ("abeg,bc->ac", 6),
         ("aab->a", 1),
         ("ab,bc,cd->ad", 4),
         ("ab,bc,cd,de->ae", 19),
@@ -42,6 +44,24 @@ def test_the_number_of_orders(text, orders):
     found = contraction_orders(statement(text, sizes))
     assert len(found) == orders
     assert all(order[-1].result.name == "Out" for order in found)
+
+
+def test_an_operand_may_be_summed_in_turns():
+    orders = contraction_orders(statement("abeg,bc->ac", dict.fromkeys("abceg", 8)))
+    texts = [[str(part.einsum) for part in order] for order in orders]
+    assert ["abeg->abg", "abg->ab", "ab,bc->ac"] in texts
+    for order in orders:
+        assert all(has_all_orders(part) for part in order)
+        names = [array.name for part in order for array in part.operands]
+        assert all(part.result.name in names for part in order[:-1])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("ab,bc->ac", True), ("abe,bc->ac", True), ("aab,ac->c", False), ("ab,bc,cd,de,ef,fg->ag", False)],
+)
+def test_whether_all_orders_are_looked_at(text, expected):
+    assert has_all_orders(statement(text, dict.fromkeys("abcdefg", 8))) == expected
 
 
 def test_a_chain_of_three_matrices_is_multiplied_from_its_small_end():

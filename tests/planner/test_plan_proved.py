@@ -14,6 +14,8 @@ from shardviz.errors import QuestionError
 from shardviz.notation import Einsum, write_spec
 from shardviz.notation.einsum import dims_text
 from shardviz.planner import Plan, Planner, Problem, plan, problem_from_text
+from shardviz.planner.costs import price
+from shardviz.planner.textbook import textbook_plan
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes
 from tests.planner.executor import PlanError, prove, run, values_for
 
@@ -33,6 +35,7 @@ def naive_wire_bytes(problem: Problem) -> int:
 
 def test_every_way_to_split_a_matmul_on_two_axes(matmul_specs):
     planner, fewest_bytes = Planner(BOOK), Planner(BOOK, objective="bytes")
+    placed = planner.placed
     values = None
     assert len(matmul_specs) == len(set(matmul_specs)) == 1452
     for specs in matmul_specs:
@@ -40,10 +43,15 @@ def test_every_way_to_split_a_matmul_on_two_axes(matmul_specs):
         if values is None:
             values = values_for(problem)
             expected = np.einsum("bd,df->bf", values["A"], values["W"])
-        for found in (planner.plan(problem), fewest_bytes.plan(problem)):
+        fastest, smallest = planner.plan(problem), fewest_bytes.plan(problem)
+        for found in (fastest, smallest):
             assert problem.result.spec in (None, found.result_spec)
             assert np.array_equal(run(found, values), expected), specs
-        assert found.wire_bytes <= naive_wire_bytes(problem), specs
+        literal = textbook_plan(problem, placed)
+        assert literal is not None
+        # The costs of plans are rounded up to femtoseconds, those of steps are not.
+        assert price(fastest, placed).serial_seconds <= price(literal, placed).serial_seconds + 1e-13, specs
+        assert smallest.wire_bytes <= min(naive_wire_bytes(problem), literal.wire_bytes), specs
 
 
 @dataclass

@@ -73,6 +73,11 @@ def test_attention_calls_the_sequence_of_the_keys_otherwise():
     assert found.parts[3].whole == ("s", "h")
 
 
+def test_causal_attention_is_over_one_sequence():
+    found = problem("Y = causal_attention(Q[b,t,h], K[b,s,h], V[b,s,h])", sizes="t=48")
+    assert found.parts[0].operands[1].shape == found.parts[0].operands[0].shape == (1024, 48, 8192)
+
+
 def test_experts_have_places_for_every_token():
     assert lines(EXPERTS) == [
         "G_1 = multiply btd,de->bte X WR",
@@ -206,6 +211,13 @@ def test_layers_and_results_that_nothing_takes():
             "",
             "Y takes H[b, c, d], but it is H[b, f]: 3 dimensions against 2,",
             "H[b,c,d]",
+        ),
+        (
+            "Q = X[b,t,d]*WQ[d,n,h]; K = X*WK[d,k,h]; Y = causal_attention(Q, K, K)",
+            "n=32,k=8",
+            "Y attends along n=32 of Q[b, t, n, h] and k=8 of K[b, t, k, h], which are one sequence in "
+            "causal attention,",
+            "Q",
         ),
         (
             "P = X[b,d]*W[d,q]; Q = reshape(P, q=nh)",

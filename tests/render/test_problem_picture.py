@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from textwrap import dedent
 
 import pytest
@@ -21,6 +22,7 @@ from shardviz.render.problem_picture import (
     headline,
     mesh_in,
 )
+from shardviz.units import human_bytes
 
 WIDTH = 35
 
@@ -289,3 +291,24 @@ def test_axes_have_their_colours():
         for place in places:
             assert line.plain[place] == axis
             assert style in [span.style for span in line.spans if span.start <= place < span.end]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d] x 4", ["X", "W1", "W2", "H", "Y"]),
+        ("H = X[b,d] * W1[d,f]; G = U[b,d] * W2[d,f]", ["X", "W1", "U", "W2", "H", "G"]),
+    ],
+)
+@pytest.mark.parametrize("backward", ["no", "yes"])
+def test_a_program_has_the_bytes_of_each_named_array(text, names, backward):
+    draft = replace(enter(ProblemForm(), "einsum", text), backward=backward)
+    specs = tuple("X _" if name in {"X", "U"} else "_ _" for name in names)
+    scene = resolve(replace(draft, specs=specs))
+    rows = [row for row in field_rows(scene) if row.is_array]
+    said = {row.cells[0].text.removeprefix("→ "): row.remarks for row in rows}
+    assert list(said) == names
+    arrays = [array for part in scene.problem.forward for array in (*part.operands, part.result)]
+    for name in names:
+        first = next(array for array in arrays if array.name == name)
+        assert said[name] == (human_bytes(first.bytes_per_device(scene.problem.mesh)),)

@@ -52,3 +52,10 @@ def test_the_document():
     found = versus_document(cost("XY,Y_->X_"), cost("X_,_Y->XY"))
     assert found["kind"] == "versus"
     assert [found[each]["plan"]["wire_bytes"] for each in ("first", "second")] == [12_582_912, 0]
+
+
+def test_a_program_of_layers_says_that_the_figures_are_of_one():
+    text = "H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d]"
+    first, second = (cost("X=X_,W1=_Y,W2=Y_", f"{text}{layers}") for layers in (" x 32", ""))
+    assert versus_table(first, first, 80)[0].plain.startswith("one of 32 layers")
+    assert "layers" not in versus_table(second, second, 80)[0].plain

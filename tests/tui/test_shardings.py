@@ -42,9 +42,28 @@ def test_two_rows_are_compared():
         await opened(pilot)
         await pilot.press("space", "down")
         await until(pilot, lambda: "in sequence" in text_of(pilot.app))
-        for word in ("sent", "memory", "collectives", "X=2,Y=4"):
-            assert word in text_of(pilot.app)
+        words = ("sent", "memory", "collectives", "X=2,Y=4")
+        await until(pilot, lambda: all(word in text_of(pilot.app) for word in words))
         await pilot.press("up", "space")
         await until(pilot, lambda: "in sequence" not in text_of(pilot.app))
 
     drive(script, SIZES["wide"], draft=FORM, screen="plan")
+
+
+def test_a_row_of_several_lines_is_one_choice():
+    """In a small window a row may take two lines; the choice is a row nevertheless."""
+    form = form_from_options(
+        "bd,df->bf", mesh="data_axis=2,tensor_axis=4", sizes="b=64,d=512,f=1024", machine="v5e:2x4"
+    )
+
+    async def script(pilot):
+        await opened(pilot)
+        screen = pilot.app.screen
+        assert screen.query_one(OptionList).option_count == len(screen._answer.found) + 1
+        await pilot.press("end", "enter")
+        await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
+        last = screen._answer.found[-1].mesh
+        axes = {name: size for name, size in last.shape.items() if size > 1}
+        assert dict(pilot.app.state.resolved.problem.mesh.shape) == axes
+
+    drive(script, (40, 15), draft=form, screen="plan")

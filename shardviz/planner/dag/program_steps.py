@@ -38,14 +38,8 @@ def program_steps(problem: Problem, planned: PlannedProgram) -> tuple[list[Step]
     """
     scheduled = _scheduled(problem, planned)
     steps: list[Step] = []
-    gathered = frozenset(
-        array.name
-        for one in scheduled
-        for array, moves in (*one.before, *one.behind)
-        if any(move.op == "all_gather" for move in moves)
-    )
     for number, one in enumerate(scheduled):
-        choice = EinsumChoice(problem.mesh, one.part, one.work_split, one.starts, gathered, None)
+        choice = EinsumChoice(problem.mesh, one.part, one.work_split, one.starts, None)
         for array, moves in one.before:
             steps += _move_steps(choice, array, moves, number)
         steps.append(work_step(problem.mesh, one.part, one.work_split, explain_einsum(choice), number))

@@ -55,11 +55,13 @@ class MeshSharding:
 @dataclass(frozen=True)
 class InfeasibleMesh:
     """A mesh on which no sharding is possible; `reason` says which limit it breaks. `memory_bytes` are the
-    fewest that a device would hold, 0 where that is not the limit."""
+    fewest that a device would hold, 0 where that is not the limit. A mesh that `is_skipped` may have one, but
+    has too many shardings to look at."""
 
     mesh: Mesh
     reason: str
     memory_bytes: int = 0
+    is_skipped: bool = False
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ def _on_mesh(question: SearchQuestion, mesh: Mesh) -> tuple[MeshSharding | Infea
             reason = f"each device would hold {human_bytes(least)} of {human_bytes(limit or 0)}"
             return InfeasibleMesh(mesh, reason, least), tables.shardings
     except TooWideError:
-        return InfeasibleMesh(mesh, "too many shardings to look at"), tables.shardings
+        return InfeasibleMesh(mesh, "too many shardings to look at", is_skipped=True), 0
     return _row(question, tables, best.sharding, best.time, best.least), tables.shardings
 
 

@@ -157,7 +157,7 @@ class ProgramTables:
         shapes = [self._shape(array, state) for array, state in zip(part.operands, needs, strict=True)]
         made = self._shape(part.result, (kept, ()))
         flops, moved = statement_flops(part, shapes, made), statement_traffic(part, shapes, made)
-        seconds = self._prices.parts(self._prices.work(flops, moved, part.result.dtype)).seconds
+        seconds = self._prices.work_seconds(flops, moved, part.result.dtype)
         return WorkChoice(assignment, needs, (kept, pending), flops, seconds)
 
     def _shape(self, array: ShardedArray, state: State) -> tuple[int, ...]:
@@ -261,7 +261,7 @@ class ProgramTables:
         """Seconds of a step in which a stage sends what it has made to the next, and gradients back."""
         result = self.problem.forward[-1].result
         size = self._bytes(result, states[self.rules.roles.leader(result.name)]) // stage.microbatches
-        one = self._prices.parts(self._prices.move("ppermute", (stage.axis,), size, size)).seconds
+        one = self._prices.move_seconds("ppermute", (stage.axis,), size, size)
         return one * stage.microbatches * (1 if self.problem.training is None else 2)
 
     def _waiting(self, states: Mapping[str, State]) -> list[int]:

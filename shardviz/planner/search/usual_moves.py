@@ -130,5 +130,5 @@ class UsualMoves:
     def _seconds(self, op: str, axes: Axes, before: int, after: int) -> float:
         key = (op, axes, before, after)
         if key not in self._times:
-            self._times[key] = self._prices.parts(self._prices.move(*key)).seconds
+            self._times[key] = self._prices.move_seconds(*key)
         return self._times[key]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from shardviz.planner.training.backward import parameters
 
 if TYPE_CHECKING:
-    from shardviz.planner.costs import PlanCost
+    from shardviz.planner.costs import PlanCost, PricedStep
     from shardviz.planner.problem import Problem
 
 
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 class TrainingMemory:
     """Bytes of a device in a train step of all layers.
 
-    `gradients` are those of the parameters: of the last layer at their largest, often as pending sums, of all
-    others as they stay. `optimizer` is its state. `activations` are what the backward pass takes from the
-    forward pass, with each layer's input. `peak` is the most that is held at once, where the layers run
-    forward one after the other, then backward from the last to the first, and then are updated in place.
+    `gradients` are those of the parameters: of one layer the most that is held of them at once, some as
+    pending sums, of all others as they stay. `optimizer` is its state. `activations` are what the backward
+    pass takes from the forward pass, with each layer's input. `peak` is the most that is held at once, where
+    the layers run forward one after the other, then backward from the last to the first, and then are updated
+    in place.
     """
 
     parameters: int
@@ -40,8 +41,9 @@ def training_memory(cost: PlanCost) -> TrainingMemory:
     trained = set(parameters(problem))
     given = sum(held[name][0] for name in trained)
     state = sum(held[old][0] for old, _ in problem.updates if old not in trained)
-    gradients = [held[gradient] for name, gradient in problem.gradients if name in trained]
-    left = sum(each[-1] for each in gradients)
+    gradients = {gradient for name, gradient in problem.gradients if name in trained}
+    left = sum(held[gradient][-1] for gradient in gradients)
+    most = max(_bytes_of(gradients, priced) for priced in cost.steps)
     kept = _kept_bytes(cost)
     of_others = {"forward": kept, "optimizer": left}
     peak = max(
@@ -50,11 +52,20 @@ def training_memory(cost: PlanCost) -> TrainingMemory:
     )
     return TrainingMemory(
         parameters=layers * given,
-        gradients=sum(max(each) for each in gradients) + others * left,
+        gradients=most + others * left,
         optimizer=layers * state,
         activations=layers * kept,
         peak=peak + others * (given + state),
     )
+
+
+def _bytes_of(names: set[str], priced: PricedStep) -> int:
+    """The bytes of some arrays at one step; of an array that a collective moves those of the larger copy."""
+    held: dict[str, int] = {}
+    for array in priced.resident:
+        if array.name in names:
+            held[array.name] = max(held.get(array.name, 0), array.bytes)
+    return sum(held.values())
 
 
 def _kept_bytes(cost: PlanCost) -> int:

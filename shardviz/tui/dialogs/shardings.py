@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from shardviz.planner.search import MeshRanking, MeshSharding, SearchQuestion
     from shardviz.render.palette import Palette
 
+HIGH = 20
+"""Lines of a window that has room for the figures that the table leaves out."""
+MICROBATCHES = 8
+"""Parts of the batch in a pipeline, as of `shardviz search`."""
 (COMPARE,) = commands_of(
     "dialog",
     ("compare", "space", "Compare", "Put the line beside the others, or no longer.", "compare"),
@@ -48,6 +52,7 @@ class ShardingsDialog(ListDialog):
         self._resolved, self._palette = resolved, palette
         self._answer: MeshRanking | None = None
         self._beside: MeshSharding | None = None
+        self._shown: int | None = None
 
     def on_mount(self) -> None:
         self.choices.focus()
@@ -72,13 +77,16 @@ class ShardingsDialog(ListDialog):
             self.app.call_from_thread(self.describe, Text(error_words(error)))
 
     def _show(self, answer: MeshRanking) -> None:
-        from shardviz.render.search_view import found_rows, infeasible_words
+        from shardviz.render.search_view import found_rows, infeasible_words, shown_columns
 
         self._answer = answer
         if not answer.found:
             self.describe(Text(infeasible_words(answer)))
             return
-        head, *rows = found_rows(answer.found, self.size.width - 8, self._palette)
+        room = self.size.width - 8
+        if self.size.height >= HIGH:
+            self._shown = shown_columns(answer.found, room, self._palette)
+        head, *rows = found_rows(answer.found, room, self._palette)
         self.choices.add_option(Option(head, disabled=True))
         self.choices.add_options([Option(row) for row in rows])
         self.choices.highlighted = 1
@@ -98,7 +106,7 @@ class ShardingsDialog(ListDialog):
         if self._beside is not None and self._beside is not found:
             self._compare(self._answer, self._beside, found)
         else:
-            lines = sharding_lines(self._answer, found, self._width, self._palette)
+            lines = sharding_lines(self._answer, found, self._width, self._palette, self._shown)
             self.describe(Text("\n").join(lines))
 
     @property
@@ -152,4 +160,5 @@ def _question(resolved: ResolvedProblem) -> SearchQuestion:
         sizes=form.sizes,
         dtype=form.dtype,
         training=parse_training(form.backward == "yes", form.remat, form.optimizer, mesh),
+        microbatches=MICROBATCHES,
     )
