@@ -351,6 +351,7 @@ def test_numbers_that_nobody_gave_are_said_to_be_examples(capsys: Capture) -> No
 )
 def test_steps_of_every_kind(einsum: str, mesh: str, specs: str, op: str, capsys: Capture) -> None:
     words = ["explain", einsum, "--mesh", mesh, "--specs", specs, "--sizes", "i=8,j=8,k=8", "--dtype", "f32"]
+    words += ["--objective", "bytes"]
     assert run([*words, "--target", "none", "--json"]) == 0
     steps = json.loads(capsys.readouterr().out)["plan"]["steps"]
     number = [each["op"] for each in steps].index(op) + 1

@@ -136,6 +136,8 @@ EXPLANATIONS = [
             Each of the 4 devices along Y holds a partial sum of Out: add them up and
             give every device the total; each sends 2×3/4 of 65,536 bytes = 98,304.
          1 collective; each device sends 98,304 bytes (96 KiB)
+         The fastest plan sends 38 % more, takes 22 % less, holds 50 % more
+            all_gather A X, psum Out Y, all_to_all Out X
         """,
     ),
     (
@@ -193,6 +195,10 @@ EXPLANATIONS = [
             98,304.
          1 collective; each device sends
          98,304 bytes (96 KiB)
+         The fastest plan sends 38 % more, takes
+         22 % less, holds 50 % more
+            all_gather A X, psum Out Y,
+            all_to_all Out X
         """,
     ),
     (
@@ -221,6 +227,8 @@ EXPLANATIONS = [
             Every device multiplies its A[4×2048] by its W[2048×2048] and has its piece of Out: no byte
             moves.
          no collective: nothing is sent
+         The fastest plan sends 24 KiB where this plan sends nothing, takes 30 % less, holds 50 % more
+            all_to_all A X, psum_scatter Out X
         """,
     ),
     (
@@ -277,6 +285,8 @@ EXPLANATIONS = [
             Each of the 4 devices along Y holds a partial sum of Out: add them up and give every device the
             total; each sends 2×3/4 of 512 bytes = 768.
          2 collectives; each device sends 832 bytes
+         The textbook's plan sends as much, computes 80 % more, takes as long, holds 48 % more
+            all_gather H1 X, psum Out Y
         """,
     ),
 ]
