@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.cli.output import print_error, print_note, wait_for
 from shardviz.cli.process import ExitCode, on_signal
-from shardviz.compiler import Target, check_axis_types, check_mesh, parse_targets
+from shardviz.compiler import Target, check_axis_types, check_devices, check_mesh, parse_targets
 from shardviz.errors import CompilerError, TargetError
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class TargetSession(WorkerSession):
         if self._worker is None:
             return
         check_axis_types(problem)
+        check_devices(problem)
         fitting = [target for target in self._targets if self._fits(target, problem)]
         self._pending = [
             (target, self._worker.submit(problem, target, with_costs=with_costs)) for target in fitting

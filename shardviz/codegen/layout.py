@@ -28,6 +28,11 @@ def layout_code(layout: Layout) -> str:
         )
     if layout.spec.unreduced:
         raise QuestionError("JAX cannot say who holds which addend", "leave the pending sum out of the spec")
+    if layout.spec.only_device is not None:
+        raise QuestionError(
+            "a NamedSharding is over all devices of its mesh, and one device holds this array",
+            f"jax.sharding.SingleDeviceSharding(jax.devices()[{layout.spec.only_device}]) says it",
+        )
     shape = "×".join(map(str, array.shape)) or "One number"
     numpy = ["import numpy as np"] if mesh.device_order is not None else []
     parts = [

@@ -26,7 +26,7 @@ from shardviz.codegen.problem import MAX_BYTES, SURE, is_small, is_uneven, title
 from shardviz.codegen.program_function import ProgramFunction
 from shardviz.compiler.question import returned_arrays
 from shardviz.compiler.statement_code import LocalDims, dtype_code, statement_code
-from shardviz.compiler.targets import MAX_CPU_DEVICES
+from shardviz.compiler.targets import MAX_CPU_DEVICES, check_devices
 from shardviz.errors import QuestionError
 from shardviz.sharding import PartitionSpec, ShardedArray, shard_shape
 
@@ -56,6 +56,7 @@ def plan_code(plan: Plan) -> str:
             f"a plan for {problem.mesh.size:,} devices cannot run on simulated ones",
             f"use a mesh of up to {MAX_CPU_DEVICES:,} devices",
         )
+    check_devices(problem)
     if is_uneven(problem):
         raise QuestionError(
             "a dimension is split unevenly, and a program by hand needs equal parts",

@@ -22,7 +22,7 @@ from shardviz.codegen.program_function import ProgramFunction, stacked
 from shardviz.compiler.described_hardware import target_config, topology_request
 from shardviz.compiler.question import returned_arrays
 from shardviz.compiler.statement_code import dtype_code
-from shardviz.compiler.targets import MAX_CPU_DEVICES, TARGETS, check_mesh
+from shardviz.compiler.targets import MAX_CPU_DEVICES, TARGETS, check_devices, check_mesh
 from shardviz.errors import plural
 from shardviz.hardware.clusters import Cluster, GpuNodes, TpuSlices, parts_by_slice
 from shardviz.sharding import Mesh
@@ -47,8 +47,9 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
 
     It compiles for the hardware of `target`; without one for simulated devices, or, where the mesh is too
     large for them, with Shardy alone, which needs none. Where the arrays are too large it compiles without
-    making them. Raises `TargetError` for a target of another size.
+    making them. Raises `TargetError` for a target of another size, and for arrays that are not on the mesh.
     """
+    check_devices(problem)
     mesh = ", ".join(f"{name}={size}" for name, size in problem.mesh.shape.items())
     text = problem.text if _is_listed(problem) else title_of(problem).capitalize()
     problem, part_axes = problem_on_parts(problem)

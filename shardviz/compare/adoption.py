@@ -37,9 +37,16 @@ def cheaper_plan(plan: Plan, answers: Iterable[SplitAnswer], placed: PlacedMesh)
         other = Planner(plan.problem.mesh, placed, plan.objective).plan(split_as(plan.problem, splits))
     except QuestionError:
         return plan
-    if _cost(other, placed) >= _cost(plan, placed):
+    if _einsums(other) != _einsums(plan) or _cost(other, placed) >= _cost(plan, placed):
         return plan
-    return replace(other, problem=plan.problem, optimal=False, at_most=plan.at_most, teller="shardy")
+    return replace(
+        other,
+        problem=plan.problem,
+        optimal=False,
+        at_most=plan.at_most,
+        teller="shardy",
+        asked=plan.asked,
+    )
 
 
 def split_as(problem: Problem, splits: Mapping[str, PartitionSpec]) -> Problem:
@@ -51,6 +58,11 @@ def split_as(problem: Problem, splits: Mapping[str, PartitionSpec]) -> Problem:
         for part in problem.parts
     )
     return replace(problem, parts=parts)
+
+
+def _einsums(plan: Plan) -> list[str]:
+    """The statements of a plan, which computes them in the order of contraction that it found best."""
+    return [str(part.einsum) for part in plan.problem.parts]
 
 
 def _cost(plan: Plan, placed: PlacedMesh) -> tuple[float, float]:

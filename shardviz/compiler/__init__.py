@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         TARGETS as TARGETS,
         Target as Target,
         check_axis_types as check_axis_types,
+        check_devices as check_devices,
         check_mesh as check_mesh,
         parse_targets as parse_targets,
     )
@@ -45,7 +46,7 @@ else:
             "target_result": "ExecutionResult TargetResult",
             "messages": "About",
             "requests": "Cancelled CompilerRequest",
-            "targets": "TARGETS Target check_axis_types check_mesh parse_targets",
+            "targets": "TARGETS Target check_axis_types check_devices check_mesh parse_targets",
             "pass_trace": "PassTrace",
             "installed": "installed_versions",
             "worker": "Worker",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shardviz.errors import TargetError, place, plural, quote
@@ -73,6 +73,18 @@ def check_axis_types(problem: Problem) -> None:
                 f"JAX leaves no array unreduced under Auto axes, and {array.name} is unreduced over "
                 f"{', '.join(array.spec.unreduced)}",
                 "add --axis-types explicit, or use --target none to ask the planner alone",
+            )
+
+
+def check_devices(problem: Problem) -> None:
+    """Raise `TargetError` for an argument on other devices, which JAX refuses for every target."""
+    for array in problem.arguments:
+        if array.spec is not None and array.spec.devices:
+            spec = replace(array.spec, devices=())
+            raise TargetError(
+                f"JAX runs a program on one mesh, and {array.name} is {array.spec}",
+                f"move it first, by jax.device_put({array.name}, NamedSharding(mesh, {spec})); the planner "
+                "alone, with --target none, plans that too",
             )
 
 

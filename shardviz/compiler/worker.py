@@ -244,9 +244,10 @@ def _missing(problem: Problem, target: Target) -> TargetResult | None:
     Raises `TargetError` for what `check_mesh` and `check_axis_types` refuse.
     """
     from shardviz.compiler.target_result import without_answer
-    from shardviz.compiler.targets import check_axis_types, check_mesh
+    from shardviz.compiler.targets import check_axis_types, check_devices, check_mesh
 
     check_axis_types(problem)
+    check_devices(problem)
     check_mesh(target, problem.mesh)
     try:
         check_installed(target)

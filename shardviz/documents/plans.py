@@ -69,6 +69,9 @@ def _array(role: JsonField) -> dict[str, JsonField]:
         "unreduced": texts("Mesh axes over which its partial sums are not added up yet.").of(
             "decided_spec.unreduced"
         ),
+        "devices": counts(
+            "The ids of the devices that hold it, where these are not the mesh's in its order: one, or all."
+        ).of("decided_spec.devices"),
         "shard_shape": counts("Elements along each dimension of one device's shard.").of(
             lambda array: array.shard_shape(array.mesh)
         ),
@@ -179,6 +182,9 @@ PLAN = shared(
                 ),
                 from_spec=SPEC("The array's sharding before."),
                 from_unreduced=texts("Mesh axes of the pending sum before.").of("from_spec.unreduced"),
+                from_devices=counts("The devices that hold it before, where not the mesh's in its order.").of(
+                    "from_spec.devices"
+                ),
                 to_spec=SPEC("The array's sharding after."),
                 to_unreduced=texts("Mesh axes of the pending sum after.").of("to_spec.unreduced"),
                 shape=counts("Elements of the larger of a device's operand and result."),

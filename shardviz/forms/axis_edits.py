@@ -315,14 +315,15 @@ def _shape_text(shape: Mapping[str, int]) -> str:
 
 
 def _spec(form: ProblemForm, row: int) -> PartitionSpec | None:
-    """The spec of a row; whole where it is open or cannot be read, None where there is no such row."""
+    """The spec of a row; whole where it is open or cannot be read, None where there is no such row. An array
+    on one device is taken back to the mesh: an edit splits it over axes."""
     read = parsed(form)
     if not 0 <= row < len(read.specs):
         return None
     spec = read.specs[row]
     if spec is None or isinstance(spec, str):
         return None if read.rows is None else _whole(len(read.rows[row].dims))
-    return spec
+    return spec if spec.only_device is None else replace(spec, devices=())
 
 
 def _whole(rank: int) -> PartitionSpec:

@@ -203,4 +203,4 @@ def _refitted(row: ArrayRow, old_row: ArrayRow, spec: Spec) -> Spec:
         return spec
     axes = dict(zip(old_row.dims, spec.dims, strict=False))
     dims = [axes.pop(dim, ()) for dim in row.dims]
-    return PartitionSpec(tuple(dims), spec.unreduced)
+    return PartitionSpec(tuple(dims), spec.unreduced, devices=spec.devices)

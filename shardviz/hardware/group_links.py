@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from shardviz.hardware.links import LinkSpec, parse_bandwidth, parse_latency
 from shardviz.hardware.machine import LinkLevel, Machine, PlacedMesh
 from shardviz.hardware.topology import Hierarchy, LinkedLevel, Switch, Topology, Torus, topology_for
+from shardviz.sharding.axis_parts import axis_part
 
 GRID = ("ring", "line")
 """Kinds of levels whose members are linked to their neighbours."""
@@ -77,7 +78,9 @@ def group_links(
         # A group of one device has no links; its figures are those of the machine's first ones.
         usual = placed.machine.node_link or next(iter(placed.machine.axis_links), LinkSpec())
         slowest = _given(usual, latency, bandwidth)
-    if topology is None and not placed.machine.assumed:
+    is_part = any(axis_part(axis) is not None for axis in axes)
+    # Every axis of the assumed machine is a ring, but a part of one is not.
+    if topology is None and (is_part or not placed.machine.assumed):
         found = _topology(levels, math.prod(dims))
         if len(axes) == 1 and isinstance(found, Torus) and found.dims == (2, 2):
             # Two by two are a ring of four, in the order in which a ring's neighbours are linked.

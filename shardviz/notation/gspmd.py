@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import NoReturn
 
@@ -34,15 +34,18 @@ from shardviz.notation.tiles import (
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.axis_parts import are_apart, finest_parts, parts_within
 
+MAX_LISTED = 2**20
+"""Devices of the longest order that is listed."""
 _HINT = "write an HLO sharding as {devices=[2,4]<=[8]} or {replicated}"
 
 
 def read_gspmd(text: str, context: Context) -> Reading:
     """Read an HLO sharding against the mesh of `context`.
 
-    Raises `NotationError` for text of another form, shardings that a PartitionSpec cannot express (tuples,
-    maximal, unknown, devices that do not follow axes or parts of axes), and another number of devices
-    than the mesh has; `QuestionError` when no mesh is known.
+    Devices that do not follow axes or parts of axes are another order of the mesh's. Raises `NotationError`
+    for text of another form, shardings that a PartitionSpec cannot express (tuples, unknown, tiles that cut
+    no axes of the mesh), and another number of devices than the mesh has; `QuestionError` when no mesh is
+    known.
     """
     mesh = context.known_mesh("an HLO sharding")
     scanner = Scanner(text, _HINT)
@@ -59,6 +62,8 @@ def read_gspmd(text: str, context: Context) -> Reading:
         manual = _large_axes(mesh)
         spec = PartitionSpec.replicated(context.known_rank(scanner))
         reading = Reading(spec, manual=manual, notes=_manual_notes(manual))
+    elif scanner.take("maximal", "single_device"):
+        reading = _read_maximal(scanner, mesh, context)
     elif scanner.take("devices="):
         reading = _read_tiled(scanner, mesh, context)
     else:
@@ -80,6 +85,9 @@ def write_gspmd(reading: Reading, context: Context) -> str:
     """
     mesh = context.known_mesh("an HLO sharding")
     spec = reading.spec
+    spec.check_devices(mesh)
+    if spec.only_device is not None:
+        return f"{{maximal device={context.positions_of(spec.devices)[0]}}}"
     parts = list(spec.parts(mesh))
     mesh.group_size(spec.unreduced)
     cut = finest_parts(mesh.shape, (*spec.axes, *spec.unreduced, *reading.manual))
@@ -102,7 +110,21 @@ def write_gspmd(reading: Reading, context: Context) -> str:
     suffix = f" last_tile_dims={{{', '.join(kinds)}}}" if kinds else ""
     if kinds == ["replicated"]:
         suffix = " last_tile_dim_replicate"
-    return f"{{devices=[{','.join(map(str, parts))}]<={_iota([*map(mesh.axis_size, axes)], order)}{suffix}}}"
+    sizes = [*map(mesh.axis_size, axes)]
+    devices = f"<={_iota(sizes, order)}"
+    if spec.devices:
+        positions = context.positions_of(spec.devices)
+        devices = ",".join(str(positions[place]) for place in _listed(sizes, order))
+    return f"{{devices=[{','.join(map(str, parts))}]{devices}{suffix}}}"
+
+
+def _listed(sizes: Sequence[int], order: Sequence[int]) -> list[int]:
+    """The places of ``arange(n).reshape(sizes).transpose(order)``, in row-major order."""
+    strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+    return [
+        sum(index * strides[axis] for axis, index in zip(order, place, strict=True))
+        for place in product(*(range(sizes[axis]) for axis in order))
+    ]
 
 
 def _finest(axes: Sequence[str], finest: Sequence[str]) -> list[str]:
@@ -110,10 +132,17 @@ def _finest(axes: Sequence[str], finest: Sequence[str]) -> list[str]:
     return [part for axis in axes for part in parts_within(axis, finest)]
 
 
+def _order(listed: Sequence[int], iota: tuple[list[int], list[int]] | None, mesh: Mesh) -> Sequence[int]:
+    """The places in the mesh of the devices as they are listed, or as an iota lists them; none where they are
+    too many, or not each device once."""
+    if mesh.size > MAX_LISTED:
+        return ()
+    order = listed if iota is None else _listed(*iota)
+    return order if sorted(order) == [*range(mesh.size)] else ()
+
+
 def _refuse(scanner: Scanner) -> None:
     reasons = {
-        "maximal": "one device holds the whole array, which no PartitionSpec says",
-        "single_device": "one device holds the whole array, which no PartitionSpec says",
         "unknown": "the compiler has not decided this sharding",
     }
     start = scanner.pos
@@ -122,6 +151,18 @@ def _refuse(scanner: Scanner) -> None:
             hint = "give the sharding of an array split over the whole mesh"
             scanner.fail(reason, start, scanner.pos, hint)
     scanner.fail_here("'devices=', 'replicated' or another HLO sharding")
+
+
+def _read_maximal(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
+    """Read the text after ``maximal``: `` device=3``."""
+    start = scanner.pos
+    scanner.expect("device")
+    scanner.expect("=")
+    place = scanner.integer("the number of the device")
+    spec = scanner.on_devices(
+        PartitionSpec.replicated(context.known_rank(scanner)), [place], start, mesh.shape
+    )
+    return Reading(replace(spec, devices=(mesh.device_id(place),)))
 
 
 def _large_axes(mesh: Mesh) -> tuple[str, ...]:
@@ -179,13 +220,17 @@ def _read_named(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
         sorted(sets[kind], key=lambda digit: -digit.stride) for kind in ("unreduced", "manual")
     )
     axes = _axes(named, [*dims, unreduced, manual], mesh)
+    devices: tuple[int, ...] = ()
+    if axes is None and not manual and (order := _order(named.listed or (), named.iota, mesh)):
+        axes = _axes(_NamedMesh(named.axes), [*dims, unreduced, manual], mesh)
+        devices = context.devices_at(order)
     used = [axis for dim in axes or () for axis in dim]
     if axes is None or not all(are_apart(*pair) for pair in combinations(used, 2)):
         _fail_no_axes(scanner, mesh, start, scanner.pos)
     *split, pending, inside = axes
     notes = [f"dimension {dim} is open: the compiler may split it further" for dim in open_dims]
     return Reading(
-        PartitionSpec(tuple(split), pending),
+        PartitionSpec(tuple(split), pending, devices=devices),
         open_dims=tuple(open_dims),
         manual=inside,
         notes=(*notes, *_manual_notes(inside)),
@@ -340,6 +385,9 @@ def _read_tiled(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
     context.check_rank(scanner, dims)
     manual = _iota_manual(parts, kinds, iota, mesh) if iota else ()
     found = _iota_axes(parts, kinds, iota, mesh) if iota else _listed_axes(parts, kinds, listed, mesh)
+    if found is None and not manual and (order := _order(listed, iota, mesh)):
+        found = _iota_axes(parts, kinds, ([mesh.size], [0]), mesh)
+        found = None if found is None else replace(found, devices=context.devices_at(order))
     if found is None or manual is None:
         _fail_no_axes(scanner, mesh, start, stop)
     return Reading(found, manual=manual, notes=_manual_notes(manual))

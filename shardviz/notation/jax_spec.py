@@ -1,17 +1,20 @@
 """PartitionSpec text: ``P('X', None)``, ``P(('X', 'Y'), None)``, ``PartitionSpec('X', unreduced={'Y'})``.
 
 A bare tuple, ``('axis', None)``, reads as well, and the spec of a ``NamedSharding(mesh, P('X'))``, whose
-mesh is passed over; modules may stand before the names, as in ``jax.P('X')``. ``P.UNCONSTRAINED`` leaves the
-dimension to the compiler: it reads as not split, with a note, and so do ``reduced`` axes, which do not change
-the layout. A part of an axis reads in quotes, as in ``P('X:(1)2')``, which JAX itself cannot say.
+mesh is passed over but for the ``device_ids`` that it may print; so does an array on one device,
+``SingleDeviceSharding(jax.devices()[3])``; modules may stand before the names, as in ``jax.P('X')``.
+``P.UNCONSTRAINED`` leaves the dimension to the compiler: it reads as not split, with a note, and so do
+``reduced`` axes, which do not change the layout. A part of an axis reads in quotes, as in ``P('X:(1)2')``,
+which JAX itself cannot say.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
-from shardviz.errors import plural
+from shardviz.errors import QuestionError, plural
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import Scanner, Word
 from shardviz.sharding import PartitionSpec
@@ -20,6 +23,10 @@ _HINT = "write a PartitionSpec as P('X', None) or P(('X', 'Y'), None)"
 _NAMED_HINT = "write a NamedSharding as NamedSharding(mesh, P('X', None))"
 _MODULES = r"(?:\w++\.)*+"
 _NAMED = re.compile(rf"{_MODULES}NamedSharding\s*\(")
+_SINGLE = re.compile(rf"{_MODULES}SingleDeviceSharding\s*\(")
+_SINGLE_HINT = "write an array on one device as SingleDeviceSharding(jax.devices()[3])"
+_DEVICE = re.compile(r"\bid=(\d{1,9})\b|\[(\d{1,9})\]|\A\s*(\d{1,9})\s*\Z")
+_DEVICE_IDS = re.compile(r"device_ids=(?:array\()?([\[\]\d,\s]+)")
 _SPEC = re.compile(rf"{_MODULES}(?:PartitionSpec|P)\b")
 _OPEN = re.compile(rf"{_MODULES}UNCONSTRAINED\b")
 
@@ -32,6 +39,8 @@ def read_jax(text: str, context: Context) -> Reading:
     """
     scanner = Scanner(text)
     reading = jax_spec(scanner, context.axis_sizes, context.rank)
+    if reading.spec.only_device is not None:
+        context.known_rank(scanner)
     scanner.expect_end(_HINT)
     if context.rank is not None and reading.spec.rank > context.rank:
         entries = plural(reading.spec.rank, "entry", "entries")
@@ -41,12 +50,16 @@ def read_jax(text: str, context: Context) -> Reading:
 
 
 def jax_spec(scanner: Scanner, axis_sizes: Mapping[str, int] | None, rank: int | None) -> Reading:
-    """The PartitionSpec that stands next, or that of a NamedSharding; with a known rank, entries left out at
-    the end are None."""
+    """The PartitionSpec that stands next, or that of a NamedSharding or a SingleDeviceSharding; with a known
+    rank, entries left out at the end are None."""
     scanner.skip()
+    start = scanner.pos
+    if scanner.match(_SINGLE):
+        return Reading(_single(scanner, start, axis_sizes, rank))
     if not scanner.match(_NAMED):
         return _partition_spec(scanner, axis_sizes, rank)
     _pass_argument(scanner)
+    named = _DEVICE_IDS.search(scanner.text, start, scanner.pos)
     scanner.expect(",", _NAMED_HINT)
     if scanner.take("spec"):
         scanner.expect("=", _NAMED_HINT)
@@ -54,7 +67,26 @@ def jax_spec(scanner: Scanner, axis_sizes: Mapping[str, int] | None, rank: int |
     while scanner.take(","):
         _pass_argument(scanner)
     scanner.expect(")", _NAMED_HINT)
-    return reading
+    if named is None:
+        return reading
+    ids = [int(number) for number in re.findall(r"\d{1,9}", named[1])]
+    return replace(reading, spec=scanner.on_devices(reading.spec, ids, start, axis_sizes))
+
+
+def _single(
+    scanner: Scanner, start: int, axis_sizes: Mapping[str, int] | None, rank: int | None
+) -> PartitionSpec:
+    """The spec of a SingleDeviceSharding, from behind its opening bracket on."""
+    before = scanner.pos
+    _pass_argument(scanner)
+    device = _DEVICE.search(scanner.text[before : scanner.pos])
+    if device is None:
+        scanner.fail("the id of the device is not said", start, scanner.pos, _SINGLE_HINT)
+    while scanner.take(","):
+        _pass_argument(scanner)
+    scanner.expect(")", _SINGLE_HINT)
+    number = int(device[1] or device[2] or device[3])
+    return scanner.on_devices(PartitionSpec.replicated(rank or 0), [number], start, axis_sizes)
 
 
 def _pass_argument(scanner: Scanner) -> None:
@@ -105,8 +137,16 @@ def _partition_spec(scanner: Scanner, axis_sizes: Mapping[str, int] | None, rank
 def write_jax(reading: Reading, context: Context) -> str:
     """The text that JAX prints, without the comma that it leaves after a single entry.
 
-    A dimension that is open beyond its axes is written with its axes alone.
+    A dimension that is open beyond its axes is written with its axes alone. Raises `QuestionError` for
+    another order of the devices.
     """
+    if reading.spec.only_device is not None:
+        return f"SingleDeviceSharding(jax.devices()[{reading.spec.only_device}])"
+    if reading.spec.devices:
+        raise QuestionError(
+            "a PartitionSpec does not name the devices of its mesh",
+            "make a NamedSharding of it with a mesh in that order",
+        )
     entries = [
         "P.UNCONSTRAINED" if number in reading.open_dims and not dim else str(PartitionSpec((dim,)))[2:-1]
         for number, dim in enumerate(reading.spec.dims)

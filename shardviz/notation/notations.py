@@ -32,7 +32,8 @@ class Notation:
 
     `read` and `write` raise `ShardvizError` for what they cannot read or say; what `write` gives, `read`
     reads as the same spec, and the same dimensions, shape and dtype where the notation has them. All read
-    parts of axes; one that `has_parts` can write them, the others follow JAX, which has none.
+    parts of axes; one that `has_parts` can write them, the others follow JAX, which has none. One that
+    `has_devices` can say that a single device holds the array.
     """
 
     key: str
@@ -41,16 +42,20 @@ class Notation:
     read: Callable[[str, Context], Reading]
     write: Callable[[Reading, Context], str]
     has_parts: bool = False
+    has_devices: bool = False
 
 
 NOTATIONS = (
-    Notation("shardviz", "spec string", re.compile(""), read_spec_string, write_spec_string, True),
+    Notation("shardviz", "spec string", re.compile(""), read_spec_string, write_spec_string, True, True),
     Notation(
         "jax",
         "PartitionSpec",
-        re.compile(r"(\w++\.)*+(PartitionSpec|P|NamedSharding)\s*\(|\(\s*(['\"(]|None\b)"),
+        re.compile(
+            r"(\w++\.)*+(PartitionSpec|P|NamedSharding|SingleDeviceSharding)\s*\(|\(\s*(['\"(]|None\b)"
+        ),
         read_jax,
         write_jax,
+        has_devices=True,
     ),
     Notation("book", "scaling book", re.compile(r"[\w'\\{}*<>/]*\["), read_book, write_book_reading, True),
     Notation(
@@ -64,8 +69,10 @@ NOTATIONS = (
     Notation(
         "einshard", "einshard", re.compile(r"[^\[\]{}<>@/(),;?]*->"), read_einshard, write_einshard, True
     ),
-    Notation("gspmd", "GSPMD in HLO", re.compile(r"\{"), read_gspmd, write_gspmd, True),
-    Notation("shardy", "Shardy", re.compile(r"#?sdy\.sharding|<|\[\s*\{"), read_shardy, write_shardy, True),
+    Notation("gspmd", "GSPMD in HLO", re.compile(r"\{"), read_gspmd, write_gspmd, True, True),
+    Notation(
+        "shardy", "Shardy", re.compile(r"#?sdy\.sharding|<|\[\s*\{"), read_shardy, write_shardy, True, True
+    ),
 )
 """In the order in which they are shown. A text is taken for the last one that it looks like."""
 
@@ -105,6 +112,11 @@ def write_sharding(notation: Notation, reading: Reading, context: Context) -> st
         raise QuestionError(
             f"{notation.title} text names whole axes, and {parts[0]} is a part of one",
             "make two axes of it in the mesh",
+        )
+    if reading.spec.devices and not notation.has_devices:
+        raise QuestionError(
+            f"{notation.title} text names axes, and this array is on devices of its own",
+            "the notations shardviz, jax, gspmd and shardy name devices",
         )
     return notation.write(reading, context)
 

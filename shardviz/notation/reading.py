@@ -42,6 +42,21 @@ class Context:
             )
         return self.mesh
 
+    def devices_at(self, positions: Sequence[int]) -> tuple[int, ...]:
+        """The ids of the devices at these row-major places of the mesh; none where that is its own order."""
+        own = range(len(positions)) if self.mesh is None else range(self.mesh.size)
+        if list(positions) == [*own]:
+            return ()
+        return tuple(positions) if self.mesh is None else tuple(map(self.mesh.device_id, positions))
+
+    def positions_of(self, devices: Sequence[int]) -> tuple[int, ...]:
+        """The row-major places in the mesh of devices by their ids."""
+        order = None if self.mesh is None else self.mesh.device_order
+        if order is None:
+            return tuple(devices)
+        places = {device: place for place, device in enumerate(order)}
+        return tuple(places[device] for device in devices)
+
     def check_rank(self, scanner: Scanner, rank: int) -> None:
         """Raise `NotationError` when the text has `rank` dimensions and the array another number."""
         if self.rank is not None and rank != self.rank:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, NoReturn
 
 from shardviz.errors import NotationError, quote
@@ -210,6 +212,33 @@ class Scanner:
             tuple(joined_parts((axis.text for axis in dim), sizes) for dim in dims),
             joined_parts(pending, sizes),
         )
+
+    def on_devices(
+        self,
+        spec: PartitionSpec,
+        devices: Sequence[int],
+        start: int,
+        axis_sizes: Mapping[str, int] | None = None,
+    ) -> PartitionSpec:
+        """The spec of an array that is on these devices, by their ids: one, or all in another order.
+
+        What names them begins at `start`. Fails for one that the mesh does not have (when `axis_sizes` are
+        known), one named twice, and for an array that is split although it is on one device.
+        """
+        known = range(
+            math.prod(axis_sizes.values()) if axis_sizes is not None else max(devices, default=0) + 1
+        )
+        unknown = next((each for each in devices if each not in known), None)
+        if unknown is not None:
+            problem = f"the mesh has no device {unknown}"
+            self.fail(problem, start, self.pos, f"its devices are 0 to {known[-1]}")
+        if len(devices) != 1 and sorted(devices) != [*known]:
+            problem = f"these are not the {len(known):,} devices of the mesh, each once"
+            self.fail(problem, start, self.pos, "name one device, or all of them in another order")
+        if len(devices) == 1 and (spec.axes or spec.unreduced or spec.open_dims):
+            problem = f"an array that device {devices[0]} holds alone is split"
+            self.fail(problem, start, self.pos, f"leave its dimensions whole: {'_' * spec.rank}@{devices[0]}")
+        return replace(spec, devices=tuple(devices))
 
     def _check_axis(self, word: Word, axis_sizes: Mapping[str, int] | None) -> None:
         """Fail for a word that is not an axis of the mesh, nor a part of one."""

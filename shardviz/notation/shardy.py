@@ -2,7 +2,8 @@
 
 The grammar is that of the ``sdy`` dialect's ``TensorShardingAttr``. ``?`` (the compiler may
 split the dimension further), priorities (``p1``) and ``replicated={…}`` steer propagation and do not
-change the layout: they are left to notes.
+change the layout: they are left to notes. ``<@maximal_mesh_3, []>`` is an array that device 3 holds alone, as
+is ``mesh<[], device_ids=[3]>``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import Scanner, Word
 
 _HINT = 'write a Shardy sharding as <@mesh, [{"X"}, {}]>'
+_MAXIMAL = re.compile(r"maximal_mesh_\d{1,9}\b")
 _PRIORITY = re.compile(r"p[0-9]{1,9}")
 
 
@@ -28,8 +30,12 @@ def read_shardy(text: str, context: Context) -> Reading:
     scanner.take("#sdy.sharding")
     scanner.expect("<")
     notes: list[str] = []
+    devices: list[int] = []
+    before_mesh = scanner.pos
     if not scanner.take("@"):
-        notes += _inline_mesh(scanner, context)
+        devices = _inline_mesh(scanner, context)
+    elif (maximal := scanner.match(_MAXIMAL)) is not None:
+        devices = [int(maximal.text.rpartition("_")[2])]
     elif scanner.peek('"'):
         scanner.string("a mesh")
     else:
@@ -47,18 +53,31 @@ def read_shardy(text: str, context: Context) -> Reading:
         unreduced += _axis_set(scanner, notes)
     scanner.expect(">")
     scanner.expect_end()
+    if len(devices) == 1 and not dims:
+        dims = [[] for _ in range(context.known_rank(scanner))]
     context.check_rank(scanner, len(dims))
     spec = scanner.spec(dims, unreduced, context.axis_sizes)
+    if named := context.devices_at(devices) if devices else ():
+        spec = scanner.on_devices(spec, named, before_mesh, context.axis_sizes)
     return Reading(spec, open_dims=tuple(open_dims), notes=tuple(notes))
 
 
 def write_shardy(reading: Reading, context: Context) -> str:
-    """The sharding as MLIR prints it inside an attribute, over a mesh named ``@mesh`` as JAX names it."""
+    """The sharding as MLIR prints it inside an attribute, over a mesh named ``@mesh`` as JAX names it; of an
+    array on devices of its own with that mesh. Raises `QuestionError` where no mesh is known for another
+    order."""
+    spec = reading.spec
+    mesh = "@mesh"
+    if spec.only_device is not None:
+        return f"<@maximal_mesh_{context.positions_of(spec.devices)[0]}, []>"
+    if spec.devices:
+        axes = ", ".join(f'"{name}"={size}' for name, size in context.known_mesh("Shardy").shape.items())
+        mesh = f"mesh<[{axes}], device_ids=[{', '.join(map(str, context.positions_of(spec.devices)))}]>"
     dims = ", ".join(
         _braces(dim, number in reading.open_dims) for number, dim in enumerate(reading.spec.dims)
     )
     unreduced = context.mesh_order(reading.spec.unreduced)
-    return f"<@mesh, [{dims}]{f', unreduced={_braces(unreduced)}' if unreduced else ''}>"
+    return f"<{mesh}, [{dims}]{f', unreduced={_braces(unreduced)}' if unreduced else ''}>"
 
 
 def _braces(axes: tuple[str, ...], is_open: bool = False) -> str:
@@ -66,8 +85,9 @@ def _braces(axes: tuple[str, ...], is_open: bool = False) -> str:
     return f"{{{', '.join([*listed, *['?'] * is_open])}}}"
 
 
-def _inline_mesh(scanner: Scanner, context: Context) -> list[str]:
-    """``mesh<["X"=2, "Y"=4]>``, which must agree with the known mesh; a note where it orders its devices."""
+def _inline_mesh(scanner: Scanner, context: Context) -> list[int]:
+    """``mesh<["X"=2, "Y"=4], device_ids=[…]>``, which must agree with the known mesh unless it has no axes
+    and one device; the places of its devices, if it names them."""
     scanner.skip()
     start = scanner.pos
     scanner.expect("mesh<")
@@ -87,12 +107,11 @@ def _inline_mesh(scanner: Scanner, context: Context) -> list[str]:
             scanner.take(",")
     scanner.expect(">")
     given = context.mesh
-    if given is not None and sizes != list(given.shape.items()):
+    is_one_device = not sizes and len(ordered) == 1
+    if given is not None and not is_one_device and sizes != list(given.shape.items()):
         hint = f"give the mesh that the text has, not {given}"
         scanner.fail("this mesh differs from the one asked about", start, scanner.pos, hint)
-    if ordered == [*range(len(ordered))]:
-        return []
-    return ["the text's device_ids are left out: what is written here counts the devices in the mesh's order"]
+    return ordered
 
 
 def _dim(scanner: Scanner, dim: int, notes: list[str]) -> tuple[list[Word], bool]:

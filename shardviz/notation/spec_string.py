@@ -5,20 +5,23 @@
     chain   := specs (';' specs)*
     specs   := (list | '(' list ')' | '[' list ']') ('->' operand)?
     list    := operand (',' operand)*
-    operand := '?' | ('()' | compact | spaced)? unreduced? | P('X', None)
+    operand := '?' | ('()' | compact | spaced)? unreduced? devices? | P('X', None)
     compact := entry+               no spaces: one letter, one axis
     spaced  := entry (' ' entry)*   with a space somewhere: a word is an axis
     entry   := '_' | '?' | axis | '(' axis+ '?'? ')'
     axis    := name | name ':(' before ')' size     the part of an axis behind so many parts of it
     unreduced := '{U_' (compact | spaced) '}'   without '_'
+    devices := '@' id | '@(' id (' ' id)* ')'
 
 ``_`` leaves a dimension whole, ``(XY)`` splits one over X and then Y, ``?`` leaves the sharding to the
 compiler, and as an entry one dimension: ``X?``, or ``(X?)_`` for one that is split over X and may be split
 further. ``()`` or nothing at all is the spec of an array without dimensions. ``{U_Y}`` says that devices
-along Y hold partial sums. One dimension over an axis with a long name is written ``( data )``; when the
-mesh's axes are known, plain ``data`` reads as that axis too, unless it can be read letter by letter. In the
-second and later parts of a chain nothing before the first comma means ``?``. A PartitionSpec as Python writes
-it stands for an operand, too, and so do a tuple of quoted names and a NamedSharding.
+along Y hold partial sums. ``__@3`` is an array that device 3 alone holds, ``X_@(3 2 1 0)`` one whose devices
+stand in that order along the mesh's axes. One dimension over an axis with a long name is written ``( data
+)``; when the mesh's axes are known, plain ``data`` reads as that axis too, unless it can be read letter by
+letter. In the second and later parts of a chain nothing before the first comma means ``?``. A PartitionSpec
+as Python writes it stands for an operand, too, and so do a tuple of quoted names, a NamedSharding, a
+SingleDeviceSharding and an HLO sharding.
 """
 
 from __future__ import annotations
@@ -27,26 +30,30 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from shardviz.errors import NotationError
 from shardviz.notation.einsum import MAX_PARTS
+from shardviz.notation.gspmd import read_gspmd
 from shardviz.notation.jax_spec import jax_spec
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
-from shardviz.sharding import PartitionSpec
+from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.axis_parts import whole_axis
 
 _HINT = "write one entry for each dimension, as in XY,Y_->X_ or 'data model, model _ -> data _'"
 _RESULT_HINT = "write -> before the spec of the result, as in XY,Y_->X_"
 _UNREDUCED_HINT = "write partial sums over Y as {U_Y}"
 _PART = r":\(\d++\)\d++"
+_DEVICES_HINT = "write the one device that holds the array as __@3, and another order of all as X_@(3 2 1 0)"
 _BODY = re.compile(rf"(?:[\w\s?]|{_PART}|\((?:[\w(\s?]|{_PART})*\)?)*")
 _OPEN = re.compile(r"\?(?=\s*(?:[,;)\]]|->|\Z))")
 _PYTHON = re.compile(
-    r"(?:\w++\.)++\w|(?:NamedSharding|PartitionSpec)\s*\(|\(\s*(?:\(?\s*['\"‘“]|None\s*[,)])"
+    r"(?:\w++\.)++\w|(?:NamedSharding|SingleDeviceSharding|PartitionSpec)\s*\(|\(\s*(?:\(?\s*['\"‘“]|None\s*[,)])"
     r"|P\s*\(\s*(?:['\"‘“()]|None\b|(?:un)?reduced\b|P\.)"
 )
 """The beginning of a text that Python reads; a spec string has no quotes and no points."""
 _QUOTED = re.compile(r"['\"‘“]")
 _UNQUOTED = re.compile(r"P\s*\(")
+_HLO = re.compile(r"\{(?!\s*U_)(?:[^{}]|\{[^{}]*\})*\}")
 _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]*(?:{_PART})?|\S")
 _CLOSING = re.compile(rf"(?:[^):]|{_PART}|:)*+\)")
 _LETTER = re.compile(rf"[A-Za-z](?:{_PART})?|\S")
@@ -88,7 +95,17 @@ def write_spec(spec: PartitionSpec | None) -> str:
     if spec is None:
         return "?"
     text = _entries(spec.dims, spec.open_dims) if spec.dims else "()"
-    return text + (f"{{U_{_entries([(axis,) for axis in spec.unreduced])}}}" if spec.unreduced else "")
+    if spec.unreduced:
+        text += f"{{U_{_entries([(axis,) for axis in spec.unreduced])}}}"
+    return text + write_devices(spec.devices)
+
+
+def write_devices(devices: Sequence[int]) -> str:
+    """``@3`` for one device, ``@(3 2 1 0)`` for an order of several, "" for the mesh's own."""
+    if not devices:
+        return ""
+    ids = " ".join(map(str, devices))
+    return f"@{ids}" if len(devices) == 1 else f"@({ids})"
 
 
 def write_specs(parts: Sequence[SpecPart]) -> str:
@@ -203,6 +220,8 @@ def scan_spec(
             hint = "name the axes of each dimension, or leave the whole array open with ?"
             scanner.fail(reading.notes[0], start, scanner.pos, hint)
         return replace(reading.spec, open_dims=reading.open_dims)
+    if axis_sizes is not None and (hlo := scanner.match(_HLO)):
+        return _hlo_spec(hlo.text, Context(Mesh(tuple(axis_sizes), tuple(axis_sizes.values())), rank))
     body = scanner.match(_BODY)
     open_dims: list[int] = []
     dims = [] if body is None else _dims(scanner, body, axis_sizes, open_dims)
@@ -215,7 +234,33 @@ def scan_spec(
             scanner.fail("'{U_}' takes axes only", inside.start, inside.stop, _UNREDUCED_HINT)
         unreduced = [axis for entry in axes for axis in entry]
         scanner.expect("}", _UNREDUCED_HINT)
-    return replace(scanner.spec(dims, unreduced, axis_sizes), open_dims=tuple(open_dims))
+    spec = scanner.spec(dims, unreduced, axis_sizes)
+    before_devices = scanner.pos
+    if not scanner.take("@"):
+        return replace(spec, open_dims=tuple(open_dims))
+    spec = replace(spec, open_dims=tuple(open_dims))
+    return scanner.on_devices(spec, _devices(scanner), before_devices, axis_sizes)
+
+
+def _hlo_spec(text: str, context: Context) -> PartitionSpec:
+    """The spec of an HLO sharding; of one that cannot be read before the rank is known that of a scalar."""
+    try:
+        return read_gspmd(text, context).spec
+    except NotationError:
+        if context.rank is not None:
+            raise
+        return PartitionSpec(())
+
+
+def _devices(scanner: Scanner) -> tuple[int, ...]:
+    """``3`` or ``(3 2 1 0)``: the devices behind the ``@``."""
+    if not scanner.take("("):
+        return (scanner.integer("the id of a device", _DEVICES_HINT),)
+    ids: list[int] = []
+    while not scanner.take(")"):
+        ids.append(scanner.integer("the id of a device or ')'", _DEVICES_HINT))
+        scanner.take(",")
+    return tuple(ids)
 
 
 def _dims(

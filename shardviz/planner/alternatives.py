@@ -7,7 +7,7 @@ from typing import Literal
 
 from shardviz.planner.costs import PlanCost, price
 from shardviz.planner.plan import Plan
-from shardviz.planner.planner import Planner, plan
+from shardviz.planner.planner import Planner, is_searched_anywhere, plan
 from shardviz.planner.textbook import textbook_plan
 
 NEGLIGIBLE = 0.01
@@ -30,7 +30,7 @@ class Alternative:
 def alternatives(cost: PlanCost) -> tuple[Alternative, ...]:
     """The fastest plan and that with the fewest bytes, where they are better by that than the plan; and the
     textbook's where it is another."""
-    problem, placed = cost.plan.problem, cost.placed
+    problem, placed = cost.plan.question, cost.placed
     found: list[Alternative] = []
     if not cost.unknown and (cost.plan.objective != "time" or _is_beaten(cost.plan)):
         fastest = price(Planner(problem.mesh, placed, "time", anywhere=True).plan(problem), placed)
@@ -49,8 +49,10 @@ def alternatives(cost: PlanCost) -> tuple[Alternative, ...]:
 
 
 def _is_beaten(plan: Plan) -> bool:
-    """Return whether a plan that splits the work elsewhere than the arrays are is known to be faster."""
-    return plan.problem.is_tree and plan.at_most is not None
+    """Return whether a plan that splits the work elsewhere than the arrays are may be faster."""
+    if plan.problem.is_tree:
+        return plan.at_most is not None
+    return not plan.optimal and is_searched_anywhere(plan.problem)
 
 
 def _same(one: PlanCost, other: PlanCost) -> bool:

@@ -37,12 +37,14 @@ names."""
 
 
 def state_of(spec: PartitionSpec, mesh: Mesh) -> State:
-    """A spec as a state; axes of size 1 split nothing and are left out."""
+    """A spec as a state; axes of size 1 split nothing and are left out. An array on one device is a pending
+    sum over all axes (`other_devices`)."""
 
     def wide(axes: Axes) -> Axes:
         return tuple(axis for axis in axes if mesh.axis_size(axis) > 1)
 
-    return tuple(wide(dim) for dim in spec.dims), wide(spec.unreduced)
+    pending = spec.unreduced if spec.only_device is None else tuple(sorted(mesh.axis_names))
+    return tuple(wide(dim) for dim in spec.dims), wide(pending)
 
 
 def spec_of(state: State, mesh: Mesh | None = None) -> PartitionSpec:

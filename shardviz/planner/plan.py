@@ -60,7 +60,8 @@ class Plan:
 
     `objective` is what the steps make small. With `optimal` no other plan of the space searched is better;
     else `at_most` says how many times the best it may cost, where that is known. `teller` says who
-    found it: "planner", or "shardy" where its answer is cheaper.
+    found it: "planner", or "shardy" where its answer is cheaper. `asked` is the problem as it was asked,
+    where the statements of `problem` may be other ones that compute the same.
     """
 
     problem: Problem
@@ -71,6 +72,12 @@ class Plan:
     optimal: bool = True
     at_most: float | None = None
     teller: Literal["planner", "shardy"] = "planner"
+    asked: Problem | None = None
+
+    @property
+    def question(self) -> Problem:
+        """The problem as it was asked, before its statements were put in an order of contraction."""
+        return self.problem if self.asked is None else self.asked
 
     @property
     def collectives(self) -> tuple[Step, ...]:

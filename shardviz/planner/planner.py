@@ -6,8 +6,8 @@ least costs of all of them are carried from statement to statement, so the plan 
 Where the best plan that lets these axes, and parts of them, split any dimension is better by more than
 `MARGIN`, it is the plan.
 
-The work of a program whose arrays are used several times is split as the given arrays split it, and the plan
-is set against a bound over all ways (`dag`).
+So it is with a program whose arrays are used several times (`dag`), but that its best plan is not known: what
+is found is set against a bound below which no plan can go.
 
 With the result the compiler's choice, its dimensions may be split over the axes over which some given array
 splits them, and nothing is left pending.
@@ -26,6 +26,7 @@ from shardviz.planner.axis_pool import AxisPool
 from shardviz.planner.contraction_order import Order, contraction_orders, has_all_orders
 from shardviz.planner.direct_paths import DirectPaths
 from shardviz.planner.moves import ReshardMove, State, StateSpace, state_space
+from shardviz.planner.other_devices import check_devices, first_steps
 from shardviz.planner.other_ways import OtherWays
 from shardviz.planner.paths import UNREACHABLE, ArrayKind, PathSearch
 from shardviz.planner.plan import Plan, Step
@@ -49,6 +50,8 @@ MOST_SEARCHED = 5
 """Parts of axes up to which the cheapest moves are searched: with more, direct ones are taken."""
 MOST_WAYS = 3000
 """Ways to split the work of all statements of a program up to which a bound is sought over all of them."""
+MOST_WAYS_PLANNED = 500
+"""Such ways up to which plans of a program are looked at that split the work elsewhere."""
 MOST_ANYWHERE = 4
 """Parts of axes up to which all plans are looked at that split the work elsewhere."""
 
@@ -76,6 +79,7 @@ class Planner:
 
     def plan(self, problem: Problem) -> Plan:
         """The plan. Raises `QuestionError` when the result cannot be had as asked."""
+        check_devices(problem)
         if not problem.is_tree:
             return self._program(problem)
         planned, optimal, at_most = self._tree(problem)
@@ -86,7 +90,6 @@ class Planner:
         many times the best they cost at most."""
         pool = AxisPool.of(problem)
         given = None
-        margin = MARGIN if self.objective == "time" else 0.0
         if not self.anywhere:
             given = _Planning(self, problem, pool, pool.splits).planned()
         if self.anywhere or (self.anywhere is None and len(pool.sizes) <= MOST_ANYWHERE):
@@ -95,7 +98,7 @@ class Planner:
             best = _Planning(self, problem, fine, None).planned(limit)
             ratio = self.prices.ratio(given[0], best[0]) if given and best else math.inf
             is_all = fine.is_finest and all(map(has_all_orders, problem.parts))
-            if best is not None and (ratio is None or ratio > 1 + margin):
+            if best is not None and (ratio is None or ratio > 1 + self._margin):
                 return best[1], is_all, None
             if given is not None:
                 return given[1], best is None and is_all, ratio if best and is_all else None
@@ -112,16 +115,41 @@ class Planner:
 
         pool = AxisPool.of(problem)
         planned = planned_program(self._choices(pool, None if self.anywhere else pool.splits), problem)
+        if self.anywhere is None and is_searched_anywhere(problem):
+            choices = self._choices(pool, None)
+            # The bound is found at once, the plan is not.
+            if self._is_too_dear(planned.cost, lower_bound(ArrayUses(choices, problem))):
+                fastest = planned_program(choices, problem)
+                if self._is_too_dear(planned.cost, fastest.cost):
+                    planned = fastest
         steps, cases = program_steps(problem, planned)
         spec = next(step.to_spec for step in reversed(steps) if step.array == problem.result.name)
-        optimal, at_most = False, None
-        finest = AxisPool.of(problem, into_primes=True)
-        is_all = all(len(contraction_orders(part)) == 1 and has_all_orders(part) for part in problem.parts)
-        if is_all and _ways_at_most(problem, finest) <= MOST_WAYS:
-            least = lower_bound(ArrayUses(self._choices(finest, None), problem))
-            optimal = planned.cost <= least
-            at_most = None if optimal else self.prices.ratio(planned.cost, least)
-        return Plan(problem, tuple(steps), spec, cases, self.objective, optimal, at_most)
+        least = self._least_of_program(problem)
+        optimal = least is not None and planned.cost <= least
+        at_most = None if optimal or least is None else self.prices.ratio(planned.cost, least)
+        return Plan(problem, (*first_steps(problem), *steps), spec, cases, self.objective, optimal, at_most)
+
+    def _least_of_program(self, problem: Problem) -> Cost | None:
+        """A cost below which no plan of a program can go; None where that would take long to find."""
+        from shardviz.planner.dag.array_uses import ArrayUses
+        from shardviz.planner.dag.lower_bound import lower_bound
+
+        pool = AxisPool.of(problem, into_primes=True)
+        if not pool.is_finest or _ways_at_most(problem, pool) > MOST_WAYS:
+            return None
+        if not all(len(contraction_orders(part)) == 1 and has_all_orders(part) for part in problem.parts):
+            return None  # computed in several steps a statement may take less
+        pool = replace(pool, may_mask=frozenset(pool.sizes))
+        return lower_bound(ArrayUses(self._choices(pool, None), problem))
+
+    def _is_too_dear(self, cost: Cost, best: Cost) -> bool:
+        """Return whether a plan costs so much more than the best that it does not do for it."""
+        ratio = self.prices.ratio(cost, best)
+        return cost > best if ratio is None else ratio > 1 + self._margin
+
+    @property
+    def _margin(self) -> float:
+        return MARGIN if self.objective == "time" else 0.0
 
     def _choices(self, pool: AxisPool, splits: frozenset[tuple[str, str]] | None) -> StatementChoices:
         """The ways of statements over some axes, with what has been found of them."""
@@ -142,6 +170,11 @@ def plan(problem: Problem, placed: PlacedMesh | None = None, objective: Objectiv
     return Planner(problem.mesh, placed, objective or problem.objective).plan(problem)
 
 
+def is_searched_anywhere(problem: Problem) -> bool:
+    """Return whether plans are looked at that split the work of a program elsewhere than its arrays are."""
+    return _ways_at_most(problem, AxisPool.of(problem)) <= MOST_WAYS_PLANNED
+
+
 def _ways_at_most(problem: Problem, pool: AxisPool) -> int:
     """The number of ways to split the work of all statements over some axes, but for the order of axes."""
     return sum(
@@ -158,12 +191,12 @@ def plan_of(
     at_most: float | None = None,
 ) -> Plan:
     """The plan of a problem's statements as planned, of which some may be several."""
-    problem = replace(problem, parts=tuple(one.part for one in planned))
-    steps = tuple(_steps(problem, planned))
+    asked, problem = problem, replace(problem, parts=tuple(one.part for one in planned))
+    steps = (*first_steps(problem), *_steps(problem, planned))
     result = problem.result.name
     spec = next(step.to_spec for step in reversed(steps) if step.array == result)
     cases = tuple(case_of(one.part.einsum, one.starts, problem.mesh) for one in planned)
-    return Plan(problem, steps, spec, cases, objective, optimal, at_most)
+    return Plan(problem, steps, spec, cases, objective, optimal, at_most, asked=asked)
 
 
 @dataclass

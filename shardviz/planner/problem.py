@@ -149,7 +149,7 @@ class Problem:
     def is_tree(self) -> bool:
         """Every array is used once at most, and only the last result is returned."""
         used = [operand.name for part in self.parts for operand in part.operands]
-        return len({*used, *self.results}) == len(used) + 1
+        return self.results == (self.result.name,) and len({*used, self.result.name}) == len(used) + 1
 
     @property
     def result(self) -> ShardedArray:

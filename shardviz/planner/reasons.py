@@ -13,6 +13,7 @@ from shardviz.planner.plan import axes_words
 from shardviz.planner.problem import Statement
 from shardviz.planner.work_split import WorkSplit
 from shardviz.sharding import Mesh, ShardedArray, shard_shape
+from shardviz.sharding.axis_parts import finest_parts, parts_within
 
 Operand = tuple[ShardedArray, State]
 """An operand with its state before any step."""
@@ -173,7 +174,7 @@ class _MoveReason:
         array, axes = self.array, set(self.move.axes)
         before, after = self.extents
         doing = f"gather its {self.n} pieces of {before:,} into {after:,}"
-        stays_split = axes & {axis for held in self.goal[0] for axis in held}
+        stays_split = self._parts(self.move.axes) & self._parts(sum(self.goal[0], ()))
         if stays_split or (self.is_operand and not axes <= set(self.choice.start(array)[0][self.place])):
             return f"On the way to the wanted split of {array.name}, {doing}; {self.price}."
         if self.is_operand:
@@ -348,7 +349,15 @@ class _MoveReason:
 
     def _stays(self, place: int) -> bool:
         """The axes that a move puts on a dimension are wanted there in the end."""
-        return set(self.move.axes) <= set(self.goal[0][place])
+        return self._parts(self.move.axes) <= self._parts(self.goal[0][place])
+
+    def _parts(self, axes: Axes) -> set[str]:
+        """The finest parts of axes, among those of the move and of the states: the goal may name ``X`` where
+        the move is over ``X:(2)4``."""
+        mesh = self.choice.mesh
+        named = [*self.move.axes, *(axis for held in self.goal[0] for axis in held), *axes]
+        finest = [part for parts in finest_parts(mesh.shape, named).values() for part in parts]
+        return {part for axis in axes for part in parts_within(axis, finest)}
 
     def _reduce(self) -> str:
         move, following, n = self.move, self.following, self.n

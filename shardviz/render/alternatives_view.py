@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rich.text import Text
 
 from shardviz.planner.alternatives import AlternativeName
@@ -70,7 +72,14 @@ def _change(other: float, own: float, more: str, less: str) -> str:
     if other >= 2 * own:
         return _times(other, own)
     percent = abs(other / own - 1) * 100
-    return f"{percent:.0f} % {more if other > own else less}"
+    return f"{_percent(percent)} % {more if other > own else less}"
+
+
+def _percent(value: float) -> str:
+    """``56``; ``0.2`` and ``99.6`` where a whole number would say nothing or everything."""
+    near = min(value, 100 - value)
+    digits = max(0, math.ceil(-math.log10(2 * near))) if near > 0 else 0
+    return f"{value:.{digits}f}"
 
 
 def _times(other: float, own: float) -> str:

@@ -9,12 +9,16 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.notation import write_book
+from shardviz.notation.spec_string import write_devices
 from shardviz.planner.statement_text import value_pieces
 from shardviz.render.lines import GAP
 from shardviz.render.palette import DIM, PADDING, PARTIAL, Palette
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 from shardviz.sharding.axis_parts import finest_parts, parts_within
 from shardviz.units import human_bytes, times
+
+LISTED_DEVICES = 8
+"""Devices of an order that are listed beside an array."""
 
 if TYPE_CHECKING:
     from shardviz.planner.plan import Step
@@ -43,7 +47,15 @@ def spec_text(name: str, dims: tuple[str, ...], spec: PartitionSpec, mesh: Mesh,
             continue
         start = text.plain.index(f"{marker}_", position) + len(marker) + 1
         position = colour_axes(text, axes, start, mesh, palette)
-    return text
+    return text.append(devices_text(spec.devices))
+
+
+def devices_text(devices: tuple[int, ...]) -> str:
+    """The devices of an array that is not on the mesh's in its order: ``@3``, ``@(7 6 5 4 3 2 1 0)``; the
+    first of them where they are many."""
+    if len(devices) <= LISTED_DEVICES:
+        return write_devices(devices)
+    return f"{write_devices(devices[:LISTED_DEVICES])[:-1]} …)"
 
 
 def colour_axes(text: Text, axes: Iterable[str], position: int, mesh: Mesh, palette: Palette) -> int:
@@ -146,6 +158,10 @@ def notes(layout: Layout) -> list[str]:
     """Sentences that a picture needs: on partial sums, and on dimensions that do not divide."""
     said = []
     spec, mesh = layout.spec, layout.mesh
+    if spec.only_device is not None and mesh.size > 1:
+        said.append(
+            f"Device {spec.only_device} alone holds {layout.array.name}; the others hold nothing of it."
+        )
     if spec.unreduced:
         axes = ", ".join(spec.unreduced)
         group = mesh.group_size(spec.unreduced)

@@ -19,6 +19,7 @@ from shardviz.forms.retain_fields import sizes_text
 from shardviz.forms.summary import SummaryPart, collective_summary, summary
 from shardviz.forms.wording import as_sentence
 from shardviz.notation import write_spec
+from shardviz.render.caption import devices_text
 from shardviz.render.lines import GAP, sentence
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.sanitize import printable
@@ -357,6 +358,8 @@ def _spec_cells(field: str, dims: Sequence[str], spec: PartitionSpec) -> list[Fi
     ]
     if spec.unreduced:
         cells.append(FieldCell("sums", field, 0, "{U_", spec.unreduced, "}"))
+    if spec.devices:
+        cells.append(FieldCell("text", field, 0, devices_text(spec.devices)))
     if not dims:
         cells.append(FieldCell("text", field, 0, "scalar", is_default=True))
     return cells

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from shardviz.planner.costs import PlanCost
 from shardviz.planner.plan import LOCAL_OPS
-from shardviz.render.lines import GAP, records, sentence, shelve, table
+from shardviz.render.lines import GAP, columns, records, sentence, shelve, table
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import headline, named_specs_text, plan_view
 from shardviz.units import flops, human_bytes, seconds
@@ -45,8 +45,12 @@ def versus_table(
     for title, value, written in _FIGURES:
         old, new = value(first), value(second)
         rows.append([Text(title), Text(written(old)), Text(written(new)), Text(_ratio(old, new), "dim")])
-    rows.append([Text("collectives"), *(Text(_collectives(cost)) for cost in (first, second))])
-    lines = table(rows, width, right=RIGHT)
+    last = [Text("collectives"), *(Text(_collectives(cost)) for cost in (first, second))]
+    # The longest row does not take the figures out of their columns.
+    lines = columns([*rows, last], width, right=RIGHT) or [
+        *table(rows, width, right=RIGHT),
+        *records([last], width),
+    ]
     for number, cost in enumerate((first, second), 1):
         if cost.unknown:
             lines += sentence(

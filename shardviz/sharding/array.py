@@ -111,6 +111,8 @@ class ShardedArray:
     def replicas(self, mesh: Mesh) -> int:
         """The number of devices that hold the same data."""
         spec = self.decided_spec
+        if spec.only_device is not None:
+            return 1
         return mesh.size // mesh.group_size((*spec.axes, *spec.unreduced))
 
     @property

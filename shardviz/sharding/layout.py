@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -53,7 +53,9 @@ class Layout:
     """An array on a mesh. Positions are row-major places in the mesh; `Mesh.device_id` names the device.
 
     Single positions are computed on demand with plain arithmetic; `shards` and `bounds` give all of
-    them at once as NumPy arrays and are fit for a hundred thousand devices.
+    them at once as NumPy arrays and are fit for a hundred thousand devices. An array whose spec names the
+    devices of another order is laid out on the mesh in that order; of one on a single device the others hold
+    slices without elements.
 
     Raises `QuestionError` when the spec does not fit the array or the mesh, or the rank is above 8.
     """
@@ -66,7 +68,11 @@ class Layout:
             raise QuestionError(
                 f"{self.array.name} has {self.array.rank} dimensions", f"layouts show up to {MAX_RANK}"
             )
-        self.spec.check(self.mesh, self.array.rank, self.array.name)
+        spec = self.spec
+        spec.check(self.mesh, self.array.rank, self.array.name)
+        if len(spec.devices) > 1:
+            object.__setattr__(self, "mesh", replace(self.mesh, device_order=spec.devices))
+            object.__setattr__(self, "array", self.array.with_spec(replace(spec, devices=())))
 
     @property
     def spec(self) -> PartitionSpec:
@@ -93,7 +99,11 @@ class Layout:
     @property
     def num_shards(self) -> int:
         """The number of different pieces of data, partial sums counted apart."""
-        return self.mesh.size // self.replicas
+        return 1 if self.spec.only_device is not None else self.mesh.size // self.replicas
+
+    def holds_data(self, position: int) -> bool:
+        """Return whether the device at a position holds a part of the array at all."""
+        return self.spec.only_device in (None, self.mesh.device_id(position))
 
     @cached_property
     def uneven(self) -> tuple[Uneven, ...]:
@@ -135,9 +145,10 @@ class Layout:
         for index, parts in zip(block, self.parts, strict=True):
             shard = shard * parts + index
         shard = shard * self.mesh.group_size(self.spec.unreduced) + self.partial(position)
-        return DeviceShard(
-            self.mesh.device_id(position), self.mesh.coords(position), self.slices(block), shard
-        )
+        slices = self.slices(block)
+        if not self.holds_data(position):
+            shard, slices = 1, ((0, 0),) * self.array.rank
+        return DeviceShard(self.mesh.device_id(position), self.mesh.coords(position), slices, shard)
 
     def __len__(self) -> int:
         return self.mesh.size
@@ -147,7 +158,12 @@ class Layout:
 
     def devices_indices_map(self) -> dict[int, tuple[slice, ...]]:
         """Device id → the slices it holds, as `jax.sharding.Sharding.devices_indices_map` gives them."""
-        return {device.id: tuple(slice(start, stop) for start, stop in device.slices) for device in self}
+        only = self.spec.only_device
+        return {
+            device.id: tuple(slice(start, stop) for start, stop in device.slices)
+            for device in self
+            if only in (None, device.id)
+        }
 
     def shards(self) -> NDArray[np.int64]:
         """Shard numbers of all positions, shape (devices,)."""
@@ -158,6 +174,9 @@ class Layout:
             for axis in dim:
                 number *= self.mesh.axis_size(axis)
                 number += self._along(axis)
+        if self.spec.only_device is not None:
+            number[...] = 1
+            number.reshape(-1)[self.only_position] = 0
         return number.reshape(-1)
 
     def bounds(self) -> NDArray[np.int64]:
@@ -173,7 +192,19 @@ class Layout:
                 index = index * self.mesh.axis_size(axis) + self._along(axis)
             bounds[..., d, 0] = np.minimum(index * step, size)
             bounds[..., d, 1] = np.minimum((index + 1) * step, size)
-        return bounds.reshape(self.mesh.size, self.array.rank, 2)
+        bounds = bounds.reshape(self.mesh.size, self.array.rank, 2)
+        if self.spec.only_device is not None:
+            whole = bounds[self.only_position].copy()
+            bounds[...] = 0
+            bounds[self.only_position] = whole
+        return bounds
+
+    @property
+    def only_position(self) -> int:
+        """The position of the one device that holds the array."""
+        only, order = self.spec.only_device, self.mesh.device_order
+        assert only is not None
+        return only if order is None else order.index(only)
 
     def _along(self, axis: str) -> NDArray[np.int64]:
         """The coordinate along one axis, or a part of one, broadcastable over the mesh."""

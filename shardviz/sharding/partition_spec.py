@@ -21,12 +21,17 @@ class PartitionSpec:
     sums (the scaling book's ``{U_X}``). The dimensions in `open_dims` may be split further: that is still to
     be decided (JAX's ``P.UNCONSTRAINED``).
 
-    Raises `QuestionError` when an axis occurs more than once.
+    `devices` are the ids of the devices that hold the array, where these are not the mesh's in its order: one
+    that holds all of it (`jax.sharding.SingleDeviceSharding`), or all of them in the row-major order of
+    another mesh of the same axes.
+
+    Raises `QuestionError` when an axis occurs more than once, and when an array on one device is split.
     """
 
     dims: tuple[tuple[str, ...], ...]
     unreduced: tuple[str, ...] = ()
     open_dims: tuple[int, ...] = ()
+    devices: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unreduced", tuple(sorted(self.unreduced)))
@@ -39,6 +44,11 @@ class PartitionSpec:
                 )
         if any(":" in axis for axis in used):
             _check_parts(self, used)
+        if self.only_device is not None and (used or self.open_dims):
+            raise QuestionError(
+                f"an array on device {self.only_device} alone is split in {self}",
+                "leave its dimensions whole: __@3 is a matrix on device 3",
+            )
 
     @classmethod
     def replicated(cls, rank: int) -> PartitionSpec:
@@ -54,6 +64,11 @@ class PartitionSpec:
         """Every axis that splits a dimension, in order of the dimensions."""
         return tuple(axis for dim in self.dims for axis in dim)
 
+    @property
+    def only_device(self) -> int | None:
+        """The id of the one device that holds all of the array; None where all devices of the mesh do."""
+        return self.devices[0] if len(self.devices) == 1 else None
+
     def parts(self, mesh: Mesh) -> tuple[int, ...]:
         """The number of parts into which each dimension is cut."""
         return tuple(mesh.group_size(dim) for dim in self.dims)
@@ -63,6 +78,17 @@ class PartitionSpec:
         self.check_rank(rank, name)
         for axis in (*self.axes, *self.unreduced):
             mesh.axis_size(axis)
+        self.check_devices(mesh)
+
+    def check_devices(self, mesh: Mesh) -> None:
+        """Raise `QuestionError` unless the devices are one of the mesh, or each of them once."""
+        if self.only_device is not None and self.only_device >= mesh.size:
+            raise QuestionError(
+                f"the mesh {mesh} has no device {self.only_device}",
+                f"its devices are 0 to {mesh.size - 1}",
+            )
+        if len(self.devices) > 1:
+            Mesh(mesh.axis_names, mesh.axis_sizes, self.devices)
 
     def check_rank(self, rank: int, name: str) -> None:
         """Raise `QuestionError` unless there is one entry per dimension."""
@@ -84,7 +110,8 @@ class PartitionSpec:
             entries.append("None" if not dim else names if len(dim) == 1 else f"({names})")
         if self.unreduced:
             entries.append(f"unreduced={{{', '.join(map(repr, self.unreduced))}}}")
-        return f"P({', '.join(entries)})"
+        on = f" on device{'s' * (len(self.devices) > 1)} {','.join(map(str, self.devices))}"
+        return f"P({', '.join(entries)}){on * bool(self.devices)}"
 
 
 def _check_parts(spec: PartitionSpec, used: list[str]) -> None:

@@ -97,6 +97,12 @@ def _collective(plan: Plan, number: int) -> Step:
     step = plan.steps[number - 1]
     if number not in collectives:
         raise QuestionError(f"step {number} is {step.op}, which sends nothing", _which(plan, collectives))
+    if step.from_spec.devices:
+        raise QuestionError(
+            f"step {number} brings {step.array} from another order of the devices, and no collective "
+            "of the mesh does that",
+            "jax.device_put does it; its bytes and its time are in the plan",
+        )
     return step
 
 
@@ -150,8 +156,8 @@ def _operation(step: Step, before: Layout) -> Operation:
         return AllGather(step.axes, axis=0, tiled=False)
     if not ends.is_of_one_dim:
         raise QuestionError(
-            f"a {step.op} of {step.array} that moves axes between several dimensions at once has no rounds "
-            "to step through",
+            f"{step.op} of {step.array} moves axes between several dimensions at once and has no rounds to "
+            "step through",
             "its bytes and its time are in the plan",
         )
     if step.op == "psum_scatter":

@@ -27,3 +27,15 @@ def test_it_is_the_answer_of_the_command(capsys):
 def test_a_machine_is_needed():
     with pytest.raises(QuestionError, match="a search needs a machine"):
         shardviz.search(MLP, machine=None)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"overlap": "some"}, "'some' is not what can overlap"),
+        ({"microbatches": 0}, "a step has at least 1 microbatch, not 0"),
+    ],
+)
+def test_what_is_refused(words, message):
+    with pytest.raises(QuestionError, match=message):
+        shardviz.search(MLP, machine="v5e:2x4", sizes=SIZES, **words)

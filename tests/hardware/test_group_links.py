@@ -10,6 +10,7 @@ from shardviz.compiler import parse_targets
 from shardviz.compiler.machines import placed_for
 from shardviz.hardware import LinkSpec, Switch, Torus, timeline
 from shardviz.hardware.group_links import group_links
+from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.hardware.topology import Hierarchy, LinkedLevel
 from shardviz.notation import parse_mesh
 
@@ -138,3 +139,9 @@ def test_every_byte_is_on_the_level_of_its_ends(topology, algorithm):
         assert bool(on_outer.sum()) == bool(crossing)
     ends = {topology.ends(link) for link in range(topology.links)}
     assert all(0 <= end <= 8 for pair in ends for end in pair)
+
+
+def test_a_part_of_an_assumed_ring_is_a_line():
+    placed = on_assumed_machine(assumed_machine(), parse_mesh("X=8"))
+    assert str(group_links(placed, ("X",), (8,)).topology) == "ring of 8"
+    assert str(group_links(placed, ("X:(2)4",), (4,)).topology) == "line of 4"

@@ -5,6 +5,7 @@ import pytest
 from shardviz.errors import NotationError, QuestionError
 from shardviz.notation import Context, Reading, parse_mesh, parse_specs
 from shardviz.notation.gspmd import read_gspmd, write_gspmd
+from shardviz.notation.spec_string import write_spec
 from shardviz.sharding import Mesh, PartitionSpec
 
 XY = parse_mesh("X=2,Y=4")
@@ -106,11 +107,32 @@ def all_specs(mesh, rank):
 
 
 @pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("{devices=[2,4]0,1,2,3,4,5,7,6}", "XY@(0 1 2 3 4 5 7 6)"),
+        ("{devices=[2,1,4]0,1,2,4,3,5,6,7 last_tile_dim_replicate}", "X_@(0 1 2 4 3 5 6 7)"),
+        ("{mesh['a'=2,'b'=4], device_ids=(0,1,2,3,4,5,7,6), [{'a'}, {'b'}]}", "XY@(0 1 2 3 4 5 7 6)"),
+        ("{maximal device=3}", "__@3"),
+    ],
+)
+def test_devices_that_follow_no_axes_are_named(text, spec):
+    reading = read_gspmd(text, Context(XY, rank=2))
+    assert write_spec(reading.spec) == spec
+    assert read_gspmd(write_gspmd(reading, Context(XY)), Context(XY, rank=2)).spec == reading.spec
+
+
+@pytest.mark.parametrize("position", [0, 3])
+def test_a_device_of_hlo_is_a_place_in_the_mesh(position):
+    mesh = Mesh(("X",), (4,), (2, 3, 1, 0))
+    reading = read_gspmd(f"{{maximal device={position}}}", Context(mesh, rank=1))
+    assert reading.spec.devices == (mesh.device_id(position),)
+    assert write_gspmd(reading, Context(mesh)) == f"{{maximal device={position}}}"
+
+
+@pytest.mark.parametrize(
     "text",
     [
-        "{devices=[2,4]0,1,2,3,4,5,7,6}",
-        "{devices=[2,1,4]0,1,2,4,3,5,6,7 last_tile_dim_replicate}",
-        "{mesh['a'=2,'b'=4], device_ids=(0,1,2,3,4,5,7,6), [{'a'}, {'b'}]}",
+        "{devices=[2,4]0,1,2,3,4,5,6,6}",
         "{mesh['a'=2,'b'=4], [{'a'}, {'a'}]}",
         "{mesh['a'=2,'b'=4], [{'b':(1)2}, {'b'}]}",
     ],
@@ -171,10 +193,9 @@ MESH = "give the mesh of the program that this is from"
             SHAPE,
         ),
         (
-            "{maximal device=3}",
-            "one device holds the whole array, which no PartitionSpec says "
-            "at character 2 of '{maximal device=3}'",
-            "give the sharding of an array split over the whole mesh",
+            "{maximal device=8}",
+            "the number of dimensions is not said at character 1 of '{maximal device=8}'",
+            "say how many dimensions the array has, as in --rank 2",
         ),
         (
             "{manual}",

@@ -42,7 +42,15 @@ VALID = {
         r"Out[B<sub>X</sub>, F] { U<sub>Y</sub> } = In[B_{X}, D] \*<sub>D</sub> \mathbf{W}[D, F]",
         r"A[I, J_X] \cdot_\text{LOCAL} B[J_X, K] *_K C[K] \rightarrow D[I] \{\ U_X \}",
     ],
-    "shardviz": ["XY", "(XY)_", "data _", "X_{U_Y}", "( data )"],
+    "shardviz": [
+        "XY",
+        "(XY)_",
+        "data _",
+        "X_{U_Y}",
+        "( data )",
+        "__@3",
+        "X@(15 14 13 12 11 10 9 8 7 6 5 4 3 2 1 0)",
+    ],
     "jax": ["P('X', None)", "P(('X', 'Y'), None, unreduced={'data'}, unreduced_kind=sum)", '("X", None)'],
     "book": ["A[B_X, D_Y]", "Out[B_{X,data}, F]{U_Y}"],
     "typeof": ["bf16[8@X,2048@Y]", "~f32<host>[I@(X,Y),J]{U:data, R:Y}"],
@@ -56,7 +64,8 @@ VALID = {
     ],
     "shardy": [
         '<@mesh, [{"X"}, {"Y", ?}p1], unreduced={"data"}>',
-        '#sdy.sharding<mesh<["X"=2, "Y"=4, "data"=2], device_ids=[1, 0]>, [{"X"}], replicated={"Y"}>',
+        '#sdy.sharding<mesh<["X"=2, "Y"=4, "data"=2], device_ids=[0, 1, 2, 3, 4, 5, 6, 7, 9, 8, 10, 11, '
+        '12, 13, 14, 15]>, [{"X"}], replicated={"Y"}>',
     ],
     "parts of axes": [
         '<@mesh, [{"Y":(1)2}, {"X", "Y":(2)2, ?}], unreduced={"data"}>',

@@ -94,7 +94,11 @@ def layout_blocks(mesh, spec):
     """Position → (blocks, whether partial sums are told apart by their number)."""
     array = ShardedArray("A", tuple("abcd"[: spec.rank]), (48,) * spec.rank, "f32", spec)
     layout = Layout(array, mesh)
-    return [(layout.block(position), layout.partial(position)) for position in range(mesh.size)]
+    found = {
+        layout.mesh.device_id(position): (layout.block(position), layout.partial(position))
+        for position in range(mesh.size)
+    }
+    return [found[device] for device in range(mesh.size)]
 
 
 def xla_blocks(sharding, mesh, rank):
@@ -175,11 +179,12 @@ def every_spec(mesh, rank):
 
 @pytest.mark.parametrize("mesh_text", ["X=2,Y=4", "X=2,Y=2,Z=2", "X=8", "X=3,Y=4", "X=2,Y=3,Z=2"])
 def test_tiles_are_read_as_xla_reads_them(mesh_text):
-    """Each text gives the spec whose layout XLA's devices follow, and fails where there is no such spec."""
+    """Each text gives the spec whose layout XLA's devices follow; where there is none in the
+    mesh's own order of the devices, one in another."""
     mesh = parse_mesh(mesh_text)
     rng = random.Random(mesh_text)
     known = {repr(layout_blocks(mesh, spec)): spec for spec in every_spec(mesh, 2)}
-    found = 0
+    found = ordered = 0
     for _ in range(300):
         text = random_tiles(rng, mesh.size, 2)
         blocks = xla_blocks(xla_client.HloSharding.from_string(text), mesh, 2)
@@ -187,9 +192,25 @@ def test_tiles_are_read_as_xla_reads_them(mesh_text):
             spec = read_gspmd(text, Context(mesh)).spec
         except NotationError:
             spec = None
-        assert spec == known.get(repr(blocks)), text
-        found += spec is not None
+        follows = known.get(repr(blocks))
+        if spec is not None and spec.devices:
+            assert follows is None, text
+            assert layout_blocks(mesh, spec) == blocks, text
+            ordered += 1
+        else:
+            assert spec == follows, text
+            found += spec is not None
     assert 50 < found < 300
+    assert ordered > 5
+
+
+def test_an_array_on_one_device_is_as_xla_has_it():
+    sharding = xla_client.HloSharding.from_string("{maximal device=3}")
+    mesh = parse_mesh("X=2,Y=4")
+    spec = read_gspmd("{maximal device=3}", Context(mesh, rank=2)).spec
+    assert sharding.tile_assignment_devices() == [3]
+    assert spec == PartitionSpec(((), ()), devices=(3,))
+    assert write_gspmd(Reading(spec), Context(mesh)) == str(sharding)
 
 
 def test_shardy_of_random_specs():

@@ -8,6 +8,7 @@ from jax.sharding import PartitionSpec as P
 from shardviz.errors import QuestionError
 from shardviz.notation import Context, find_notation, parse_mesh, read_sharding, translate, write_all
 from shardviz.notation.mesh import mesh_in_text, spec_alone
+from shardviz.sharding import Mesh
 
 MESH = parse_mesh("X=2,Y=8")
 
@@ -78,11 +79,13 @@ def test_manual_axes_are_written_as_jax_does(manual, spec):
     assert (again.spec, again.manual, again.notes) == (reading.spec, reading.manual, reading.notes)
 
 
-def test_an_order_of_devices_that_is_left_out_is_told():
+def test_an_order_of_devices_is_kept():
     text = '#sdy.sharding<mesh<["a"=2, "b"=2], device_ids=[ORDER]>, [{"a"}]>'
-    assert read_sharding(text.replace("ORDER", "0, 1, 2, 3"), Context()).notes == ()
-    (note,) = read_sharding(text.replace("ORDER", "3, 2, 1, 0"), Context()).notes
-    assert "device_ids" in note
+    assert read_sharding(text.replace("ORDER", "0, 1, 2, 3"), Context()).spec.devices == ()
+    context = Context(Mesh(("a", "b"), (2, 2)))
+    reading = read_sharding(text.replace("ORDER", "3, 2, 1, 0"), context)
+    assert reading.spec.devices == (3, 2, 1, 0)
+    assert translate("a@(3 2 1 0)", "shardy", context) in text.replace("ORDER", "3, 2, 1, 0")
 
 
 @pytest.mark.parametrize(

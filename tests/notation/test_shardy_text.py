@@ -33,7 +33,9 @@ def test_reads_and_writes(text, expected):
         '#sdy.sharding<@mesh, [{"X"}, {}]>',
         'sdy.sharding = #sdy.sharding<@mesh, [{"X"}, {}]>',
         '#sdy.sharding<mesh<["X"=2, "Y"=4, "data"=8]>, [{"X"}, {}]>',
-        '#sdy.sharding<mesh<["X"=2, "Y"=4, "data"=8], device_ids=[0, 1]>, [{"X"}, {}]>',
+        '#sdy.sharding<mesh<["X"=2, "Y"=4, "data"=8], device_ids=['
+        + ", ".join(map(str, range(64)))
+        + ']>, [{"X"}, {}]>',
         '<@"my mesh",[{"X"},{}]>',
     ],
 )

@@ -6,10 +6,12 @@ import dataclasses
 
 import pytest
 
+from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.notation import parse_mesh
 from shardviz.notation.einsum import Einsum
 from shardviz.planner import Problem, Statement, plan, problem_from_text
 from shardviz.planner.contraction_order import contraction_orders, has_all_orders
+from shardviz.planner.costs import price
 from shardviz.sharding import PartitionSpec, ShardedArray
 
 
@@ -80,3 +82,17 @@ def test_a_sum_over_a_dimension_of_one_operand_comes_before_anything_moves():
     assert (found.steps[0].op, found.steps[0].array) == ("einsum", "A_sum")
     assert not any(step.array == "A" for step in found.steps)
     assert dataclasses.replace(found.problem, parts=problem.parts) == problem
+
+
+def test_the_alternatives_of_a_plan_in_another_order_are_those_of_what_was_asked():
+    mesh = parse_mesh("X=3,Y=3,Z=2")
+    problem = problem_from_text("d,bc->", mesh=mesh, specs="(ZY),(XY)_->", sizes="d=384,b=288,c=1536")
+    placed = on_assumed_machine(assumed_machine(), mesh)
+    for objective in ("time", "bytes"):
+        found = plan(problem, placed, objective)
+        assert len(found.problem.parts) > 1
+        assert found.question == problem
+        named = {each.name: each.cost.plan for each in price(found, placed).alternatives}
+        assert str(named["textbook"].problem.parts[0].einsum) == "d,bc->"
+        other = "fastest" if objective == "bytes" else "fewest bytes"
+        assert named[other] == plan(problem, placed, "time" if objective == "bytes" else "bytes")

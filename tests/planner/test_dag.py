@@ -43,15 +43,60 @@ def test_a_swiglu_by_columns_then_rows_adds_its_sums_once():
 
 
 def test_a_plan_is_called_the_best_only_where_no_other_split_of_the_work_can_be_better():
+    mesh = Mesh(("X", "Y"), (2, 3))
     weights = "WQ=(XY)___,WK=(XY)__,WV=(XY)__,WO=___(XY),W1=(XY)_,W2=(XY)_,W3=_(XY),g1=_,g2=_"
-    best = planned(LAYER, f"A=(XY)__,{weights}")
+    sizes = "b=12,t=4096,d=6144,f=12288"
+    best = planned(LAYER, f"A=(XY)__,{weights}", sizes, mesh=mesh)
     assert best.optimal
     assert best.at_most is None
     # Sequences over both axes would be quicker on links so much slower than the arithmetic.
-    other = planned(LAYER, f"A=X__,{COLUMNS_THEN_ROWS}")
+    other = planned(LAYER, f"A=X__,{COLUMNS_THEN_ROWS}", sizes, mesh=mesh)
     assert not other.optimal
     assert other.at_most is not None
-    assert 1 < other.at_most < 1.5
+    assert 1 < other.at_most < 1.6
+
+
+def test_pending_sums_of_arguments_count_among_all_plans():
+    # The sum of W stays pending through the product, and is added into pieces behind it.
+    text, specs = "P = A[b,d] * W[f,b]; Q = P + V[d,f]; Y[d,f] = Q + P", "A=__,W=__{U_X},V=__"
+    mesh = Mesh(("X",), (4,))
+    plan = planned(text, specs, "b=4096,d=64,f=1024", mesh=mesh)
+    fastest = planned(text, specs, "b=4096,d=64,f=1024", Planner(mesh, anywhere=True), mesh)
+    own, other = (price(each, Planner(mesh).placed).serial_seconds for each in (plan, fastest))
+    assert other < own
+    assert not plan.optimal
+    assert plan.at_most >= own / other
+
+
+def test_work_is_split_elsewhere_than_the_arrays_are_where_it_takes_half_as_long():
+    text, specs, mesh = (
+        "P = A[b,d] * W[d,f]; Y = (silu(P) * P) * V[f,g]",
+        "A=__,W=__,V=_X",
+        Mesh(("X",), (4,)),
+    )
+    sizes = "b=4096,d=4096,f=4096,g=64"
+    own, elsewhere = (
+        price(planned(text, specs, sizes, each, mesh), each.placed)
+        for each in (Planner(mesh), Planner(mesh, anywhere=False))
+    )
+    assert elsewhere.serial_seconds > 2 * own.serial_seconds
+    assert elsewhere.flops > 2 * own.flops
+
+
+def test_the_fastest_plan_of_a_program_stands_beside_one_that_keeps_to_how_the_arrays_are_split():
+    kept = price(planned(LAYER, f"A=X__,{COLUMNS_THEN_ROWS}"), Planner(MESH).placed)
+    fastest = next(each for each in kept.alternatives if each.name == "fastest")
+    assert kept.serial_seconds / 2 < fastest.cost.serial_seconds < 0.9 * kept.serial_seconds
+
+
+def test_nothing_is_claimed_of_axes_that_could_be_cut_further_or_of_statements_that_could_be_several():
+    specs = "A=X__,W1=_Y,W2=_Y,W3=Y_"
+    assert planned(SWIGLU, specs).at_most is None
+    assert planned(SWIGLU, specs, mesh=Mesh(("X", "Y"), (2, 4))).at_most is not None
+    text = "P[b] = A[b,d] * W[b]; Y = P + W"
+    plan = planned(text, "A=X_,W=_", "b=64,d=64", mesh=Mesh(("X",), (2,)))
+    assert not plan.optimal
+    assert plan.at_most is None
 
 
 def test_what_two_statements_need_is_gathered_once():

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from shardviz.planner import Planner, problem_from_text
+from shardviz.notation import parse_mesh
+from shardviz.planner import Planner, plan, problem_from_text
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X", "Y"), (2, 4))
@@ -181,6 +182,14 @@ def test_names_of_axes_and_arrays_keep_their_case():
     mesh = Mesh(("axis",), (4,))
     found = reasons("axis _, axis _", "bi,ij->bj", mesh, "b=16,i=16,j=16")
     assert found["all_gather W"].startswith("Over axis W is split by i")
+
+
+def test_a_part_of_the_wanted_axis_is_wanted():
+    """The result is wanted over X; the sums are added over a part of it."""
+    problem = problem_from_text("bd,df->bf", mesh=parse_mesh("X=8"), specs="X:(1)2 _,X:(2)4 _->X_")
+    last = plan(problem).steps[-1]
+    assert (last.op, last.axes) == ("psum_scatter", ("X:(2)4",))
+    assert "and b is wanted split over X:(2)4" in last.reason
 
 
 def test_what_a_function_takes_whole_is_gathered_for_it():

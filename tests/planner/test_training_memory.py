@@ -99,3 +99,10 @@ def test_a_forward_pass_has_no_such_memory():
     problem = problem_from_text(MATMUL, mesh=MESH, specs="X=data _,Y=data _", sizes=SIZES)
     placed = on_assumed_machine(assumed_machine(), MESH)
     assert price(plan(problem, placed), placed).training_memory is None
+
+
+def test_a_table_alone_is_trained_though_neither_pass_takes_from_the_other():
+    """The gradient of a table takes the places of its rows, and nothing that the forward pass makes."""
+    cost = priced("Y = take(E[v,d], T[b,t])", "T=data _", sizes="v=512,d=256,b=8,t=16")
+    assert "dE" in {step.array for step in cost.plan.steps}
+    assert bytes_each(cost) == 18

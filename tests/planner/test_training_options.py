@@ -44,6 +44,7 @@ def test_no_optimizer():
         ("adam,data", "'data' says nothing about adam, at character 6"),
         ("adam,moments=", "'moments=' says nothing about adam"),
         ("adam,moments=f32,moments=bf16", "'moments=bf16' says nothing about adam"),
+        ("sgd,moments=bf16", "'moments=bf16' says nothing about sgd"),
         ("adam,over=X", "'X' is not an axis of the mesh"),
         ("adam,over=data,over=data", "'data' is named twice"),
         ("adam,moments=f33", "unknown dtype 'f33'"),

@@ -15,6 +15,7 @@ from shardviz.hlo import Collective
 from shardviz.notation import parse_mesh, parse_specs
 from shardviz.planner import Plan, plan, problem_from_text, rank
 from shardviz.planner.costs import PlanCost, price
+from shardviz.render.alternatives_view import comparison_words
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.plan_view import (
     MARK,
@@ -550,3 +551,16 @@ def test_statements_fit_the_page(width):
     placed = place_mesh(assumed_machine(), problem.mesh)
     lines = explain_view(price(plan(problem), placed), width, PLAIN)
     assert max(line.cell_len for line in lines) <= width
+
+
+def test_small_and_large_differences_of_an_alternative_are_not_rounded_away():
+    own = price(
+        plan(problem_from_text("bd,df->bf", mesh=parse_mesh("X=2"), specs="_X,X_->__", sizes="b=1000")),
+        place_mesh(assumed_machine(), parse_mesh("X=2")),
+    )
+
+    class Other:
+        wire_bytes, flops = own.wire_bytes * 998 // 1000, own.flops // 500
+        unknown, serial_seconds, peak_bytes = (), own.serial_seconds, own.peak_bytes
+
+    assert comparison_words(Other, own) == "sends 0.2 % less, computes 99.8 % less, takes as long"

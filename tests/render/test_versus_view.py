@@ -59,3 +59,11 @@ def test_a_program_of_layers_says_that_the_figures_are_of_one():
     first, second = (cost("X=X_,W1=_Y,W2=Y_", f"{text}{layers}") for layers in (" x 32", ""))
     assert versus_table(first, first, 80)[0].plain.startswith("one of 32 layers")
     assert "layers" not in versus_table(second, second, 80)[0].plain
+
+
+def test_figures_stay_in_columns_where_the_collectives_do_not_fit():
+    text = "H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d]"
+    first, second = (cost("X=X_,W1=Y_,W2=Y_", text), cost("X=X_,W1=XY,W2=Y_,Y=_X", text))
+    lines = [line.plain for line in versus_table(first, second, 60, ("X=2,Y=4", "X=4,Y=2"))]
+    assert len({len(line) for line in lines[1:8]}) == 1
+    assert lines[8].startswith("collectives")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from itertools import pairwise, permutations, product
 
 import pytest
@@ -211,3 +212,40 @@ def test_a_mesh_of_a_billion_devices_answers_for_one_position():
     last = one[mesh.size - 1]
     assert last.slices == ((2**15 - 1, 2**15), (2**16 - 2, 2**16))
     assert last.shard == 2**30 - 1
+
+
+@pytest.mark.parametrize("order", [None, (5, 2, 7, 0, 1, 6, 3, 4)])
+def test_an_array_on_one_device(order):
+    """The others hold nothing: JAX's `SingleDeviceSharding` does not name them."""
+    import jax
+
+    spec = PartitionSpec(((), ()), devices=(3,))
+    one = Layout(ShardedArray("A", ("a", "b"), (4, 6), "f32", spec), Mesh(("X", "Y"), (2, 4), order))
+    theirs = jax.sharding.SingleDeviceSharding(jax.devices()[3]).devices_indices_map((4, 6))
+    assert list(one.devices_indices_map()) == [device.id for device in theirs] == [3]
+    assert by_us(one) == {3: ((0, 4), (0, 6))}
+    assert (one.replicas, one.num_shards, one.shard_shape, one.bytes_per_device) == (1, 1, (4, 6), 96)
+    assert [device.slices for device in one if device.id != 3] == [((0, 0), (0, 0))] * 7
+    assert [shard.shard for shard in one] == one.shards().tolist()
+    assert [device.slices for device in one] == [tuple(map(tuple, each)) for each in one.bounds().tolist()]
+
+
+@pytest.mark.parametrize("dims", list(all_specs(("X", "Y"), 2)))
+def test_another_order_of_the_devices_is_a_mesh_in_that_order(dims):
+    order = (5, 2, 7, 0, 1, 6, 3, 4)
+    array = ShardedArray("A", ("a", "b"), (8, 16), "f32", PartitionSpec(dims, devices=order))
+    given = layout((8, 16), dims, Mesh(("X", "Y"), (2, 4), order))
+    assert by_us(Layout(array, MESH)) == by_jax(given)
+
+
+@pytest.mark.parametrize(
+    ("devices", "dims", "said"),
+    [
+        ((8,), ((), ()), "the mesh X=2,Y=4 has no device 8"),
+        ((0, 1), ((), ()), "the device order is not a permutation of the 8 devices"),
+        ((3,), (("X",), ()), "an array on device 3 alone is split in P('X', None) on device 3"),
+    ],
+)
+def test_devices_that_hold_no_array(devices, dims, said):
+    with pytest.raises(QuestionError, match=re.escape(said)):
+        PartitionSpec(dims, devices=devices).check(MESH, 2)

@@ -2,7 +2,8 @@
 
 Every array is charged the moves to one of its uses, the next; for its other uses it is there as they need it.
 What is left is a forest of statements, each of whose arrays is used once, and its best plan is found as that
-of a chain is: by the least cost of having each array in each state, from statement to statement.
+of a chain is: by the least cost of having each array in each state, from statement to statement. Sums of any
+operand may be pending over any axes, so that what another use has made of an array is counted on as well.
 """
 
 from __future__ import annotations
@@ -19,14 +20,12 @@ def lower_bound(uses: ArrayUses) -> Cost:
     """The cost of the best plan of the forest."""
     choices, total = uses.choices, 0
     waiting: dict[str, PathSearch] = {}
-    charged: dict[str, PathSearch] = {}
+    anywhere = frozenset(choices.pool.sizes)
     for part, form, first in zip(uses.problem.parts, uses.forms, uses.first, strict=True):
         names = [operand.name for operand in part.operands]
         here = {name: waiting.pop(name) for name in dict.fromkeys(names) if name in waiting}
-        charged.update(here)
-        pending = tuple(charged[name].pending if name in charged else frozenset() for name in names)
         sources: dict[State, Cost] = {}
-        for split, work in choices.splits(form, pending):
+        for split, work in choices.splits(form, (anywhere,) * len(names)):
             cost = work
             for place, needed in enumerate(split.operands):
                 if form.same[place] == place:

@@ -91,7 +91,7 @@ def parse_axes(text: str) -> tuple[SearchAxis, ...]:
         raise NotationError(
             f"more than {MAX_FREE} axes may split anything,",
             *(text, 0, len(text)),
-            f"give some a kind, as in X=fsdp: {', '.join(KINDS[:-1])}",
+            f"call some by their kind: {', '.join(KINDS[:-1])}",
         )
     if sum(axis.kind == "pipeline" for axis in found) > 1:
         raise NotationError("several axes split the layers,", text, 0, len(text), "use one pipeline axis")

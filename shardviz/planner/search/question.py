@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import Machine
 from shardviz.notation.named_specs import parse_named_specs
 from shardviz.notation.program import is_program, split_layers
@@ -14,7 +14,7 @@ from shardviz.planner.problem import Problem, problem_from_text
 from shardviz.planner.programs import read_program
 from shardviz.planner.search.axes import SearchAxis
 from shardviz.planner.search.rules import Roles, roles_of
-from shardviz.planner.search.step_time import Overlap
+from shardviz.planner.search.step_time import OVERLAPS, Overlap
 from shardviz.planner.training import Training, with_backward
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
@@ -37,6 +37,14 @@ class SearchQuestion:
     unnamed: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
+        if self.overlap not in OVERLAPS:
+            raise QuestionError(
+                f"{quote(self.overlap)} is not what can overlap", f"choose one of {', '.join(OVERLAPS)}"
+            )
+        if self.microbatches < 1:
+            raise QuestionError(
+                f"a step has at least 1 microbatch, not {self.microbatches}", "leave it out, for 8"
+            )
         if self.training and self.training.optimizer and self.training.optimizer.over:
             raise QuestionError(
                 "a search chooses the axes that split the optimizer's state by itself",
@@ -135,6 +143,11 @@ def question_from_text(
     if keep:
         kept = parse_named_specs(keep, mesh.shape, {each.name: each.rank for each in problem.arrays})
         specs |= {name: spec for name, spec in kept.items() if spec is not None}
+    if elsewhere := next((name for name, spec in specs.items() if spec.devices), None):
+        raise QuestionError(
+            f"{elsewhere} is kept on devices of its own, and a search looks for the mesh of all arrays",
+            "keep the axes that split it",
+        )
     unnamed = _unnamed(program, problem)
     return SearchQuestion(
         _respecified(problem, specs), machine, axes, training, overlap, microbatches, unnamed

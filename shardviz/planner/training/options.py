@@ -115,7 +115,7 @@ def parse_optimizer(text: str, mesh: Mesh) -> Optimizer | None:
             rule = next((each for each in RULES if each == word), None)
             if rule is None:
                 raise _error(f"{quote(word)} is not an optimizer", text, start, word)
-        elif not equals or key not in _KEYS or not value or key in found:
+        elif not equals or key not in _KEYS or not value or key in found or (rule, key) == ("sgd", "moments"):
             raise _error(f"{quote(word)} says nothing about {rule}", text, start, word)
         elif key == "over":
             if value not in mesh.axis_names or value in over:

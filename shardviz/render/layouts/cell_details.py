@@ -78,7 +78,15 @@ def cell_details(
 
 def device_lines(arrays: Sequence[Cells], position: int, width: int) -> list[Text]:
     """The slice of each array that the device at a position holds, a line for each, or more if too long."""
-    return table([_data(cells, cells.index_of(position)) for cells in arrays], width)
+    return table(
+        [
+            _data(cells, cells.index_of(position))
+            if cells.layout.holds_data(position)
+            else [Text.assemble("   ", " ", (cells.layout.array.name, "bold")), Text("nothing", DIM), Text()]
+            for cells in arrays
+        ],
+        width,
+    )
 
 
 def _data(cells: Cells, index: CellIndex) -> list[Text]:

@@ -312,7 +312,7 @@ class Copies:
     def position(self, block: tuple[int, ...], partial: int = 0) -> int:
         """The row-major position of the first device that holds a block and, unreduced, a partial sum."""
         mesh, spec = self.layout.mesh, self.layout.spec
-        position = 0
+        position = 0 if spec.only_device is None else self.layout.only_position
         for axes, index in zip((*spec.dims, spec.unreduced), (*block, partial), strict=True):
             for axis in reversed(axes):
                 index, coordinate = divmod(index, mesh.axis_size(axis))

@@ -35,7 +35,7 @@ def jax_style(layout: Layout, device_kind: str = "CPU", width: int = MAX_WIDTH) 
     """
     _check(layout)
     ids: dict[tuple[int, ...], list[int]] = {}
-    for position in range(len(layout)):
+    for position in filter(layout.holds_data, range(len(layout))):
         ids.setdefault(layout.block(position), []).append(layout.mesh.device_id(position))
     shape, parts = layout.array.shape, layout.parts
     table = Table(show_header=False, show_lines=True, padding=0, pad_edge=False, box=SQUARE)

@@ -294,6 +294,8 @@ def _cells(layout: Layout, device: DeviceShard, palette: Palette) -> list[Text]:
         Text(f"{name}={coordinate}", palette.axis(mesh, name))
         for name, coordinate in zip(mesh.axis_names, device.coords, strict=True)
     )
+    if layout.spec.only_device not in (None, device.id):
+        return [Text(str(device.id)), place, Text(), Text("nothing", "dim")]
     name = layout.array.name
     held = ", ".join(f"{start}:{stop}" for start, stop in device.slices)
     return [
