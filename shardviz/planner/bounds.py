@@ -7,10 +7,8 @@ from itertools import combinations
 from math import floor, inf
 
 from shardviz.planner.moves import Node, StateSpace
-from shardviz.planner.prices import Cost, Prices
+from shardviz.planner.prices import LARGE, Cost, Prices
 
-LARGE = 2**40
-"""Bytes of a collective that is bound by its links' bandwidth."""
 SAFETY = 1 - 1e-6
 """By how much less a bound is than it is calculated to be, as numbers are rounded."""
 
