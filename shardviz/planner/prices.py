@@ -123,7 +123,7 @@ class Prices:
         return _Line(found.latency_seconds, per_byte, found.seconds > found.bandwidth_seconds)
 
     def least_moves(self, space: StateSpace, size: int, *, forward: bool) -> tuple[Cost, ...]:
-        """What a move of each of the `STAGES` costs at least from pieces of `size` bytes, or backward to
+        """The least cost of a move of each of the `STAGES` from pieces of `size` bytes, or backward to
         them, where all pieces are alike."""
         key = (space.serial, size, forward)
         found = self._least.get(key)

@@ -82,7 +82,7 @@ def test_a_result_that_is_open_is_as_the_plan_leaves_it():
         ("X_,__", (), None),
         ("_Y,Y_->__", ("psum C Y",), None),
         ("(XY)_,__->__", ("all_gather C Y,X",), None),
-        ("_Y,__", (), "step 3 sums C over Y; the goal wants nothing to be sent"),
+        ("_Y,__", (), "step 1 gathers A over Y; the goal wants nothing to be sent"),
         ("_Y,Y_->__", ("all_gather A Y",), "step 2 sums C over Y; the goal wants to gather A over Y"),
         ("X_,__", ("psum C Y",), "the plan sends nothing; the goal wants to sum C over Y"),
         (

@@ -107,7 +107,7 @@ def test_one_of_the_partitioners_has_to_send_the_same():
     assert question.disagreement([silent, same]) == ""
     assert question.disagreement([silent]) == "shardy gives no answer: no"
     other = replace(question, plan=resolve_once(read_lesson(LESSON, "rows.toml").solution).plan)
-    assert "gets by without the plan's all-reduce over X" in other.disagreement([same])
+    assert "gets by without the plan's all-gather over X" in other.disagreement([same])
 
 
 def test_what_a_partitioner_sends_gives_the_answer():
