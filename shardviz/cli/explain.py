@@ -70,9 +70,8 @@ EXAMPLES = (
         "shardviz explain 'h=bd,df->bf; y=silu(h),fd->bd' --specs 'W1=_Y,W2=Y_'",
     ),
     (
-        "Both directions of an MLP with Adam, all weights split over the batch's axis",
-        "shardviz explain 'bd,df->bf;bf,fd->bd' --mesh X=8 --specs 'X_,X_;,_X->X_' --sizes b=64Ki --backward "
-        "--optimizer adam",
+        "Both directions of an MLP, its weights split over the batch's axis",
+        "shardviz explain 'bd,df->bf;bf,fd->bd' --specs 'X_,X_;,_X->X_' --backward",
     ),
     (
         "In the scaling book's notation, without a compiler",

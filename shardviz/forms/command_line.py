@@ -48,6 +48,7 @@ _VIEW_VALUES = {
     "--speed",
     "--timeout",
     "--vary",
+    "--versus",
     "--width",
     "--color",
     "--screen",

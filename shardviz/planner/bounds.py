@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import combinations
-from math import floor
+from math import floor, inf
 
 from shardviz.planner.moves import Node, StateSpace
-from shardviz.planner.prices import Cost, Prices
+from shardviz.planner.prices import LARGE, Cost, Prices
 
-LARGE = 2**40
-"""Bytes of a collective that is bound by its links' bandwidth."""
 SAFETY = 1 - 1e-6
 """By how much less a bound is than it is calculated to be, as numbers are rounded."""
 
@@ -34,7 +32,7 @@ class MoveBounds:
         space, prices = self._space, self._prices
         names = tuple(space.sizes)
         groups = [axes for count in range(1, len(names) + 1) for axes in combinations(names, count)]
-        rate, latency = 0.0, float("inf")
+        rate, latency = 0.0, inf
         rates = dict.fromkeys(names, 0.0)
         for axes in groups:
             whole, n = space.whole(axes), space.group_size(axes)
@@ -42,10 +40,10 @@ class MoveBounds:
                 seconds = prices.collective_seconds(op, whole, LARGE)
                 latency = min(latency, prices.collective_seconds(op, whole, 1))
                 received = LARGE if op == "ppermute" else LARGE * (n - 1) / n * (2 if op == "psum" else 1)
-                rate = max(rate, received / seconds)
+                rate = max(rate, received / seconds if seconds else inf)
                 for axis in axes:
                     crossing = _crossing(op, n, space.sizes[axis])
-                    rates[axis] = max(rates[axis], LARGE * crossing / seconds)
+                    rates[axis] = max(rates[axis], LARGE * crossing / seconds if seconds else inf)
         return rate, latency, rates
 
     def least(self, start: Node, goal: Node, held: int, needed: int) -> Cost:

@@ -22,7 +22,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations, count, permutations, product
+from itertools import chain, combinations, count, permutations, product
 from typing import NamedTuple
 
 from shardviz.planner.plan import LOCAL_OPS
@@ -96,6 +96,8 @@ def wire_bytes_of(op: str, size: int, devices: int) -> int:
     return -(-(2 if op == "psum" else 1) * size * (devices - 1) // devices)
 
 
+STAGES = (("slice", "mask"), ("all_gather", "psum", "psum_scatter"), ("all_to_all",), ("ppermute",))
+"""The operations, in groups: those of the last are the most, and seldom the cheapest way on."""
 _SERIALS = count()
 """Numbers of the spaces."""
 
@@ -104,7 +106,7 @@ class Node:
     """A state of arrays of one rank: `parts` are the numbers of pieces of each dimension, `places` the axes
     that split it, each with its dimension and the pieces into which the axes before it cut that."""
 
-    __slots__ = ("arrivals", "departures", "parts", "permutes", "places", "state")
+    __slots__ = ("arrivals", "departures", "parts", "places", "state")
 
     def __init__(self, state: State, sizes: Mapping[str, int]) -> None:
         self.state = state
@@ -116,9 +118,8 @@ class Node:
                 cut *= sizes[axis]
             parts.append(cut)
         self.parts, self.places = tuple(parts), frozenset(places)
-        self.departures: tuple[StateMove, ...] | None = None
-        self.arrivals: dict[Axes, tuple[StateMove, ...]] = {}
-        self.permutes: tuple[StateMove, ...] | None = None
+        self.departures: dict[int, tuple[StateMove, ...]] = {}
+        self.arrivals: dict[tuple[int, Axes], tuple[StateMove, ...]] = {}
 
 
 class StateMove(NamedTuple):
@@ -169,25 +170,35 @@ class StateSpace:
     def group_size(self, axes: Axes) -> int:
         return math.prod([self.sizes[axis] for axis in axes])
 
-    def departures(self, node: Node) -> tuple[StateMove, ...]:
-        """Every move from a state but the permutes."""
-        if node.departures is None:
-            kinds = (self._slices, self._masks, self._reductions, self._gathers, self._exchanges)
-            node.departures = self._joined_moves(move for kind in kinds for move in kind(*node.state))
-        return node.departures
-
-    def arrivals(self, node: Node, pending: Axes) -> tuple[StateMove, ...]:
-        """Every move to a state but the permutes, where sums are pending over no other axes than these."""
-        found = node.arrivals.get(pending)
+    def departures(self, node: Node, stage: int) -> tuple[StateMove, ...]:
+        """Every move from a state by the operations of one of the `STAGES`."""
+        found = node.departures.get(stage)
         if found is None:
-            found = node.arrivals[pending] = self._joined_moves(self._arriving(*node.state, pending))
+            dims, pending = node.state
+            moves = (
+                chain(self._slices(dims, pending), self._masks(dims, pending)),
+                chain(self._reductions(dims, pending), self._gathers(dims, pending)),
+                self._exchanges(dims, pending),
+                self._permuted(node),
+            )
+            found = node.departures[stage] = self._joined_moves(moves[stage])
         return found
 
-    def permutes(self, node: Node) -> tuple[StateMove, ...]:
-        """Every permute from a state, or to it."""
-        if node.permutes is None:
-            node.permutes = self._joined_moves(self._permuted(node))
-        return node.permutes
+    def arrivals(self, node: Node, stage: int, pending: Axes) -> tuple[StateMove, ...]:
+        """Every move to a state by the operations of a stage, where sums are pending over no other axes than
+        these."""
+        key = stage, pending
+        found = node.arrivals.get(key)
+        if found is None:
+            state = node.state
+            moves = (
+                self._cut_before(*state),
+                self._whole_before(*state, pending),
+                self._exchanged_before(*state),
+                self._permuted(node),
+            )
+            found = node.arrivals[key] = self._joined_moves(moves[stage])
+        return found
 
     def _joined_moves(self, moves: Iterable[StateMove]) -> tuple[StateMove, ...]:
         kinds, found = self._kinds, []
@@ -240,22 +251,29 @@ class StateSpace:
             for after, _, _ in _appended(kept, taken, targets):
                 yield StateMove("all_to_all", taken, first, self.node((after, pending)))
 
-    def _arriving(self, dims: Dims, pending: Axes, may_pend: Axes) -> Iterator[StateMove]:
-        idle = self._idle(dims, pending)
-        every = range(len(dims))
+    def _cut_before(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
         for axes in _subsets(tuple(axis for axis in pending if axis in self.may_mask)):
             rest = tuple(axis for axis in pending if axis not in axes)
             yield StateMove("mask", axes, None, self.node((dims, rest)))
+        for kept, taken, first in _shortened(dims):
+            yield StateMove("slice", taken, first, self.node((kept, pending)))
+
+    def _whole_before(self, dims: Dims, pending: Axes, may_pend: Axes) -> Iterator[StateMove]:
+        idle = self._idle(dims, pending)
+        every = range(len(dims))
         for axes in _subsets(tuple(axis for axis in idle if axis in may_pend)):
             yield StateMove("psum", axes, None, self.node((dims, tuple(sorted((*pending, *axes))))))
         for axes in _subsets(idle):
             for before, order, first in _appended(dims, axes, every):
                 yield StateMove("all_gather", order, first, self.node((before, pending)))
         for kept, taken, first in _shortened(dims):
-            yield StateMove("slice", taken, first, self.node((kept, pending)))
             if all(axis in may_pend for axis in taken):
                 added = tuple(sorted((*pending, *taken)))
                 yield StateMove("psum_scatter", taken, first, self.node((kept, added)))
+
+    def _exchanged_before(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
+        every = range(len(dims))
+        for kept, taken, _ in _shortened(dims):
             sources = [dim for dim in every if kept[dim] == dims[dim]]
             for held, order, source in _appended(kept, taken, sources):
                 yield StateMove("all_to_all", order, source, self.node((held, pending)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardviz.planner.bounds import MoveBounds
-from shardviz.planner.moves import Axes, Node, State, StateMove, StateSpace
+from shardviz.planner.moves import STAGES, Axes, Node, State, StateMove, StateSpace
 from shardviz.planner.prices import Cost, Prices
 from shardviz.sharding import array_bytes
 
@@ -56,16 +56,17 @@ class PathSearch:
     ) -> None:
         self.kind = kind
         self._space, self._prices, self._ends_pending = space, prices, ends_pending
+        self._is_forward = ends_pending is None
         self._best: dict[Node, tuple[Cost, Node | None, StateMove | None]] = {}
         self._settled: dict[Node, Cost] = {}
         self._bytes: dict[tuple[int, ...], int] = {}
         self._fitting: dict[Node, bool] = {}
-        self._heap: list[tuple[Cost, bool, State, Node]] = []
+        self._heap: list[tuple[Cost, int, State, Node]] = []
         self.is_argument = not any(sources.values())
         self.sources = tuple(space.node(state) for state in sources)
         for node, cost in zip(self.sources, sources.values(), strict=True):
             self._best[node] = (cost, None, None)
-            heapq.heappush(self._heap, (cost, False, node.state, node))
+            heapq.heappush(self._heap, (cost, 0, node.state, node))
         self.pending = space.may_mask.union(axis for _, pending in sources for axis in pending)
 
     def cost(self, state: State, limit: Cost | None = None) -> Cost | None:
@@ -131,25 +132,28 @@ class PathSearch:
         return node.state, tuple(moves if self._ends_pending is not None else reversed(moves))
 
     def _settle(self) -> None:
-        """Go on from the cheapest state that is not settled, or with its permutes."""
-        cost, is_followed, _, node = heapq.heappop(self._heap)
-        if is_followed:
-            self._follow(node, self._settled[node], self._space.permutes(node))
+        """Go on from the cheapest state that is not settled, or with more of its moves."""
+        cost, stage, _, node = heapq.heappop(self._heap)
+        if stage:
+            self._follow(node, self._settled[node], stage)
         elif node not in self._settled:
             self._settled[node] = cost
-            if self._ends_pending is None:
-                self._follow(node, cost, self._space.departures(node))
-            else:
-                self._follow(node, cost, self._space.arrivals(node, self._ends_pending))
-            # Permutes are many and dear: they are listed once nothing cheaper is left.
-            least = self._prices.least_permute(self._space, self._local_bytes(node))
-            heapq.heappush(self._heap, (cost + least, True, node.state, node))
+            self._follow(node, cost, 0)
+            # Collectives are many: they are listed once nothing is left that is cheaper than any of them.
+            least = self._prices.least_moves(self._space, self._local_bytes(node), forward=self._is_forward)
+            is_even = not self.kind.uneven
+            for later in range(1, len(STAGES)):
+                heapq.heappush(self._heap, (cost + least[later] * is_even, later, node.state, node))
 
-    def _follow(self, node: Node, cost: Cost, moves: tuple[StateMove, ...]) -> None:
+    def _follow(self, node: Node, cost: Cost, stage: int) -> None:
+        if self._ends_pending is None:
+            moves = self._space.departures(node, stage)
+        else:
+            moves = self._space.arrivals(node, stage, self._ends_pending)
         own = self._local_bytes(node)
         best, settled, heap = self._best, self._settled, self._heap
         fitting, local_bytes = self._fitting, self._bytes
-        forward = self._ends_pending is None
+        forward = self._is_forward
         costs = self._prices.costs_from(self._space, own, forward=forward)
         for move in moves:
             other = move.other
@@ -171,7 +175,7 @@ class PathSearch:
             known = best.get(other)
             if known is None or reached < known[0]:
                 best[other] = (reached, node, move)
-                heapq.heappush(heap, (reached, False, other.state, other))
+                heapq.heappush(heap, (reached, 0, other.state, other))
 
     def _local_bytes(self, node: Node) -> int:
         found = self._bytes.get(node.parts)

@@ -16,7 +16,7 @@ import math
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from shardviz.planner.moves import Axes, StateSpace, wire_bytes_of
+from shardviz.planner.moves import STAGES, Axes, StateSpace, wire_bytes_of
 from shardviz.planner.plan import LOCAL_OPS
 from shardviz.planner.problem import Objective
 
@@ -28,6 +28,8 @@ Cost = int
 NANOSECONDS = 10**9
 """In a second."""
 FEMTOSECONDS = 10**15
+LARGE = 2**40
+"""Bytes of a collective that is bound by its links' bandwidth."""
 _WIDTHS = {"time": 96, "wire_bytes": 80, "collectives": 24, "flops": 96, "local_steps": 24, "first": 80}
 """Bits of each field."""
 _ORDERS: dict[Objective, tuple[str, ...]] = {
@@ -46,6 +48,15 @@ class CostParts(NamedTuple):
     local_steps: int
 
 
+class _Line(NamedTuple):
+    """The time of a collective over some axes as it grows with its bytes: its latency and its seconds a byte,
+    of which it takes the sum or the longer. NCCL chooses a protocol by the size; then there is no line."""
+
+    latency: float
+    per_byte: float | None
+    adds: bool
+
+
 class Prices:
     """The costs of moves and of local work on a mesh as placed on a machine, each found once."""
 
@@ -59,7 +70,8 @@ class Prices:
         self._shift = {name: sum(_WIDTHS[rest] for rest in order[i + 1 :]) for i, name in enumerate(order)}
         self._moves: dict[tuple[str, Axes, int, int], Cost] = {}
         self._costs: dict[tuple[int, int, bool], dict[tuple[int, int], Cost]] = {}
-        self._permutes: dict[tuple[int, int], Cost] = {}
+        self._lines: dict[tuple[str, Axes], _Line] = {}
+        self._least: dict[tuple[int, int, bool], tuple[Cost, ...]] = {}
         self._works: dict[tuple[int, int, str], Cost] = {}
         self._dtypes: dict[str, str] = {}
 
@@ -96,17 +108,43 @@ class Prices:
 
     def collective_seconds(self, op: str, axes: Axes, size: int) -> float:
         """Seconds of a collective on its links; `size` as `Step.bytes` has it."""
-        return self._collective_price(op, size, axes, self.placed).seconds
+        line = self._lines.get((op, axes))
+        if line is None:
+            line = self._lines[op, axes] = self._line(op, axes)
+        if line.per_byte is None:
+            return self._collective_price(op, size, axes, self.placed).seconds
+        bandwidth = line.per_byte * size
+        return line.latency + bandwidth if line.adds else max(line.latency, bandwidth)
 
-    def least_permute(self, space: StateSpace, size: int) -> Cost:
-        """No permute of so many bytes costs less."""
-        key = (space.serial, size)
-        found = self._permutes.get(key)
+    def _line(self, op: str, axes: Axes) -> _Line:
+        found = self._collective_price(op, LARGE, axes, self.placed)
+        levels = self.placed.group_levels(axes, in_order=op == "ppermute")
+        per_byte = None if any(level.nccl for level in levels) else found.bandwidth_seconds / LARGE
+        return _Line(found.latency_seconds, per_byte, found.seconds > found.bandwidth_seconds)
+
+    def least_moves(self, space: StateSpace, size: int, *, forward: bool) -> tuple[Cost, ...]:
+        """What a move of each of the `STAGES` costs at least from pieces of `size` bytes, or backward to
+        them, where all pieces are alike."""
+        key = (space.serial, size, forward)
+        found = self._least.get(key)
         if found is None:
             names = tuple(space.sizes)
-            groups = [axes for count in range(2, len(names) + 1) for axes in combinations(names, count)]
-            costs = [self.move("ppermute", space.whole(axes), size, size) for axes in groups]
-            found = self._permutes[key] = min(costs, default=0)
+            groups = [
+                (space.whole(axes), space.group_size(axes))
+                for count in range(1, len(names) + 1)
+                for axes in combinations(names, count)
+            ]
+            found = self._least[key] = tuple(
+                min(
+                    (
+                        self.move(op, axes, *_least_ends(op, size, n, forward))
+                        for axes, n in groups
+                        for op in ops
+                    ),
+                    default=0,
+                )
+                for ops in ((), *STAGES[1:])  # local moves are followed at once
+            )
         return found
 
     def work(self, flops: int, hbm_bytes: int, dtype: str) -> Cost:
@@ -162,6 +200,16 @@ class Prices:
 
     def _packed(self, **fields: int) -> Cost:
         return sum(value << self._shift[name] for name, value in fields.items())
+
+
+def _least_ends(op: str, size: int, devices: int, forward: bool) -> tuple[int, int]:
+    """The least bytes of a piece before and after a move, of which one are `size`; pieces of less than a byte
+    have been rounded up."""
+    if op not in ("all_gather", "psum_scatter"):
+        return size, size
+    grows = forward == (op == "all_gather")
+    other = (size - 1) * devices + 1 if grows else size // devices
+    return (size, other) if forward else (other, size)
 
 
 def _nanoseconds(seconds: float) -> int:

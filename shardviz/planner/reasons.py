@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
@@ -14,6 +14,7 @@ from shardviz.planner.problem import Statement
 from shardviz.planner.work_split import WorkSplit
 from shardviz.sharding import Mesh, ShardedArray, shard_shape
 from shardviz.sharding.axis_parts import finest_parts, parts_within
+from shardviz.units import times
 
 Operand = tuple[ShardedArray, State]
 """An operand with its state before any step."""
@@ -170,18 +171,60 @@ class _MoveReason:
         bytes_, n = self.move.bytes, self.n
         return f"each device sends {n - 1}/{n} of {bytes_:,} bytes = {self.move.wire_bytes:,}"
 
+    def _changed(self, *, cut: bool) -> dict[int, Axes]:
+        """The dimensions that a move cuts further, or less, by their number, with the axes of each."""
+        states = (self.move.before[0], self.move.after[0])
+        fewer, more = states if cut else states[::-1]
+        size = self.choice.mesh.group_size
+        places = [place for place in range(len(more)) if size(more[place]) > size(fewer[place])]
+        if len(places) == 1:
+            return {places[0]: self.move.axes}
+        return {place: tuple(axis for axis in more[place] if axis not in fewer[place]) for place in places}
+
+    def _splits(self, changed: Mapping[int, Axes], verb: str = "") -> str:
+        """Such as ``b over X and d over Y``, or with a verb ``b is split over X and d over Y``."""
+        first, *rest = [(self.array.dims[place], axes_words(axes)) for place, axes in changed.items()]
+        return " and ".join(
+            [f"{first[0]}{verb} over {first[1]}", *(f"{dim} over {axes}" for dim, axes in rest)]
+        )
+
     def _gather(self) -> str:
-        array, axes = self.array, set(self.move.axes)
+        array, lost = self.array, self._changed(cut=False)
         before, after = self.extents
         doing = f"gather its {self.n} pieces of {before:,} into {after:,}"
+        shapes = [self.choice.local_shape(array, state) for state in (self.move.before, self.move.after)]
+        if len(lost) > 1:
+            doing = f"gather its {self.n} pieces of {times(shapes[0])} into {times(shapes[1])}"
         stays_split = self._parts(self.move.axes) & self._parts(sum(self.goal[0], ()))
-        if stays_split or (self.is_operand and not axes <= set(self.choice.start(array)[0][self.place])):
+        if stays_split or (self.is_operand and self._was_moved(lost)):
             return f"On the way to the wanted split of {array.name}, {doing}; {self.price}."
         if self.is_operand:
-            return self._gather_operand(doing)
-        whole = "All" if after == array.shape[self.place] else "More"
-        wanted = f"{whole} of {self.dim} of {array.name} is wanted on every device of {self.axes}"
-        return f"{wanted}{self._given()}: {doing}; {self.price}."
+            return self._gather_operand(doing) if len(lost) == 1 else self._gather_dims(lost, doing)
+        is_whole = all(shapes[1][place] == array.shape[place] for place in lost)
+        dims = " and of ".join(array.dims[place] for place in lost)
+        wanted = f"{'All' if is_whole else 'More'} of {dims} of {array.name} is wanted on every device"
+        return f"{wanted} of {self.axes}{self._given()}: {doing}; {self.price}."
+
+    def _was_moved(self, lost: Mapping[int, Axes]) -> bool:
+        """An earlier move has brought an operand's axes to where this one takes them away."""
+        start = self.choice.start(self.array)[0]
+        return any(not set(axes) <= set(start[place]) for place, axes in lost.items())
+
+    def _gather_dims(self, lost: Mapping[int, Axes], doing: str) -> str:
+        """The reason why an operand loses the splits of several dimensions at once."""
+        array, ways = self.array, self.choice.other_ways
+        if needed := [array.dims[place] for place in lost if array.dims[place] in self.choice.part.whole]:
+            dims = " and of ".join(needed)
+            function = self.choice.part.function
+            return f"{function} needs all of {dims} of {array.name} on a device: {doing}; {self.price}."
+        split = [f"along {self._splits({place: axes})}" for place, axes in lost.items()]
+        found = [ways and ways.keeping(array.dims[place], axes) for place, axes in lost.items()]
+        more = [way.more() for way in found if way]
+        why = f"No cheaper plan was found that leaves {array.name} split {' and '.join(split)}"
+        if len(more) == len(split) and all(more):
+            kept = [f"{one} {dearer}" for one, dearer in zip(split, more, strict=True)]
+            why = f"Leaving {array.name} split {', and '.join(kept)}{self._unchanged}"
+        return f"{why}: {doing}; {self.price}."
 
     def _given(self) -> str:
         """Where an intermediate result is given to be so; "" for the last, which is what is wanted."""
@@ -268,8 +311,12 @@ class _MoveReason:
     def _more(self) -> str:
         """The words of how much more that would cost; "" where it is not known to."""
         more = self._other_way.more() if self._other_way else ""
-        is_last = self.choice.next_input is None
-        return more if is_last or not more else f"{more} with the later steps unchanged"
+        return more and f"{more}{self._unchanged}"
+
+    @property
+    def _unchanged(self) -> str:
+        """The condition of what another way would cost, where other statements follow."""
+        return "" if self.choice.next_input is None else " with the later steps unchanged"
 
     def _conflict(self) -> tuple[str, ShardedArray] | None:
         """Another operand that keeps the axes for a dimension of its own: in words, and that one."""
@@ -296,40 +343,43 @@ class _MoveReason:
         return None
 
     def _slice(self) -> str:
+        cut = self._changed(cut=True)
+        shape = self.choice.local_shape(self.array, self.move.after)
+        sizes = "×".join(f"{shape[place]:,}" for place in cut)
+        dims = " and ".join(self.array.dims[place] for place in cut)
         return (
-            f"{self._purpose(self.place)}, each device keeps its own 1/{self.n} of "
-            f"{self.dim} ({self.extents[1]:,}); it already has it, so no byte moves."
+            f"{self._purpose(cut)}, each device keeps its own 1/{self.n} of {dims} ({sizes}); it already has "
+            "it, so no byte moves."
         )
 
     def _exchange(self) -> str:
-        array, move = self.array, self.move
-        mesh = self.choice.mesh
-        target = next(
-            place
-            for place, (old, new) in enumerate(zip(move.before[0], move.after[0], strict=True))
-            if mesh.group_size(new) > mesh.group_size(old)
-        )
-        why = self._purpose(target)
-        if not self.is_operand and self._stays(target):
-            why = f"With a split along {array.dims[target]} wanted{self._given()}"
+        array, lost, gained = self.array, self._changed(cut=False), self._changed(cut=True)
+        names = " and ".join(array.dims[place] for place in gained)
+        why = self._purpose(gained)
+        if not self.is_operand and self._stay(gained):
+            why = f"With a split along {names} wanted{self._given()}"
         return (
-            f"{why}, {array.name} trades its split of {self.dim} over {self.axes} for one of "
-            f"{array.dims[target]}: each device keeps 1/{self.n} of what it holds and sends every other "
-            f"piece to its new owner; {self.price}."
+            f"{why}, {array.name} trades its split of {self._splits(lost)} for one of "
+            f"{names if len(gained) == 1 else self._splits(gained)}: each device keeps 1/{self.n} of what it "
+            f"holds and sends every other piece to its new owner; {self.price}."
         )
 
-    def _purpose(self, place: int) -> str:
-        """The purpose of a move that splits a dimension of the array further."""
-        dim, part = self.array.dims[place], self.choice.part
-        if not self._stays(place):
+    def _purpose(self, gained: Mapping[int, Axes]) -> str:
+        """The purpose of a move that splits dimensions of the array further."""
+        if not self._stay(gained):
             return f"On the way to the wanted split of {self.array.name}"
+        first, *rest = dict.fromkeys(self._purpose_of(place, axes) for place, axes in gained.items())
+        return " and ".join([first, *(each[0].lower() + each[1:] for each in rest)])
+
+    def _purpose_of(self, place: int, axes: Axes) -> str:
+        dim, part = self.array.dims[place], self.choice.part
         for other, (placed, _) in self.choice.others(self.array) if self.is_operand else ():
             splits = zip(other.dims, placed, strict=True)
-            if any(name == dim and set(self.move.axes) <= set(held) for name, held in splits):
-                return f"To match {other.name}'s split of {dim} over {self.axes}"
+            if any(name == dim and set(axes) <= set(held) for name, held in splits):
+                return f"To match {other.name}'s split of {dim} over {axes_words(axes)}"
         if dim in part.einsum.contracted:
-            return f"To sum over {dim} in parts over {self.axes}"
-        return f"To have {part.result.name} split along {dim} over {self.axes}"
+            return f"To sum over {dim} in parts over {axes_words(axes)}"
+        return f"To have {part.result.name} split along {dim} over {axes_words(axes)}"
 
     def _permute(self) -> str:
         array, move = self.array, self.move
@@ -347,9 +397,9 @@ class _MoveReason:
             "devices along it keeps its copy, the others have zeros; no byte moves."
         )
 
-    def _stays(self, place: int) -> bool:
-        """The axes that a move puts on a dimension are wanted there in the end."""
-        return self._parts(self.move.axes) <= self._parts(self.goal[0][place])
+    def _stay(self, gained: Mapping[int, Axes]) -> bool:
+        """The axes that a move puts on dimensions are wanted there in the end."""
+        return all(self._parts(axes) <= self._parts(self.goal[0][place]) for place, axes in gained.items())
 
     def _parts(self, axes: Axes) -> set[str]:
         """The finest parts of axes, among those of the move and of the states: the goal may name ``X`` where
@@ -367,12 +417,13 @@ class _MoveReason:
                 f"{held}: add them up and give every device the total; each sends "
                 f"2×{n - 1}/{n} of {move.bytes:,} bytes = {move.wire_bytes:,}."
             )
-        if self._stays(self.place):
-            why = f", and {self.dim} is wanted split over {self.axes}{self._given()}"
+        gained = self._changed(cut=True)
+        if self._stay(gained):
+            why = f", and {self._splits(gained, ' is wanted split')}{self._given()}"
         elif following is not None and following.op == "all_gather" and set(move.axes) <= set(following.axes):
             why = ", and the next step gathers the pieces along with others"
         else:
-            why = f", and with {self.dim} split over {self.axes} the next step is cheaper"
+            why = f", and with {self._splits(gained, ' split')} the next step is cheaper"
         return (
             f"{held}{why}: add them up and let each device keep its 1/{n} of the total; each sends "
             f"{n - 1}/{n} of {move.bytes:,} bytes = {move.wire_bytes:,}, half of what a psum would."

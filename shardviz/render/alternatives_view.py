@@ -11,6 +11,7 @@ from shardviz.planner.costs import PlanCost
 from shardviz.render.lines import sentence
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import collectives_text
+from shardviz.units import human_bytes
 
 INDENT, HOW_INDENT = 1, 4
 LEADS: dict[AlternativeName, str] = {
@@ -46,7 +47,7 @@ def _sent_words(other: int, own: int) -> str:
     if other == own:
         return "sends as much"
     if not own:
-        return "sends where this plan sends nothing"
+        return f"sends {human_bytes(other)} where this plan sends nothing"
     if not other:
         return "sends nothing"
     return f"sends {_change(other, own, 'more', 'less')}"
@@ -65,7 +66,9 @@ def _held_words(other: int, own: int) -> str:
 
 
 def _change(other: float, own: float, more: str, less: str) -> str:
-    """``56 % less``, ``12 % more``; from twice on ``4 ×``."""
+    """``56 % less``, ``12 % more``; from twice on ``4 ×``; ``more`` than nothing."""
+    if not own:
+        return more
     if other >= 2 * own:
         return _times(other, own)
     percent = abs(other / own - 1) * 100

@@ -107,7 +107,7 @@ def found_rows(found: Sequence[MeshSharding], width: int, palette: Palette) -> l
 
 
 def shown_columns(found: Sequence[MeshSharding], width: int, palette: Palette) -> int:
-    """How many of the columns fit."""
+    """The number of columns that fit."""
     rows = _table(found, palette)
     stops = (9, 8, 7, 6, 5, 3)
     fitting = (stop for stop in stops if columns([row[:stop] for row in rows], width) is not None)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.planner import Planner, problem_from_text
-from shardviz.planner.costs import price
+from shardviz.planner.costs import collective_price, price
+from shardviz.planner.moves import STAGES, StateSpace
 from shardviz.planner.prices import Prices
 from shardviz.sharding import Mesh
+from tests.planner.optimality import KINDS
+from tests.planner.random_problems import Draw
 
 MESH = Mesh(("X", "Y"), (2, 4))
 
@@ -64,3 +69,34 @@ def test_a_slice_takes_no_time():
 def test_another_dtype_s_peak_stands_in_for_one_that_is_not_known():
     found = prices()
     assert found.work(10**12, 0, "f32") == found.work(10**12, 0, "bf16")
+
+
+@pytest.mark.parametrize("kind", KINDS[:1] + KINDS[13:15], ids=lambda kind: kind.name)
+def test_the_time_of_a_collective_is_that_of_its_links_at_any_size(kind):
+    draw = Draw(random.Random(kind.name), kind)
+    for _ in range(20):
+        problem, placed = draw.problem()
+        found = Prices(placed)
+        axes = tuple(axis for axis, size in problem.mesh.shape.items() if size > 1)
+        for op in ("all_gather", "psum", "psum_scatter", "all_to_all", "ppermute"):
+            for size in (0, 1, 1000, 1 << 20, (1 << 30) + 6):
+                seconds = collective_price(op, size, axes, placed).seconds
+                assert found.collective_seconds(op, axes, size) == pytest.approx(seconds, rel=1e-12)
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_no_move_costs_less_than_the_least_of_its_stage(forward):
+    found, space = prices(), StateSpace(MESH.shape, MESH.shape)
+    for state in [((("X",), ("Y",)), ()), ((("Y", "X"), ()), ()), (((), ("X",)), ("Y",))]:
+        node = space.node(state)
+
+        def size(node):
+            return 2 * 64 * 96 // (node.parts[0] * node.parts[1])
+
+        least = found.least_moves(space, size(node), forward=forward)
+        for stage in range(len(STAGES)):
+            moves = space.departures(node, stage) if forward else space.arrivals(node, stage, ("X", "Y"))
+            for move in moves:
+                assert move.op in STAGES[stage]
+                ends = (node, move.other) if forward else (move.other, node)
+                assert found.move(move.op, move.axes, *map(size, ends)) >= least[stage], move

@@ -27,13 +27,14 @@ SUMMED = re.compile(
 )
 FIGURES = r"would (?:take as long|take ([\d.,]+) (s|ms|µs|ns) more|send ([\d,]+) bytes? more)"
 MORE = re.compile(
-    rf"(?:gathering {NAME} instead|[Ll]eaving (?:it|{NAME}) split(?: along \w over \S+)?|adding partial sums)"
+    rf"(?:gathering {NAME} instead|[Ll]eaving (?:it|{NAME}) split(?: along \w over \S+)?|adding partial sums"
+    r"|and along \w over \S+)"
     rf" {FIGURES}(?: and send ([\d,]+) bytes? more|, though it would send ([\d,]+) bytes? less"
     r"|, though it would take ([\d.,]+) (?:s|ms|µs|ns) less)?(?: with the later steps unchanged)?"
 )
 ONLY = re.compile(rf"^The product sums over (\w), but only {NAME} is split along it over (\S+) ")
 IDLE = re.compile(
-    rf"^(?:Leaving|No cheaper plan was found that leaves) {NAME} split along (\w) over (\S+)[: ]"
+    rf"^(?:Leaving|No cheaper plan was found that leaves) {NAME} split along (\w) over (\S+?):? "
 )
 ALIKE = re.compile(
     rf"^{NAME} and {NAME} are split alike along (\w) over (\S+), .*, and every device multiplies (\d+) times"
@@ -137,9 +138,8 @@ def check_words(part: Stretch, step: Step, seen: Counter[re.Pattern[str]]) -> No
     if found := IDLE.search(said):
         seen[IDLE] += 1
         one, dim, axes = found.groups()
-        assert not set(part.axes(axes)) & {axis for name in operands for axis in at_einsum[name].axes}, (
-            context
-        )
+        assert any(part.splits(one, dim, axes, spec) for spec in part.starts[one]), context
+        assert not part.splits(one, dim, axes, at_einsum[one]), context
     if found := ALIKE.search(said):
         seen[ALIKE] += 1
         one, other, dim, axes, times = found.groups()

@@ -34,7 +34,7 @@ from shardviz.stepping.plan_step import StepCost
 @pytest.fixture
 def four_steps():
     mesh = parse_mesh("X=4,Y=4")
-    return plan(problem_from_text("bd,df->bf", specs="XY,YX->XY", mesh=mesh))
+    return plan(problem_from_text("bd,df->bf", specs="XY,YX->XY", mesh=mesh), objective="bytes")
 
 
 @pytest.mark.parametrize("width", [30, 40, 80, 200])
@@ -137,6 +137,8 @@ EXPLANATIONS = [
             Each of the 4 devices along Y holds a partial sum of Out: add them up and
             give every device the total; each sends 2×3/4 of 65,536 bytes = 98,304.
          1 collective; each device sends 98,304 bytes (96 KiB)
+         The fastest plan sends 38 % more, takes 22 % less, holds 50 % more
+            all_gather A X, psum Out Y, all_to_all Out X
         """,
     ),
     (
@@ -194,6 +196,10 @@ EXPLANATIONS = [
             98,304.
          1 collective; each device sends
          98,304 bytes (96 KiB)
+         The fastest plan sends 38 % more, takes
+         22 % less, holds 50 % more
+            all_gather A X, psum Out Y,
+            all_to_all Out X
         """,
     ),
     (
@@ -222,6 +228,8 @@ EXPLANATIONS = [
             Every device multiplies its A[4×2048] by its W[2048×2048] and has its piece of Out: no byte
             moves.
          no collective: nothing is sent
+         The fastest plan sends 24 KiB where this plan sends nothing, takes 30 % less, holds 50 % more
+            all_to_all A X, psum_scatter Out X
         """,
     ),
     (
@@ -278,6 +286,8 @@ EXPLANATIONS = [
             Each of the 4 devices along Y holds a partial sum of Out: add them up and give every device the
             total; each sends 2×3/4 of 512 bytes = 768.
          2 collectives; each device sends 832 bytes
+         The textbook's plan sends as much, computes 80 % more, takes as long, holds 48 % more
+            all_gather H1 X, psum Out Y
         """,
     ),
 ]

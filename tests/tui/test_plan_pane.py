@@ -202,3 +202,19 @@ def test_m_sets_the_next_plans_beside_this_one():
         await until(pilot, lambda: "XY,Y_->X_" not in text_of(app))
 
     drive(script, size=(120, 60), draft=ProblemForm(targets="none"), screen="plan")
+
+
+def test_the_alternatives_are_looked_for_on_another_thread(monkeypatch):
+    """Planning them takes longer than a frame."""
+    from threading import current_thread, main_thread
+
+    from shardviz.planner import alternatives as module
+
+    found, usual = [], module.alternatives
+    monkeypatch.setattr(module, "alternatives", lambda cost: found.append(current_thread()) or usual(cost))
+
+    async def script(pilot):
+        await until(pilot, lambda: found and "in sequence" in text_of(pilot.app))
+        assert main_thread() not in found
+
+    drive(script, SIZES["wide"], screen="plan")

@@ -219,10 +219,14 @@ class PlanPane(Pane):
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="price")
     def _price(self, priced: tuple[object, ...], resolved: ResolvedProblem) -> None:
-        """Work out what the plan costs on the machine of the problem."""
+        """Work out what the plan costs on the machine of the problem, and the plans beside it: to look for
+        those on the application's own thread would delay a key."""
         from shardviz.planner.costs import price
 
-        self.call_later(self._take_cost, priced, price(resolved.plan, resolved.placed))
+        cost = price(resolved.plan, resolved.placed)
+        # It keeps them, and is drawn with them.
+        _ = cost.alternatives
+        self.call_later(self._take_cost, priced, cost)
 
     def _tick(self) -> None:
         if self.display:
@@ -257,8 +261,8 @@ class PlanPane(Pane):
             self._clock.pause()
 
     def _cost_lines(self, width: int) -> tuple[list[Text], list[Text]]:
-        """What does not fit and what is padded, which comes first, and what the plan costs, after a blank
-        line."""
+        """The lines of what does not fit and what is padded, which come first, and those of what the plan
+        costs, after a blank line."""
         if self._cost is None:
             return [], []
         # Loaded with the first cost: until then the screen needs none of it.

@@ -1,0 +1,88 @@
+"""Direct moves between states over many axes: they lead to the goal, one operation after the other."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.planner.direct_paths import MOST_SOURCES, DirectPaths
+from shardviz.planner.moves import StateSpace
+from shardviz.planner.paths import ArrayKind
+from shardviz.planner.prices import Prices
+from shardviz.sharding import Mesh
+
+MESH = Mesh(tuple("ABCDEF"), (2,) * 6)
+SPACE = StateSpace(MESH.shape, MESH.shape, frozenset(MESH.axis_names))
+PRICES = Prices(on_assumed_machine(assumed_machine(), MESH))
+KIND = ArrayKind((64, 64), "bf16")
+
+
+def paths(sources, **more):
+    return DirectPaths(SPACE, KIND, PRICES, sources, **more)
+
+
+def ops(start, goal):
+    return [(move.op, "".join(move.axes)) for move in paths({start: 0}).path(goal)[1]]
+
+
+@pytest.mark.parametrize(
+    ("start", "goal", "expected"),
+    [
+        (((tuple("AB"), ()), ()), ((("A",), ()), ()), [("all_gather", "B")]),
+        (((("A",), ("B",)), ()), (((), ()), ()), [("all_gather", "AB")]),
+        ((((), ()), ()), ((("A",), ("B",)), ()), [("slice", "AB")]),
+        (((("A",), ()), ()), (((), ("A",)), ()), [("all_to_all", "A")]),
+        (((("A",), ()), ()), ((("B",), ()), ()), [("ppermute", "AB")]),
+        ((((), ()), ("A", "B")), (((), ()), ()), [("psum", "AB")]),
+        ((((), ()), ("A", "B")), ((("A", "B"), ()), ()), [("psum_scatter", "AB")]),
+        ((((), ()), ()), (((), ()), ("A",)), [("mask", "A")]),
+        ((((), ()), ("A", "B")), ((("A",), ()), ()), [("psum_scatter", "A"), ("psum", "B")]),
+    ],
+)
+def test_one_operation_where_one_will_do(start, goal, expected):
+    assert ops(start, goal) == expected
+
+
+def random_state(draw):
+    dims, pending = ([], []), []
+    for axis in draw.sample(MESH.axis_names, 6):
+        (*dims, pending, [])[draw.randrange(4)].append(axis)
+    return tuple(map(tuple, dims)), tuple(sorted(pending))
+
+
+def test_every_goal_is_reached():
+    draw = random.Random(0)
+    for _ in range(300):
+        start, goal = random_state(draw), random_state(draw)
+        _, moves = paths({start: 0}).path(goal)
+        states = [start, *(move.after for move in moves)]
+        assert states[-1] == goal
+        assert [move.before for move in moves] == states[:-1]
+        assert len(set(states)) == len(states)
+
+
+def test_backward_the_moves_lead_from_the_state_to_the_source():
+    start, goal = ((("A", "B"), ()), ()), (((), ("A",)), ())
+    forward = paths({start: 0})
+    backward = paths({goal: 0}, ends_pending=MESH.axis_names)
+    assert backward.path(start)[1] == forward.path(goal)[1]
+    assert backward.cost(start) == forward.cost(goal)
+
+
+def test_the_cheapest_source_with_its_own_cost_counts():
+    near, far, goal = ((("A",), ()), ()), ((("A", "B"), ()), ()), (((), ()), ())
+    dear = 10 * paths({near: 0}).cost(goal)
+    found = paths({near: dear, far: 1})
+    assert found.path(goal)[0] == far
+    assert found.cost(goal) == found.added(goal) + 1
+    assert found.cost(goal, limit=found.cost(goal)) is None
+    assert dict(found.costs()) == {near: dear, far: 1}
+
+
+def test_of_many_sources_the_cheapest_are_looked_at():
+    draw = random.Random(1)
+    states = list(dict.fromkeys(random_state(draw) for _ in range(3 * MOST_SOURCES)))
+    found = paths({state: number for number, state in enumerate(states)})
+    assert [state for state, _ in found.costs()] == states[:MOST_SOURCES]

@@ -1,0 +1,86 @@
+"""The ways of one statement: the state that each leaves the result in, and what it costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.planner import problem_from_text
+from shardviz.planner.moves import StateSpace
+from shardviz.planner.paths import UNREACHABLE, ArrayKind, PathSearch
+from shardviz.planner.prices import Prices
+from shardviz.planner.statement_ways import StatementWays
+from shardviz.sharding import Mesh
+
+MESH = Mesh(("X",), (4,))
+SPACE = StateSpace(MESH.shape, MESH.shape)
+PRICES = Prices(on_assumed_machine(assumed_machine(), MESH))
+WAYS = StatementWays(SPACE, PRICES)
+A, W = ((), ("X",)), (("X",), ())
+"""The textbook's third case: both split along the dimension that is summed."""
+
+
+@pytest.fixture
+def part():
+    return problem_from_text("bd,df->bf", mesh=MESH, sizes="b=64,d=512,f=256").parts[0]
+
+
+def search(array, dims):
+    return PathSearch(SPACE, ArrayKind(array.shape, "bf16"), PRICES, {(dims, ()): 0})
+
+
+def ends(part, dims):
+    kind = ArrayKind(part.result.shape, "bf16")
+    return PathSearch(SPACE, kind, PRICES, {(dims, ()): 0}, ("X",))
+
+
+@pytest.fixture
+def operands(part):
+    return [search(part.operands[0], A), search(part.operands[1], W)]
+
+
+def test_each_state_that_a_product_can_leave(part, operands):
+    found = WAYS.ways(part, operands)
+    assert set(found) == {(((), ()), ()), ((("X",), ()), ()), (((), ("X",)), ()), (((), ()), ("X",))}
+    pending = found[((), ()), ("X",)]
+    assert pending.split.assignment == {"d": ("X",)}
+    assert pending.cost == WAYS.work(part, pending.split)  # nothing moves
+    assert min(found.values()) == pending or min(way.cost for way in found.values()) == pending.cost
+
+
+def test_the_work_is_a_devices_own(part, operands):
+    """2·b·d·f FLOPs, of which each of 4 devices does a quarter, or all of them where X is idle."""
+    found = WAYS.ways(part, operands)
+    whole = 2 * 64 * 512 * 256
+    flops = [PRICES.parts(WAYS.work(part, found[state].split)).flops for state in sorted(found)]
+    assert sorted(flops) == [whole // 4, whole // 4, whole // 4, whole]
+
+
+def test_only_given_splits(part, operands):
+    found = WAYS.ways(part, operands, splits={("d", "X")})
+    assert set(found) == {(((), ()), ()), (((), ()), ("X",))}
+
+
+def test_the_best_way_is_the_least_of_all_with_the_moves_of_the_result(part, operands):
+    for goal in (((), ()), (("X",), ()), ((), ("X",))):
+        end = ends(part, goal)
+        best = WAYS.best(part, operands, end, UNREACHABLE)
+        every = [way.cost + end.cost(state) for state, way in WAYS.ways(part, operands).items()]
+        assert best.cost == min(every)
+
+
+def test_none_is_found_below_a_limit(part, operands):
+    end = ends(part, (("X",), ()))
+    best = WAYS.best(part, operands, end, UNREACHABLE)
+    assert WAYS.best(part, operands, end, best.cost) is None
+    assert WAYS.best(part, operands, end, best.cost + 1) == best
+
+
+def test_a_split_that_is_kept(part, operands):
+    """The best way costs no more than the best that splits the dimension so, and one of them is the best."""
+    end = ends(part, (("X",), ()))
+    best = WAYS.best(part, operands, end, UNREACHABLE)
+    kept = {dim: WAYS.best(part, operands, end, UNREACHABLE, kept=(dim, ("X",))) for dim in "bdf"}
+    assert all(way.split.assignment == {dim: ("X",)} for dim, way in kept.items())
+    assert min(way.cost for way in kept.values()) == best.cost
+    assert WAYS.best(part, operands, end, best.cost + 1, kept=("f", ("X",))) in (None, best)

@@ -1,0 +1,79 @@
+"""The plans that others would choose, in words: what they save and cost beside the plan that is shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shardviz.notation import parse_mesh
+from shardviz.planner import plan, problem_from_text
+from shardviz.planner.costs import price
+from shardviz.render.alternatives_view import alternatives_view, comparison_words
+from shardviz.render.palette import PLAIN
+from tests.planner.conftest import _placed as on_rings
+
+MEGATRON = ("btd,df->btf; btf,fd->btd", "(data)__,_(tensor); ?,(tensor)_->(data)__")
+
+
+def cost_of(text, specs, mesh, sizes, objective="time"):
+    grid = parse_mesh(mesh)
+    placed = on_rings(grid)
+    problem = problem_from_text(text, mesh=grid, specs=specs, sizes=sizes)
+    return price(plan(problem, placed, objective), placed)
+
+
+def words(cost, width=100):
+    return [line.plain for line in alternatives_view(cost, width, PLAIN)]
+
+
+def test_an_mlp_that_adds_says_what_gathering_would_send_and_compute():
+    """176,160,768 bytes against 402,653,184 are 56 % less; each device would do the work of four."""
+    cost = cost_of(*MEGATRON, "data=2,tensor=4", "b=16,t=4096,d=4096,f=14336")
+    assert cost.wire_bytes == 402_653_184
+    fewest = next(each for each in cost.alternatives if each.name == "fewest bytes")
+    assert fewest.cost.wire_bytes == 176_160_768
+    assert fewest.cost.flops == 4 * cost.flops
+    lines = words(cost)
+    at = next(i for i, line in enumerate(lines) if line.startswith(" The plan with the fewest bytes"))
+    assert lines[at].startswith(" The plan with the fewest bytes sends 56 % less, computes 4 ×, takes 2.9 ×")
+    assert lines[at + 1] == "    all_gather W1 tensor, all_gather W2 tensor"
+
+
+def test_a_plan_by_bytes_says_how_much_faster_another_is():
+    cost = cost_of(*MEGATRON, "data=2,tensor=4", "b=16,t=4096,d=4096,f=14336", "bytes")
+    names = [each.name for each in cost.alternatives]
+    assert "fastest" in names
+    assert "fewest bytes" not in names
+    assert any("computes 75 % less, takes 6" in line for line in words(cost))
+
+
+def test_the_textbook_stands_where_it_gathers_what_the_plan_sums():
+    cost = cost_of("bd,df->bf", "X_,X_->X_", "X=2,Y=4", "b=1024,d=2048,f=8192")
+    (textbook,) = (each for each in cost.alternatives if each.name == "textbook")
+    assert [step.op for step in textbook.plan.collectives] == ["all_gather"]
+    assert textbook.cost.serial_seconds > cost.serial_seconds
+
+
+def test_a_plan_that_all_would_choose_stands_alone():
+    cost = cost_of("bd,df->bf", "X_,_Y->XY", "X=2,Y=4", "b=1024,d=2048,f=8192")
+    assert cost.alternatives == ()
+    assert words(cost) == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (100, "sends as much, takes as long"),
+        (44, "sends 56 % less, takes as long"),
+        (112, "sends 12 % more, takes as long"),
+        (250, "sends 2.5 ×, takes as long"),
+        (0, "sends nothing, takes as long"),
+    ],
+)
+def test_words_of_bytes(sent, said):
+    cost = cost_of("i->i", "X->_", "X=4", "i=1024")
+    step = replace(cost.steps[-1], wire_bytes=100)
+    own = replace(cost, steps=(step,))
+    other = replace(cost, steps=(replace(step, wire_bytes=sent),))
+    assert comparison_words(other, own) == said
