@@ -49,6 +49,7 @@ class Measured:
     `fastest` is the best plan that may split the work in any way; the plan keeps to how the given arrays are
     split unless that takes much longer. The ratios are those of seconds, or bytes, to the least; `is_least`
     and `is_fastest_least` say that no plan is better by what else costs are compared by, either.
+    `adopted_seconds` are those of the plan once Shardy's answer is known.
     """
 
     problem: Problem
@@ -62,6 +63,7 @@ class Measured:
     is_least: bool
     is_fastest_least: bool
     shardy_seconds: float | None = None
+    adopted_seconds: float | None = None
 
     @property
     def is_optimal(self) -> bool:
@@ -86,6 +88,12 @@ class Measured:
         """Shardy's answer costs less."""
         told = self.shardy_seconds
         return told is not None and told < self.cost.serial_seconds * (1 - 1e-8)
+
+    @property
+    def is_beaten_after(self) -> bool:
+        """Shardy's answer costs less than the plan that has looked at it."""
+        told, own = self.shardy_seconds, self.adopted_seconds
+        return told is not None and own is not None and told < own * (1 - 1e-8)
 
 
 @dataclass
@@ -156,7 +164,7 @@ def _measured(draw: Draw, worker: Worker | None, objective: str) -> Measured:
     def is_least(found: Cost) -> bool:
         return best is not None and found <= best.cost[: len(found)]
 
-    told = None if worker is None else _shardy_seconds(worker, plan, draw)
+    told, adopted = (None, None) if worker is None else _shardy_seconds(worker, plan, draw)
     return Measured(
         problem,
         cost,
@@ -169,6 +177,7 @@ def _measured(draw: Draw, worker: Worker | None, objective: str) -> Measured:
         is_least(own),
         is_least(other),
         told,
+        adopted,
     )
 
 
@@ -185,8 +194,10 @@ def _timed(planner: Planner, problem: Problem) -> tuple[Plan, float]:
     return planner.plan(problem), 1e3 * (time.process_time() - start)
 
 
-def _shardy_seconds(worker: Worker, plan: Plan, draw: Draw) -> float | None:
-    """Seconds of Shardy's answer for the same result; None where it cannot be asked."""
+def _shardy_seconds(worker: Worker, plan: Plan, draw: Draw) -> tuple[float | None, float | None]:
+    """Seconds of Shardy's answer for the same result, and of the plan that may adopt it; None where it cannot
+    be asked."""
+    from shardviz.compare.adoption import cheaper_plan
     from shardviz.compiler.targets import TARGETS
     from tests.planner.shardy_cost import shardy_seconds
 
@@ -195,14 +206,16 @@ def _shardy_seconds(worker: Worker, plan: Plan, draw: Draw) -> float | None:
     repeated = any(len(set(dims)) < len(dims) for part in problem.parts for dims in part.einsum.operands)
     specs = [array.spec for array in problem.arrays if array.spec is not None]
     if draw.kind.shared or not draw.kind.real:
-        return None
+        return None, None
     if repeated or plan.result_spec.unreduced or any(spec.unreduced for spec in specs):
-        return None
+        return None, None
     last = replace(last, result=last.result.with_spec(plan.result_spec))
     answer = worker.ask(replace(problem, parts=(*problem.parts[:-1], last)), TARGETS["shardy"])
     if answer.status != "ok":
-        return None
-    return shardy_seconds(answer, Planner(problem.mesh).placed, problem.mesh)
+        return None, None
+    placed = Planner(problem.mesh).placed
+    adopted = price(cheaper_plan(plan, [answer], placed), placed)
+    return shardy_seconds(answer, placed, problem.mesh), adopted.serial_seconds
 
 
 def described(one: Measured) -> Iterator[str]:
