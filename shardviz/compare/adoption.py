@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from shardviz.errors import QuestionError
 from shardviz.planner import Plan, Planner, Problem
 from shardviz.planner.costs import price
+from shardviz.planner.planner import MOST_ANYWHERE
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
@@ -33,11 +34,9 @@ def cheaper_plan(plan: Plan, answers: Iterable[SplitAnswer], placed: PlacedMesh)
     splits = dict(next((each.splits for each in answers if each.target == "shardy"), ()))
     if plan.optimal or not splits:
         return plan
-    try:
-        other = Planner(plan.problem.mesh, placed, plan.objective).plan(split_as(plan.problem, splits))
-    except QuestionError:
-        return plan
-    if _einsums(other) != _einsums(plan) or _cost(other, placed) >= _cost(plan, placed):
+    others = [plan, *_split_alike(plan, split_as(plan.problem, splits), placed)]
+    other = min(others, key=lambda each: _cost(each, placed))
+    if other is plan:
         return plan
     return replace(
         other,
@@ -47,6 +46,20 @@ def cheaper_plan(plan: Plan, answers: Iterable[SplitAnswer], placed: PlacedMesh)
         teller="shardy",
         asked=plan.asked,
     )
+
+
+def _split_alike(plan: Plan, problem: Problem, placed: PlacedMesh) -> Iterator[Plan]:
+    """Plans of a problem whose open results Shardy has split, with the statements of a plan: one that shares
+    the work as the arrays are split, and where the mesh is small enough the fastest."""
+    wide = [size for size in problem.mesh.axis_sizes if size > 1]
+    for anywhere in (None, True) if len(wide) <= MOST_ANYWHERE else (None,):
+        planner = Planner(problem.mesh, placed, plan.objective, anywhere=anywhere)
+        try:
+            other = planner.plan(problem)
+        except QuestionError:
+            continue
+        if _einsums(other) == _einsums(plan):
+            yield other
 
 
 def split_as(problem: Problem, splits: Mapping[str, PartitionSpec]) -> Problem:
