@@ -34,7 +34,7 @@ def cheaper_plan(plan: Plan, answers: Iterable[SplitAnswer], placed: PlacedMesh)
     splits = dict(next((each.splits for each in answers if each.target == "shardy"), ()))
     if plan.optimal or not splits:
         return plan
-    others = [plan, *_split_alike(plan, split_as(plan.problem, splits), placed)]
+    others = [plan, *_split_alike(plan, split_as(plan.question, splits), placed)]
     other = min(others, key=lambda each: _cost(each, placed))
     if other is plan:
         return plan
