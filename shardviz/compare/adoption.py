@@ -40,26 +40,23 @@ def cheaper_plan(plan: Plan, answers: Iterable[SplitAnswer], placed: PlacedMesh)
         return plan
     return replace(
         other,
-        problem=plan.problem,
+        problem=_reopened(other.problem, plan.question),
         optimal=False,
         at_most=plan.at_most,
         teller="shardy",
-        asked=plan.asked,
+        asked=plan.question,
     )
 
 
 def _split_alike(plan: Plan, problem: Problem, placed: PlacedMesh) -> Iterator[Plan]:
-    """Plans of a problem whose open results Shardy has split, with the statements of a plan: one that shares
-    the work as the arrays are split, and where the mesh is small enough the fastest."""
+    """Plans of a problem whose open results Shardy has split: one that shares the work as the arrays are
+    split, and where the mesh is small enough the fastest."""
     wide = [size for size in problem.mesh.axis_sizes if size > 1]
     for anywhere in (None, True) if len(wide) <= MOST_ANYWHERE else (None,):
-        planner = Planner(problem.mesh, placed, plan.objective, anywhere=anywhere)
         try:
-            other = planner.plan(problem)
+            yield Planner(problem.mesh, placed, plan.objective, anywhere=anywhere).plan(problem)
         except QuestionError:
             continue
-        if _einsums(other) == _einsums(plan):
-            yield other
 
 
 def split_as(problem: Problem, splits: Mapping[str, PartitionSpec]) -> Problem:
@@ -73,9 +70,14 @@ def split_as(problem: Problem, splits: Mapping[str, PartitionSpec]) -> Problem:
     return replace(problem, parts=parts)
 
 
-def _einsums(plan: Plan) -> list[str]:
-    """The statements of a plan, which computes them in the order of contraction that it found best."""
-    return [str(part.einsum) for part in plan.problem.parts]
+def _reopened(problem: Problem, question: Problem) -> Problem:
+    """The problem with those results open that the question leaves open."""
+    is_open = {part.result.name for part in question.parts if part.result.spec is None}
+    parts = tuple(
+        replace(part, result=part.result.with_spec(None)) if part.result.name in is_open else part
+        for part in problem.parts
+    )
+    return replace(problem, parts=parts)
 
 
 def _cost(plan: Plan, placed: PlacedMesh) -> tuple[float, float]:
