@@ -10,7 +10,7 @@ from tests.planner.optimality import KINDS
 PAGE = Path(__file__).parent.parent / "docs" / "optimality.md"
 ROW = re.compile(
     r"^\| (.+?) \| (\d+) of (\d+) \| ([\d.]+) \| (\d+) \| ([\d.]+) \| (\d+) \| "
-    r"[\d.]+ ms \| (?:\d+ of \d+|–) \|$",
+    r"[\d.]+ ms \| (?:\d+, then \d+ of \d+|–) \|$",
     re.MULTILINE,
 )
 

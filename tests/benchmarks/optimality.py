@@ -20,9 +20,9 @@ from tests.planner.test_mutants import survivors  # noqa: E402
 PAGE = ROOT / "docs" / "optimality.md"
 TEMPLATE = Path(__file__).with_name("optimality_page.md")
 """The page, with {names} where the tables belong."""
-COUNTS = {2: 40, 3: 16, 4: 8, 5: 3}
+COUNTS = {2: 24, 3: 12, 4: 6, 5: 3}
 """Problems of a kind, by the number of mesh axes."""
-PROGRAMS = 100
+PROGRAMS = 60
 """Problems of a kind of programs, which are searched quickly."""
 MUTATED = 6
 """Plans of each kind that are made wrong."""

@@ -33,6 +33,7 @@ ARRAY = {
     "shard_shape",
     "bytes_per_device",
     "replicas",
+    "devices",
 }
 STEP = {"op", "array", "axes", "dim", "from_spec", "to_spec", "shape", "bytes", "wire_bytes", "reason"}
 COLLECTIVE = {

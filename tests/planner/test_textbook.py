@@ -77,5 +77,5 @@ def test_all_matmuls_on_two_axes(placed, matmul_specs):
         prove(literal)
         proved += 1
         own, other = (price(each, on).serial_seconds for each in (planner.plan(problem), literal))
-        assert own <= other * (1 + 1e-9), specs
+        assert own <= other + 1e-8, specs  # whole nanoseconds a step, rounded up
     assert proved > 20
