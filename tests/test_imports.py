@@ -34,7 +34,7 @@ PURE = (
     "shardviz.notation",
     "shardviz.notation.notations",
     "shardviz.planner",
-    "shardviz.planner.sweep",
+    "shardviz.planner.pricing.sweep",
     "shardviz.timeline.of_plan",
     "shardviz.collectives",
     "shardviz.collectives.operations",

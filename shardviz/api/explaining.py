@@ -27,7 +27,7 @@ from shardviz.errors import QuestionError, quote
 from shardviz.notation import parse_sizes
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner import rank as ranked
-from shardviz.planner.costs import price
+from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem import Objective
 from shardviz.planner.training.options import Remat, train_step
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.compiler import TargetResult
     from shardviz.planner import Candidate, Plan, Problem
-    from shardviz.planner.costs import PlanCost
+    from shardviz.planner.pricing.costs import PlanCost
     from shardviz.render.palette import Palette
 
 

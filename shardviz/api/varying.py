@@ -12,7 +12,7 @@ from shardviz.api.shown import Shown
 from shardviz.compiler.machines import placed_for
 from shardviz.documents.plans import sweep_document
 from shardviz.notation.ranges import parse_range
-from shardviz.planner.sweep import Sweep, sweep
+from shardviz.planner.pricing.sweep import Sweep, sweep
 
 if TYPE_CHECKING:
     from rich.text import Text

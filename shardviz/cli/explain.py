@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from shardviz.compiler.target_times import TimesAnswer
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.planner import Plan, Problem
-    from shardviz.planner.costs import PlanCost
+    from shardviz.planner.pricing.costs import PlanCost
     from shardviz.sharding import Mesh
 
 RANKED = "\0"
@@ -310,7 +310,7 @@ class PlanOptions:
 def _print_plan(problem: Problem, placed: PlacedMesh, session: TargetSession, shown: PlanOptions) -> int:
     """Ask the targets and show the plan and their answers; the exit code."""
     from shardviz.planner import plan
-    from shardviz.planner.costs import price
+    from shardviz.planner.pricing.costs import price
 
     output = shown.output
     session.ask(problem, with_costs=shown.with_times)

@@ -331,7 +331,7 @@ def _swept(problem: Problem, given: Mapping[str, Any], part: Part | None) -> Sub
     from shardviz.cli.vary import refuse_varying
     from shardviz.compiler.machines import placed_for
     from shardviz.notation.ranges import parse_range
-    from shardviz.planner.sweep import sweep
+    from shardviz.planner.pricing.sweep import sweep
 
     if part is not None:
         raise QuestionError(f"--vary and --as {part} cannot be combined", "leave out one of them")
@@ -353,7 +353,7 @@ def _timed(problem: Problem, machine: str | None, targets: str, timeout: float) 
     from shardviz.compiler.target_times import answer_times
     from shardviz.hardware.machine_file import named_machine
     from shardviz.planner import plan
-    from shardviz.planner.costs import price
+    from shardviz.planner.pricing.costs import price
     from shardviz.timeline.of_plan import plan_timeline
 
     named = named_machine(machine) if machine else None

@@ -34,7 +34,7 @@ def print_sweep(
 ) -> None:
     """Print the chart, or the document."""
     from shardviz.notation.ranges import parse_range
-    from shardviz.planner.sweep import sweep
+    from shardviz.planner.pricing.sweep import sweep
 
     found = sweep(problem, parse_range(vary), placed)
     if output.as_json:

@@ -32,7 +32,7 @@ def refuse_comparing(given: Mapping[str, object], ranked: bool) -> None:
 def print_comparison(first: Problem, second: Problem, placed: PlacedMesh, output: CommandOutput) -> None:
     """Print both plans with their costs, or the document."""
     from shardviz.planner import plan
-    from shardviz.planner.costs import price
+    from shardviz.planner.pricing.costs import price
 
     costs = [price(plan(problem, placed), placed) for problem in (first, second)]
     if output.as_json:

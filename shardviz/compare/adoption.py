@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from shardviz.errors import QuestionError
 from shardviz.planner import Plan, Planner, Problem
-from shardviz.planner.costs import price
 from shardviz.planner.planner import MOST_ANYWHERE
+from shardviz.planner.pricing.costs import price
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from shardviz.compare.comparison import SAME_TRAFFIC, Comparison
 from shardviz.compare.transfer import ArrayTransfer, kinds
 from shardviz.compare.wording import acts_on, does, listed, wire
 from shardviz.planner import Problem
-from shardviz.planner.moves import state_of
+from shardviz.planner.states.moves import state_of
 from shardviz.sharding import array_bytes
 from shardviz.sharding.array import BITS
 from shardviz.sharding.axis_parts import whole_axis

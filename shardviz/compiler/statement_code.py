@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
 from shardviz.notation.einsum import Einsum
-from shardviz.planner.functions import FUNCTIONS
+from shardviz.planner.problem.functions import FUNCTIONS
 
 if TYPE_CHECKING:
     from shardviz.planner.problem import Statement

@@ -30,12 +30,12 @@ from shardviz.errors import ShardvizError
 
 if TYPE_CHECKING:
     from shardviz.notation import Reading
-    from shardviz.planner.costs import PlanCost
-    from shardviz.planner.padding import PaddingCost
     from shardviz.planner.plan import Plan
+    from shardviz.planner.pricing.costs import PlanCost
+    from shardviz.planner.pricing.padding_cost import PaddingCost
+    from shardviz.planner.pricing.sweep import Sweep
     from shardviz.planner.ranking import Candidate
     from shardviz.planner.repeated_work import RepeatedWork
-    from shardviz.planner.sweep import Sweep
     from shardviz.sharding import Layout, Mesh
 
 SPEC = shared(
@@ -217,7 +217,7 @@ PLAN = shared(
 
 
 def _padding_cost(cost: PlanCost) -> PaddingCost:
-    from shardviz.planner.padding import padding_cost
+    from shardviz.planner.pricing.padding_cost import padding_cost
 
     return padding_cost(cost)
 

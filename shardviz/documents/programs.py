@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from shardviz.compiler.target_times import TimesAnswer
     from shardviz.hlo import HloModule, ShardyModule
     from shardviz.hlo.mlir.tensor_shardings import Axes
-    from shardviz.planner.costs import PlanCost
+    from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
     from shardviz.timeline.program_timeline import ProgramTimeline

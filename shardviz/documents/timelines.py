@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from shardviz.compiler.target_times import TimesAnswer
-    from shardviz.planner.costs import PlanCost
+    from shardviz.planner.pricing.costs import PlanCost
     from shardviz.timeline.program_timeline import ProgramTimeline
 
 _SOURCE = text("The line of the user's program that it comes from; empty where the text does not say.")

@@ -15,8 +15,8 @@ from shardviz.sharding import Mesh, PartitionSpec
 
 if TYPE_CHECKING:
     from shardviz.notation import Einsum, Product, Reading
-    from shardviz.planner.lowering import LoweredProgram
-    from shardviz.planner.problem import Names
+    from shardviz.planner.problem.lowering import LoweredProgram
+    from shardviz.planner.problem.reading import Names
 Spec: TypeAlias = "PartitionSpec | str | None"
 """A row's spec, None where it is open, its text where that cannot be read."""
 P = ParamSpec("P")
@@ -111,22 +111,22 @@ class Einsums:
 
     def elements(self, sizes: str) -> dict[str, int]:
         """Elements of every dimension: those that a text says, and the others. Raises `QuestionError`."""
-        from shardviz.planner.problem import dimension_sizes
+        from shardviz.planner.problem.reading import dimension_sizes
 
         if self.program is None:
             return dimension_sizes(self.parts, sizes)
         from shardviz.notation import parse_sizes
-        from shardviz.planner.programs import program_sizes
+        from shardviz.planner.problem.programs import program_sizes
 
         return program_sizes(self.program, parse_sizes(sizes), sizes)
 
     @property
     def written_specs(self) -> tuple[PartitionSpec | None, ...] | None:
         """The specs that subscripts say, one a row; None where nothing has a subscript."""
-        from shardviz.planner.problem import parts_of_product
+        from shardviz.planner.problem.reading import parts_of_product
 
         if self.program is not None:
-            from shardviz.planner.programs import written_specs
+            from shardviz.planner.problem.programs import written_specs
 
             specs = written_specs(self.program)
             return None if specs is None else tuple(specs[row.name] for row in self.rows)
@@ -172,11 +172,11 @@ def read_einsums(text: str, ellipsis_rank: int = 0, axis_sizes: Mapping[str, int
     """
     from shardviz.notation import parse_chain, parse_product
     from shardviz.notation.program import is_program, split_layers
-    from shardviz.planner.problem import parts_of_product, usual_names
+    from shardviz.planner.problem.reading import parts_of_product, usual_names
 
     text, layers = split_layers(text)
     if is_program(text):
-        from shardviz.planner.programs import read_program
+        from shardviz.planner.problem.programs import read_program
 
         program = read_program(text, {}, axis_sizes)
         einsums = tuple(each.einsum for each in program.statements)

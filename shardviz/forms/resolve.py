@@ -195,7 +195,7 @@ class _Resolver:
     ) -> tuple[Problem, Plan] | None:
         """The problem and its plan, for the mesh as it is placed."""
         from shardviz.planner import Problem, Statement
-        from shardviz.planner.padding import padded
+        from shardviz.planner.problem.padding import padded
 
         draft = self.draft
         dtype = ""
@@ -224,7 +224,7 @@ class _Resolver:
             return None
         axis_types: Literal["auto", "explicit"] = "explicit" if draft.axis_types == "explicit" else "auto"
         if einsums.program is not None:
-            from shardviz.planner.programs import program_problem
+            from shardviz.planner.problem.programs import program_problem
 
             by_name = {array.name: array.spec for array in arrays}
             problem = program_problem(einsums.program, mesh, by_name, size, dtype, axis_types)

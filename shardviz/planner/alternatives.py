@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from shardviz.planner.costs import PlanCost, price
 from shardviz.planner.plan import Plan
 from shardviz.planner.planner import Planner, is_searched_anywhere, plan
+from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.textbook import textbook_plan
 
 NEGLIGIBLE = 0.01

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from shardviz.planner.axis_pool import AxisPool
-from shardviz.planner.moves import Axes
-from shardviz.planner.paths import UNREACHABLE, PathSearch
-from shardviz.planner.prices import Cost, Prices
+from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Objective, Statement
-from shardviz.planner.statement_ways import StatementWays
-from shardviz.planner.work_split import WorkSplit
+from shardviz.planner.statements.axis_pool import AxisPool
+from shardviz.planner.statements.statement_ways import StatementWays
+from shardviz.planner.statements.work_split import WorkSplit
+from shardviz.planner.states.moves import Axes
+from shardviz.planner.states.paths import UNREACHABLE, PathSearch
 from shardviz.sharding import PartitionSpec
 from shardviz.units import estimated_seconds, exact_bytes
 

@@ -22,20 +22,20 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
-from shardviz.planner.axis_pool import AxisPool
-from shardviz.planner.contraction_order import Order, contraction_orders, has_all_orders
-from shardviz.planner.direct_paths import DirectPaths
-from shardviz.planner.moves import ReshardMove, State, StateSpace, state_space
-from shardviz.planner.other_devices import check_devices, first_steps
 from shardviz.planner.other_ways import OtherWays
-from shardviz.planner.paths import UNREACHABLE, ArrayKind, PathSearch
 from shardviz.planner.plan import Plan, Step
-from shardviz.planner.prices import Cost, Prices
+from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Objective, Problem, Statement
 from shardviz.planner.reasons import EinsumChoice, explain_einsum, explain_moves
-from shardviz.planner.statement_ways import StatementWays, Way
+from shardviz.planner.statements.axis_pool import AxisPool
+from shardviz.planner.statements.contraction_order import Order, contraction_orders, has_all_orders
+from shardviz.planner.statements.other_devices import check_devices, first_steps
+from shardviz.planner.statements.statement_ways import StatementWays, Way
+from shardviz.planner.statements.work_split import WorkSplit, case_of
+from shardviz.planner.states.direct_paths import DirectPaths
+from shardviz.planner.states.moves import ReshardMove, State, StateSpace, state_space
+from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, PathSearch
 from shardviz.planner.steps import Joined, move_step, work_step
-from shardviz.planner.work_split import WorkSplit, case_of
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 if TYPE_CHECKING:

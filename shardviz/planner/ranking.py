@@ -18,7 +18,7 @@ from shardviz.sharding.axis_parts import whole_axis
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
-    from shardviz.planner.costs import PlanCost
+    from shardviz.planner.pricing.costs import PlanCost
 
 MAX_PLANS = 1500
 """Plans that a ranking may need: some seconds of work."""
@@ -63,7 +63,7 @@ def rank(problem: Problem, placed: PlacedMesh) -> tuple[Candidate, ...]:
     combinations, and where the result that the problem asks for cannot be had from any.
     """
     # Loaded here: most users of the planner ask for no times.
-    from shardviz.planner.costs import price
+    from shardviz.planner.pricing.costs import price
 
     choices = list(islice(_choices(problem), MAX_PLANS + 1))
     if len(choices) > MAX_PLANS:

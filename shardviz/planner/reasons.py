@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 
-from shardviz.planner.moves import Axes, ReshardMove, State, spec_of, state_of
 from shardviz.planner.other_ways import OtherWay, OtherWays
 from shardviz.planner.plan import axes_words
 from shardviz.planner.problem import Statement
-from shardviz.planner.work_split import WorkSplit
+from shardviz.planner.statements.work_split import WorkSplit
+from shardviz.planner.states.moves import Axes, ReshardMove, State, spec_of, state_of
 from shardviz.sharding import Mesh, ShardedArray, shard_shape
 from shardviz.sharding.axis_parts import finest_parts, parts_within
 from shardviz.units import times

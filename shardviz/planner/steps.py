@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shardviz.planner.moves import ReshardMove, State, reshard_move, spec_of
-from shardviz.planner.paths import PathMove
 from shardviz.planner.plan import Step
 from shardviz.planner.problem import Statement
-from shardviz.planner.work_split import WorkSplit
+from shardviz.planner.statements.work_split import WorkSplit
+from shardviz.planner.states.moves import ReshardMove, State, reshard_move, spec_of
+from shardviz.planner.states.paths import PathMove
 from shardviz.sharding import Mesh, ShardedArray, array_bytes
 from shardviz.sharding.axis_parts import joined_parts
 

@@ -13,14 +13,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
-from shardviz.planner.axis_pool import AxisPool
-from shardviz.planner.moves import State, StateSpace
-from shardviz.planner.paths import ArrayKind, PathMove, PathSearch
 from shardviz.planner.plan import Plan
 from shardviz.planner.planner import PlannedStatement, Planner, plan_of
 from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.statements.axis_pool import AxisPool
+from shardviz.planner.statements.work_split import Assignment, WorkSplit
+from shardviz.planner.states.moves import State, StateSpace
+from shardviz.planner.states.paths import ArrayKind, PathMove, PathSearch
 from shardviz.planner.steps import Joined
-from shardviz.planner.work_split import Assignment, WorkSplit
 from shardviz.sharding import ShardedArray
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import math
 from rich.text import Text
 
 from shardviz.planner.alternatives import AlternativeName
-from shardviz.planner.costs import PlanCost
+from shardviz.planner.pricing.costs import PlanCost
 from shardviz.render.lines import sentence
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import collectives_text

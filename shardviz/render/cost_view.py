@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from shardviz.planner.costs import HBM, IN_PLACE, PlanCost, PricedStep
 from shardviz.planner.plan import axes_words
-from shardviz.planner.thresholds import Threshold
+from shardviz.planner.pricing.costs import HBM, IN_PLACE, PlanCost, PricedStep
+from shardviz.planner.pricing.thresholds import Threshold
 from shardviz.render.caption import operation_text
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
@@ -60,7 +60,7 @@ def padding_lines(cost: PlanCost, width: int) -> list[Text]:
     padding = cost.plan.problem.padding
     if not padding:
         return []
-    from shardviz.planner.padding import padding_cost
+    from shardviz.planner.pricing.padding_cost import padding_cost
 
     wasted = padding_cost(cost)
     dims = ", ".join(f"{each.dim}={each.size:,} to {each.padded:,}" for each in padding)

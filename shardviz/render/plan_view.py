@@ -17,10 +17,10 @@ from shardviz.errors import plural
 from shardviz.notation import SpecPart, write_specs
 from shardviz.planner.plan import LOCAL_OPS, Parts, Plan, Step, axes_words, decided_parts
 from shardviz.planner.problem import Problem
+from shardviz.planner.problem.statement_text import statement_text
 from shardviz.planner.ranking import Candidate
 from shardviz.planner.repeated_work import repeated_work
-from shardviz.planner.statement_text import statement_text
-from shardviz.planner.work_split import CASES
+from shardviz.planner.statements.work_split import CASES
 from shardviz.render.caption import (
     axes_text,
     caption_cells,
@@ -45,7 +45,7 @@ from shardviz.sharding import Layout
 from shardviz.units import exact_bytes, flops, human_bytes, seconds
 
 if TYPE_CHECKING:
-    from shardviz.planner.costs import PlanCost
+    from shardviz.planner.pricing.costs import PlanCost
     from shardviz.stepping.plan_step import StepCost
 
 RIGHT = frozenset({3, 4})

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from rich.text import Text
 
-from shardviz.planner.costs import PlanCost
 from shardviz.planner.plan import LOCAL_OPS
+from shardviz.planner.pricing.costs import PlanCost
 from shardviz.render.lines import GAP, columns, records, sentence, shelve, table
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import headline, named_specs_text, plan_view

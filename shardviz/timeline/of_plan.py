@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from shardviz.errors import plural
-from shardviz.planner.costs import PlanCost, PricedStep, ResidentArray
 from shardviz.planner.plan import axes_words
+from shardviz.planner.pricing.costs import PlanCost, PricedStep, ResidentArray
 from shardviz.timeline.memory import LiveBuffer, MemoryReport
 from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
 from shardviz.units import shaped

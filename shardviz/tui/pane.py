@@ -142,7 +142,7 @@ class Pane(Side):
     def document(self) -> Document:
         """The JSON document of what the pane shows. Raises `ShardvizError` for one that would be too long."""
         from shardviz.documents.programs import explain_document
-        from shardviz.planner.costs import price
+        from shardviz.planner.pricing.costs import price
 
         resolved = self.state.resolved
         answers = self.state.queries.answers.values()

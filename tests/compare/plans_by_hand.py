@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from shardviz.planner import Plan, Problem
-from shardviz.planner.moves import wire_bytes_of
 from shardviz.planner.plan import Step
+from shardviz.planner.states.moves import wire_bytes_of
 from shardviz.sharding import PartitionSpec, array_bytes
 
 

@@ -11,7 +11,7 @@ from shardviz.compare.adoption import cheaper_plan, split_as
 from shardviz.compiler import TARGETS
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.planner import plan, problem_from_text
-from shardviz.planner.costs import price
+from shardviz.planner.pricing.costs import price
 from shardviz.sharding import Mesh, PartitionSpec
 
 MESH = Mesh(("X", "Y"), (2, 4))

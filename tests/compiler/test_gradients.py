@@ -10,7 +10,7 @@ import pytest
 from shardviz.compiler.statement_code import statement_code
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
-from shardviz.planner.functions import PROGRAM_FUNCTIONS
+from shardviz.planner.problem.functions import PROGRAM_FUNCTIONS
 from shardviz.planner.training import Optimizer, Training, with_backward
 
 MESH = parse_mesh("X=1")

@@ -18,7 +18,7 @@ from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text, rank
-from shardviz.planner.costs import PlanCost, price
+from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.training import train_step
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 

@@ -16,8 +16,8 @@ from itertools import product
 from typing import NamedTuple
 
 from shardviz.hardware.machine import PlacedMesh
-from shardviz.planner.functions import FUNCTIONS
 from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.sharding import ShardedArray, array_bytes
 from tests.planner.exhaustive import (
     NOTHING,

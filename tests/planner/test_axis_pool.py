@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shardviz.planner import problem_from_text
-from shardviz.planner.axis_pool import MOST_CUT, AxisPool
+from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
 from shardviz.sharding import Mesh, PartitionSpec
 
 

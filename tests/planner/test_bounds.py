@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
-from shardviz.planner.bounds import MoveBounds
-from shardviz.planner.moves import StateSpace
-from shardviz.planner.paths import ArrayKind, PathSearch
-from shardviz.planner.prices import Prices
+from shardviz.planner.pricing.prices import Prices
+from shardviz.planner.states.bounds import MoveBounds
+from shardviz.planner.states.moves import StateSpace
+from shardviz.planner.states.paths import ArrayKind, PathSearch
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X", "Y"), (2, 4))

@@ -10,8 +10,8 @@ from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.notation import parse_mesh
 from shardviz.notation.einsum import Einsum
 from shardviz.planner import Problem, Statement, plan, problem_from_text
-from shardviz.planner.contraction_order import contraction_orders, has_all_orders
-from shardviz.planner.costs import price
+from shardviz.planner.pricing.costs import price
+from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
 from shardviz.sharding import PartitionSpec, ShardedArray
 
 

@@ -13,8 +13,8 @@ from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import machine_of
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.planner import plan, problem_from_text
-from shardviz.planner.costs import price
 from shardviz.planner.plan import HLO_OPS
+from shardviz.planner.pricing.costs import price
 from shardviz.sharding import Layout, Mesh
 from shardviz.sharding.array import BITS
 

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from shardviz.planner import problem_from_text
-from shardviz.planner.costs import price
 from shardviz.planner.planner import Planner
+from shardviz.planner.pricing.costs import price
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X", "Y"), (4, 4))
@@ -168,9 +168,9 @@ def test_other_names_of_a_dimension_are_split_alike():
     ],
 )
 def test_a_chain_costs_as_little_as_with_the_planner_of_trees(text, specs, sizes):
-    from shardviz.planner.axis_pool import AxisPool
     from shardviz.planner.dag.program_planner import planned_program
     from shardviz.planner.dag.statement_choices import StatementChoices
+    from shardviz.planner.statements.axis_pool import AxisPool
 
     planner = Planner(MESH)
     problem = problem_from_text(text, mesh=MESH, specs=specs, sizes=sizes)

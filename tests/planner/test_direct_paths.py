@@ -7,10 +7,10 @@ import random
 import pytest
 
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
-from shardviz.planner.direct_paths import MOST_SOURCES, DirectPaths
-from shardviz.planner.moves import StateSpace
-from shardviz.planner.paths import ArrayKind
-from shardviz.planner.prices import Prices
+from shardviz.planner.pricing.prices import Prices
+from shardviz.planner.states.direct_paths import MOST_SOURCES, DirectPaths
+from shardviz.planner.states.moves import StateSpace
+from shardviz.planner.states.paths import ArrayKind
 from shardviz.sharding import Mesh
 
 MESH = Mesh(tuple("ABCDEF"), (2,) * 6)

@@ -12,7 +12,7 @@ import pytest
 
 from shardviz.compiler.statement_code import statement_code
 from shardviz.planner import problem_from_text
-from shardviz.planner.functions import PROGRAM_FUNCTIONS
+from shardviz.planner.problem.functions import PROGRAM_FUNCTIONS
 from shardviz.sharding import Mesh
 from tests.planner.function_values import value
 

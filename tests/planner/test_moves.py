@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.planner.moves import (
+from shardviz.planner.states.moves import (
     STAGES,
     StateSpace,
     reshard_move,

@@ -13,7 +13,7 @@ from shardviz.codegen.problem import problem_code
 from shardviz.compiler.targets import check_devices
 from shardviz.errors import NotationError, QuestionError, TargetError
 from shardviz.planner import Planner, plan, problem_from_text
-from shardviz.planner.costs import price
+from shardviz.planner.pricing.costs import price
 from shardviz.planner.textbook import textbook_plan
 from shardviz.sharding import Mesh
 from tests.planner.executor import PlanError, prove, run, values_for

@@ -9,8 +9,9 @@ from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
-from shardviz.planner.costs import price
-from shardviz.planner.padding import padded, padding_cost
+from shardviz.planner.pricing.costs import price
+from shardviz.planner.pricing.padding_cost import padding_cost
+from shardviz.planner.problem.padding import padded
 
 MESH = parse_mesh("X=2,Y=4")
 

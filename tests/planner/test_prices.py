@@ -8,9 +8,9 @@ import pytest
 
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.planner import Planner, problem_from_text
-from shardviz.planner.costs import collective_price, price
-from shardviz.planner.moves import STAGES, StateSpace
-from shardviz.planner.prices import Prices
+from shardviz.planner.pricing.costs import collective_price, price
+from shardviz.planner.pricing.prices import Prices
+from shardviz.planner.states.moves import STAGES, StateSpace
 from shardviz.sharding import Mesh
 from tests.planner.optimality import KINDS
 from tests.planner.random_problems import Draw

@@ -10,7 +10,7 @@ import pytest
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine_file import named_machine
 from shardviz.planner import plan
-from shardviz.planner.costs import price
+from shardviz.planner.pricing.costs import price
 from shardviz.planner.search import (
     best_meshes,
     parse_axes,

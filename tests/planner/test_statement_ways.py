@@ -6,10 +6,10 @@ import pytest
 
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.planner import problem_from_text
-from shardviz.planner.moves import StateSpace
-from shardviz.planner.paths import UNREACHABLE, ArrayKind, PathSearch
-from shardviz.planner.prices import Prices
-from shardviz.planner.statement_ways import StatementWays
+from shardviz.planner.pricing.prices import Prices
+from shardviz.planner.statements.statement_ways import StatementWays
+from shardviz.planner.states.moves import StateSpace
+from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, PathSearch
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X",), (4,))

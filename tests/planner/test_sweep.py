@@ -12,8 +12,8 @@ from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.notation.ranges import parse_range
 from shardviz.planner import plan, problem_from_text
-from shardviz.planner.costs import price
-from shardviz.planner.sweep import sweep
+from shardviz.planner.pricing.costs import price
+from shardviz.planner.pricing.sweep import sweep
 
 
 def placed(mesh):

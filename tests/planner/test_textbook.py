@@ -6,8 +6,8 @@ import pytest
 
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
-from shardviz.planner.costs import price
 from shardviz.planner.planner import Planner
+from shardviz.planner.pricing.costs import price
 from shardviz.planner.textbook import textbook_plan
 from shardviz.sharding import Mesh
 from tests.planner.executor import prove

@@ -8,8 +8,8 @@ from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.machine import machine_of
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.planner import plan, problem_from_text
-from shardviz.planner.costs import price
-from shardviz.planner.thresholds import resized
+from shardviz.planner.pricing.costs import price
+from shardviz.planner.pricing.thresholds import resized
 from shardviz.sharding import Mesh
 
 RING = Mesh(("X",), (64,))

@@ -9,7 +9,7 @@ import pytest
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
-from shardviz.planner.costs import PlanCost, price
+from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.training import train_step
 
 MLP = "H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d]"

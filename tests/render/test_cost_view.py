@@ -11,8 +11,8 @@ from shardviz.hardware.machine import assumed_machine, machine_of
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
-from shardviz.planner.costs import PlanCost, price
-from shardviz.planner.thresholds import Threshold
+from shardviz.planner.pricing.costs import PlanCost, price
+from shardviz.planner.pricing.thresholds import Threshold
 from shardviz.render.cost_view import cost_view, fit_lines, padding_lines, threshold_words
 from shardviz.render.palette import PLAIN
 

@@ -14,7 +14,7 @@ from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.hlo import Collective
 from shardviz.notation import parse_mesh, parse_specs
 from shardviz.planner import Plan, plan, problem_from_text, rank
-from shardviz.planner.costs import PlanCost, price
+from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.render.alternatives_view import comparison_words
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.plan_view import (

@@ -13,7 +13,7 @@ from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.notation.ranges import parse_range
 from shardviz.planner import problem_from_text
-from shardviz.planner.sweep import sweep
+from shardviz.planner.pricing.sweep import sweep
 from shardviz.render.palette import PLAIN
 from shardviz.render.sweep_view import size_text, sweep_view
 

@@ -8,7 +8,7 @@ from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
-from shardviz.planner.costs import PlanCost, price
+from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.training import train_step
 from shardviz.render.palette import PLAIN
 from shardviz.render.plan_view import StepsPicture, explain_view

@@ -7,7 +7,7 @@ from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
-from shardviz.planner.costs import price
+from shardviz.planner.pricing.costs import price
 from shardviz.render.palette import PLAIN
 from shardviz.render.versus_view import versus_table, versus_view
 

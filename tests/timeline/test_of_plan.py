@@ -5,7 +5,7 @@ from __future__ import annotations
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.machine import DeviceFigures, LinkLevel, Machine, PlacedMesh
 from shardviz.planner import plan, problem_from_text
-from shardviz.planner.costs import price
+from shardviz.planner.pricing.costs import price
 from shardviz.sharding import Mesh
 from shardviz.timeline.of_plan import plan_timeline
 

@@ -9,7 +9,7 @@ import pytest
 from shardviz.errors import QuestionError
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
-from shardviz.planner.costs import price
+from shardviz.planner.pricing.costs import price
 from shardviz.tui.time.timelines import TimelineQuestion, tell_plan, tell_program
 from tests.tui.recorded import cpu_answer
 

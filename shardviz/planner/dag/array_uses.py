@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from shardviz.planner.dag.copies import Copies
 from shardviz.planner.dag.statement_choices import StatementChoices, StatementForm
-from shardviz.planner.moves import State
-from shardviz.planner.prices import Cost
+from shardviz.planner.pricing.prices import Cost
 from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.states.moves import State
 from shardviz.sharding import ShardedArray, array_bytes
 
 

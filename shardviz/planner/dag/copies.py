@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from shardviz.planner.moves import State, StateSpace
-from shardviz.planner.paths import ArrayKind, PathMove, PathSearch
-from shardviz.planner.prices import Cost, Prices
+from shardviz.planner.pricing.prices import Cost, Prices
+from shardviz.planner.states.moves import State, StateSpace
+from shardviz.planner.states.paths import ArrayKind, PathMove, PathSearch
 
 Copies = tuple[State, ...]
 """The states in which a device holds an array: as it was made, then the others in order."""

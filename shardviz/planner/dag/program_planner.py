@@ -21,9 +21,9 @@ from shardviz.errors import QuestionError
 from shardviz.planner.dag.array_uses import ArrayUses, NextUse
 from shardviz.planner.dag.copies import ArrayPath, Copies
 from shardviz.planner.dag.statement_choices import StatementChoice, StatementChoices
-from shardviz.planner.moves import State
-from shardviz.planner.prices import Cost
+from shardviz.planner.pricing.prices import Cost
 from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.states.moves import State
 
 WIDTH = 48
 """Partial plans that are followed from statement to statement."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from shardviz.planner.dag.copies import ArrayPath
 from shardviz.planner.dag.program_planner import PlannedProgram
-from shardviz.planner.moves import ReshardMove, State
-from shardviz.planner.paths import PathMove
 from shardviz.planner.plan import Step
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.reasons import EinsumChoice, explain_einsum, explain_moves
+from shardviz.planner.statements.work_split import WorkSplit, case_of
+from shardviz.planner.states.moves import ReshardMove, State
+from shardviz.planner.states.paths import PathMove
 from shardviz.planner.steps import Joined, move_step, work_step
-from shardviz.planner.work_split import WorkSplit, case_of
 from shardviz.sharding import ShardedArray
 
 ArrayMoves = tuple[ShardedArray, tuple[ReshardMove, ...]]

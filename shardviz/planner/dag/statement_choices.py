@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from shardviz.planner.axis_pool import AxisPool
 from shardviz.planner.dag.copies import ArrayPath, Copies, CopyMoves, with_copies
-from shardviz.planner.moves import State, StateSpace
-from shardviz.planner.paths import ArrayKind
-from shardviz.planner.prices import Cost, Prices
+from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Statement
-from shardviz.planner.statement_ways import StatementWays
-from shardviz.planner.work_split import WorkSplit, work_splits
+from shardviz.planner.statements.axis_pool import AxisPool
+from shardviz.planner.statements.statement_ways import StatementWays
+from shardviz.planner.statements.work_split import WorkSplit, work_splits
+from shardviz.planner.states.moves import State, StateSpace
+from shardviz.planner.states.paths import ArrayKind
 from shardviz.sharding import ShardedArray
 
 

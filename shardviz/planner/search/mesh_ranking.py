@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from shardviz.hardware.machine import Machine, PlacedMesh
-from shardviz.planner.moves import spec_of
 from shardviz.planner.plan import axes_words
 from shardviz.planner.problem import Problem
 from shardviz.planner.search.elimination import TooWideError
@@ -20,6 +19,7 @@ from shardviz.planner.search.program_tables import PipelineStage, ProgramShardin
 from shardviz.planner.search.question import SearchQuestion
 from shardviz.planner.search.rules import ShardingRules
 from shardviz.planner.search.step_time import StepTime
+from shardviz.planner.states.moves import spec_of
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.units import human_bytes
 

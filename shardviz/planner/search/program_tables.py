@@ -15,14 +15,14 @@ from math import prod
 import numpy as np
 
 from shardviz.hardware.machine import PlacedMesh
-from shardviz.planner.functions import FUNCTIONS
-from shardviz.planner.local_work import statement_flops, statement_traffic
-from shardviz.planner.moves import Axes, State, spec_of
-from shardviz.planner.prices import Prices
+from shardviz.planner.pricing.local_work import statement_flops, statement_traffic
+from shardviz.planner.pricing.prices import Prices
 from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.planner.search.elimination import Factor, Table, elimination_order, least
 from shardviz.planner.search.rules import Assignment, ShardingRules, needed_axes, subsets
 from shardviz.planner.search.usual_moves import UsualMoves
+from shardviz.planner.states.moves import Axes, State, spec_of
 from shardviz.sharding import ShardedArray, shard_shape
 
 KEEPING = 1e-22

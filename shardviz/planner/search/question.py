@@ -9,9 +9,9 @@ from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import Machine
 from shardviz.notation.named_specs import parse_named_specs
 from shardviz.notation.program import is_program, split_layers
-from shardviz.planner.local_work import statement_flops
+from shardviz.planner.pricing.local_work import statement_flops
 from shardviz.planner.problem import Problem, problem_from_text
-from shardviz.planner.programs import read_program
+from shardviz.planner.problem.programs import read_program
 from shardviz.planner.search.axes import SearchAxis
 from shardviz.planner.search.rules import Roles, roles_of
 from shardviz.planner.search.step_time import OVERLAPS, Overlap

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from itertools import chain, combinations, permutations, product
 from math import prod
 
-from shardviz.planner.functions import FUNCTIONS
-from shardviz.planner.moves import Axes, State, state_of
 from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.planner.search.axes import Kind, SearchAxis
+from shardviz.planner.states.moves import Axes, State, state_of
 from shardviz.sharding import Mesh, ShardedArray
 
 _ORDER: dict[Kind, int] = {"sequence": 0, "data": 1, "expert": 2, "tensor": 3, "any": 3, "fsdp": 4}

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from shardviz.planner.moves import Axes
 from shardviz.planner.search.program_tables import Multipliers, ProgramSharding
+from shardviz.planner.states.moves import Axes
 
 Overlap = Literal["none", "parameters", "all"]
 OVERLAPS: tuple[Overlap, ...] = get_args(Overlap)

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import inf
 
-from shardviz.planner.moves import Axes, Dims, State
-from shardviz.planner.prices import Prices
+from shardviz.planner.pricing.prices import Prices
+from shardviz.planner.states.moves import Axes, Dims, State
 from shardviz.sharding import Mesh, array_bytes
 
 Shape = tuple[int, ...]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from shardviz.planner.training.backward import parameters
 
 if TYPE_CHECKING:
-    from shardviz.planner.costs import PlanCost, PricedStep
+    from shardviz.planner.pricing.costs import PlanCost, PricedStep
     from shardviz.planner.problem import Problem
 
 

@@ -19,7 +19,7 @@ from shardviz.sharding import Layout
 if TYPE_CHECKING:
     from shardviz.compiler import Target
     from shardviz.hardware.machine import PlacedMesh
-    from shardviz.planner.sweep import Sweep
+    from shardviz.planner.pricing.sweep import Sweep
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.timeline.program_timeline import ProgramTimeline
 

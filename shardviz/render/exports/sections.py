@@ -94,7 +94,7 @@ def _cost(planned: Plan, placed: PlacedMesh | None, width: int, palette: Palette
     """The plan in seconds and memory, where a machine prices it."""
     if placed is None:
         return []
-    from shardviz.planner.costs import price
+    from shardviz.planner.pricing.costs import price
     from shardviz.render.alternatives_view import alternatives_view
     from shardviz.render.cost_view import cost_view, fit_lines, padding_lines
 

@@ -117,7 +117,7 @@ class ShardingsDialog(ListDialog):
     def _compare(self, answer: MeshRanking, one: MeshSharding, other: MeshSharding) -> None:
         """Plan both, and show the figures of the plans side by side."""
         from shardviz.planner import plan
-        from shardviz.planner.costs import price
+        from shardviz.planner.pricing.costs import price
         from shardviz.planner.search import problem_of, shown_mesh
         from shardviz.render.versus_view import versus_table
 

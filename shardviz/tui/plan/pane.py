@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Plan
-    from shardviz.planner.costs import PlanCost
+    from shardviz.planner.pricing.costs import PlanCost
     from shardviz.tui.state import EditorState
     from shardviz.tui.target_answers import ShownAnswer
 
@@ -221,7 +221,7 @@ class PlanPane(Pane):
     def _price(self, priced: tuple[object, ...], resolved: ResolvedProblem) -> None:
         """Work out what the plan costs on the machine of the problem, and the plans beside it: to look for
         those on the application's own thread would delay a key."""
-        from shardviz.planner.costs import price
+        from shardviz.planner.pricing.costs import price
 
         cost = price(resolved.plan, resolved.placed)
         # It keeps them, and is drawn with them.

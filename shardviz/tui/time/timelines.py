@@ -55,7 +55,7 @@ class ToldTimelines:
 
 def tell_plan(question: TimelineQuestion, resolved: ResolvedProblem) -> ToldTimelines:
     """The plan's timeline on the machine of the problem."""
-    from shardviz.planner.costs import price
+    from shardviz.planner.pricing.costs import price
     from shardviz.timeline.of_plan import plan_timeline
 
     timeline = plan_timeline(price(resolved.plan, resolved.placed))

@@ -10,10 +10,10 @@ from itertools import pairwise
 from shardviz.errors import NotationError, QuestionError, did_you_mean, quote
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.notation.ranges import SizeRange
-from shardviz.planner.costs import PlanCost, price
 from shardviz.planner.planner import plan
+from shardviz.planner.pricing.costs import PlanCost, price
+from shardviz.planner.pricing.thresholds import parts_of, resized, resized_problem
 from shardviz.planner.problem import Problem
-from shardviz.planner.thresholds import parts_of, resized, resized_problem
 from shardviz.sharding import Mesh
 
 

@@ -16,9 +16,9 @@ import math
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from shardviz.planner.moves import STAGES, Axes, StateSpace, wire_bytes_of
 from shardviz.planner.plan import LOCAL_OPS
 from shardviz.planner.problem import Objective
+from shardviz.planner.states.moves import STAGES, Axes, StateSpace, wire_bytes_of
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
@@ -61,7 +61,7 @@ class Prices:
     """The costs of moves and of local work on a mesh as placed on a machine, each found once."""
 
     def __init__(self, placed: PlacedMesh, objective: Objective = "time") -> None:
-        from shardviz.planner.costs import collective_price, compute_price  # with the hardware, late
+        from shardviz.planner.pricing.costs import collective_price, compute_price  # with the hardware, late
 
         self._collective_price, self._compute_price = collective_price, compute_price
         self.placed, self.objective = placed, objective

@@ -1,13 +1,13 @@
-"""The problem: a mesh, einsums and how every array is split; read from an einsum, or from a product in the
-scaling book's notation, with specs, sizes and a dtype."""
+"""A problem from what a user wrote: an einsum, a chain of them, a product in the scaling book's notation or a
+program, with specs, sizes and a dtype."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import count, pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from dataclasses import replace
+from itertools import count
+from typing import Literal
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.notation import (
@@ -25,10 +25,9 @@ from shardviz.notation.mesh import mesh_in_text
 from shardviz.notation.named_specs import is_named, parse_named_specs
 from shardviz.notation.program import is_program, split_layers
 from shardviz.notation.spec_string import list_end
+from shardviz.planner.problem.padding import padded
+from shardviz.planner.problem.problem import Problem, Statement
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
-
-if TYPE_CHECKING:
-    from shardviz.planner.training.options import Training
 
 DEFAULT_SIZES = (1024, 2048, 8192)
 """The sizes of the first three dimensions; others have `OTHER_SIZE`."""
@@ -37,170 +36,6 @@ Names = tuple[tuple[str, ...], str]
 """Names of one einsum's operands and of its result."""
 _BETWEEN = re.compile(r"\([^()]*+(?:\([^()]*+\)[^()]*+)*+\)|->|[,;]|$")
 """The end of a spec; or parentheses, whose commas do not end one."""
-
-
-Objective = Literal["time", "bytes"]
-"""What a plan makes small first: the estimated seconds of its steps in sequence, or the bytes that a device
-sends."""
-Phase = Literal["forward", "recomputed", "backward", "optimizer"]
-"""The part of a train step that a statement belongs to."""
-
-
-@dataclass(frozen=True)
-class Statement:
-    """One line of a program: a named array made from others by an einsum, or by another function.
-
-    `einsum` has the dimensions of the operands and of the result; the function (`functions.FUNCTIONS`) is
-    applied at every point of all dimensions, and summed over those that the result lacks. A dimension in
-    `merged` stands for several others, the major first, and is split as they are; those in `whole` cannot be
-    split. An operand that an earlier statement made has that result's name, and its spec is a constraint on
-    it, as `jax.lax.with_sharding_constraint`, or None. `result.spec` is None where the compiler may choose.
-    A statement may have other names for an array's dimensions than the one that made it: the order counts.
-    `number` is what the function takes beside arrays: how many `top_k` keeps, by what `scale` multiplies.
-    `source` is the name of the forward result whose statement this one differentiates or computes again, or
-    of the array whose gradients it adds up or updates; "" in a forward pass.
-    """
-
-    einsum: Einsum
-    operands: tuple[ShardedArray, ...]
-    result: ShardedArray
-    function: str = "multiply"
-    merged: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    whole: tuple[str, ...] = ()
-    phase: Phase = "forward"
-    number: float | None = None
-    source: str = ""
-
-    @property
-    def summed(self) -> tuple[str, ...]:
-        """The dimensions that are summed over: those that the result lacks, also merged or taken apart."""
-        has = set(self.result.dims)
-        for dim, factors in self.merged:
-            if dim in has or has.issuperset(factors):
-                has.update((dim, *factors))
-        return tuple(dim for dim in self.einsum.dims if dim not in has)
-
-
-class PaddedDim(NamedTuple):
-    """A dimension of `size` elements that is padded to more, so that its axes divide it (`padding`)."""
-
-    dim: str
-    size: int
-    padded: int
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A question to the planner and the compilers. Built from text by `problem_from_text`.
-
-    `parts` are in an order in which they can run. `returned` are the names of results that the program
-    returns beside the last. `layers` is how often the whole program runs, one after the other. `padding` are
-    the dimensions whose sizes in the arrays are larger than asked. `objective` is what its plan makes small.
-
-    A train step (`training.with_backward`) says so in `training`. Its `gradients` are pairs of names: of each
-    result of the forward statements and the argument that is its gradient, then of each argument and its
-    gradient, which is returned, or used by the optimizer. The same gradients are `jax.grad` by these
-    arguments of the sum of the forward results, each multiplied by the argument that is its gradient.
-    `updates` are pairs of arguments and what the optimizer makes of them, in their place.
-    """
-
-    mesh: Mesh
-    parts: tuple[Statement, ...]
-    axis_types: Literal["auto", "explicit"] = "auto"
-    returned: tuple[str, ...] = ()
-    layers: int = 1
-    training: Training | None = None
-    gradients: tuple[tuple[str, str], ...] = ()
-    padding: tuple[PaddedDim, ...] = ()
-    objective: Objective = "time"
-    updates: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def arguments(self) -> tuple[ShardedArray, ...]:
-        """The arrays that the program takes, in the order in which it uses them first."""
-        found: dict[str, ShardedArray] = {}
-        made: set[str] = set()
-        for part in self.parts:
-            for operand in part.operands:
-                if operand.name not in made:
-                    found.setdefault(operand.name, operand)
-            made.add(part.result.name)
-        return tuple(found.values())
-
-    @property
-    def is_chain(self) -> bool:
-        """Each statement is an einsum whose first operand is the result before it, used nowhere else."""
-        follows = all(part.operands[0].name == before.result.name for before, part in pairwise(self.parts))
-        used = [operand.name for part in self.parts for operand in part.operands]
-        plain = all(part.function == "multiply" and not part.merged and not part.whole for part in self.parts)
-        return follows and plain and not self.returned and len(set(used)) == len(used)
-
-    @property
-    def forward(self) -> tuple[Statement, ...]:
-        """The statements that are not there for training."""
-        return tuple(part for part in self.parts if part.phase == "forward")
-
-    @property
-    def results(self) -> tuple[str, ...]:
-        """The names of all results that the program returns."""
-        return tuple(dict.fromkeys((*self.returned, self.result.name)))
-
-    @property
-    def is_tree(self) -> bool:
-        """Every array is used once at most, and only the last result is returned."""
-        used = [operand.name for part in self.parts for operand in part.operands]
-        return self.results == (self.result.name,) and len({*used, self.result.name}) == len(used) + 1
-
-    @property
-    def result(self) -> ShardedArray:
-        """The last part's result."""
-        return self.parts[-1].result
-
-    @property
-    def carried(self) -> ShardedArray | None:
-        """Where the program runs several times, the argument whose place its result takes in the next run:
-        the first of its dimensions and shape."""
-        result = self.result
-        alike = (each for each in self.arguments if (each.dims, each.shape) == (result.dims, result.shape))
-        return next(alike, None) if self.layers > 1 and self.training is None else None
-
-    @property
-    def wanted_spec(self) -> PartitionSpec | None:
-        """The spec in which the result is left: its own, or that of the array whose place it takes; None
-        where the compiler may choose."""
-        if self.result.spec is None and self.carried is not None:
-            return self.carried.spec
-        return self.result.spec
-
-    @property
-    def aliases(self) -> tuple[frozenset[str], ...]:
-        """Names of one dimension: those that an array has in the same place, as the statements call it."""
-        named: dict[tuple[str, int], set[str]] = {}
-        for array in self.arrays:
-            for place, dim in enumerate(array.dims):
-                named.setdefault((array.name, place), set()).add(dim)
-        groups: list[set[str]] = []
-        for names in named.values():
-            joined = [group for group in groups if group & names]
-            groups = [group for group in groups if not group & names]
-            groups.append(names.union(*joined))
-        return tuple(frozenset(group) for group in groups if len(group) > 1)
-
-    @property
-    def arrays(self) -> tuple[ShardedArray, ...]:
-        """Operands and result of every part; what one part hands to the next stands twice."""
-        return tuple(array for part in self.parts for array in (*part.operands, part.result))
-
-    @property
-    def text(self) -> str:
-        """The einsum, or a chain of them with semicolons; of a program its statements, those of its forward
-        pass."""
-        if self.training is not None:
-            return replace(self, parts=self.forward, training=None).text
-        from shardviz.planner.statement_text import statement_text
-
-        texts = (str(part.einsum) if self.is_chain else statement_text(part) for part in self.parts)
-        return "; ".join(texts) + (f" × {self.layers}" if self.layers > 1 else "")
 
 
 def problem_from_text(
@@ -223,11 +58,9 @@ def problem_from_text(
     Raises `QuestionError` (`NotationError` where a place in the text can be shown) when something cannot be
     read, or does not fit: ranks, counts, sizes, axes. A size that its axes do not divide is padded.
     """
-    from shardviz.planner.padding import padded
-
     text, layers = split_layers(text)
     if is_program(text):
-        from shardviz.planner.programs import problem_from_program
+        from shardviz.planner.problem.programs import problem_from_program
 
         found = problem_from_program(text, mesh, specs, sizes, dtype, axis_types, ranked)
         return replace(found, layers=layers)

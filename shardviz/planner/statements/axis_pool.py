@@ -8,9 +8,9 @@ from functools import cached_property
 from itertools import islice, permutations, product
 from math import isqrt, prod
 
-from shardviz.planner.functions import FUNCTIONS
-from shardviz.planner.moves import Axes, State
 from shardviz.planner.problem import Problem
+from shardviz.planner.problem.functions import FUNCTIONS
+from shardviz.planner.states.moves import Axes, State
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.sharding.axis_parts import SubAxis, axis_part, finest_parts, whole_axis
 

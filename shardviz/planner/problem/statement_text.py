@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shardviz.planner.problem import Statement
+    from shardviz.planner.problem.problem import Statement
 
 _SIGNS = {"add": " + ", "subtract": " - ", "divide": " / "}
 

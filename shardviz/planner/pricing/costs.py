@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from shardviz.hardware.collective_time import CollectiveTime, collective_time
 from shardviz.hardware.machine import DeviceFigures, Machine, PlacedMesh
-from shardviz.planner.local_work import matmul_dtype, statement_flops, statement_traffic
 from shardviz.planner.plan import (
     HLO_OPS,
     LOCAL_OPS,
@@ -24,12 +23,13 @@ from shardviz.planner.plan import (
     axes_words,
     einsum_parts,
 )
+from shardviz.planner.pricing.local_work import matmul_dtype, statement_flops, statement_traffic
 from shardviz.sharding import PartitionSpec, array_bytes, shard_shape
 
 if TYPE_CHECKING:
     from shardviz.planner.alternatives import Alternative
+    from shardviz.planner.pricing.thresholds import Threshold
     from shardviz.planner.problem import Phase
-    from shardviz.planner.thresholds import Threshold
     from shardviz.planner.training.memory import TrainingMemory
 
 COMPUTE, HBM, LATENCY, UNKNOWN = "compute", "HBM", "latency", "unknown"
@@ -263,7 +263,7 @@ class PlanCost:
     @cached_property
     def thresholds(self) -> tuple[Threshold, ...]:
         """For each dimension the sizes at which the plan's steps are compute bound."""
-        from shardviz.planner.thresholds import thresholds
+        from shardviz.planner.pricing.thresholds import thresholds
 
         return thresholds(self)
 

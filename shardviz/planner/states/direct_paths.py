@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from shardviz.planner.bounds import MoveBounds
-from shardviz.planner.moves import Axes, Dims, Node, State, StateSpace, with_axes
-from shardviz.planner.paths import UNREACHABLE, ArrayKind, PathMove, PathSearch
-from shardviz.planner.prices import Cost, Prices
+from shardviz.planner.pricing.prices import Cost, Prices
+from shardviz.planner.states.bounds import MoveBounds
+from shardviz.planner.states.moves import Axes, Dims, Node, State, StateSpace, with_axes
+from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, PathMove, PathSearch
 from shardviz.sharding import array_bytes
 
 MOST_SOURCES = 12

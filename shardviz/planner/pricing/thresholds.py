@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from shardviz.hardware.machine import PlacedMesh
-from shardviz.planner.costs import HBM, PlanCost, PricedStep, collective_price, price
-from shardviz.planner.moves import reshard_move, state_of
 from shardviz.planner.plan import Plan, Step
+from shardviz.planner.pricing.costs import HBM, PlanCost, PricedStep, collective_price, price
 from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.states.moves import reshard_move, state_of
 from shardviz.sharding import ShardedArray, array_bytes
 
 MAX_SIZE = 2**40

@@ -6,13 +6,13 @@ from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from shardviz.planner.bounds import MoveBounds
-from shardviz.planner.local_work import matmul_dtype, statement_flops, statement_traffic
-from shardviz.planner.moves import Axes, State, StateSpace
-from shardviz.planner.paths import PathSearch
-from shardviz.planner.prices import Cost, Prices
+from shardviz.planner.pricing.local_work import matmul_dtype, statement_flops, statement_traffic
+from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Statement
-from shardviz.planner.work_split import WorkSplit, work_splits
+from shardviz.planner.statements.work_split import WorkSplit, work_splits
+from shardviz.planner.states.bounds import MoveBounds
+from shardviz.planner.states.moves import Axes, State, StateSpace
+from shardviz.planner.states.paths import PathSearch
 
 
 class Way(NamedTuple):

@@ -18,9 +18,10 @@ from shardviz.notation.program import (
     ProgramText,
     parse_program,
 )
-from shardviz.planner.lowering import ArrayUse, LoweredProgram, LoweredStatement, Renamed, lower
-from shardviz.planner.padding import padded
-from shardviz.planner.problem import OTHER_SIZE, Problem, Statement, usual_sizes
+from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram, LoweredStatement, Renamed, lower
+from shardviz.planner.problem.padding import padded
+from shardviz.planner.problem.problem import Problem, Statement
+from shardviz.planner.problem.reading import OTHER_SIZE, usual_sizes
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
 PLACE_DTYPE = "s32"

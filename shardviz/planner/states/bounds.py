@@ -6,8 +6,8 @@ from functools import cached_property
 from itertools import combinations
 from math import floor, inf
 
-from shardviz.planner.moves import Node, StateSpace
-from shardviz.planner.prices import LARGE, Cost, Prices
+from shardviz.planner.pricing.prices import LARGE, Cost, Prices
+from shardviz.planner.states.moves import Node, StateSpace
 
 SAFETY = 1 - 1e-6
 """By how much less a bound is than it is calculated to be, as numbers are rounded."""

@@ -1,4 +1,4 @@
-"""Uneven sizes: dimensions padded to sizes that their axes divide, and the part of a plan that is padding.
+"""Uneven sizes: dimensions padded to sizes that their axes divide.
 
 JAX arrays refuse a dimension that its axes do not divide (`IndivisibleError`), and inside `jit` XLA pads it
 anew for each sharding. Here it is padded once, to the least size that the axes of all arrays divide, as one
@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
-from shardviz.planner.problem import PaddedDim, Problem
+from shardviz.planner.problem.problem import PaddedDim, Problem
 from shardviz.sharding import ShardedArray
-
-if TYPE_CHECKING:
-    from shardviz.planner.costs import PlanCost, PricedStep
 
 MOST_ROUNDS = 8
 """A dimension that stands for several, one of which stands for several again, takes a round for each."""
@@ -99,34 +95,3 @@ def _padded_sizes(problem: Problem, same: Mapping[str, str], given: Mapping[str,
         if parts == before:
             break
     return sizes
-
-
-@dataclass(frozen=True)
-class PaddingCost:
-    """The part of a plan's cost on one device that padding is: of each step as much as of its elements, and
-    no seconds of one that takes as long for any."""
-
-    flops: int
-    wire_bytes: int
-    seconds: float
-
-
-def padding_cost(cost: PlanCost) -> PaddingCost:
-    """The cost of the padding of a plan's problem."""
-    from shardviz.planner.costs import LATENCY
-
-    problem = cost.plan.problem
-    full = {each.dim: each.size / each.padded for each in problem.padding}
-    dims_of = {array.name: array.dims for array in problem.arrays}
-
-    def share(priced: PricedStep) -> float:
-        step = priced.step
-        dims = dims_of[step.array] if step.einsum is None else step.einsum.dims
-        return 1 - math.prod(full.get(dim, 1.0) for dim in dict.fromkeys(dims))
-
-    shares = [(each, share(each)) for each in cost.steps]
-    return PaddingCost(
-        round(math.fsum(each.flops * part for each, part in shares)),
-        round(math.fsum(each.wire_bytes * part for each, part in shares)),
-        math.fsum((each.seconds or 0.0) * part for each, part in shares if each.bound != LATENCY),
-    )

@@ -20,7 +20,7 @@ from shardviz.notation.program import (
     ProgramText,
     mentions,
 )
-from shardviz.planner.functions import PROGRAM_FUNCTIONS
+from shardviz.planner.problem.functions import PROGRAM_FUNCTIONS
 from shardviz.sharding import PartitionSpec
 
 

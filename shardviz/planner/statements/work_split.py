@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from itertools import islice, permutations, product
 
 from shardviz.notation.einsum import Einsum
-from shardviz.planner.functions import FUNCTIONS, LocalFunction
-from shardviz.planner.moves import Axes, State
 from shardviz.planner.problem import Statement
+from shardviz.planner.problem.functions import FUNCTIONS, LocalFunction
+from shardviz.planner.states.moves import Axes, State
 from shardviz.sharding import Mesh
 from shardviz.sharding.axis_parts import finest_parts, joined_parts, parts_within
 

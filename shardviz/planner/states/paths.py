@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from shardviz.planner.bounds import MoveBounds
-from shardviz.planner.moves import STAGES, Axes, Node, State, StateMove, StateSpace
-from shardviz.planner.prices import Cost, Prices
+from shardviz.planner.pricing.prices import Cost, Prices
+from shardviz.planner.states.bounds import MoveBounds
+from shardviz.planner.states.moves import STAGES, Axes, Node, State, StateMove, StateSpace
 from shardviz.sharding import array_bytes
 
 UNREACHABLE: Cost = 1 << 1024

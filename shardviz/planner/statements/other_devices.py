@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from shardviz.errors import QuestionError
-from shardviz.planner.moves import ReshardMove, reshard_move, spec_of, state_of
 from shardviz.planner.plan import Step, axes_words
 from shardviz.planner.problem import Problem
+from shardviz.planner.states.moves import ReshardMove, reshard_move, spec_of, state_of
 from shardviz.planner.steps import move_step
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 

@@ -6,8 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from shardviz.planner.functions import FUNCTIONS
 from shardviz.planner.problem import Statement
+from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.sharding import ShardedArray, array_bytes
 from shardviz.sharding.array import BITS
 

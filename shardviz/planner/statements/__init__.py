@@ -1,0 +1,1 @@
+"""The ways to divide the work of a statement over a mesh."""
