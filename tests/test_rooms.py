@@ -17,6 +17,7 @@ PURE = {
     "planner",
     "hlo",
     "timeline",
+    "reports",
     "compare",
     "stepping",
 }
@@ -33,6 +34,7 @@ MAY_IMPORT = {
     "planner": {"sharding", "notation", "hardware"},
     "hlo": {"sharding"},
     "timeline": {"sharding", "hardware", "planner", "hlo"},
+    "reports": {"sharding", "hardware", "hlo", "timeline"},
     "compare": {"sharding", "hardware", "planner", "hlo", "timeline"},
     "compiler": {"sharding", "notation", "collectives", "hardware", "planner", "hlo", "timeline"},
     "stepping": {"sharding", "notation", "collectives", "hardware", "planner", "compiler"},

@@ -66,7 +66,8 @@ class Collective:
     `wire_bytes` is what one device must send at least. `count` is
     how often it runs, None when a loop's length is unknown; `in_branch`: where that branch of a conditional
     is taken. `source` is where in the user's program it
-    comes from, as the text says it ("file.py:12", else an op name), or "".
+    comes from, as the text says it ("file.py:12", else an op name), or ""; `op_name` is JAX's name of the
+    operation that it is for (`named_scopes.program_place`), or "".
 
     `dim` is the dimension that is gathered, scattered or sliced, for an all-to-all the one that becomes
     whole; `split_dim` the one that an all-to-all splits. Both are None where the text names no single
@@ -109,6 +110,7 @@ class Collective:
     matmul_order: MatmulOrder | None = None
     is_host_transfer: bool = False
     group_count: int = 0
+    op_name: str = ""
 
     def with_host(self) -> Collective:
         """The same transfer, to or from the device's host."""

@@ -81,6 +81,7 @@ class HloModule:
     unread_collectives: int = 0
     awaits_partitioner: bool = False
     mesh_orders: int = 1
+    argument_names: tuple[str, ...] = ()
 
 
 def is_hlo(text: str) -> bool:
@@ -212,7 +213,7 @@ class Reader:
                     shared = alike[key] = shared.having(
                         count=counts.get(start, 0),
                         in_branch=start in chosen,
-                        source=self._source(instruction.form, home, sites),
+                        **self._place(instruction.form, home, sites),
                         **schedules.of(instruction, home, position, transfer)._asdict(),
                     )
                 record = shared.having(
@@ -239,6 +240,7 @@ class Reader:
             num_slices=self.num_slices,
             mesh=self.mesh,
             mesh_orders=self.numbers.orders,
+            argument_names=self._argument_names() if origins else (),
         )
 
     def _collectives(self) -> dict[Computation, dict[int, Instruction]]:
@@ -283,8 +285,9 @@ class Reader:
         every = (each for lines in self.collectives.values() for each in lines.values())
         return {(each.form, not each.channel): each for each in every}.values()
 
-    def _source(self, form: InstructionForm, home: Computation, sites: Mapping[int, int]) -> str:
-        """The ``file:line`` of a collective or of the fusion or wrapper around it, else its op name.
+    def _place(self, form: InstructionForm, home: Computation, sites: Mapping[int, int]) -> dict[str, str]:
+        """The ``file:line`` of a collective or of the fusion or wrapper around it, else its op name, as
+        `source`; and that name.
 
         `sites` has where each computation is called.
         """
@@ -298,7 +301,8 @@ class Reader:
                 break
             attributes = {**caller.attributes, **attributes}
             home = self.computations.around(place)
-        return self.locations.of(attributes)
+        name = attributes.get("op_name", "").replace("\\'", "'")
+        return {"source": self.locations.of(attributes), "op_name": name}
 
     @cached_property
     def locations(self) -> SourceLocations:
@@ -312,6 +316,15 @@ class Reader:
             return ""
         written = _METADATA.findall(self.text, start, line.stop)
         return self.locations.of({key: value.strip('"') for key, value in reversed(written)})
+
+    def _argument_names(self) -> tuple[str, ...]:
+        entry = next((home for home in self.computations.all if home.is_entry), None)
+        found: dict[int, str] = {}
+        for line in self.lines.of(entry) if entry is not None else ():
+            if line.opcode == "parameter" and (number := self.lines.parameter_number(line)) is not None:
+                name = self.source_of(line).replace("\\'", "'")
+                found[number] = "" if {*name} & {*"/:"} else name
+        return tuple(found.get(number, "") for number in range(max(found, default=-1) + 1))
 
     def _lacks_callers(self) -> bool:
         """Return whether the text may be without what calls a computation."""

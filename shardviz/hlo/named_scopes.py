@@ -1,7 +1,7 @@
-"""The statement of a program that a compiler's operation is named after.
+"""The place in the user's program that a compiler's operation is named after.
 
-JAX names operations after the function and the scopes (`jax.named_scope`) that they stand in, and compilers
-keep these names: ``jit(program)/transpose(jvp(H))/dot_general``.
+JAX names operations after the function and the scopes (`jax.named_scope`, a module's name) that they stand
+in, and compilers keep these names: ``jit(program)/transpose(jvp(H))/dot_general``.
 """
 
 from __future__ import annotations
@@ -10,31 +10,62 @@ import re
 from collections.abc import Container
 from typing import Literal, NamedTuple
 
+Phase = Literal["forward", "recomputed", "backward"]
+
 _AROUND = re.compile(r"\w+\((.*)\)")
 """A name in what JAX does with its operations: ``transpose(jvp(H))`` differentiates H."""
+_STRUCTURE = frozenset(
+    (
+        *("while", "body", "cond", "scan", "closed_call", "core_call", "pjit", "shard_map"),
+        *("checkpoint", "remat", "remat2", "rematted_computation"),
+        *("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"),
+    )
+)
+"""Pieces that tell how JAX runs operations, not where they stand."""
+_BRANCH = re.compile(r"branch_\d+_fun")
+
+
+class ProgramPlace(NamedTuple):
+    """The place of an operation: the scopes that it stands in, outermost first, and JAX's name of it.
+
+    `phase` tells whether it belongs to the program itself, computes a part of that again, or its gradients.
+    With `is_differentiated` it is of a function whose gradients are taken (``jvp``), or of these.
+    """
+
+    scopes: tuple[str, ...]
+    primitive: str
+    phase: Phase
+    is_differentiated: bool
+
+
+def program_place(op_name: str) -> ProgramPlace:
+    """The place that an operation's name tells; of one that stands for several, the first's."""
+    *path, primitive = op_name.partition(";")[0].split("/")
+    phase: Phase = "forward"
+    if "rematted_computation" in path:
+        phase = "recomputed"
+    elif "checkpoint" in path or any(each.startswith("transpose(") for each in path):
+        phase = "backward"
+    is_differentiated = phase != "forward" or any("jvp(" in each for each in path)
+    if path and path[0].startswith(("jit(", "pjit(")):
+        del path[0]
+    inner = (_inner(each) for each in path)
+    scopes = tuple(each for each in inner if each and each not in _STRUCTURE and not _BRANCH.fullmatch(each))
+    return ProgramPlace(scopes, primitive, phase, is_differentiated)
 
 
 class NamedScope(NamedTuple):
     """A scope, and whether its operations make what it names, compute that again, or its gradients."""
 
     name: str
-    phase: Literal["forward", "recomputed", "backward"]
+    phase: Phase
 
 
-def named_scope(source: str, names: Container[str]) -> NamedScope | None:
-    """The scope among `names` that an operation stands in; None where there is none.
-
-    The last piece of the text names the operation itself.
-    """
-    *path, _ = source.split("/")
+def named_scope(op_name: str, names: Container[str]) -> NamedScope | None:
+    """The outermost scope among `names` that an operation stands in; None where there is none."""
+    *path, _ = op_name.split("/")
     name = next((found for each in path if (found := _inner(each)) in names), None)
-    if name is None:
-        return None
-    if "rematted_computation" in path:
-        return NamedScope(name, "recomputed")
-    if "checkpoint" in path or any(each.startswith("transpose(") for each in path):
-        return NamedScope(name, "backward")
-    return NamedScope(name, "forward")
+    return None if name is None else NamedScope(name, program_place(op_name).phase)
 
 
 def _inner(name: str) -> str:

@@ -31,6 +31,8 @@ _MOVES = frozenset(
 
 An all-reduce is one of them: what it adds are the parts of one array.
 """
+_ELEMENTS = {"dynamic-slice": slice(1), "dynamic-update-slice": slice(2), "select": slice(1, None)}
+"""The operands that elements come from; the others tell which."""
 _ASYNC = re.compile(r"-(?:start|done|update)$")
 _CALLING = ("fusion", "call", "async")
 _OPERATION = re.compile(r'"?(?:stablehlo|mhlo|sdy|chlo)\.(\w+)"?|(?:func\.)?(call) @')
@@ -104,11 +106,12 @@ class _InstructionValue(NamedTuple):
 
 
 class InstructionOrigins(_Origins[_InstructionValue]):
-    """The origins of HLO's collectives: through fusions and calls, within one run of the program."""
+    """The origins of HLO's collectives: through fusions, calls, and loops that hand an array on."""
 
     def __init__(self, lines: InstructionLines) -> None:
         super().__init__()
         self._lines = lines
+        self._loops: dict[int, tuple[Computation, str] | None] = {}
 
     def of(self, instruction: Instruction, home: Computation) -> Origin | None:
         """The origin of a collective's operands together; None when it cannot be told."""
@@ -133,7 +136,7 @@ class InstructionOrigins(_Origins[_InstructionValue]):
             return _Made((_InstructionValue(callee, root.name, made_by, value.element),), True)
         if opcode in ("while", "conditional", "recv", "infeed"):
             return None
-        names, element = self._operands(home, line), None
+        names, element = self._operands(home, line)[_ELEMENTS.get(opcode, slice(None))], None
         if opcode == "get-tuple-element":
             element = lines.element_index(line)
         elif value.element is not None and opcode != "all-to-all" and opcode in _MOVES:
@@ -147,13 +150,45 @@ class InstructionOrigins(_Origins[_InstructionValue]):
         self, value: _InstructionValue, number: int | None
     ) -> _Made[_InstructionValue] | Origin | None:
         caller = value.caller
-        if number is None or caller is None:
-            return Origin((number,)) if number is not None and value.computation.is_entry else None
+        if number is None:
+            return None
+        if caller is None:
+            return Origin((number,)) if value.computation.is_entry else self._carried(value)
         line = self._lines.named(caller.computation, caller.name)
         operands = self._operands(caller.computation, line) if line else []
         if number >= len(operands):
             return None
         return _Made((_InstructionValue(caller.computation, operands[number], caller.caller),), True)
+
+    def _carried(self, value: _InstructionValue) -> _Made[_InstructionValue] | None:
+        """The element of a loop's state that the loop begins with, where each run hands it on as it is."""
+        lines, body, element = self._lines, value.computation, value.element
+        root = lines.root(body)
+        loop = self._loop_of(body)
+        if element is None or root is None or root.opcode != "tuple" or loop is None:
+            return None
+        handed_on = lines.operands(root)[element : element + 1]
+        line = lines.named(body, handed_on[0]) if handed_on else None
+        if line is None or line.opcode != "get-tuple-element" or lines.element_index(line) != element:
+            return None
+        if lines.operands(line) != [value.name]:
+            return None
+        home, state = loop
+        return _Made((_InstructionValue(home, state, None, element),), True)
+
+    def _loop_of(self, body: Computation) -> tuple[Computation, str] | None:
+        """The computation that has the loop around a body, and the name of the state it begins with."""
+        if body.start not in self._loops:
+            found = None
+            for position in self._lines.computations.sites.get(body.name, ()):
+                line = self._lines.at(position)
+                if line is None or line.opcode != "while":
+                    continue
+                home = self._lines.computations.around(position)
+                names = self._operands(home, line)
+                found = (home, names[0]) if names else None
+            self._loops[body.start] = found
+        return self._loops[body.start]
 
     def _operands(self, home: Computation, line: InstructionLine) -> list[str]:
         """The operands of an instruction that its computation defines."""

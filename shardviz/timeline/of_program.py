@@ -8,7 +8,7 @@ from shardviz.errors import QuestionError, plural, quote
 from shardviz.hardware.machine import Machine
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.hardware.placement import Placement
-from shardviz.hlo.module import Reader
+from shardviz.hlo.module import HloModule, Reader
 from shardviz.sharding import Mesh
 from shardviz.timeline.compiler_memory import on_clock
 from shardviz.timeline.critical_path import critical_path, savings
@@ -32,19 +32,32 @@ def program_timeline(
     placement: Placement | None = None,
     infer: bool = False,
 ) -> ProgramTimeline:
-    """The timeline of HLO text on a machine.
+    """The timeline of HLO text on a machine; `timed_program` has the module as well."""
+    return timed_program(text, machine, mesh=mesh, placement=placement, infer=infer)[1]
+
+
+def timed_program(
+    text: str,
+    machine: Machine,
+    *,
+    mesh: Mesh | None = None,
+    placement: Placement | None = None,
+    infer: bool = False,
+    origins: bool = False,
+) -> tuple[HloModule, ProgramTimeline]:
+    """HLO text as a module, and its timeline on a machine.
 
     `mesh` names the axes that the groups of collectives follow, as in `read_hlo`; `infer` asks for one that
     explains them. `placement` says where the mesh lies, else it lies where JAX would place it. A text that is
     not scheduled is timed in the order of its lines, which `notes` says.
 
     Raises what `read_hlo` raises, and `QuestionError` for a text without an entry computation, and for a mesh
-    that the machine cannot hold.
+    that the machine cannot hold. `origins` as in `read_hlo`.
     """
     placed = place_mesh(machine, mesh, placement) if mesh is not None else None
     slices = placed.placement.slices if placed is not None and placed.placement is not None else None
     reader = Reader(text, mesh, slices)
-    module = reader.read(infer=infer)
+    module = reader.read(infer=infer, origins=origins)
     if mesh is None and module.mesh is not None:
         placed = place_mesh(machine, module.mesh, placement, of_program=True)
     mesh = module.mesh or mesh
@@ -94,7 +107,7 @@ def program_timeline(
         notes=tuple(notes),
     )
     memory = live_memory(reader, machine.device.usable_bytes)
-    return replace(timeline, memory=on_clock(memory, timeline))
+    return module, replace(timeline, memory=on_clock(memory, timeline))
 
 
 def _peak(machine: Machine, durations: Durations) -> float | None:

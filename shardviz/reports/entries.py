@@ -1,0 +1,109 @@
+"""Collectives with what they cost in all their runs, and where in the user's program they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from shardviz.hlo.named_scopes import program_place
+
+if TYPE_CHECKING:
+    from shardviz.hlo import Collective, HloModule
+    from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp
+
+Phase = Literal["forward", "recomputed", "backward", "optimizer"]
+
+
+@dataclass(frozen=True)
+class CollectiveEntry:
+    """A collective of a program.
+
+    `scopes` are the user's names around it, outermost first (`named_scopes`). `phase` is "forward" for all of
+    a program that takes no gradients, and "optimizer" for what works on gradients outside of what is
+    differentiated. `argument` is the path of the argument whose elements it moves, "" where they are
+    computed, or several arguments'. `link` names the slowest links that it uses ("ICI", "DCN", "NVLink",
+    "network"), "" where that is not known. `seconds` and `exposed` are those of one run: all of it, and those
+    for which the device waits; None where nobody can tell.
+    """
+
+    collective: Collective
+    phase: Phase = "forward"
+    scopes: tuple[str, ...] = ()
+    argument: str = ""
+    link: str = ""
+    seconds: float | None = None
+    exposed: float | None = None
+
+    @property
+    def runs(self) -> int | None:
+        """The number of its runs; None in a loop of unknown length."""
+        return self.collective.count
+
+    @property
+    def all_bytes(self) -> int | None:
+        """`Collective.bytes` of all runs."""
+        return None if self.runs is None else self.runs * self.collective.bytes
+
+    @property
+    def all_wire_bytes(self) -> int | None:
+        """Bytes that a device sends at least, in all runs."""
+        return None if self.runs is None else self.runs * self.collective.wire_bytes
+
+    @property
+    def all_seconds(self) -> float | None:
+        """Seconds of all runs, hidden or not."""
+        return None if self.seconds is None or self.runs is None else self.seconds * self.runs
+
+    @property
+    def all_exposed(self) -> float | None:
+        """Seconds of all runs for which the device waits."""
+        return None if self.exposed is None or self.runs is None else self.exposed * self.runs
+
+
+def entries_of(
+    module: HloModule, timeline: ProgramTimeline | None = None, links: str = ""
+) -> tuple[CollectiveEntry, ...]:
+    """The collectives of a module in program order, without local slices; timed where there is a timeline.
+
+    `links` is how people call those within a slice, or a node, of the timeline's machine.
+
+    The module's `argument_names` and the collectives' origins are there where it was read with origins.
+    """
+    moving = [each for each in module.collectives if each.op != "slice"]
+    places = [program_place(each.op_name) for each in moving]
+    takes_gradients = any(place.phase == "backward" for place in places)
+    timed = {} if timeline is None else {op.name: op for op in timeline.ops}
+    found = []
+    for collective, place in zip(moving, places, strict=True):
+        phase: Phase = place.phase
+        if takes_gradients and not place.is_differentiated:
+            phase = "optimizer"
+        op = timed.get(collective.name)
+        found.append(
+            CollectiveEntry(
+                collective,
+                phase,
+                place.scopes,
+                _argument(collective, module.argument_names),
+                link="" if op is None or timeline is None else _link(op, timeline, links),
+                seconds=None if op is None else op.seconds,
+                exposed=None if op is None or op.seconds is None else op.exposed,
+            )
+        )
+    return tuple(found)
+
+
+def _argument(collective: Collective, names: Sequence[str]) -> str:
+    """The one argument whose elements a collective moves, by its path."""
+    origin = collective.origin
+    if origin is None or origin.computed or len(origin.arguments) != 1:
+        return ""
+    (number,) = origin.arguments
+    return names[number] if number < len(names) else ""
+
+
+def _link(op: TimedOp, timeline: ProgramTimeline, links: str) -> str:
+    """The slowest kind of links that an operation uses."""
+    lane = timeline.lanes[op.lane]
+    return lane.name if lane.kind == "network" else links if lane.kind == "axis" else ""

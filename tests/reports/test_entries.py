@@ -1,0 +1,108 @@
+"""The cost and the place of each collective: a train step that XLA for CPU has compiled."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from shardviz.hardware.machine_file import named_machine
+from shardviz.reports.program_report import program_report
+from shardviz.sharding import Mesh
+
+LAYERS, ROWS, WIDTH, HIDDEN = 4, 64, 256, 1024
+MESH = Mesh(("data", "model"), (2, 4))
+
+
+@pytest.fixture(scope="module")
+def train_step():
+    devices = np.array(jax.devices()[:8]).reshape(2, 4)
+    mesh = jax.sharding.Mesh(devices, ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+
+    def array(shape, *spec):
+        return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, P(*spec)))
+
+    def layer(x, p):
+        with jax.named_scope("mlp"):
+            return x + jax.nn.gelu(x @ p["w_in"]) @ p["w_out"]
+
+    def loss(params, x):
+        y, _ = jax.lax.scan(lambda x, p: (jax.checkpoint(layer)(x, p), None), x, params["layers"])
+        return jnp.mean(y**2)
+
+    def step(params, x):
+        value, gradients = jax.value_and_grad(loss)(params, x)
+        norm = sum(jnp.sum(each**2) for each in jax.tree.leaves(gradients))
+        return jax.tree.map(lambda p, g: p - 0.1 * g / norm, params, gradients), value
+
+    layers = {
+        "w_in": array((LAYERS, WIDTH, HIDDEN), None, "data", "model"),
+        "w_out": array((LAYERS, HIDDEN, WIDTH), None, "model", "data"),
+    }
+    x = array((ROWS, WIDTH), "data", None)
+    text = jax.jit(step).lower({"layers": layers}, x).compile().as_text()
+    return program_report(text, named_machine("v5e:2x4"), mesh=MESH)
+
+
+def entries(report, op, axis, phase):
+    return [
+        each
+        for each in report.entries
+        if (each.collective.op, each.collective.axes, each.phase) == (op, (axis,), phase)
+    ]
+
+
+def test_weights_are_gathered_for_each_layer_under_their_names(train_step):
+    gathered = {
+        (each.phase, each.argument)
+        for each in train_step.entries
+        if each.collective.op == "all-gather" and each.collective.axes == ("data",)
+    }
+    assert ("forward", "params['layers']['w_in']") in gathered
+    assert ("forward", "params['layers']['w_out']") in gathered
+    assert {name for _, name in gathered} == {"params['layers']['w_in']", "params['layers']['w_out']"}
+    assert all(each.runs == LAYERS for each in train_step.entries if each.argument)
+
+
+def test_a_sum_of_the_forward_pass_stands_in_its_scope(train_step):
+    (psum,) = entries(train_step, "all-reduce", "model", "forward")
+    assert psum.scopes == ("mlp",)
+    assert psum.argument == ""
+    # The whole activation of a device, in each layer.
+    assert psum.all_bytes == LAYERS * ROWS // 2 * WIDTH * 4
+
+
+def test_what_works_on_gradients_is_the_optimizer(train_step):
+    norms = [each for each in train_step.entries if each.phase == "optimizer"]
+    assert norms
+    assert all(each.collective.op == "all-reduce" and each.runs == 1 for each in norms)
+
+
+def test_seconds_of_all_runs_add_up_to_the_timeline(train_step):
+    moved = dict(train_step.timeline.communication_seconds)
+    over_model = sum(each.all_seconds for each in train_step.entries if each.collective.axes == ("model",))
+    assert over_model == pytest.approx(moved["model"])
+    waited = sum(each.all_exposed for each in train_step.entries)
+    assert waited == pytest.approx(sum(dict(train_step.timeline.exposed_seconds).values()))
+    assert {each.link for each in train_step.entries} == {"ICI"}
+
+
+def test_without_a_machine_there_are_no_seconds():
+    assert program_report(TEXT).entries[0].seconds is None
+
+
+TEXT = """HloModule m, num_partitions=2
+
+ENTRY %main (x: f32[8]) -> f32[8] {
+  %x = f32[8]{0} parameter(0), metadata={op_name="x"}
+  ROOT %r = f32[8]{0} all-reduce(%x), channel_id=1, replica_groups=[1,2]<=[2], to_apply=%add
+}
+"""
+
+
+def test_a_program_without_gradients_is_all_forward():
+    (entry,) = program_report(TEXT).entries
+    assert (entry.phase, entry.argument, entry.all_bytes) == ("forward", "x", 32)
