@@ -12,7 +12,7 @@ from shardviz.timeline.of_program import timed_program
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
     from shardviz.hardware.placement import Placement
-    from shardviz.hlo import HloModule
+    from shardviz.hlo import HloModule, ShardyModule
     from shardviz.sharding import Mesh
     from shardviz.timeline.program_timeline import ProgramTimeline
 
@@ -22,7 +22,7 @@ class ProgramReport:
     """A program as one compiler left it. `entries` are in program order; `timeline` has its time and its
     memory, None where no machine prices it."""
 
-    module: HloModule
+    module: HloModule | ShardyModule
     entries: tuple[CollectiveEntry, ...]
     timeline: ProgramTimeline | None = None
 
