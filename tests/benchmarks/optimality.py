@@ -15,7 +15,8 @@ sys.path.insert(0, str(ROOT))
 
 from shardviz.compiler import Worker  # noqa: E402
 from tests.planner.optimality import KINDS, Tally, measured  # noqa: E402
-from tests.planner.test_mutants import survivors  # noqa: E402
+from tests.planner.test_mutants import TRAININGS, survivors  # noqa: E402
+from tests.planner.test_train_steps_proved import PROGRAMS  # noqa: E402
 
 PAGE = ROOT / "docs" / "optimality.md"
 TEMPLATE = Path(__file__).with_name("optimality_page.md")
@@ -59,6 +60,7 @@ def page(tallies: list[Tally], mutants: int, unnoticed: int) -> str:
         mutants=mutants,
         noticed=mutants - unnoticed,
         plans=MUTATED,
+        steps=len(PROGRAMS) * len(TRAININGS),
     )
 
 

@@ -44,7 +44,9 @@ OTHERWISE = re.compile(rf"^Over (\S+) the devices split (\w), which {NAME} does 
 MATCH = re.compile(rf"^To match {NAME}'s split of (\w) over (\S+),")
 HAVE = re.compile(rf"^To have {NAME} split along (\w) over (\S+),")
 IN_PARTS = re.compile(r"^To sum over (\w) in parts over (\S+),")
-WANTED = re.compile(rf"^(?:All|More) of (\w)(?: and of \w)* of {NAME} is wanted on every device of (\S+?)[:,]")
+WANTED = re.compile(
+    rf"^(?:All|More) of (\w)(?: and of \w)* of {NAME} is wanted on every device of (\S+?)[:,]"
+)
 CLAIMS = (BOTH, SUMMED, MORE, ONLY, IDLE, TWICE, OTHERWISE, MATCH, HAVE, WANTED)
 """What a corpus has to hold; the others are too rare for the short one."""
 
