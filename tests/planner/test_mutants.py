@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -29,6 +29,7 @@ TRAININGS = (
     Training("layer"),
     Training("layer", Optimizer("adam", over=("X",))),
 )
+TRAIN_STEPS = tuple((name, training) for name in PROGRAMS for training in TRAININGS)
 FEW = (("SwiGLU, fully sharded", TRAININGS[1]), ("two layers", TRAININGS[3]), ("a norm", TRAININGS[2]))
 """Train steps whose plans are made wrong in every run of the tests."""
 
@@ -66,11 +67,9 @@ def train_step(name: str, training: Training) -> tuple[Plan, dict[str, Values]]:
     return found, values_for(found.problem)
 
 
-def survivors(count: int, steps: list[tuple[str, Training]] | None = None) -> tuple[Tried, Left]:
-    """How many mutants of each kind there are of random plans and of train steps, all of them unless some
-    are given, and those that go unnoticed."""
-    if steps is None:
-        steps = [(name, training) for name in PROGRAMS for training in TRAININGS]
+def survivors(count: int, steps: Sequence[tuple[str, Training]]) -> tuple[Tried, Left]:
+    """How many mutants of each kind there are of random plans, so many of each kind, and of train steps; and
+    those that go unnoticed."""
     tried: Tried = Counter()
     left: Left = []
     for right, values in (*random_plans(count), *(train_step(*step) for step in steps)):
@@ -83,20 +82,20 @@ def survivors(count: int, steps: list[tuple[str, Training]] | None = None) -> tu
 
 
 def test_mutants_are_noticed():
-    tried, left = survivors(6, [])
+    tried, left = survivors(6, ())
     assert sum(tried.values()) > 600
     assert min(tried.values()) > 0
     assert not left, left[0]
 
 
 def test_mutants_of_train_steps_are_noticed():
-    tried, left = survivors(0, list(FEW))
+    tried, left = survivors(0, FEW)
     assert sum(tried.values()) > 300
     assert not left, left[0]
 
 
 @pytest.mark.slow
 def test_mutants_of_all_train_steps_are_noticed():
-    tried, left = survivors(0)
+    tried, left = survivors(0, TRAIN_STEPS)
     assert sum(tried.values()) > 2000
     assert not left, left[0]
