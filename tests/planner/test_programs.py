@@ -5,6 +5,7 @@ import pytest
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.planner import problem_from_text
+from shardviz.planner.problem.notices import notices
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X", "Y"), (2, 4))
@@ -247,6 +248,18 @@ def test_layers_and_results_that_nothing_takes():
             "attention(Q[b,n,g,t,h], K[b,n,s,h], V[b,n,s,h])",
         ),
         ("y = bd,df->bg", "", "dimension 'g' of the result is in no operand,", "bd,df->bg"),
+        (
+            "Y = silu(H[b,f]) * W2[g,d]",
+            "",
+            "Y multiplies Y_1[b, f] by W2[g, d], which share no dimension,",
+            "silu(H[b,f]) * W2[g,d]",
+        ),
+        (
+            "Y[b,d] = silu(H[b,f]) * W2[g,d]",
+            "",
+            "Y multiplies Y_1[b, f] by W2[g, d], which share no dimension,",
+            "silu(H[b,f]) * W2[g,d]",
+        ),
     ],
 )
 def test_what_does_not_fit_shows_the_statement_the_dimension_and_the_sizes(text, sizes, message, piece):
@@ -293,3 +306,40 @@ def test_sizes_that_do_not_fit():
 def test_a_problem_says_its_text(text):
     found = problem(text)
     assert problem(found.text) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Y[b,f,g,d] = silu(H[b,f]) * W2[g,d]",
+        "Y[b,d] = silu(H[b,f]) * g[d]",
+        "Y = sum(H[b,f], b, f) * W[g,d]",
+        "Y[i,k] = relu(A[i]) * B[j] * C[i,j,k]",
+    ],
+)
+def test_an_outer_product_that_is_written_or_goes_on_is_no_error(text):
+    assert problem(text).result.name == "Y"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (SWIGLU, ()),
+        (ATTENTION, ()),
+        (EXPERTS, ()),
+        ("Y[i,j] = A[i,j] + A[j,i]", ()),
+        (
+            "H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = silu(H) * W3[f,d]",
+            ("G is used by no statement: it is returned beside Y",),
+        ),
+        (
+            "H = X[b,d] * W[d,f]; G = silu(H); L = exp(H); Y = H + X[b,f]",
+            (
+                "G and L are used by no statement: they are returned beside Y",
+                "X[b, d] is also taken as X[b, f]: f is d, 2,048",
+            ),
+        ),
+    ],
+)
+def test_what_may_not_be_meant_is_said(text, found):
+    assert notices(problem(text)) == found

@@ -229,6 +229,8 @@ class _Lowering:
             later.update((target and target.dims) or needed)
             shared = [dim for dim in left.dims if dim in right.dims]
             summed = sums[index - 1]
+            if not shared:
+                self._check_outer(left, right, later, wanted is not None, call)
             if summed is not None:
                 self._check_summed(summed, shared, call)
             elif is_last and wanted is None and set(left.dims) == set(right.dims):
@@ -261,6 +263,26 @@ class _Lowering:
                     call,
                     "the subscript of a product names a dimension of both factors",
                 )
+
+    def _check_outer(
+        self,
+        left: ArrayUse,
+        right: ArrayUse,
+        later: AbstractSet[str],
+        is_written: bool,
+        call: FunctionCall,
+    ) -> None:
+        """Raise for factors without a common dimension, unless what follows has the dimensions of one: a
+        mistyped letter makes an outer product, or sums each factor by itself."""
+        if not left.dims or not right.dims or later >= {*left.dims} or later >= {*right.dims}:
+            return
+        name = self._name
+        every = ", ".join((*left.dims, *right.dims))
+        hint = f"for an outer product write {name}[{every}] = …, else one letter for what both have"
+        if is_written:
+            alone = [dim for dim in (*left.dims, *right.dims) if dim not in later]
+            hint = f"for sums of each by itself write sum({left.name}, {alone[0]}), else one letter for both"
+        self._fail(f"{name} multiplies {left} by {right}, which share no dimension,", call, hint)
 
     def _einsum(
         self,
