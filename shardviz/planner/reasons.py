@@ -62,6 +62,13 @@ def explain_einsum(choice: EinsumChoice) -> str:
         for operand, state in zip(part.operands, split.operands, strict=True)
     ]
     doing = _doing(part, pieces)
+    if split.largest:
+        parts, over = choice.mesh.group_size(split.largest), axes_words(split.largest)
+        dims = " and ".join(dim for dim in part.summed if split.assignment.get(dim))
+        return (
+            f"Every device {doing} without moving a byte, but only of its 1/{parts} of {dims}: over {over} "
+            "the largest of all are still to be found."
+        )
     pending = split.result[1]
     summed = [dim for dim in part.summed if split.assignment.get(dim)]
     if pending and summed:
@@ -125,6 +132,8 @@ class _MoveReason:
                 return self._permute()
             case "mask":
                 return self._mask()
+            case "pmax":
+                return self._largest()
             case _:
                 return self._reduce()
 
@@ -413,6 +422,13 @@ class _MoveReason:
         named = [*self.move.axes, *(axis for held in states for axis in held), *axes]
         finest = [part for parts in finest_parts(mesh.shape, named).values() for part in parts]
         return {part for axis in axes for part in parts_within(axis, finest)}
+
+    def _largest(self) -> str:
+        move, n = self.move, self.n
+        return (
+            f"Each of the {n} devices along {self.axes} holds the largest of its own part: give every device "
+            f"the largest of all; each sends 2×{n - 1}/{n} of {exact_bytes(move.bytes)} = {move.wire_bytes:,}."
+        )
 
     def _reduce(self) -> str:
         move, following, n = self.move, self.following, self.n

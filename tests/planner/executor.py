@@ -129,12 +129,17 @@ def values_for(problem: Problem, seed: int = 0, most: int = 9) -> dict[str, Valu
     """Whole numbers for each argument of einsums; fractions where a program has other functions."""
     numbers = np.random.default_rng(seed)
     exact = all(part.function in ("multiply", "add") for part in problem.parts)
-    looked_up = {part.operands[1].name: part.operands[0] for part in problem.parts if part.function == "take"}
+    looked_up = {}
+    for part in problem.parts:
+        if part.function in ("take", "pick"):
+            rows, places = part.operands
+            along = next(number for number, dim in enumerate(rows.dims) if dim not in places.dims)
+            looked_up[places.name] = rows.shape[along]
     squares = {part.operands[0].name for part in problem.parts if part.function == "adam_square"}
     found: dict[str, Values] = {}
     for array in problem.arguments:
         if array.name in looked_up:
-            found[array.name] = numbers.integers(0, looked_up[array.name].shape[0], array.shape)
+            found[array.name] = numbers.integers(0, looked_up[array.name], array.shape)
         elif exact:
             found[array.name] = numbers.integers(-most, most + 1, array.shape)
         else:
@@ -329,7 +334,7 @@ class Execution:
         match step.op:
             case "all_gather":
                 fits = set(group) == set(gone) and not (come or added or pending)
-            case "psum":
+            case "psum" | "pmax":
                 fits = set(group) == set(added) and not (gone or come or pending)
             case "psum_scatter":
                 fits = set(group) == set(added) == set(come) and not (gone or pending)
@@ -349,6 +354,8 @@ class Execution:
             raise PlanError(f"{step.op} names dimension {step.dim}")
         if step.op == "slice" or pending:
             return self._first_only(self._exchange(before.data, (), appended, ()), pending)
+        if step.op == "pmax":
+            return np.broadcast_to(before.data.max(axis=group, keepdims=True), before.data.shape)
         return self._exchange(before.data, group, appended, removed)
 
     def _permuted(self, before: Held, group: tuple[int, ...], goal: Spec) -> Values:
@@ -493,7 +500,7 @@ def evaluated(
     """The result of a statement; along a dimension that only the result has, values are repeated."""
     made, known = part.einsum.result, {dim for dims in part.einsum.operands for dim in dims}
     new = [dim for dim in made if dim not in known]
-    if not new or part.function in ("slots", "reshape"):
+    if not new or part.function in ("slots", "reshape", "pick_gradient"):
         return value(part, operands, devices, indices)
     kept = tuple(dim for dim in made if dim in known)
     sizes = dict(zip(made, part.result.shape, strict=True)) | dict(lengths or {})
