@@ -427,7 +427,8 @@ class _MoveReason:
         move, n = self.move, self.n
         return (
             f"Each of the {n} devices along {self.axes} holds the largest of its own part: give every device "
-            f"the largest of all; each sends 2×{n - 1}/{n} of {exact_bytes(move.bytes)} = {move.wire_bytes:,}."
+            f"the largest of all; each sends 2×{n - 1}/{n} of {exact_bytes(move.bytes)} = "
+            f"{move.wire_bytes:,}."
         )
 
     def _reduce(self) -> str:
