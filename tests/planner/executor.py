@@ -135,6 +135,7 @@ def values_for(problem: Problem, seed: int = 0, most: int = 9) -> dict[str, Valu
             rows, places = part.operands
             along = next(number for number, dim in enumerate(rows.dims) if dim not in places.dims)
             looked_up[places.name] = rows.shape[along]
+    squares = {part.operands[0].name for part in problem.parts if part.function == "adam_square"}
     found: dict[str, Values] = {}
     for array in problem.arguments:
         if array.name in looked_up:
@@ -142,7 +143,7 @@ def values_for(problem: Problem, seed: int = 0, most: int = 9) -> dict[str, Valu
         elif exact:
             found[array.name] = numbers.integers(-most, most + 1, array.shape)
         else:
-            found[array.name] = numbers.uniform(-1, 1, array.shape)
+            found[array.name] = numbers.uniform(0 if array.name in squares else -1, 1, array.shape)
     return found
 
 
@@ -184,10 +185,23 @@ class Execution:
         result = self.held.get(problem.result.name)
         if result is None or result.spec != self.grid.spec(self.plan.result_spec):
             raise PlanError(f"{problem.result.name} does not end as {self.plan.result_spec}")
+        for name, wanted in self._wanted().items():
+            found = self.held.get(name)
+            if found is None:
+                raise PlanError(f"no step makes {name}, which the program returns")
+            if found.spec[1] if wanted is None else found.spec != self.grid.spec(wanted):
+                raise PlanError(f"{name} does not end as {wanted or 'whole values'}")
         made = {name: self._assembled(held) for name, held in self.held.items()}
         if made[problem.result.name].shape != problem.result.shape:
             raise PlanError(f"{problem.result.name} has the shape {made[problem.result.name].shape}")
         return made
+
+    def _wanted(self) -> dict[str, PartitionSpec | None]:
+        """The spec of each other result of the program; None is any without pending sums."""
+        problem = self.plan.problem
+        made = {part.result.name: part.result for part in problem.parts}
+        others = [name for name in problem.results if name in made and name != problem.result.name]
+        return {name: made[name].spec for name in others}
 
     def _hold(self, name: str, held: Held) -> None:
         self.held[name] = self.copies[name, held.spec] = held
