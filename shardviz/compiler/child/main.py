@@ -16,6 +16,7 @@ from shardviz.compiler.messages import (
     Channel,
     ChildBroken,
     ChildReady,
+    CompileModule,
     Question,
     Request,
     RunCollective,
@@ -65,8 +66,12 @@ def _serve(channel: Channel, inbox: SimpleQueue[Request], name: ProcessName) -> 
         match inbox.get():
             case Question() as question:
                 channel.send(answer(question, report))
+            case CompileModule() as asked_of_user:
+                # Imported late, as what follows: only this request needs it.
+                from shardviz.compiler.child.module import compile_module
+
+                channel.send(compile_module(asked_of_user, report))
             case RunCollective() as request:
-                # Imported late: only this request needs it.
                 from shardviz.compiler.child.collective import run
 
                 channel.send(run(request, report))
