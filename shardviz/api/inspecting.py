@@ -85,7 +85,10 @@ class Report(Shown):
                 "give HLO: lowered.compile().as_text()",
             )
         if self.compiled is not None:
-            return TimelineReport(self.compiled.times(as_machine(machine)))
+            told = self.compiled.times(as_machine(machine))
+            if told.times is None:
+                raise told.error or QuestionError(f"{told.target} has no times")
+            return TimelineReport(told.times)
         found = as_machine(machine) or assumed_machine()
         model = program_timeline(self.text, found, mesh=self.module.mesh, infer=self.module.mesh is None)
         return TimelineReport(TargetTimes(replace(model, notes=(*model.notes, *self.notes))))
@@ -97,7 +100,7 @@ class Report(Shown):
         if self.compiled is not None:
             from shardviz.render.programs.program_view import program_view
 
-            return program_view(self.compiled, width, palette)
+            return program_view(self.compiled, None, width, palette)
         lines = hlo_view(self.module, self.given, width, palette)
         for note in (*self.notes, *self.module.unread):
             lines += sentence(note, width, lead="note: ")
@@ -157,8 +160,8 @@ class TargetReports(Shown):
     @property
     def _timed(self) -> list[tuple[TargetProgram, ProgramTimeline | None]]:
         """Each target's answer, and its times on its own hardware."""
-        priced = ((each, each.priced()) for each in self.programs)
-        return [(each, None if times is None else times.model) for each, times in priced]
+        told = ((each, each.times().times) for each in self.programs)
+        return [(each, None if times is None else times.model) for each, times in told]
 
 
 _FLOAT = re.compile(r"\b(bf16|f\d\w*)\[")

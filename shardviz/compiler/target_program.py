@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from shardviz.compiler.reading import memory_of, placement_of, schedule_of, unfit
 from shardviz.compiler.target_result import TargetResult, bytes_sent, without_answer
-from shardviz.compiler.target_times import TargetTimes, answer_times
+from shardviz.compiler.target_times import TimesAnswer, answer_times
 from shardviz.errors import CompilerError, ShardvizError, TargetError
 from shardviz.hlo import read_hlo, read_shardy
+from shardviz.sharding import Mesh
 
 if TYPE_CHECKING:
     from shardviz.compiler.lowering import LoweredProgram
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from shardviz.compiler.targets import Target
     from shardviz.hardware.machine import Machine
     from shardviz.hlo import HloModule, ShardyModule
-    from shardviz.sharding import Mesh
     from shardviz.timeline.memory import MemoryReport
 
 
@@ -48,28 +48,13 @@ class TargetProgram:
         """The least bytes that one device sends in all collectives; None without a program."""
         return None if self.module is None else bytes_sent(self.module.collectives)
 
-    def times(self, machine: Machine | None = None) -> TargetTimes:
-        """When each instruction runs: on the target's own hardware, or on a machine.
-
-        Raises `QuestionError` where there is no program, or nobody knows the figures of the hardware.
-        """
-        self.check()
-        assert self.mesh is not None
+    def times(self, machine: Machine | None = None) -> TimesAnswer:
+        """When each instruction runs on the target's own hardware, or on a machine; or why it has none."""
         answer = self.answer
-        if answer.memory is not None and not answer.memory.buffers:
+        if answer.memory is not None and answer.status == "ok" and not answer.memory.buffers:
             # Sums alone: what lies there, and when, is estimated from the program's order.
             answer = replace(answer, memory=None)
-        told = answer_times(answer, self.mesh, machine)
-        if told.times is None:
-            raise told.error or CompilerError(f"{self.target} has no times")
-        return told.times
-
-    def priced(self, machine: Machine | None = None) -> TargetTimes | None:
-        """The same, None where there are none."""
-        try:
-            return self.times(machine)
-        except ShardvizError:
-            return None
+        return answer_times(answer, self.mesh or Mesh((), ()), machine)
 
     def check(self) -> None:
         """Raise what the target said where it has made no program of it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardviz.documents.fields import (
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
+    from shardviz.timeline.dumped_modules import DumpedModule
     from shardviz.timeline.program_timeline import ProgramTimeline
 
 _OVERLAPPED = closed(
@@ -422,12 +424,14 @@ MODULES = DocumentKind(
 )
 
 
-def modules_document(
-    modules: Iterable[tuple[str, HloModule | ShardyModule | None, str]], given: Mesh | None = None
-) -> Document:
+def modules_document(modules: Iterable[DumpedModule], given: Mesh | None = None) -> Document:
     """The modules of a folder: the file of each, what it holds, and why it cannot be read."""
-    told = (
-        Beside(file=file, error=error, program=None if module is None else _hlo(module, given))
-        for file, module, error in modules
-    )
-    return MODULES.document(modules=list(told))
+    told = [
+        Beside(
+            file=Path(each.file.path).name,
+            error=each.error,
+            program=None if each.module is None else _hlo(each.module, given, each.timeline),
+        )
+        for each in modules
+    ]
+    return MODULES.document(modules=told)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from shardviz.render.lines import columns, records, sentence, shared
 from shardviz.render.palette import Palette
-from shardviz.render.programs.hlo_view import hlo_view
+from shardviz.render.programs.hlo_view import hlo_view, module_lines
 from shardviz.render.programs.target_answers import error_lines, placement_words, traffic_words
 from shardviz.render.sanitize import printable, printable_line
 from shardviz.render.times.report import memory_report_lines, misfit_lines
@@ -24,7 +24,7 @@ RIGHT = frozenset({1, 2, 3, 4, 5})
 
 
 def program_view(
-    program: TargetProgram, width: int, palette: Palette, timeline: ProgramTimeline | None = None
+    program: TargetProgram, timeline: ProgramTimeline | None, width: int, palette: Palette
 ) -> list[Text]:
     """The target and where the mesh lies on it, then the page of `shardviz hlo`, with the times where there
     is a `timeline`, the memory, and the notes; of a target without a program the reason."""
@@ -39,6 +39,16 @@ def program_view(
     for note in program.notes:
         lines += sentence(printable(note), width, lead="note: ")
     return [printable_line(line) for line in lines]
+
+
+def program_lines(program: TargetProgram, width: int, palette: Palette) -> list[Text]:
+    """The head of a page about the times of a target's program."""
+    assert program.module is not None
+    return [
+        Text(),
+        *target_lines(program, width),
+        *module_lines(program.module, program.mesh, width, palette),
+    ]
 
 
 def target_lines(program: TargetProgram, width: int) -> list[Text]:
