@@ -25,7 +25,12 @@ if TYPE_CHECKING:
         explain as explain,
         rank as rank,
     )
-    from shardviz.api.inspecting import Report as Report, inspect as inspect, read_hlo as read_hlo
+    from shardviz.api.inspecting import (
+        Report as Report,
+        TargetReports as TargetReports,
+        inspect as inspect,
+        read_hlo as read_hlo,
+    )
     from shardviz.api.searching import SearchReport as SearchReport, search as search
     from shardviz.api.varying import CostCurve as CostCurve, vary as vary
     from shardviz.errors import ShardvizError as ShardvizError
@@ -36,7 +41,7 @@ else:
         __name__,
         {
             "api.explaining": "Explanation Ranking explain rank",
-            "api.inspecting": "Report inspect read_hlo",
+            "api.inspecting": "Report TargetReports inspect read_hlo",
             "api.searching": "SearchReport search",
             "api.varying": "CostCurve vary",
             "errors": "ShardvizError",

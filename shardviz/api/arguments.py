@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -13,7 +12,7 @@ from shardviz.errors import QuestionError, plural, quote
 from shardviz.notation import parse_chain, parse_mesh
 from shardviz.notation.mesh import with_device_order
 from shardviz.sharding import Mesh, PartitionSpec
-from shardviz.sharding.mesh import is_axis_name
+from shardviz.sharding.mesh import writable_names
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
@@ -48,10 +47,10 @@ class JaxMesh:
         try:
             devices = [*mesh.devices.flat]
         except (AttributeError, ValueError):  # ValueError is what JAX's abstract meshes raise
-            return cls(_writable(map(str, names)), tuple(map(int, sizes)), None)
+            return cls(writable_names(map(str, names)), tuple(map(int, sizes)), None)
         slices = [int(s) for device in devices if (s := getattr(device, "slice_index", None)) is not None]
         return cls(
-            _writable(map(str, names)),
+            writable_names(map(str, names)),
             tuple(map(int, sizes)),
             tuple(int(device.id) for device in devices),
             tuple(slices) if slices else None,
@@ -92,19 +91,6 @@ def as_mesh(mesh: MeshLike, device_order: str | Sequence[int] | None = None) -> 
         return found
     text = device_order if isinstance(device_order, str) else ",".join(map(str, device_order))
     return with_device_order(found, text)
-
-
-def _writable(names: Iterable[str]) -> tuple[str, ...]:
-
-    found: list[str] = []
-    for name in names:
-        name = re.sub(r"[^A-Za-z0-9_]", "_", name)
-        if not is_axis_name(name):
-            name = f"axis_{name.strip('_')}"
-        while name in found:
-            name += "_"
-        found.append(name)
-    return tuple(found)
 
 
 MachineLike: TypeAlias = "str | PathLike[str] | Machine | None"

@@ -6,23 +6,29 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from shardviz.api.arguments import JaxMesh, MachineLike, MeshLike, as_machine, as_mesh
 from shardviz.api.shown import Shown
+from shardviz.compiler.lowering import PROGRAM_HINT, check_program
 from shardviz.documents.programs import hlo_document
 from shardviz.errors import QuestionError, quote
 from shardviz.hlo import read
 from shardviz.hlo import read_hlo as read_compiled
+from shardviz.hlo.arguments import arguments_of
 from shardviz.sharding.array import BITS
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.api.timing import TimelineReport
+    from shardviz.compiler.target_program import TargetProgram
     from shardviz.hlo import Collective, HloModule, ShardyModule
+    from shardviz.hlo.arguments import ProgramArgument
     from shardviz.render.palette import Palette
     from shardviz.sharding import Mesh
+    from shardviz.timeline.memory import MemoryReport
+    from shardviz.timeline.program_timeline import ProgramTimeline
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,13 +36,15 @@ class Report(Shown):
     """The answer of `shardviz hlo`: a module and its collectives.
 
     `given` is the mesh that the user, or the user's program, named; None where there is none. `notes` are
-    sentences on how `text` was read.
+    sentences on how `text` was read. `compiled` is the answer of the target that `inspect` was asked for: its
+    placement, its memory, its versions; None for other programs.
     """
 
     module: HloModule | ShardyModule
     given: Mesh | None
     text: str
     notes: tuple[str, ...] = ()
+    compiled: TargetProgram | None = None
 
     @property
     def collectives(self) -> tuple[Collective, ...]:
@@ -48,12 +56,22 @@ class Report(Shown):
         """The mesh whose axes the collectives name: given, or inferred; None where nobody knows one."""
         return self.module.mesh
 
+    @property
+    def arguments(self) -> tuple[ProgramArgument, ...]:
+        """The arguments that a compiled program uses, by the paths that JAX gives them."""
+        return arguments_of(self.text)
+
+    @property
+    def memory(self) -> MemoryReport | None:
+        """Bytes of one device by the target's compiler; None where no target was asked, or it has none."""
+        return None if self.compiled is None else self.compiled.memory
+
     def timeline(self, machine: MachineLike = None) -> TimelineReport:
         """When each instruction of a compiled program runs on a machine, and its live memory.
 
-        `machine` is text such as ``"v5e:2x4"``, or a TOML file; None is a v5e of which every mesh axis is a
-        ring. Raises `QuestionError` for a program that is not compiled, and for a machine that does not exist
-        or cannot hold the mesh.
+        `machine` is text such as ``"v5e:2x4"``, or a TOML file; None is the target's own hardware, else a v5e
+        of which every mesh axis is a ring. Raises `QuestionError` for a program that is not compiled, and for
+        a machine that does not exist or cannot hold the mesh.
         """
         from shardviz.api.timing import TimelineReport
         from shardviz.compiler.target_times import TargetTimes
@@ -66,6 +84,11 @@ class Report(Shown):
                 "times are of a compiled program, and this is not compiled yet",
                 "give HLO: lowered.compile().as_text()",
             )
+        if self.compiled is not None:
+            told = self.compiled.times(as_machine(machine))
+            if told.times is None:
+                raise told.error or QuestionError(f"{told.target} has no times")
+            return TimelineReport(told.times)
         found = as_machine(machine) or assumed_machine()
         model = program_timeline(self.text, found, mesh=self.module.mesh, infer=self.module.mesh is None)
         return TimelineReport(TargetTimes(replace(model, notes=(*model.notes, *self.notes))))
@@ -74,6 +97,10 @@ class Report(Shown):
         from shardviz.render.lines import sentence
         from shardviz.render.programs.hlo_view import hlo_view
 
+        if self.compiled is not None:
+            from shardviz.render.programs.program_view import program_view
+
+            return program_view(self.compiled, None, width, palette)
         lines = hlo_view(self.module, self.given, width, palette)
         for note in (*self.notes, *self.module.unread):
             lines += sentence(note, width, lead="note: ")
@@ -101,10 +128,84 @@ def read_hlo(text: str, mesh: MeshLike | None = None) -> Report:
     return Report(read(text, given, infer=True), given, text)
 
 
+@dataclass(frozen=True, repr=False)
+class TargetReports(Shown):
+    """A program on several targets: `programs` are their answers, also of those that have refused it.
+
+    A line a target; ``reports["v5e:2x4"]`` is the report of one.
+    """
+
+    name: str
+    programs: tuple[TargetProgram, ...]
+
+    def __getitem__(self, target: str) -> Report:
+        """The report of one target. Raises `QuestionError` for one that was not asked, and what the target
+        said where it has no program."""
+        for each in self.programs:
+            if each.target == target:
+                return _report(each)
+        asked = ", ".join(each.target for each in self.programs)
+        raise QuestionError(f"{target} was not asked", f"the targets that were asked: {asked}")
+
+    def lines(self, width: int, palette: Palette) -> list[Text]:  # noqa: ARG002
+        from shardviz.render.programs.program_view import programs_view
+
+        return programs_view(self._timed, width)
+
+    def document(self) -> dict[str, Any]:
+        from shardviz.documents.programs import program_document
+
+        return program_document(self.name, self._timed)
+
+    @property
+    def _timed(self) -> list[tuple[TargetProgram, ProgramTimeline | None]]:
+        """Each target's answer, and its times on its own hardware."""
+        told = ((each, each.times().times) for each in self.programs)
+        return [(each, None if times is None else times.model) for each, times in told]
+
+
 _FLOAT = re.compile(r"\b(bf16|f\d\w*)\[")
 
 
-def inspect(program: Any, /, *args: Any, **kwargs: Any) -> Report:
+@overload
+def inspect(
+    program: Any,
+    /,
+    *args: Any,
+    target: str | None = None,
+    targets: None = None,
+    options: Mapping[str, Any] | None = None,
+    times: bool = False,
+    timeout: float = 300.0,
+    **kwargs: Any,
+) -> Report: ...
+
+
+@overload
+def inspect(
+    program: Any,
+    /,
+    *args: Any,
+    target: None = None,
+    targets: Sequence[str] | str,
+    options: Mapping[str, Any] | None = None,
+    times: bool = False,
+    timeout: float = 300.0,
+    **kwargs: Any,
+) -> TargetReports: ...
+
+
+def inspect(
+    program: Any,
+    /,
+    *args: Any,
+    target: str | None = None,
+    targets: Sequence[str] | str | None = None,
+    options: Mapping[str, Any] | None = None,
+    times: bool = False,
+    timeout: float = 300.0,
+    **kwargs: Any,
+) -> Report | TargetReports:
     """The collectives that XLA put into a program, with the mesh's own axis names and device ids.
 
     `program` is a jitted function with its arguments (arrays or `jax.ShapeDtypeStruct`s with shardings; it
@@ -112,9 +213,73 @@ def inspect(program: Any, /, *args: Any, **kwargs: Any) -> Report:
     returned. The mesh is that of the arguments' and results' shardings; without one, axes are inferred from
     the devices that take part in each collective.
 
-    Raises `QuestionError` for what is not a program; what JAX raises comes through.
+    With a `target`, such as ``"v5p:4x4x4"``, it is compiled for hardware that is not here: traced in this
+    process, compiled in another. The axes of its mesh and their sizes are laid on the target's devices, as
+    `jax.make_mesh` lays them; the mesh itself may be one of simulated devices or an
+    `jax.sharding.AbstractMesh`. `targets` are several, and the answer a table, in which one that fails leaves
+    the others. `times` asks for the compiler's own schedule and full account of memory too. `timeout` is in
+    seconds a target.
+
+    `options` are the compiler's, by name, such as ``{"xla_tpu_scoped_vmem_limit_kib": 16384}``.
+
+    Raises `QuestionError` for what is not a program, `TargetError` for a target with another number of
+    devices, and `CompilerError` for what one target refuses; what JAX raises comes through.
     """
-    compiled = compiled_program(program, args, kwargs)
+    if target is not None and targets is not None:
+        raise QuestionError("target and targets cannot be combined", "leave out one of them")
+    if targets is not None:
+        names = targets if isinstance(targets, str) else ",".join(targets)
+        found = _compiled_for(names, program, args, kwargs, options, times, timeout)
+        return TargetReports(_name(program), found)
+    if target is not None:
+        found = _compiled_for(target, program, args, kwargs, options, times, timeout)
+        if len(found) != 1:
+            raise QuestionError(f"{quote(target)} is not one target", f"use targets={target.split(',')}")
+        return _report(found[0])
+    return _inspected(compiled_program(program, args, kwargs, options))
+
+
+def _report(compiled: TargetProgram) -> Report:
+    """The report of one target. Raises what it said where it has no program."""
+    compiled.check()
+    assert compiled.module is not None
+    return Report(compiled.module, compiled.mesh, compiled.answer.text, compiled.notes, compiled)
+
+
+def _name(program: Any) -> str:
+    return str(getattr(program, "__name__", None) or getattr(program, "fun_name", "") or "program")
+
+
+def _compiled_for(
+    names: str,
+    program: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    options: Mapping[str, Any] | None,
+    times: bool,
+    timeout: float,
+) -> tuple[TargetProgram, ...]:
+    """Each target's answer. Where several are asked, one that cannot be has the reason in its place."""
+    from shardviz.api.shared_worker import ask_program
+    from shardviz.compiler import parse_targets
+    from shardviz.compiler.lowering import LoweredProgram, check_program, lower_program
+
+    asked = parse_targets(names)
+    if not asked:
+        raise QuestionError("no target is named", "name hardware such as v5e:2x4")
+    check_program(program)
+    lowered: dict[str, LoweredProgram] = {}
+
+    def program_for(platform: str) -> LoweredProgram:
+        if platform not in lowered:
+            lowered[platform] = lower_program(program, args, kwargs, platform)
+        return lowered[platform]
+
+    return ask_program(program_for, asked, timeout, dict(options or {}), times)
+
+
+def _inspected(compiled: CompiledProgram) -> Report:
+    """The report of a program that this process has compiled."""
     modules: list[HloModule] = []
     notes = []
     for mesh in compiled.meshes:
@@ -165,9 +330,6 @@ def _with_ids(collectives: Sequence[Collective], ids: Sequence[int] | None) -> t
     )
 
 
-_PROGRAM_HINT = "give a function, a jitted one, what its lower(…) returns, or what compile() returns"
-
-
 @dataclass(frozen=True)
 class CompiledProgram:
     """HLO text, and the meshes of the shardings of the arguments, then of the results, each once.
@@ -180,13 +342,15 @@ class CompiledProgram:
     is_for_cpu: bool
 
 
-def compiled_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> CompiledProgram:
+def compiled_program(
+    program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], options: Mapping[str, Any] | None = None
+) -> CompiledProgram:
     """Compile what is not compiled yet; nothing runs, and no argument is donated.
 
     A plain function is jitted as it stands. Raises `QuestionError` for what is not a program, for arguments
     to one that has its own, and where the compiler keeps no text. What JAX raises comes through.
     """
-    compiled = _unwrapped(_compiled(_unwrapped(program), args, kwargs))
+    compiled = _unwrapped(_compiled(_unwrapped(program), args, kwargs, dict(options or {})))
     text = compiled.as_text()
     if not text:
         raise QuestionError("this compiler shows no text of its programs", "ask on a CPU, a TPU or a GPU")
@@ -198,11 +362,7 @@ def compiled_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any
     return CompiledProgram(text, _meshes(shardings), any(device.platform == "cpu" for device in devices))
 
 
-def _compiled(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    if isinstance(program, str | bytes):
-        raise QuestionError(
-            f"{quote(str(program))} is text, not a program", "shardviz.read_hlo(…) reads a compiler's text"
-        )
+def _compiled(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], options: dict[str, Any]) -> Any:
     is_compiled = hasattr(program, "as_text") and hasattr(program, "input_shardings")
     is_lowered = hasattr(program, "as_text") and hasattr(program, "compile")
     is_traced = hasattr(program, "lower") and hasattr(program, "jaxpr")
@@ -212,21 +372,29 @@ def _compiled(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> A
                 f"a {type(program).__name__} program has its arguments already",
                 "leave out the arguments, or give the jitted function itself",
             )
+        if is_compiled and options:
+            raise QuestionError(
+                "options are for a program that is not compiled yet", "give the jitted function itself"
+            )
         if is_compiled:
             return program
-        return program.compile() if is_lowered else program.lower().compile()
+        return _finished(program if is_lowered else program.lower(), options)
+    check_program(program)
     if hasattr(program, "lower"):
-        return program.lower(*args, **kwargs).compile()
-    if not callable(program):
-        raise QuestionError(f"{quote(repr(program))} is not a program", _PROGRAM_HINT)
+        return _finished(program.lower(*args, **kwargs), options)
     jax = sys.modules.get("jax")
     if jax is None:
-        raise QuestionError(f"{quote(repr(program))} is not jitted, and jax is not loaded", _PROGRAM_HINT)
+        raise QuestionError(f"{quote(repr(program))} is not jitted, and jax is not loaded", PROGRAM_HINT)
     try:
-        return jax.jit(program).lower(*args, **kwargs).compile()
+        return _finished(jax.jit(program).lower(*args, **kwargs), options)
     except Exception as error:
         error.add_note("shardviz jitted this function as it stands; jit it yourself for static arguments.")
         raise
+
+
+def _finished(lowered: Any, options: dict[str, Any]) -> Any:
+    """The program, compiled; without options as any library around JAX compiles it."""
+    return lowered.compile(compiler_options=options) if options else lowered.compile()
 
 
 def _unwrapped(program: Any) -> Any:

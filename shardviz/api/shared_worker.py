@@ -6,14 +6,18 @@ import atexit
 import math
 import os
 import threading
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from shardviz.errors import CompilerError, TargetError
+from shardviz.errors import CompilerError, ShardvizError, TargetError
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, Target, TargetResult, Worker
+    from shardviz.compiler.lowering import LoweredProgram
+    from shardviz.compiler.target_program import TargetProgram
     from shardviz.planner import Problem
+
+T = TypeVar("T")
 
 _lock = threading.Lock()
 _workers: dict[int, Worker] = {}
@@ -43,25 +47,64 @@ def ask(
                     raise
                 requests.append(settled(without_answer(target.name, error)))
         names = (target.name for target in targets)
-        return tuple(_answer(name, each, timeout) for name, each in zip(names, requests, strict=True))
+        return tuple(
+            _answer(name, each, timeout, without_answer) for name, each in zip(names, requests, strict=True)
+        )
     finally:
         # An error, or an interrupt, leaves questions whose answers nobody waits for.
         for each in requests:
             each.cancel()
 
 
-def _answer(target: str, request: CompilerRequest[TargetResult], timeout: float) -> TargetResult:
-    from shardviz.compiler.target_result import without_answer
+def ask_program(
+    program_for: Callable[[str], LoweredProgram],
+    targets: Sequence[Target],
+    timeout: float,
+    options: Mapping[str, Any],
+    with_costs: bool = False,
+) -> tuple[TargetProgram, ...]:
+    """Each target's program, with options of its compiler; `program_for` lowers it for a platform of JAX.
 
+    Where a compiler failed, or took longer than `timeout` seconds, its answer says so. So does one of several
+    targets that cannot have the program; one alone raises `TargetError`, or what JAX raises as it lowers.
+    """
+    from shardviz.compiler.lowering import refusal_of
+    from shardviz.compiler.requests import settled
+    from shardviz.compiler.target_program import without_program
+
+    worker = _worker()
+    worker.start(*targets)  # they load JAX while it traces here
+    requests: list[CompilerRequest[TargetProgram]] = []
+    try:
+        for target in targets:
+            try:
+                program = program_for(target.platform)
+                requests.append(worker.compile(program, target, options, with_costs))
+            except Exception as error:
+                if len(targets) == 1:
+                    raise
+                requests.append(settled(without_program(target.name, refusal_of(error))))
+        names = (target.name for target in targets)
+        return tuple(
+            _answer(name, each, timeout, without_program) for name, each in zip(names, requests, strict=True)
+        )
+    finally:
+        for each in requests:
+            each.cancel()
+
+
+def _answer(
+    target: str, request: CompilerRequest[T], timeout: float, refused: Callable[[str, ShardvizError], T]
+) -> T:
     try:
         return request.result(min(timeout, threading.TIMEOUT_MAX))
     except CompilerError as error:
-        return without_answer(target, error)
+        return refused(target, error)
     except TimeoutError:
         doing = f" while {request.stage}" if request.stage else ""
         request.cancel()
         slow = f"{request.subject} took longer than {timeout:g} s{doing} and was stopped"
-        return without_answer(target, CompilerError(slow, "give it longer with a larger timeout"))
+        return refused(target, CompilerError(slow, "give it longer with a larger timeout"))
 
 
 def _worker() -> Worker:

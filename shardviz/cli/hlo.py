@@ -23,7 +23,10 @@ from shardviz.hlo.module import is_hlo
 from shardviz.notation import parse_mesh
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from shardviz.hlo import HloModule, ShardyModule
+    from shardviz.hlo.passes.dump_files import DumpFile
     from shardviz.sharding import Mesh
     from shardviz.timeline.program_timeline import ProgramTimeline
 
@@ -35,6 +38,7 @@ HINT = "save all of compiled.as_text() again, as it is"
 EXAMPLES = (
     ("What a compiled program sends, from a file", "shardviz hlo step.txt"),
     ("With the names of its mesh's axes", "shardviz hlo step.txt --mesh data=2,model=4"),
+    ("The final program of each module in a folder of dumps", "shardviz hlo dumps --machine v5e:2x4"),
     ("The program itself, what overlaps at the left", "shardviz hlo step.txt --picture"),
     (
         "When each instruction runs on a TPU, and live memory",
@@ -67,8 +71,8 @@ def command(
     """List the collectives of the program in FILE: how many, how large, along which axes, from which line.
 
     FILE holds HLO, StableHLO or Shardy text, as compiled.as_text() or XLA's dumps have it; - reads standard
-    input, and gzip is unpacked. Counts include loops. Text that cannot be read is reported, and then the exit
-    code is 2.
+    input, and gzip is unpacked. Of a folder of dumps it lists the final program of each module. Counts
+    include loops. Text that cannot be read is reported, and then the exit code is 2.
     """
     if picture and output.as_json:
         raise QuestionError("--picture and --json cannot be combined", "leave out one of them")
@@ -78,8 +82,19 @@ def command(
     if mesh is None and device_order is not None:
         raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
     given = None if mesh is None else parse_mesh(mesh, device_order)
-    text = read_text(file)
     priced = with_times or machine is not None
+    if file != STDIN and Path(file).is_dir():
+        finals = _finals(Path(file))
+        if len(finals) > 1:
+            if picture or with_times:
+                option = "--picture" if picture else "--time"
+                raise QuestionError(
+                    f"{option} is about one program, and {quote(file)} has those of {len(finals)} modules",
+                    f"name one: {finals[-1].path}",
+                )
+            return _list_modules(finals, given, machine, output)
+        file = finals[0].path
+    text = read_text(file)
     if (picture or priced) and is_mlir(text) and not is_hlo(text):
         option = "--picture" if picture else "--time" if with_times else "--machine"
         raise QuestionError(
@@ -112,6 +127,44 @@ def command(
     from shardviz.render.programs.hlo_view import hlo_view
 
     output.show(hlo_view(module, given, output.width, output.palette, timeline))
+    return code
+
+
+def _finals(folder: Path) -> tuple[DumpFile, ...]:
+    """The final programs in a folder of dumps. Raises `QuestionError` where there is none."""
+    from shardviz.hlo.passes.dump_files import final_files
+
+    where = quote(str(folder))
+    try:
+        names = sorted(str(path) for path in folder.iterdir())
+    except OSError as error:
+        raise QuestionError(f"cannot read {where}: {error.strerror}", HOW) from None
+    finals = final_files(names)
+    if not finals:
+        texts = [name for name in names if name.endswith((".txt", ".mlir"))]
+        named = f"name a file in it, such as {texts[0]}" if texts else HOW
+        raise QuestionError(f"{where} is a folder without the final program of a module", named)
+    return finals
+
+
+def _list_modules(
+    finals: Sequence[DumpFile], given: Mesh | None, machine: str | None, output: CommandOutput
+) -> ExitCode:
+    """Print a line for each module, or the documents of all."""
+    from shardviz.hardware.machine_file import named_machine
+    from shardviz.timeline.dumped_modules import read_dumped
+
+    on = named_machine(machine) if machine else None
+    modules = [read_dumped(each, read_text(each.path), given, on) for each in finals]
+    code = ExitCode.QUESTION if any(each.error for each in modules) else ExitCode.FINE
+    if output.as_json:
+        from shardviz.documents.programs import modules_document
+
+        print_json(modules_document(modules, given))
+        return code
+    from shardviz.render.programs.modules_view import modules_view
+
+    output.show(modules_view(modules, output.width))
     return code
 
 
@@ -192,8 +245,6 @@ def read_text(name: str) -> str:
                 data = _contents(file, where)
     except FileNotFoundError:
         raise QuestionError(f"file {where} does not exist", HOW) from None
-    except IsADirectoryError:
-        raise QuestionError(f"{where} is a folder", _a_text_in(Path(name))) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise QuestionError(f"cannot read {where}: {reason}", HOW) from None
@@ -253,13 +304,3 @@ def _decoded(data: bytearray, where: str) -> str:
         bad = text.count(chr(0xFFFD))
         print_note(f"not UTF-8 in {where}: {plural(bad, 'character')}")
         return text
-
-
-def _a_text_in(folder: Path) -> str:
-    """Advice for a folder of dumps: its final program, if it has one."""
-    try:
-        names = sorted(path.name for path in folder.iterdir() if path.suffix in (".txt", ".mlir"))
-    except OSError:
-        names = []
-    final = [name for name in names if name.endswith("after_optimizations.txt")] or names
-    return f"name a file in it, such as {final[0]}" if final else "name a file"

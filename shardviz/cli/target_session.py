@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from shardviz.cli.output import print_error, print_note, wait_for
 from shardviz.cli.process import ExitCode, on_signal
 from shardviz.compiler import Target, check_axis_types, check_devices, check_mesh, parse_targets
-from shardviz.errors import CompilerError, TargetError
+from shardviz.errors import CompilerError, ShardvizError, TargetError
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, TargetResult, Worker
+    from shardviz.compiler.target_program import TargetProgram
+    from shardviz.compiler.user_file import UserProgram
     from shardviz.planner import Problem
 
 
@@ -35,6 +37,54 @@ class WorkerSession(ExitStack[None]):
         super().__init__()
         self.exit_code = ExitCode.FINE
         self._worker = self.enter_context(started_worker(timeout, *targets)) if targets else None
+
+    def note(self, answer: TargetResult) -> None:
+        """Remember how an answer ended."""
+        if answer.status == "error":
+            self.exit_code = ExitCode.COMPILER
+        elif answer.status == "unavailable":
+            self.exit_code = max(self.exit_code, ExitCode.QUESTION)
+        if answer.status != "ok" and not sys.stdout.isatty():
+            # Who redirected stdout reads it here as well.
+            is_named = answer.target in answer.error.split()
+            print_error(f"{'' if is_named else f'{answer.target}: '}{answer.error}", answer.hint)
+
+
+class ProgramSession(WorkerSession):
+    """Questions to `targets` about one program of the user's; `timeout` is in seconds a target."""
+
+    def __init__(self, targets: Sequence[Target], timeout: float) -> None:
+        super().__init__(timeout, *targets)
+        self._targets = targets
+        self._pending: list[tuple[Target, CompilerRequest[TargetProgram]]] = []
+
+    def ask(self, program: UserProgram, options: Mapping[str, str], with_costs: bool = False) -> None:
+        """Send the program to every target; what one cannot have is its answer."""
+        from shardviz.compiler.requests import settled
+        from shardviz.compiler.target_program import without_program
+
+        assert self._worker is not None
+        for target in self._targets:
+            try:
+                lowered = program.lowered_for(target.platform)
+                pending = self._worker.compile(lowered, target, options, with_costs)
+            except ShardvizError as error:
+                pending = settled(without_program(target.name, error))
+            self._pending.append((target, pending))
+
+    def programs(self) -> Iterator[TargetProgram]:
+        """The answers in the order of the targets. Where there is no program, the reason is in its place, and
+        `exit_code` remembers it."""
+        from shardviz.compiler.target_program import without_program
+
+        for number, (target, pending) in enumerate(self._pending):
+            others = [(other.name, each) for other, each in self._pending[number + 1 :]]
+            try:
+                compiled = wait_for(pending, target.name, others)
+            except CompilerError as error:
+                compiled = without_program(target.name, error)
+            self.note(compiled.answer)
+            yield compiled
 
 
 class TargetSession(WorkerSession):
@@ -97,13 +147,5 @@ class TargetSession(WorkerSession):
                 compiled = wait_for(pending, target.name, others)
             except CompilerError as error:
                 compiled = without_answer(target.name, error)
-            if compiled.status == "error":
-                self.exit_code = ExitCode.COMPILER
-            elif compiled.status == "unavailable":
-                self.exit_code = max(self.exit_code, ExitCode.QUESTION)
-            if compiled.status != "ok" and not sys.stdout.isatty():
-                # Who redirected stdout reads it here as well.
-                is_named = compiled.target in compiled.error.split()
-                lead = "" if is_named else f"{compiled.target}: "
-                print_error(f"{lead}{compiled.error}", compiled.hint)
+            self.note(compiled)
             yield compiled

@@ -123,6 +123,25 @@ class Question:
 
 
 @dataclass(frozen=True)
+class CompileModule:
+    """To the child: compile a program of the user's for `target`.
+
+    `code` is its StableHLO as MLIR's bytes, and its devices are those of the target in the order in which
+    `mesh` lies on them. `topology` is that of a `Question`; `options` are the compiler's, by name, with which
+    it is compiled. In `folder` XLA leaves what says why it gave up, and with `with_costs` also its schedule
+    and its account of the memory, which the answer then has.
+    """
+
+    target: str
+    mesh: DeviceMesh
+    code: bytes
+    topology: TopologyRequest | None = None
+    options: tuple[tuple[str, Any], ...] = ()
+    folder: str = ""
+    with_costs: bool = False
+
+
+@dataclass(frozen=True)
 class RunCollective:
     """To the child: run one collective over `axes` on the devices of `target`.
 
@@ -261,7 +280,7 @@ class About:
     devices: tuple[tuple[str, int], ...]
 
 
-Request = Question | RunCollective | AskLayout | AskAbout
+Request = Question | CompileModule | RunCollective | AskLayout | AskAbout
 Reply = Output | RunOutput | LayoutOutput | About
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from shardviz.compiler.described_hardware import topology_request
 from shardviz.compiler.messages import (
     Array,
     AskLayout,
+    CompileModule,
     DeviceMesh,
     Question,
     RunCollective,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.collectives import Operation
+    from shardviz.compiler.lowering import LoweredProgram
     from shardviz.compiler.targets import Target
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
@@ -68,6 +70,30 @@ def question_for(problem: Problem, target: Target) -> Question:
         gradients=tuple((name, made[gradient]) for name, gradient in pairs if name not in made),
         cotangents=tuple((name, given) for name, given in pairs if name in made),
         remat="none" if problem.training is None else problem.training.remat,
+    )
+
+
+def module_request(
+    program: LoweredProgram, target: Target, options: Mapping[str, Any], with_costs: bool
+) -> CompileModule:
+    """The message that has the child compile a program of the user's for a target.
+
+    Raises `TargetError` for the devices at hand, for which JAX compiles in the user's process, and for a
+    program with another number of devices than the target.
+    """
+    from shardviz.compiler.targets import check_mesh
+
+    if target.name == "real":
+        raise TargetError(
+            "the program's own process compiles for the devices that JAX finds there",
+            "leave out the target, or name hardware such as v5e:2x4",
+        )
+    check_mesh(target, program.mesh)
+    # The hardware decides where the devices are, whatever their order was in the user's process.
+    mesh = DeviceMesh(program.mesh.axis_names, program.mesh.axis_sizes, None)
+    topology = None if target.cluster is None else topology_request(target.cluster)
+    return CompileModule(
+        target.name, mesh, program.code, topology, tuple(options.items()), with_costs=with_costs
     )
 
 

@@ -41,11 +41,11 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
         error=output.error,
         hint=output.hint or _hint(output, problem, target),
         versions=versions,
-        schedule=_schedule(output),
-        memory=_memory(output, target),
+        schedule=schedule_of(output),
+        memory=memory_of(output, target),
     )
     if output.status != "ok":
-        return _unfit(answer)
+        return unfit(answer)
     if target.name == "shardy":
         located = with_parts_of_axes(output.located, problem.mesh) or answer.text
         shardy = read_shardy(located, problem.mesh)
@@ -80,7 +80,7 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
     )
 
 
-def _schedule(output: Output) -> CompilerSchedule | None:
+def schedule_of(output: Output) -> CompilerSchedule | None:
     """The compiler's own simulation, where it left one that can be read."""
     if not output.schedule:
         return None
@@ -92,7 +92,7 @@ def _schedule(output: Output) -> CompilerSchedule | None:
         return None
 
 
-def _memory(output: Output, target: Target) -> MemoryReport | None:
+def memory_of(output: Output, target: Target) -> MemoryReport | None:
     """The compiler's account of a device's memory, against what the target's chip allows."""
     if output.memory is None:
         return None
@@ -108,7 +108,7 @@ def _memory(output: Output, target: Target) -> MemoryReport | None:
     return report if output.status == "ok" else memory_over_limit(report, output.error)
 
 
-def _unfit(answer: TargetResult) -> TargetResult:
+def unfit(answer: TargetResult) -> TargetResult:
     """A refusal; of a program that does not fit it says first by how much."""
     if answer.memory is None or not answer.memory.over_bytes:
         return answer

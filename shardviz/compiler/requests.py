@@ -23,7 +23,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from shardviz.compiler.messages import Question, Request, RunCollective
+from shardviz.compiler.messages import CompileModule, Question, Request, RunCollective
 from shardviz.errors import CompilerError, ShardvizError
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class CompilerRequest(Future[T]):
     def subject(self) -> str:
         """The one at work for it, for an error: "the cpu compiler"."""
         match self.message:
-            case Question(target):
+            case Question(target) | CompileModule(target):
                 return f"the {target} compiler"
             case RunCollective(target, _, op):
                 return f"{op} on {target} devices"

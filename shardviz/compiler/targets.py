@@ -33,6 +33,11 @@ class Target:
     process: ProcessName = "simulated"
     cluster: Cluster | None = None
 
+    @property
+    def platform(self) -> str:
+        """The platform of JAX for which a program is lowered; for Shardy any does."""
+        return self.process if self.cluster is not None else "cpu"
+
 
 TARGETS = {
     target.name: target

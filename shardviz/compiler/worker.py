@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
     from shardviz.collectives import Operation
     from shardviz.compiler.dump_folders import DumpFolders
+    from shardviz.compiler.lowering import LoweredProgram
     from shardviz.compiler.messages import About, LayoutOutput, Output, ProcessName, RunOutput, Versions
     from shardviz.compiler.pass_trace import PassTrace
+    from shardviz.compiler.target_program import TargetProgram
     from shardviz.compiler.target_result import ExecutionResult, TargetResult
     from shardviz.compiler.targets import Target
     from shardviz.planner.problem import Problem
@@ -102,6 +104,36 @@ class Worker:
             return answer
 
         return process.submit(CompilerRequest(message, read, on_progress, remove, due, rank))
+
+    def compile(
+        self,
+        program: LoweredProgram,
+        target: Target,
+        options: Mapping[str, Any] | None = None,
+        with_costs: bool = False,
+        on_progress: Callable[[str], None] | None = None,
+    ) -> CompilerRequest[TargetProgram]:
+        """Have a target compile a program of the user's, with options of its compiler; otherwise as `submit`.
+        Such answers are not kept.
+
+        Raises `TargetError` where the program has another number of devices than the target, and
+        `CompilerError` where there is no room for what a compiler writes.
+        """
+        from shardviz.compiler.question import module_request
+        from shardviz.compiler.target_program import read_program, without_program
+
+        try:
+            check_installed(target)
+        except TargetError as error:
+            return settled(without_program(target.name, error))
+        process = self._process(target.process)
+        message = module_request(program, target, options or {}, with_costs)
+        folder, remove = self._new_folder()
+
+        def read(output: Output) -> TargetProgram:
+            return read_program(output, program, target, process.versions)
+
+        return process.submit(CompilerRequest(replace(message, folder=folder), read, on_progress, remove))
 
     def ask(self, problem: Problem, target: Target, with_costs: bool = False) -> TargetResult:
         """Ask and wait. Raises `TargetError`, or `CompilerError` when the compiler dies or takes too long."""

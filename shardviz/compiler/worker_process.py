@@ -19,6 +19,7 @@ from shardviz.compiler.messages import (
     Channel,
     ChildBroken,
     ChildReady,
+    CompileModule,
     LayoutOutput,
     Output,
     Question,
@@ -243,7 +244,7 @@ class WorkerProcess:
 
 def _hint_for_slow(message: Request | None) -> str:
     longer = "give it longer with a larger --timeout"
-    if isinstance(message, Question) and message.target != "shardy":
+    if isinstance(message, Question | CompileModule) and message.target != "shardy":
         return f"{longer}, or ask --target shardy, which compiles nothing"
     return longer
 

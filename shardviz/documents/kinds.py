@@ -19,6 +19,8 @@ KINDS = {
         searches.SEARCH,
         programs.PASSES,
         programs.HLO,
+        programs.MODULES,
+        programs.PROGRAM,
         timelines.TIMELINE_KIND,
         plans.LAYOUT,
         rounds.STEP,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardviz.documents.fields import (
@@ -28,17 +29,19 @@ from shardviz.documents.fields import (
     texts,
 )
 from shardviz.documents.plans import AXIS_TYPES, COST, MESH, PLAN, PROBLEM, SPEC, TOTALS
-from shardviz.documents.timelines import TIMELINE, TOLD_TIMES, told_times
+from shardviz.documents.timelines import LIVE_MEMORY, TIMELINE, TOLD_TIMES, told_times
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.compiler import PassTrace, TargetResult
+    from shardviz.compiler.target_program import TargetProgram
     from shardviz.compiler.target_times import TimesAnswer
     from shardviz.hlo import HloModule, ShardyModule
     from shardviz.hlo.mlir.tensor_shardings import Axes
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
+    from shardviz.timeline.dumped_modules import DumpedModule
     from shardviz.timeline.program_timeline import ProgramTimeline
 
 _OVERLAPPED = closed(
@@ -338,12 +341,19 @@ def hlo_document(
     which `unknown` counts, and without the `unread_collectives`. What only HLO says is null for StableHLO and
     Shardy text.
     """
+    return HLO.document(_hlo(module, given, timeline))
+
+
+def _hlo(
+    module: HloModule | ShardyModule, given: Mesh | None, timeline: ProgramTimeline | None = None
+) -> Beside:
+    """A module as `HLO` writes it."""
     from shardviz.hlo import HloModule
     from shardviz.hlo.totals import totals
 
     sums = totals(module.collectives)
     is_hlo = isinstance(module, HloModule)
-    return HLO.document(
+    return Beside(
         module if is_hlo else Beside(module, **_MLIR, is_scheduled=False, collective_matmuls=()),
         dialect="hlo" if is_hlo else "mlir",
         is_mesh_inferred=is_hlo and given is None and module.mesh is not None,
@@ -352,3 +362,76 @@ def hlo_document(
         totals_of_host_transfers=[(each.op, each) for each in sums if each.is_host_transfer],
         timeline=timeline,
     )
+
+
+PROGRAM = DocumentKind(
+    "program",
+    "program",
+    "A function of one's own, as targets compile it.",
+    name=text("The program's name."),
+    targets=array_of(
+        closed(
+            "A target's program.",
+            target=text("The target's name."),
+            status=one_of("The outcome.", "ok", "error", "unavailable"),
+            error=null_if_empty(text("The error; null where the target answered.")),
+            hint=null_if_empty(text("A hint on the error; null: there is none.")),
+            elapsed_s=number("Seconds from the request to the answer.").by(lambda taken: round(taken, 6)),
+            versions=by_name(STRING, "Versions of what answered, by package."),
+            placement=nullable(PLACEMENT("The placement of the mesh; null: the target has no hardware.")),
+            memory=nullable(LIVE_MEMORY("The compiler's account of a device's memory; null: none is known.")),
+            seconds=nullable(number("Seconds of a run on the machine; null: nobody can tell.")),
+            notes=texts("Notes on how the program was read, a sentence each."),
+            program=nullable(HLO.record),
+        ),
+        "The targets' programs.",
+    ),
+)
+
+
+def program_document(
+    name: str, programs: Iterable[tuple[TargetProgram, ProgramTimeline | None]], with_timelines: bool = False
+) -> Document:
+    """The programs of all targets, each with its times on its machine, where those are known; `program` is
+    the document of `shardviz hlo`, null where there is none."""
+    from shardviz.hardware import axis_runs
+
+    targets = []
+    for each, timeline in programs:
+        placement, answer, module = each.answer.placement, each.answer, each.module
+        placed = None
+        if placement is not None and each.mesh is not None:
+            placed = Beside(placement, axes=axis_runs(placement, each.mesh))
+        read = None if module is None else _hlo(module, each.mesh, timeline if with_timelines else None)
+        seconds = None if timeline is None else timeline.seconds
+        targets.append(Beside(answer, notes=each.notes, placement=placed, seconds=seconds, program=read))
+    return PROGRAM.document(name=name, targets=targets)
+
+
+MODULES = DocumentKind(
+    "modules",
+    "hlo DIR",
+    "The collectives in the final program of each module of a folder of dumps.",
+    modules=array_of(
+        closed(
+            "A module.",
+            file=text("The name of its file in the folder."),
+            error=null_if_empty(text("The reason why it cannot be read; null where it is.")),
+            program=nullable(HLO.record),
+        ),
+        "The modules, in the order in which they were compiled.",
+    ),
+)
+
+
+def modules_document(modules: Iterable[DumpedModule], given: Mesh | None = None) -> Document:
+    """The modules of a folder: the file of each, what it holds, and why it cannot be read."""
+    told = [
+        Beside(
+            file=Path(each.file.path).name,
+            error=each.error,
+            program=None if each.module is None else _hlo(each.module, given, each.timeline),
+        )
+        for each in modules
+    ]
+    return MODULES.document(modules=told)

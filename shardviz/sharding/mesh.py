@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -158,6 +159,19 @@ class Mesh:
 def is_axis_name(name: str) -> bool:
     """A name can stand in every notation: ASCII, a letter first, then letters, digits, `_`."""
     return name.isascii() and name.isidentifier() and name[0] != "_"
+
+
+def writable_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Names as every notation can write them, with _ in place of what offends: JAX takes any."""
+    found: list[str] = []
+    for name in names:
+        name = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        if not is_axis_name(name):
+            name = f"axis_{name.strip('_')}"
+        while name in found:
+            name += "_"
+        found.append(name)
+    return tuple(found)
 
 
 def axes_like(unknown: str, axis_names: Sequence[str]) -> str:

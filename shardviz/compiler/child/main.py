@@ -16,6 +16,7 @@ from shardviz.compiler.messages import (
     Channel,
     ChildBroken,
     ChildReady,
+    CompileModule,
     Question,
     Request,
     RunCollective,
@@ -31,7 +32,7 @@ _PR_SET_PDEATHSIG = 1
 def main(read_fd: int, write_fd: int, name: ProcessName) -> None:
     """Serve the parent over two file descriptors. Returns only when JAX cannot be used."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _end_with_parent()
+    end_with_parent()
     if name in ("tpu", "cuda"):
         # What XLA cannot dump to stdout it puts into a folder "-", unless nobody can make one here.
         os.chdir("/proc")
@@ -65,8 +66,12 @@ def _serve(channel: Channel, inbox: SimpleQueue[Request], name: ProcessName) -> 
         match inbox.get():
             case Question() as question:
                 channel.send(answer(question, report))
+            case CompileModule() as asked_of_user:
+                # Imported late, as what follows: only this request needs it.
+                from shardviz.compiler.child.module import compile_module
+
+                channel.send(compile_module(asked_of_user, report))
             case RunCollective() as request:
-                # Imported late: only this request needs it.
                 from shardviz.compiler.child.collective import run
 
                 channel.send(run(request, report))
@@ -87,7 +92,7 @@ def _listen(channel: Channel, inbox: SimpleQueue[Request]) -> None:
         inbox.put(request)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """On Linux, be killed with the parent even while a compiler holds the interpreter lock."""
     if sys.platform == "linux":
         import ctypes

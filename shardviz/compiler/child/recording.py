@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from shardviz.compiler.messages import MemoryTexts
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from shardviz.compiler.messages import Question
+    from shardviz.compiler.messages import TopologyRequest
 
 _DUMP: dict[str, Any] = {
     "xla_dump_to": "-",
@@ -50,16 +50,17 @@ _SIZES = {
 
 class Recording:
     """A context around one compilation with `options`, and then what XLA wrote: complete texts, also where it
-    refused."""
+    refused. `dump_to` and `costs_to` are folders, and `topology` the hardware, as in a `Question`."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(
+        self, dump_to: str = "", costs_to: str = "", topology: TopologyRequest | None = None
+    ) -> None:
         self.options = dict(_DUMP)
-        self._folder = question.dump_to or question.costs_to
-        if question.dump_to:
+        self._folder = dump_to or costs_to
+        if dump_to:
             self.options["xla_dump_hlo_pass_re"] = ".*"
-        if question.costs_to:
+        if costs_to:
             self.options |= _SCHEDULE
-            topology = question.topology
             if topology is not None and topology.platform == "cuda":
                 estimates = ("gpu", _WITHOUT_ESTIMATES) not in topology.options
                 self.options |= _OF_GPU | {"xla_gpu_collect_cost_model_stats": estimates}
@@ -105,23 +106,28 @@ class Recording:
         asynchronous operations."""
         return self._find(_SIMULATED) or ""
 
-    def memory(self, compiled: Any = None) -> MemoryTexts:
-        """The compiler's account of a device's memory; without a `compiled` program that of one which does
-        not fit."""
+    def memory(self, analysis: Callable[[], Any] | None = None) -> MemoryTexts:
+        """The compiler's account of a device's memory; without the `analysis` of a compiled program that of
+        one which does not fit."""
         reports = self._find(_ASSIGNMENT) or "", self._find(_LIVE_RANGES) or ""
-        if compiled is None:
+        if analysis is None:
             return MemoryTexts((), *reports, self._find(_SCHEDULED) or "")
-        try:
-            analysis = compiled.memory_analysis()
-        except Exception:  # not every jaxlib has one of every chip: the reports tell it too
-            analysis = None
-        sizes = ((name, getattr(analysis, field, None)) for name, field in _SIZES.items())
-        return MemoryTexts(tuple((name, size) for name, size in sizes if size is not None), *reports)
+        return MemoryTexts(memory_sizes(analysis), *reports)
 
     def _find(self, name: re.Pattern[str]) -> str | None:
         """The first text whose file has a name like that."""
         text = next((text for file, text in self._texts.items() if name.fullmatch(file)), None)
         return text.read_text(encoding="utf-8", errors="replace") if isinstance(text, Path) else text
+
+
+def memory_sizes(analysis: Callable[[], Any]) -> tuple[tuple[str, int], ...]:
+    """Bytes by name, of what jaxlib calls `CompiledMemoryStats`; nothing where it has none."""
+    try:
+        found = analysis()
+    except Exception:  # not every jaxlib has one of every chip: the reports tell it too
+        return ()
+    sizes = ((name, getattr(found, field, None)) for name, field in _SIZES.items())
+    return tuple((name, size) for name, size in sizes if size is not None)
 
 
 def _printed(text: str) -> Iterator[tuple[str, str]]:

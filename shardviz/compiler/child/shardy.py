@@ -55,6 +55,15 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
     return Output("ok", str(module), located=located)
 
 
+def partitioned(module: Any) -> str:
+    """The text of a module after all passes, with the place of each operation. Raises what they raise."""
+    with module.context:
+        for passes in PASSES.values():
+            PassManager.parse(passes).run(module.operation)
+        text: str = module.operation.get_asm(enable_debug_info=True)
+    return text
+
+
 def _dump(program: Program, name: str, module: Any) -> None:
     """Leave the module where XLA leaves what Shardy does inside it, if it is asked for."""
     if program.question.dump_to:

@@ -10,7 +10,7 @@ from jax.experimental import mesh_utils, topologies
 
 from shardviz.compiler.child.program import axis_types
 from shardviz.compiler.described_hardware import target_config
-from shardviz.compiler.messages import Question, TopologyRequest
+from shardviz.compiler.messages import CompileModule, Question, TopologyRequest
 from shardviz.errors import TargetError
 from shardviz.hardware.clusters import parse_cluster, parts_by_slice
 from shardviz.hardware.machine import machine_of
@@ -30,7 +30,7 @@ def described_devices(request: TopologyRequest) -> list[Any]:
     return sorted(found.devices, key=lambda device: (_slice(device), device.id))
 
 
-def described_mesh(question: Question, devices: list[Any]) -> Any:
+def described_mesh(question: Question | CompileModule, devices: list[Any]) -> Any:
     """A JAX mesh of the devices; `TargetError` where JAX does not place one of these sizes on them."""
     mesh = question.mesh
     if mesh.device_order is not None:
@@ -57,7 +57,7 @@ def places(mesh: Any, devices: list[Any]) -> tuple[tuple[int, tuple[int, ...], i
     return tuple(found)
 
 
-def _placed(question: Question, devices: list[Any]) -> Any:
+def _placed(question: Question | CompileModule, devices: list[Any]) -> Any:
     sizes = question.mesh.axis_sizes
     try:
         return _place(sizes, devices)

@@ -61,7 +61,8 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
     report("lowering")
     lowered = program.trace().lower()
     report("compiling")
-    question, recording = program.question, Recording(program.question)
+    question = program.question
+    recording = Recording(question.dump_to, question.costs_to, question.topology)
     try:
         with recording:
             compiled = lowered.compile(compiler_options=recording.options)
@@ -83,7 +84,9 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
         recording.partitioned,
         spec,
         schedule=recording.schedule,
-        memory=recording.memory(compiled) if question.costs_to else None,
+        memory=recording.memory(compiled.memory_analysis if compiled else None)
+        if question.costs_to
+        else None,
     )
 
 

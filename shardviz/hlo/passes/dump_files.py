@@ -29,6 +29,11 @@ _FILE = re.compile(
 _SHARDY_FILE = re.compile(
     r"(?:.*/)?shardy/module_(?P<number>\d{1,9})\.(?P<module>[^/]+)/(?P<place>\d{1,3})\.(?P<passed>[^/]+)\.mlir"
 )
+_FINAL_FILE = re.compile(
+    r"module_(?P<number>\d{1,9})\.(?P<module>[^/]+?)(?:\.cl_\d{1,12})?\."
+    r"(?:[a-z]\w*(?:\.\w+)?_)?after_(?P<last>optimizations|codegen)\.txt"
+)
+"""The last program of a module; where TPUs leave two, the one after code generation is as it runs."""
 _PASS = re.compile(r"(?P<pipeline>[^/]*?)\.after_(?P<name>.+?)(?:\.before_[^/]*)?")
 
 
@@ -63,6 +68,16 @@ def dump_files(paths: Iterable[str], module: str) -> tuple[DumpFile, ...]:
         latest, key=lambda each: (*start, 0, each[0][1]) if each[0][0] == _SHARDY else (*each[0], 1, 0)
     )
     return tuple(file for _, file in in_order)
+
+
+def final_files(paths: Iterable[str]) -> tuple[DumpFile, ...]:
+    """The file of each module's final program, in the order in which they were compiled."""
+    found: dict[tuple[int, str], DumpFile] = {}
+    for path in sorted(paths, key=lambda each: "after_codegen" in each):
+        if match := _FINAL_FILE.fullmatch(path.rpartition("/")[2]):
+            key = int(match["number"]), match["module"]
+            found[key] = DumpFile(path, key[1], key[0])
+    return tuple(found[key] for key in sorted(found))
 
 
 def pass_name(path: str) -> str:

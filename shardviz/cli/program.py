@@ -1,0 +1,156 @@
+"""`shardviz program`: a function of the user's own, compiled for hardware that is not here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shardviz.cli import options
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.output import CommandOutput, print_json, working
+from shardviz.cli.process import on_signal
+from shardviz.errors import TargetError, quote
+from shardviz.forms.form import PROBLEM_FIELDS
+
+if TYPE_CHECKING:
+    from shardviz.compiler.target_program import TargetProgram
+    from shardviz.hardware.machine import Machine
+
+EXAMPLES = (
+    (
+        "A train step that ships with shardviz, on 16 TPUs",
+        "shardviz program train_step --mesh data=4,model=4 --target v5e:4x4",
+    ),
+    (
+        "Your own, on two kinds of hardware side by side",
+        "shardviz program step.py:train_step --mesh data=4,model=4 --target v5p:4x2x2,h100:2x8",
+    ),
+    (
+        "With an option of the compiler, and what runs when",
+        "shardviz program train_step --mesh data=4,model=4 --target v5e:4x4 --time "
+        "--option xla_tpu_scoped_vmem_limit_kib=16384",
+    ),
+)
+
+
+class CompilerOption(click.ParamType):  # type: ignore[type-arg]
+    """``NAME=VALUE``, an option of a compiler."""
+
+    name = "option"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        name, equals, text = str(value).removeprefix("--").partition("=")
+        if not name or not equals:
+            self.fail(
+                f"{quote(str(value))} is not an option with its value, such as xla_name=true", param, ctx
+            )
+        return name, text
+
+
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.argument("function", metavar="FILE.py:FUNCTION")
+@options.of_field(PROBLEM_FIELDS["mesh"], default=None, show_default=False, required=True)
+@options.of_field(PROBLEM_FIELDS["targets"], default="cpu", show_default=True, shell_complete=options.targets)
+@options.of_field(PROBLEM_FIELDS["axis_types"])
+@click.option(
+    "--option",
+    "compiler_options",
+    type=CompilerOption(),
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An option of the compiler, such as xla_tpu_scoped_vmem_limit_kib=16384; may be given again.",
+)
+@options.machine
+@click.option("--time", "with_times", is_flag=True, help="Show when each instruction runs, and live memory.")
+@options.timeout
+@options.output
+def command(
+    function: str,
+    mesh: str,
+    target: str,
+    axis_types: str,
+    compiler_options: Sequence[tuple[str, str]],
+    machine: str | None,
+    with_times: bool,
+    timeout: float,
+    output: CommandOutput,
+) -> int:
+    """List the collectives of your own function on hardware that you do not have.
+
+    FUNCTION takes a jax mesh of the axes and sizes of --mesh, and returns the function to compile and its
+    arguments: return step, params, batch. Arguments are arrays or jax.ShapeDtypeStruct, with shardings.
+
+    This runs FILE.py, in a process of its own, with simulated devices; the function itself is traced and
+    compiled, not run. In place of FILE.py:FUNCTION the name of an example does: train_step.
+    """
+    from shardviz.cli.target_session import ProgramSession
+    from shardviz.compiler import check_mesh, parse_targets
+    from shardviz.compiler.user_file import UserFileProcess, UserFileRequest, find_function
+    from shardviz.hardware.machine_file import named_machine
+    from shardviz.notation import parse_mesh
+
+    targets = parse_targets(target)
+    if not targets:
+        raise TargetError("a program is compiled for a target, and none is named", "give --target v5e:4x4")
+    wanted = parse_mesh(mesh)
+    if len(targets) == 1:
+        check_mesh(targets[0], wanted)
+    on = None if machine is None else named_machine(machine)
+    file, name = find_function(function)
+    request = UserFileRequest(
+        file,
+        name,
+        wanted.axis_names,
+        wanted.axis_sizes,
+        tuple(dict.fromkeys(each.platform for each in targets)),
+        axis_types == "explicit",
+    )
+    with ProgramSession(targets, timeout) as session:
+        process = UserFileProcess(request, os.environ)
+        on_signal(process.kill)
+        with working(f"running {file}"):
+            program = process.result(timeout)
+        session.ask(program, dict(compiler_options), with_costs=with_times)
+        found = [*session.programs()]
+        _show(name, found, on, with_times, output)
+        return session.exit_code
+
+
+def _show(
+    name: str,
+    programs: Sequence[TargetProgram],
+    machine: Machine | None,
+    with_times: bool,
+    output: CommandOutput,
+) -> None:
+    """Print one target's page, or a line for each of several; then the times of each."""
+    told = [each.times(machine) for each in programs]
+    timed = [
+        (each, None if times.times is None else times.times.model)
+        for each, times in zip(programs, told, strict=True)
+    ]
+    if output.as_json:
+        from shardviz.documents.programs import program_document
+
+        print_json(program_document(name, timed, with_times))
+        return
+    from shardviz.render.programs.program_view import program_view, programs_view
+
+    width = output.width
+    if len(programs) > 1:
+        output.show(programs_view(timed, width))
+    elif not with_times or programs[0].module is None:
+        output.show(program_view(*timed[0], width, output.palette))
+    if with_times:
+        from shardviz.render.programs.program_view import program_lines
+        from shardviz.render.times.tellers import target_times_view
+
+        for each, times in zip(programs, told, strict=True):
+            if each.module is not None:
+                head = program_lines(each, width, output.palette)
+                output.show([*head, *target_times_view(times, width, output.palette)])

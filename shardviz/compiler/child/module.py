@@ -1,0 +1,147 @@
+"""A program of the user's, lowered in another process: its module, compiled for a target as JAX would."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+
+# Private, and the same in jax 0.8.3 to 0.12: with these JAX itself compiles what it has lowered.
+from jax._src.compiler import backend_compile_and_load, get_compile_options
+from jax.interpreters.mlir import make_ir_context
+from jaxlib.mlir import ir
+from jaxlib.xla_client import DeviceList
+
+from shardviz.compiler.child import shardy, xla
+from shardviz.compiler.child.program import words_of
+from shardviz.compiler.child.recording import Recording, memory_sizes
+from shardviz.compiler.messages import NO_ROOM, CompileModule, MemoryTexts, Output
+from shardviz.errors import CompilerError, TargetError
+
+_SHARDINGS = ("sdy.sharding", "mhlo.sharding")
+"""The attribute of an argument or a result that is split as the program says."""
+
+
+def compile_module(request: CompileModule, report: Callable[[str], None]) -> Output:
+    """Compile for the target. A refusal of XLA is an answer too, with status "error"."""
+    start = time.perf_counter()
+    try:
+        output = _compiled(request, report)
+    except TargetError as error:
+        output = Output("unavailable", error=error.message, hint=error.hint)
+    except CompilerError as error:
+        output = Output("error", error=error.message, hint=error.hint)
+    except Exception as error:
+        output = Output("error", error=words_of(error))
+    return replace(output, elapsed_s=time.perf_counter() - start)
+
+
+def _compiled(request: CompileModule, report: Callable[[str], None]) -> Output:
+    with make_ir_context():
+        module = ir.Module.parse(request.code)
+    if request.target == "shardy":
+        report("partitioning")
+        return Output("ok", shardy.partitioned(module))
+    devices: list[Any] = []
+    if request.topology is not None:
+        # Imported late: mesh_utils and topologies are for these targets alone.
+        from shardviz.compiler.child import topology
+
+        report("describing the hardware")
+        devices = topology.described_devices(request.topology)
+        mesh = topology.described_mesh(request, devices)
+        placed = topology.places(mesh, devices)
+    else:
+        mesh, placed = xla.simulated_mesh(request.mesh), ()
+    report("compiling")
+    return replace(_answer(request, module, mesh.devices.ravel()), devices=placed)
+
+
+def _answer(request: CompileModule, module: ir.Module, devices: np.ndarray[Any, Any]) -> Output:
+    """The compiler's program. Only where it fails it compiles again, and leaves texts that say why: they cost
+    time. A program that does not fit into a device's memory is an answer too, with what would lie there."""
+    recording = None
+    if request.with_costs:
+        recording = Recording(costs_to=request.folder, topology=request.topology)
+    try:
+        executable = _executable(request, module, devices, recording)
+    except jax.errors.JaxRuntimeError as error:
+        failure = error
+    else:
+        return _program(executable, recording)
+    if recording is None:
+        recording = Recording(costs_to=request.folder)
+        try:
+            _executable(request, module, devices, recording)
+        except jax.errors.JaxRuntimeError as error:
+            failure = error
+    if NO_ROOM.search(str(failure)):
+        words, memory = words_of(failure), recording.memory()
+        return Output("error", error=words, schedule=recording.schedule, memory=memory)
+    if recording.final is None:
+        raise failure
+    # The compiler has finished, and jaxlib cannot load the program.
+    return Output("ok", recording.final, schedule=recording.schedule, memory=recording.memory())
+
+
+def _program(executable: Any, recording: Recording | None) -> Output:
+    """The answer of a program that is compiled."""
+    analysis = executable.get_compiled_memory_stats
+    if recording is None:
+        return Output("ok", _text(executable), memory=MemoryTexts(memory_sizes(analysis)))
+    try:
+        text = _text(executable)
+    except jax.errors.JaxRuntimeError:
+        if recording.final is None:
+            raise
+        text = recording.final
+    return Output("ok", text, schedule=recording.schedule, memory=recording.memory(analysis))
+
+
+def _text(executable: Any) -> str:
+    return "\n\n".join(each.to_string() for each in executable.hlo_modules())
+
+
+def _executable(
+    request: CompileModule, module: ir.Module, devices: np.ndarray[Any, Any], recording: Recording | None
+) -> Any:
+    """What XLA makes of the module. Raises what it raises."""
+    options = dict(request.options) if recording is None else recording.options | dict(request.options)
+    client = devices[0].client
+    compile_options = get_compile_options(
+        num_replicas=1,
+        num_partitions=devices.size,
+        device_assignment=devices.reshape(1, -1),
+        env_options_overrides=options,
+        backend=client,
+    )
+    # As JAX does: the compiler chooses how to split what the program leaves open.
+    build = compile_options.executable_build_options
+    attributes = _main(module).attributes
+    build.allow_spmd_sharding_propagation_to_parameters = _left_open(attributes, "arg_attrs")
+    build.allow_spmd_sharding_propagation_to_output = _left_open(attributes, "res_attrs")
+    build.use_shardy_partitioner = _is_for_shardy(module)
+    with recording or nullcontext():
+        return backend_compile_and_load(client, module, DeviceList(tuple(devices)), compile_options, [])
+
+
+def _main(module: ir.Module) -> Any:
+    functions = (each for each in module.body.operations if "sym_name" in each.attributes)
+    return next(each for each in functions if ir.StringAttr(each.attributes["sym_name"]).value == "main")
+
+
+def _left_open(attributes: Mapping[str, Any], name: str) -> list[bool]:
+    """For each argument or result, true where the program does not say how it is split."""
+    if name not in attributes:
+        return []
+    return [not any(each in one for each in _SHARDINGS) for one in ir.ArrayAttr(attributes[name])]
+
+
+def _is_for_shardy(module: ir.Module) -> bool:
+    """Return whether shardings are Shardy's: only who turned it off in JAX still has the older ones."""
+    return all("mhlo.sharding" not in str(each) for each in _main(module).attributes["arg_attrs"])

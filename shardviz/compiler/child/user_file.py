@@ -1,0 +1,203 @@
+"""The process of a user's file: it runs the file, and lowers what its function returns.
+
+The file may print, import anything, hang or end the process. The process sends a `UserProgram`, or the error
+that tells what is wrong with the file and in which line, and ends.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.util import module_from_spec, spec_from_file_location
+from inspect import signature
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AbstractMesh, AxisType
+
+from shardviz.compiler.child.main import end_with_parent
+from shardviz.compiler.installed import OLDEST_JAX, older_than
+from shardviz.compiler.lowering import MAX_WORDS, LoweredProgram, lower_program
+from shardviz.compiler.messages import Channel
+from shardviz.compiler.targets import MAX_CPU_DEVICES
+from shardviz.compiler.user_file import UserFileRequest, UserProgram, functions_of
+from shardviz.errors import QuestionError, ShardvizError, did_you_mean, quote
+
+RETURNS = "let it end with: return function, argument, argument, …"
+
+
+def main(read_fd: int, write_fd: int) -> None:
+    """Serve one request, then end whatever threads the file has left."""
+    end_with_parent()
+    channel = Channel(read_fd, write_fd)
+    request = channel.receive()
+    assert isinstance(request, UserFileRequest)
+    try:
+        channel.send(UserFile(request).program())
+    except ShardvizError as error:
+        channel.send(error)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+class UserFile:
+    """A file, and the function in it that is asked for; every method raises `QuestionError` for the user."""
+
+    def __init__(self, request: UserFileRequest) -> None:
+        self.request = request
+        self.path = Path(request.file).resolve()
+
+    def program(self) -> UserProgram:
+        """Run the file, and lower its program for each platform."""
+        request = self.request
+        if older_than(jax.__version__, OLDEST_JAX):
+            raise QuestionError(
+                f"it is jax {jax.__version__} here, and shardviz needs {OLDEST_JAX} or newer",
+                f"pip install -U 'jax>={OLDEST_JAX}'",
+            )
+        _simulate(request.devices)
+        with self._blamed(f"running {request.file}"):
+            module = self._module()
+        function = self._function(module)
+        _simulate(request.devices)  # the file may have asked for others
+        with self._blamed(f"calling {request.function}(mesh)"):
+            returned = function(_mesh(request))
+        program, args = self._checked(returned)
+        self._check_shardings(program, args)
+        lowered = tuple((each, self._lowered(program, args, each)) for each in request.platforms)
+        errors = [each for _, each in lowered if isinstance(each, ShardvizError)]
+        if len(errors) == len(lowered):
+            raise errors[0]
+        return UserProgram(request.function, lowered)
+
+    def _lowered(self, program: Any, args: Sequence[Any], platform: str) -> LoweredProgram | ShardvizError:
+        try:
+            with self._blamed(f"tracing what {self.request.function} returns"):
+                return lower_program(program, args, {}, platform)
+        except ShardvizError as error:
+            return error
+
+    def _module(self) -> ModuleType:
+        """The file as a module, which finds what lies beside it, as a script does."""
+        sys.path.insert(0, str(self.path.parent))
+        spec = spec_from_file_location(self.path.stem, self.path)
+        if spec is None or spec.loader is None:
+            raise QuestionError(f"{quote(self.request.file)} is not a file of Python", "its name ends in .py")
+        module = sys.modules[self.path.stem] = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    def _function(self, module: ModuleType) -> Callable[..., Any]:
+        name = self.request.function
+        found = getattr(module, name, None)
+        if callable(found):
+            return found
+        if found is not None:
+            raise QuestionError(
+                f"{name} of {quote(self.request.file)} is {_kind(found)}, not a function",
+                "name a function that takes the mesh",
+            )
+        named = functions_of(self.path)
+        told = f"it has {', '.join(named)}" if named else "it has none"
+        raise QuestionError(
+            f"{quote(self.request.file)} has no function {name}", f"{did_you_mean(name, named)}{told}"
+        )
+
+    def _checked(self, returned: Any) -> tuple[Any, tuple[Any, ...]]:
+        """The program and its arguments among what the function has returned."""
+        name, where = self.request.function, self._return()
+        if not isinstance(returned, tuple | list) or not returned:
+            raise QuestionError(
+                f"{where}{name} returned {_kind(returned)}, not a function and its arguments",
+                RETURNS,
+            )
+        program, *args = returned
+        if not callable(program) and not hasattr(program, "lower"):
+            raise QuestionError(
+                f"{where}what {name} returned begins with {_kind(program)}, not with a function",
+                RETURNS,
+            )
+        return program, tuple(args)
+
+    def _check_shardings(self, program: Any, args: Sequence[Any]) -> None:
+        """Complain about an array that does not say how it is split over the mesh."""
+        names: list[str] = []
+        with suppress(TypeError, ValueError):
+            names = [*signature(program).parameters]
+        for number, argument in enumerate(args):
+            name = names[number] if number < len(names) else f"argument {number + 1}"
+            for path, leaf in jax.tree_util.tree_leaves_with_path(argument):
+                is_array = hasattr(leaf, "dtype") and getattr(leaf, "shape", ())
+                if is_array and getattr(getattr(leaf, "sharding", None), "mesh", None) is None:
+                    raise QuestionError(
+                        f"{self._return()}{name}{jax.tree_util.keystr(path)} has no sharding on the mesh",
+                        "give it sharding=NamedSharding(mesh, P(…)); with P() each device holds all of it",
+                    )
+
+    def _return(self) -> str:
+        """``FILE:12: `` with the line in which the function returns; "" where it is not in the file."""
+        with suppress(SyntaxError, ValueError):
+            for each in ast.parse(self.path.read_bytes()).body:
+                if isinstance(each, ast.FunctionDef) and each.name == self.request.function:
+                    lines = [one.lineno for one in ast.walk(each) if isinstance(one, ast.Return)]
+                    return f"{self.request.file}:{max(lines, default=each.lineno)}: "
+        return ""
+
+    @contextmanager
+    def _blamed(self, doing: str) -> Iterator[None]:
+        """A context whose exceptions become errors with the line of the file."""
+        try:
+            yield
+        except ShardvizError:
+            raise
+        except SystemExit as error:
+            raise QuestionError(
+                f"{self._place(error)}it ends the process with sys.exit({error.code!r})", f"while {doing}"
+            ) from None
+        except BaseException as error:
+            words = " ".join(str(error).split()) or "no message"
+            words = words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 1]}…"
+            hint = f"raised while {doing}"
+            if isinstance(error, ModuleNotFoundError):
+                hint = f"shardviz runs the file with {sys.executable}: install the module for it"
+            raise QuestionError(f"{self._place(error)}{type(error).__name__}: {words}", hint) from None
+
+    def _place(self, error: BaseException) -> str:
+        """``FILE:12: `` with the last line of the file that an exception came through."""
+        line = None
+        if isinstance(error, SyntaxError) and error.filename == str(self.path):
+            line = error.lineno
+        for frame in traceback.extract_tb(error.__traceback__):
+            if frame.filename == str(self.path):
+                line = frame.lineno
+        return f"{self.request.file}:{line}: " if line else f"{self.request.file}: "
+
+
+def _kind(value: Any) -> str:
+    return f"a value of the type {type(value).__name__}"
+
+
+def _simulate(count: int) -> None:
+    """Have as many simulated devices; once a backend has started, they are as many as they are."""
+    with suppress(RuntimeError):
+        if count <= MAX_CPU_DEVICES:
+            jax.config.update("jax_num_cpu_devices", count)
+
+
+def _mesh(request: UserFileRequest) -> Any:
+    """The mesh, of simulated devices; one without devices where they do not suffice."""
+    kind = AxisType.Explicit if request.is_explicit else AxisType.Auto
+    types = (kind,) * len(request.axis_names)
+    devices = jax.devices() if request.devices <= MAX_CPU_DEVICES else []
+    if len(devices) < request.devices:
+        return AbstractMesh(request.axis_sizes, request.axis_names, axis_types=types)
+    grid = np.array(devices[: request.devices], dtype=object).reshape(request.axis_sizes)
+    return jax.sharding.Mesh(grid, request.axis_names, axis_types=types)

@@ -1,0 +1,179 @@
+"""Programs of the process that they were written for, lowered for hardware that is elsewhere.
+
+JAX is known by its attributes here, and loaded by the user. It traces and lowers the program for the target's
+platform, with the mesh of its shardings, whose devices may be simulated, or none at all (`AbstractMesh`).
+The bytes of the StableHLO module cross to the compilers' process. In it JAX has written down all that it
+would compile with: shardings by axis name, donated arguments, the paths of arguments, source lines.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
+from shardviz.sharding import Mesh
+from shardviz.sharding.mesh import writable_names
+
+_AXIS = re.compile(r'"((?:[^"\\]|\\.)*)"=(\d+)')
+_DEVICE_IDS = re.compile(r"device_ids=\[([\d, ]*)\]")
+_PARTITIONS = re.compile(r"\d+")
+MAX_WORDS = 400
+PROGRAM_HINT = "give a function, a jitted one, what its lower(…) returns, or what compile() returns"
+
+
+@dataclass(frozen=True)
+class LoweredProgram:
+    """A program before any compiler has seen it: `code` is its StableHLO module as MLIR's bytes.
+
+    `platform` is the one that it is lowered for, "" where that was done before and cannot be told. It runs on
+    `devices`. The first of `meshes` has them in their order; the `device_order` of others is by position in
+    it. Without a mesh it runs on one device.
+    """
+
+    name: str
+    platform: str
+    devices: int
+    meshes: tuple[Mesh, ...]
+    code: bytes
+
+    @property
+    def mesh(self) -> Mesh:
+        """The mesh whose devices are those of the program in order."""
+        return self.meshes[0] if self.meshes else Mesh(("device",), (self.devices,))
+
+
+def lower_program(
+    program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], platform: str
+) -> LoweredProgram:
+    """Lower a program for a platform of JAX: "tpu", "cuda" or "cpu".
+
+    A plain function is jitted as it stands. Raises `QuestionError` for what is not a program, and for one
+    that is compiled already; what JAX raises comes through.
+    """
+    lowered, was_lowered = _lowered(program, args, kwargs, platform)
+    lowered = getattr(lowered, "lowered", lowered)
+    module = lowered.compiler_ir("stablehlo")
+    code = io.BytesIO()
+    module.operation.write_bytecode(code)
+    attributes = module.operation.attributes
+    devices = 1
+    with suppress(KeyError):
+        devices = int(_PARTITIONS.findall(str(attributes["mhlo.num_partitions"]))[0])
+    meshes = [*_meshes(module)] or [*_meshes_of(args, kwargs)]
+    # JAX numbers the devices of a program in the order of one of its meshes.
+    meshes = sorted(
+        (mesh for mesh in dict.fromkeys(meshes) if mesh.size == devices),
+        key=lambda mesh: bool(mesh.device_order),
+    )
+    name = str(attributes["sym_name"]).strip('"')
+    return LoweredProgram(name, "" if was_lowered else platform, devices, tuple(meshes), code.getvalue())
+
+
+def refusal_of(error: Exception) -> ShardvizError:
+    """What was raised as JAX lowered a program, as an error of ours: its own words, on one line."""
+    if isinstance(error, ShardvizError):
+        return error
+    words = " ".join(str(error).split())
+    words = words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 1]}…"
+    return CompilerError(f"JAX does not lower it for this target: {type(error).__name__}: {words}")
+
+
+def check_program(program: Any) -> None:
+    """Raise `QuestionError` for text, and for what cannot be called."""
+    if isinstance(program, str | bytes):
+        raise QuestionError(
+            f"{quote(str(program))} is text, not a program", "shardviz.read_hlo(…) reads a compiler's text"
+        )
+    if not callable(program) and not hasattr(program, "compile") and not hasattr(program, "lower"):
+        raise QuestionError(f"{quote(repr(program))} is not a program", PROGRAM_HINT)
+
+
+def _lowered(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], platform: str) -> tuple[Any, bool]:
+    """What JAX calls `Lowered`, and whether it was that before."""
+    stage = _stage(program)
+    if stage and (args or kwargs):
+        raise QuestionError(
+            f"a {type(program).__name__} program has its arguments already",
+            "leave out the arguments, or give the jitted function itself",
+        )
+    if stage == "compiled":
+        raise QuestionError(
+            "this program is compiled already, and no target can compile it again",
+            "give the jitted function and its arguments, or what its trace(…) returns",
+        )
+    if stage == "lowered":
+        return program, True
+    if stage == "traced":
+        return program.lower(lowering_platforms=(platform,)), False
+    check_program(program)
+    if hasattr(program, "trace"):
+        traced = program.trace(*args, **kwargs)
+    elif hasattr(program, "lower"):
+        traced = _around(program, args, kwargs)
+    else:
+        jax = sys.modules.get("jax")
+        if jax is None:
+            raise QuestionError(f"{quote(repr(program))} is not jitted, and jax is not loaded", PROGRAM_HINT)
+        traced = jax.jit(program).trace(*args, **kwargs)
+    return traced.lower(lowering_platforms=(platform,)), False
+
+
+def _stage(program: Any) -> str:
+    """The stage that a program has reached: "traced", "lowered", "compiled"; "" for a function."""
+    if hasattr(program, "input_shardings") or (hasattr(program, "compiled") and not callable(program)):
+        return "compiled"
+    if hasattr(program, "as_text") and hasattr(program, "compile"):
+        return "lowered"
+    return "traced" if hasattr(program, "lower") and hasattr(program, "jaxpr") else ""
+
+
+def _around(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The trace of a jit of another library, such as Equinox's, which has no platforms to choose from: as a
+    part of a jit of JAX's own, whose arguments and results are the arrays among its own."""
+    jax = sys.modules["jax"]
+    tree = jax.tree_util
+    leaves, structure = tree.tree_flatten((tuple(args), dict(kwargs)))
+    is_array = [hasattr(leaf, "shape") and hasattr(leaf, "dtype") for leaf in leaves]
+    arrays = [leaf if kept else None for leaf, kept in zip(leaves, is_array, strict=True)]
+    only_args, only_kwargs = tree.tree_unflatten(structure, arrays)
+
+    def whole(*given: Any, **named: Any) -> Any:
+        found = iter(tree.tree_leaves((given, named)))
+        merged = [next(found) if kept else leaf for leaf, kept in zip(leaves, is_array, strict=True)]
+        own, own_named = tree.tree_unflatten(structure, merged)
+        return [leaf for leaf in tree.tree_leaves(program(*own, **own_named)) if hasattr(leaf, "dtype")]
+
+    whole.__name__ = getattr(program, "__name__", "program")
+    with suppress(TypeError, ValueError):  # by their names the module speaks of the arguments
+        whole.__signature__ = signature(program)  # type: ignore[attr-defined]
+    return jax.jit(whole).trace(*only_args, **only_kwargs)
+
+
+def _meshes(module: Any) -> Iterator[Mesh]:
+    """The meshes that a module declares."""
+    for operation in module.body.operations:
+        if operation.operation.name != "sdy.mesh":
+            continue
+        text = str(operation.attributes["mesh"])
+        axes = _AXIS.findall(text)
+        if axes:
+            ids = _DEVICE_IDS.search(text)
+            order = None if ids is None else tuple(map(int, ids[1].split(",")))
+            yield Mesh(writable_names(name for name, _ in axes), tuple(int(size) for _, size in axes), order)
+
+
+def _meshes_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Mesh]:
+    """The meshes of the arguments, for a module without Shardy's declarations."""
+    jax = sys.modules["jax"]
+    for leaf in jax.tree_util.tree_leaves((tuple(args), dict(kwargs))):
+        mesh = getattr(getattr(leaf, "sharding", None), "mesh", None)
+        if mesh is not None and math.prod(mesh.axis_sizes) > 1:
+            yield Mesh(writable_names(map(str, mesh.axis_names)), tuple(map(int, mesh.axis_sizes)))

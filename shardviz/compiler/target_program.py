@@ -1,0 +1,126 @@
+"""A program of the user's as a target has compiled it, and several targets side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from shardviz.compiler.reading import memory_of, placement_of, schedule_of, unfit
+from shardviz.compiler.target_result import TargetResult, bytes_sent, without_answer
+from shardviz.compiler.target_times import TimesAnswer, answer_times
+from shardviz.errors import CompilerError, ShardvizError, TargetError
+from shardviz.hlo import read_hlo, read_shardy
+from shardviz.sharding import Mesh
+
+if TYPE_CHECKING:
+    from shardviz.compiler.lowering import LoweredProgram
+    from shardviz.compiler.messages import Output, Versions
+    from shardviz.compiler.targets import Target
+    from shardviz.hardware.machine import Machine
+    from shardviz.hlo import HloModule, ShardyModule
+    from shardviz.timeline.memory import MemoryReport
+
+
+@dataclass(frozen=True)
+class TargetProgram:
+    """One target's answer: the `module` that it has made of the program, None where it has made none.
+
+    `mesh` is the program's mesh whose axes the collectives name, `notes` are sentences on how it was read.
+    """
+
+    answer: TargetResult
+    module: HloModule | ShardyModule | None = None
+    mesh: Mesh | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def target(self) -> str:
+        return self.answer.target
+
+    @property
+    def memory(self) -> MemoryReport | None:
+        """Bytes of one device by the compiler's account; None where the target has none."""
+        return self.answer.memory
+
+    @property
+    def bytes_sent(self) -> int | None:
+        """The least bytes that one device sends in all collectives; None without a program."""
+        return None if self.module is None else bytes_sent(self.module.collectives)
+
+    def times(self, machine: Machine | None = None) -> TimesAnswer:
+        """When each instruction runs on the target's own hardware, or on a machine; or why it has none."""
+        answer = self.answer
+        if answer.memory is not None and answer.status == "ok" and not answer.memory.buffers:
+            # Sums alone: what lies there, and when, is estimated from the program's order.
+            answer = replace(answer, memory=None)
+        return answer_times(answer, self.mesh or Mesh((), ()), machine)
+
+    def check(self) -> None:
+        """Raise what the target said where it has made no program of it."""
+        answer = self.answer
+        if answer.status == "unavailable":
+            raise TargetError(answer.error, answer.hint)
+        if answer.status != "ok":
+            named = answer.target in answer.error.split()
+            raise CompilerError(f"{'' if named else f'{answer.target}: '}{answer.error}", answer.hint)
+
+
+def without_program(target: str, error: ShardvizError) -> TargetProgram:
+    """In the place of an answer, one that says why there is none."""
+    return TargetProgram(without_answer(target, error))
+
+
+def read_program(
+    output: Output, program: LoweredProgram, target: Target, versions: Versions
+) -> TargetProgram:
+    """The answer of a target. Raises what the readers raise for a text that they cannot read."""
+    answer = TargetResult(
+        target.name,
+        output.status,
+        text=output.text,
+        elapsed_s=output.elapsed_s,
+        error=output.error,
+        hint=output.hint,
+        versions=versions,
+        schedule=schedule_of(output),
+        memory=memory_of(output, target),
+    )
+    if output.status != "ok":
+        return TargetProgram(unfit(answer))
+    if target.name == "shardy":
+        shardy = read_shardy(output.text, program.mesh)
+        return TargetProgram(replace(answer, collectives=shardy.collectives), shardy, program.mesh)
+    placement = placement_of(output, target)
+    slices = None if placement is None else placement.slices
+    ids = None if placement is None else placement.ids
+    meshes = program.meshes or (program.mesh,)
+    modules = [read_hlo(output.text, _on_devices(mesh, ids), slices=slices) for mesh in meshes]
+    named, mesh = max(zip(modules, meshes, strict=True), key=lambda each: _named(each[0]))
+    notes = [f"this program has several meshes: {_listed(meshes)}; axes are named after {mesh}"] * (
+        len(meshes) > 1
+    )
+    answer = replace(
+        answer,
+        collectives=named.collectives,
+        collective_matmuls=named.collective_matmuls,
+        placement=placement,
+    )
+    return TargetProgram(answer, named, mesh, tuple(notes))
+
+
+def _on_devices(mesh: Mesh, ids: Sequence[int] | None) -> Mesh:
+    """The mesh with the ids of the devices at its positions."""
+    if ids is None:
+        return mesh
+    order = mesh.device_order or range(mesh.size)
+    return replace(mesh, device_order=tuple(ids[position] for position in order))
+
+
+def _named(module: HloModule) -> int:
+    """How many collectives have axes."""
+    return sum(bool(each.axes) for each in module.collectives)
+
+
+def _listed(meshes: Sequence[Mesh]) -> str:
+    return " and ".join(map(str, meshes))

@@ -1,0 +1,186 @@
+"""A function in a file of the user's, which is run and lowered in a process of its own."""
+
+from __future__ import annotations
+
+import ast
+import math
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shardviz.compiler.messages import Channel
+from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
+
+if TYPE_CHECKING:
+    from shardviz.compiler.lowering import LoweredProgram
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+"""Files that ship: each is known by its name, and has a function of the same name."""
+HINT = (
+    f"write FILE.py:FUNCTION, or the name of an example: {', '.join(p.stem for p in EXAMPLES.glob('*.py'))}"
+)
+PROGRAM = (
+    "import sys; sys.path.append(sys.argv[3]); "
+    "from shardviz.compiler.child.user_file import main; main(int(sys.argv[1]), int(sys.argv[2]))"
+)
+
+
+@dataclass(frozen=True)
+class UserFileRequest:
+    """To the process: call `function` of `file` with a mesh, and lower what it returns for the platforms."""
+
+    file: str
+    function: str
+    axis_names: tuple[str, ...]
+    axis_sizes: tuple[int, ...]
+    platforms: tuple[str, ...]
+    is_explicit: bool = False
+
+    @property
+    def devices(self) -> int:
+        """The number of the mesh's devices."""
+        return math.prod(self.axis_sizes)
+
+
+@dataclass(frozen=True)
+class UserProgram:
+    """From the process: the program by platform, or why JAX does not lower it for that one."""
+
+    name: str
+    lowered: tuple[tuple[str, LoweredProgram | ShardvizError], ...]
+
+    def lowered_for(self, platform: str) -> LoweredProgram:
+        """The program for a platform; raises what kept JAX from lowering it."""
+        found = dict(self.lowered)[platform]
+        if isinstance(found, ShardvizError):
+            raise found
+        return found
+
+
+def find_function(text: str) -> tuple[str, str]:
+    """The file and the function that ``FILE.py:FUNCTION`` or the name of an example means.
+
+    Raises `QuestionError` for a text that is neither, and for a file that is not there. The file is read,
+    not run.
+    """
+    file, colon, function = text.rpartition(":")
+    if not colon:
+        example = EXAMPLES / f"{text}.py"
+        if text.isidentifier() and example.exists():
+            return str(example), text
+        if not text.endswith(".py"):
+            raise QuestionError(f"{quote(text)} does not name a function of a file", HINT)
+        file = text
+    path = Path(file)
+    if path.is_dir():
+        raise QuestionError(f"{quote(file)} is a folder", "name a file in it: FILE.py:FUNCTION")
+    if not path.exists():
+        raise QuestionError(f"file {quote(file)} does not exist", HINT)
+    named = functions_of(path)
+    if not colon:
+        told = f"such as {file}:{named[-1]}" if named else "it defines none"
+        raise QuestionError(f"no function of {quote(file)} is named", f"add one, {told}")
+    if not function.isidentifier():
+        raise QuestionError(f"{quote(function)} is not the name of a function", HINT)
+    return file, function
+
+
+def functions_of(file: Path) -> list[str]:
+    """The names of the functions that a file defines, in order; none of one that is not Python."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return []
+    return [each.name for each in tree.body if isinstance(each, ast.FunctionDef)]
+
+
+class UserFileProcess:
+    """The process of one request, which begins at once. What the file prints goes to stderr."""
+
+    def __init__(self, request: UserFileRequest, environment: Mapping[str, str]) -> None:
+        self._request = request
+        to_child_read, to_child_write = os.pipe()
+        to_parent_read, to_parent_write = os.pipe()
+        root = str(Path(__file__).parents[2])
+        words = [sys.executable, "-P", "-c", PROGRAM, str(to_child_read), str(to_parent_write), root]
+        try:
+            # A session of its own: an interrupt in the terminal ends it by `kill`, with all that it started.
+            self._popen = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=2,
+                pass_fds=(to_child_read, to_parent_write),
+                start_new_session=True,
+                env=_environment(environment),
+            )
+        finally:
+            os.close(to_child_read)
+            os.close(to_parent_write)
+        self._channel = Channel(to_parent_read, to_child_write)
+        with suppress(BrokenPipeError):  # it has ended already, and `result` says how
+            self._channel.send(request)
+
+    def result(self, time_limit: float) -> UserProgram:
+        """Wait for the program, at most `time_limit` seconds.
+
+        Raises `QuestionError` for what is wrong with the file, `CompilerError` where it takes too long or
+        ends the process.
+        """
+        try:
+            return self._received(time_limit)
+        finally:
+            self.kill()
+            self._popen.wait()
+            self._channel.close()
+
+    def kill(self) -> None:
+        """End the process with all that it started. Takes no lock, for a signal handler."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._popen.pid, signal.SIGKILL)
+
+    def _received(self, time_limit: float) -> UserProgram:
+        name = f"{quote(self._request.file)}"
+        end = time.monotonic() + time_limit
+        timeout = None if math.isinf(time_limit) else max(0.0, end - time.monotonic())
+        if not select.select([self._channel.read_fd], [], [], timeout)[0]:
+            raise CompilerError(
+                f"{name} took longer than {time_limit:g} s and was stopped",
+                "give it longer with a larger --timeout",
+            )
+        try:
+            found = self._channel.receive()
+        except EOFError:
+            raise CompilerError(
+                f"{name} {self._end()}", f"python {self._request.file} runs it alone"
+            ) from None
+        if isinstance(found, ShardvizError):
+            raise found
+        assert isinstance(found, UserProgram)
+        return found
+
+    def _end(self) -> str:
+        """How the file ended its process."""
+        code = self._popen.wait()
+        if code >= 0:
+            return f"ended the process with status {code}"
+        with suppress(ValueError):
+            return f"was killed by {signal.Signals(-code).name}"
+        return f"was killed by signal {-code}"
+
+
+def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
+    """The user's, with simulated devices alone, whose number follows the mesh."""
+    flags = (
+        flag
+        for flag in inherited.get("XLA_FLAGS", "").split()
+        if not flag.startswith("--xla_force_host_platform_device_count")
+    )
+    return {**inherited, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": " ".join(flags)}

@@ -1,0 +1,52 @@
+"""The arguments of a compiled program: what JAX calls each, as a path from the function's parameter."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+
+from shardviz.errors import NotationError
+from shardviz.hlo.text.shapes import ArrayShape, parse_shape
+
+_ENTRY = re.compile(r"^ENTRY [^\n]*\{\n((?:[^}\n][^\n]*\n|\n)*)", re.MULTILINE)
+_PARAMETER = re.compile(
+    r"^[ ]*+(?:ROOT )?%?([^\s=,(){}]+) = ([a-z]\w*\[[^\]]*\])\S* parameter\((\d{1,9})\)([^\n]*)",
+    re.MULTILINE,
+)
+_OP_NAME = re.compile(r'metadata=\{[^}]*?op_name="((?:[^"\\]|\\.)*)"')
+_ALIAS = re.compile(r"\{[\d, ]*\}: \((\d+),")
+
+
+@dataclass(frozen=True)
+class ProgramArgument:
+    """An argument that the program uses: `path` is ``params['layers']['w_in']``, "" where the text has none.
+
+    `number` is that of its `instruction` in the text, from 0; JAX leaves out arguments that are not used.
+    `shape` is that of a device's part. The memory of one that `is_donated` holds a result later.
+    """
+
+    number: int
+    instruction: str
+    path: str
+    shape: ArrayShape
+    is_donated: bool = False
+
+
+def arguments_of(text: str) -> tuple[ProgramArgument, ...]:
+    """The arguments of HLO text, by number; none where the text has no entry."""
+    entry = _ENTRY.search(text)
+    if entry is None:
+        return ()
+    head = text[: text.find("\n")]
+    _, _, aliases = head.partition("input_output_alias=")
+    donated = {int(number) for number in _ALIAS.findall(aliases)}
+    found = []
+    for name, shape, number, rest in _PARAMETER.findall(entry[1]):
+        told = _OP_NAME.search(rest)
+        path = re.sub(r"\\(.)", r"\1", told[1]) if told else ""
+        with suppress(NotationError):
+            array = parse_shape(shape)
+            assert isinstance(array, ArrayShape)
+            found.append(ProgramArgument(int(number), name, path, array, int(number) in donated))
+    return tuple(sorted(found, key=lambda each: each.number))

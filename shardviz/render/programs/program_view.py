@@ -1,0 +1,117 @@
+"""A function of the user's as targets compile it: one target's page, or a line for each of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from shardviz.render.lines import columns, records, sentence, shared
+from shardviz.render.palette import Palette
+from shardviz.render.programs.hlo_view import hlo_view, module_lines
+from shardviz.render.programs.target_answers import error_lines, placement_words, traffic_words
+from shardviz.render.sanitize import printable, printable_line
+from shardviz.render.times.report import memory_report_lines, misfit_lines
+from shardviz.units import estimated_seconds, human_bytes, seconds
+
+if TYPE_CHECKING:
+    from shardviz.compiler.target_program import TargetProgram
+    from shardviz.timeline.program_timeline import ProgramTimeline
+
+HEADINGS = ("target", "collectives", "sent by a device", "time", "exposed", "memory")
+RIGHT = frozenset({1, 2, 3, 4, 5})
+
+
+def program_view(
+    program: TargetProgram, timeline: ProgramTimeline | None, width: int, palette: Palette
+) -> list[Text]:
+    """The target and where the mesh lies on it, then the page of `shardviz hlo`, with the times where there
+    is a `timeline`, the memory, and the notes; of a target without a program the reason."""
+    lines = target_lines(program, width)
+    if program.module is None:
+        lines += error_lines(program.answer, width, 0)
+    else:
+        lines += hlo_view(program.module, program.mesh, width, palette, timeline)
+    if program.memory is not None:
+        lines += [Text(), *misfit_lines(program.memory, width)]
+        lines += memory_report_lines(program.memory, width, palette)
+    for note in program.notes:
+        lines += sentence(printable(note), width, lead="note: ")
+    return [printable_line(line) for line in lines]
+
+
+def program_lines(program: TargetProgram, width: int, palette: Palette) -> list[Text]:
+    """The head of a page about the times of a target's program."""
+    assert program.module is not None
+    return [
+        Text(),
+        *target_lines(program, width),
+        *module_lines(program.module, program.mesh, width, palette),
+    ]
+
+
+def target_lines(program: TargetProgram, width: int) -> list[Text]:
+    """``v5e:2x4  compiled in 1.2 s``, the place of the mesh, and the traffic between slices or nodes."""
+    answer, mesh = program.answer, program.mesh
+    took = f"  compiled in {seconds(answer.elapsed_s)}" if answer.elapsed_s else ""
+    lines = sentence(took, width, lead=answer.target)
+    if answer.placement is not None and mesh is not None:
+        lines += sentence(placement_words(answer.placement, mesh), width, 2, "placed: ", "dim")
+        if traffic := traffic_words(answer, mesh):
+            lead, _, rest = traffic.partition(": ")
+            lines += sentence(rest, width, 2, f"{lead}: ")
+    return lines
+
+
+def programs_view(programs: Sequence[tuple[TargetProgram, ProgramTimeline | None]], width: int) -> list[Text]:
+    """A line a target: runs of collectives, what a device sends in them, the time of a run and what of it
+    waits for communication, the memory at the peak; then the reasons of those without a program."""
+    rows = [_cells(program, timeline) for program, timeline in programs]
+    head = [Text(heading, "bold") for heading in HEADINGS]
+    lines = columns([head, *rows], width, right=RIGHT)
+    if lines is None:
+        labels = ("", "× collectives", " sent", "", " exposed", " of memory")
+        named = [
+            [cell.append(label) if cell else cell for cell, label in zip(row, labels, strict=True)]
+            for row in rows
+        ]
+        lines = records([[cell for cell in row if cell] for row in named], width)
+    for program, _ in programs:
+        if program.module is None:
+            lines += [Text(), Text(program.target, "bold"), *error_lines(program.answer, width, 2)]
+    placed = [
+        (each.target, placement_words(each.answer.placement, each.mesh))
+        for each, _ in programs
+        if each.answer.placement is not None and each.mesh is not None
+    ]
+    lines += [Text()] * bool(placed) + shared(placed, width, 0, "{} placed: ", "dim")
+    lines += shared(((each.target, note) for each, _ in programs for note in each.notes), width)
+    return [printable_line(line) for line in lines]
+
+
+def _cells(program: TargetProgram, timeline: ProgramTimeline | None) -> list[Text]:
+    """The cells of a target's line, empty where nobody can tell."""
+    name = Text(program.target, "bold")
+    memory = program.memory
+    taken = Text("" if memory is None else human_bytes(memory.peak_bytes))
+    if memory is not None and memory.limit_bytes is not None:
+        taken.append(f" of {human_bytes(memory.limit_bytes)}", "dim")
+    if program.module is None or program.bytes_sent is None:
+        return [name.append(" ✗"), Text(), Text(), Text(), Text(), taken]
+    runs = sum(each.count or 0 for each in program.module.collectives if each.wire_bytes)
+    unknown = any(each.count is None for each in program.module.collectives)
+    times = [Text(), Text()]
+    if timeline is not None:
+        exposed = sum(waits for _, waits in timeline.exposed_seconds)
+        times = [
+            Text(estimated_seconds(timeline.seconds)),
+            Text(estimated_seconds(exposed) if exposed else "0"),
+        ]
+    return [
+        name,
+        Text(f"{runs:,}" + " + ?" * unknown),
+        Text(human_bytes(program.bytes_sent)),
+        *times,
+        taken,
+    ]
