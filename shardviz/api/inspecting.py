@@ -125,7 +125,7 @@ def read_hlo(text: str, mesh: MeshLike | None = None) -> Report:
             "give compiled.as_text() or a file's read_text(); shardviz.inspect(…) takes programs",
         )
     given = None if mesh is None else as_mesh(mesh)
-    return Report(read(text, given, infer=True), given, text)
+    return Report(read(text, given, infer=True, origins=True), given, text)
 
 
 @dataclass(frozen=True, repr=False)
@@ -284,7 +284,7 @@ def _inspected(compiled: CompiledProgram) -> Report:
     notes = []
     for mesh in compiled.meshes:
         try:
-            module = read_compiled(compiled.text, mesh.mesh(), slices=mesh.slices)
+            module = read_compiled(compiled.text, mesh.mesh(), slices=mesh.slices, origins=True)
         except QuestionError as error:
             notes.append(f"axes are not named after the mesh {_written(mesh)}: {error.message}")
         else:
@@ -293,7 +293,7 @@ def _inspected(compiled: CompiledProgram) -> Report:
     if named is not None and len(compiled.meshes) > 1:
         meshes = " and ".join(map(_written, compiled.meshes))
         notes.append(f"this program has several meshes: {meshes}; axes are named after {named.mesh}")
-    module = read_compiled(compiled.text, infer=True) if named is None else named
+    module = read_compiled(compiled.text, infer=True, origins=True) if named is None else named
     if compiled.is_for_cpu:
         notes += _widened(compiled.text, module.collectives)
     return Report(module, None if named is None else named.mesh, compiled.text, tuple(notes))

@@ -20,6 +20,7 @@ from shardviz.hlo import read
 from shardviz.hlo.listing import Listing, list_hlo
 from shardviz.hlo.mlir.shardy import is_mlir
 from shardviz.hlo.module import is_hlo
+from shardviz.hlo.text.trip_count import parse_trip_counts, with_trip_counts
 from shardviz.notation import parse_mesh
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from shardviz.hlo import HloModule, ShardyModule
     from shardviz.hlo.passes.dump_files import DumpFile
+    from shardviz.reports.selection import Selection
     from shardviz.sharding import Mesh
     from shardviz.timeline.program_timeline import ProgramTimeline
 
@@ -38,6 +40,7 @@ HINT = "save all of compiled.as_text() again, as it is"
 EXAMPLES = (
     ("What a compiled program sends, from a file", "shardviz hlo step.txt"),
     ("With the names of its mesh's axes", "shardviz hlo step.txt --mesh data=2,model=4"),
+    ("The five that cost most on a TPU", "shardviz hlo step.txt --machine v5e:2x4 --top 5"),
     ("The final program of each module in a folder of dumps", "shardviz hlo dumps --machine v5e:2x4"),
     ("The program itself, what overlaps at the left", "shardviz hlo step.txt --picture"),
     (
@@ -53,6 +56,7 @@ EXAMPLES = (
     "--mesh", metavar="NAME=SIZE,…", help="Axes of the mesh; default: inferred from the program's groups."
 )
 @click.option("--device-order", metavar="ID,…", help="Device ids in the mesh's order, to show groups with.")
+@options.selection
 @options.machine
 @click.option("--picture", is_flag=True, help="Show the program line by line instead.")
 @click.option(
@@ -63,6 +67,8 @@ def command(
     file: str,
     mesh: str | None,
     device_order: str | None,
+    selection: Selection,
+    trips: str | None,
     machine: str | None,
     picture: bool,
     with_times: bool,
@@ -95,6 +101,8 @@ def command(
             return _list_modules(finals, given, machine, output)
         file = finals[0].path
     text = read_text(file)
+    if trips is not None:
+        text = with_trip_counts(text, parse_trip_counts(trips))
     if (picture or priced) and is_mlir(text) and not is_hlo(text):
         option = "--picture" if picture else "--time" if with_times else "--machine"
         raise QuestionError(
@@ -106,7 +114,7 @@ def command(
         code = _note(listing.module)
         _draw(listing, given, output)
         return code
-    module = read(text, given, infer=True)
+    module = read(text, given, infer=True, origins=True)
     code = _note(module)
     timeline = timeline_of(text, given, machine) if priced else None
     del text
@@ -126,7 +134,7 @@ def command(
         return code
     from shardviz.render.programs.hlo_view import hlo_view
 
-    output.show(hlo_view(module, given, output.width, output.palette, timeline))
+    output.show(hlo_view(module, given, output.width, output.palette, timeline, selection))
     return code
 
 

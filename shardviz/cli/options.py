@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from shardviz.planner import Problem
     from shardviz.planner.problem import Objective
+    from shardviz.reports.selection import Sort
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -147,6 +148,65 @@ rounds = _all(
     click.option("--compare", is_flag=True, help="Show a table of all algorithms instead."),
 )
 """The part of a collective that is shown, and how."""
+
+
+def selection(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of what is listed of a program, which the command gets as a `Selection` named
+    ``selection``, and the numbers of runs that it gives loops, as ``trips``."""
+
+    @wraps(command)
+    def chosen(
+        *given: Any,
+        sort: Sort,
+        top: int | None,
+        ops: tuple[str, ...],
+        axes: tuple[str, ...],
+        least_bytes: str | None,
+        source: str,
+        **more: Any,
+    ) -> Any:
+        from shardviz.hardware.quantities import SIZE
+        from shardviz.reports.selection import Selection
+
+        least = 0 if least_bytes is None else SIZE.parse(least_bytes)
+        return command(*given, selection=Selection(sort, top, ops, axes, least, source), **more)
+
+    add = _all(
+        click.option(
+            "--sort",
+            type=click.Choice(("cost", "order", "bytes")),
+            default="cost",
+            show_default=True,
+            help="The most expensive first, or in the program's order with how each runs, or by bytes sent.",
+        ),
+        click.option("--top", type=Count(1), metavar="N", help="Show so many lines of collectives."),
+        click.option(
+            "--op", "ops", multiple=True, metavar="OP", help="Only this operation; may be given again."
+        ),
+        click.option(
+            "--axis",
+            "axes",
+            multiple=True,
+            metavar="AXIS",
+            help="Only over this mesh axis; may be given again.",
+        ),
+        click.option(
+            "--min-bytes",
+            "least_bytes",
+            metavar="SIZE",
+            help="Only what moves at least 1MiB, say, in all its runs.",
+        ),
+        click.option(
+            "--source",
+            default="",
+            metavar="PLACE",
+            help="Only from a file, a line such as step.py:12, a scope or an argument.",
+        ),
+        click.option(
+            "--trips", metavar="LOOP=N,…", help="How often loops run whose length the program does not tell."
+        ),
+    )
+    return add(chosen)
 
 
 def _write_plainly(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:

@@ -95,7 +95,7 @@ def read_program(
     slices = None if placement is None else placement.slices
     ids = None if placement is None else placement.ids
     meshes = program.meshes or (program.mesh,)
-    modules = [read_hlo(output.text, _on_devices(mesh, ids), slices=slices) for mesh in meshes]
+    modules = [read_hlo(output.text, _on_devices(mesh, ids), slices=slices, origins=True) for mesh in meshes]
     named, mesh = max(zip(modules, meshes, strict=True), key=lambda each: _named(each[0]))
     notes = [f"this program has several meshes: {_listed(meshes)}; axes are named after {mesh}"] * (
         len(meshes) > 1

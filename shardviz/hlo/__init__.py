@@ -34,12 +34,15 @@ _FIRST = re.compile(
 """Marks of a language outside of strings; an HLO module's header may quote the other language."""
 
 
-def read(text: str, mesh: Mesh | None = None, *, infer: bool = False) -> HloModule | ShardyModule:
+def read(
+    text: str, mesh: Mesh | None = None, *, infer: bool = False, origins: bool = False
+) -> HloModule | ShardyModule:
     """HLO, StableHLO or Shardy text → its collectives; see `read_hlo` and `read_shardy`.
 
     `infer` asks for the mesh that the groups seem to be made for where neither the caller nor the text has
-    one. The module's `mesh` is the one whose axes its collectives name, None where there is none.
-    Raises `NotationError` for a text that is none of them.
+    one, `origins` where the operands of HLO's collectives come from. The module's `mesh` is the one whose
+    axes its collectives name, None where there is none. Raises `NotationError` for a text that is none of
+    them.
     """
     text_alone = without_comments(text)
     # What a log says before an HLO module may name operations of MLIR; no MLIR has that module's header.
@@ -57,7 +60,7 @@ def read(text: str, mesh: Mesh | None = None, *, infer: bool = False) -> HloModu
             return read_shardy(text, inferred)
         return module
     if language == "hlo" or is_hlo(text):
-        return read_hlo(text, mesh, infer=infer)
+        return read_hlo(text, mesh, infer=infer, origins=origins)
     raise NotationError(
         "this is neither HLO nor StableHLO nor Shardy text",
         text,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
+from shardviz.hlo.arguments import arguments_of
 from shardviz.hlo.collective import OPS, Collective, CollectiveMatmul
 from shardviz.hlo.groups.device_numbers import DeviceNumbers, slice_positions
 from shardviz.hlo.groups.mesh_inference import program_mesh, written_meshes
@@ -240,7 +241,7 @@ class Reader:
             num_slices=self.num_slices,
             mesh=self.mesh,
             mesh_orders=self.numbers.orders,
-            argument_names=self._argument_names() if origins else (),
+            argument_names=_argument_names(self.text) if origins else (),
         )
 
     def _collectives(self) -> dict[Computation, dict[int, Instruction]]:
@@ -317,15 +318,6 @@ class Reader:
         written = _METADATA.findall(self.text, start, line.stop)
         return self.locations.of({key: value.strip('"') for key, value in reversed(written)})
 
-    def _argument_names(self) -> tuple[str, ...]:
-        entry = next((home for home in self.computations.all if home.is_entry), None)
-        found: dict[int, str] = {}
-        for line in self.lines.of(entry) if entry is not None else ():
-            if line.opcode == "parameter" and (number := self.lines.parameter_number(line)) is not None:
-                name = self.source_of(line).replace("\\'", "'")
-                found[number] = "" if {*name} & {*"/:"} else name
-        return tuple(found.get(number, "") for number in range(max(found, default=-1) + 1))
-
     def _lacks_callers(self) -> bool:
         """Return whether the text may be without what calls a computation."""
         return self.computations.entry is None or self.computations.breaks_off() is not None
@@ -372,6 +364,11 @@ class Reader:
                     )
                 position = self.text.find(opcode, stop)
         return list(missing)
+
+
+def _argument_names(text: str) -> tuple[str, ...]:
+    paths = {each.number: each.path for each in arguments_of(text)}
+    return tuple(paths.get(number, "") for number in range(max(paths, default=-1) + 1))
 
 
 def _module(text: str) -> re.Match[str] | None:

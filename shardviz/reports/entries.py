@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from shardviz.hlo import ShardyModule
 from shardviz.hlo.named_scopes import program_place
 
 if TYPE_CHECKING:
@@ -62,17 +63,16 @@ class CollectiveEntry:
 
 
 def entries_of(
-    module: HloModule, timeline: ProgramTimeline | None = None, links: str = ""
+    module: HloModule | ShardyModule, timeline: ProgramTimeline | None = None
 ) -> tuple[CollectiveEntry, ...]:
     """The collectives of a module in program order, without local slices; timed where there is a timeline.
-
-    `links` is how people call those within a slice, or a node, of the timeline's machine.
 
     The module's `argument_names` and the collectives' origins are there where it was read with origins.
     """
     moving = [each for each in module.collectives if each.op != "slice"]
     places = [program_place(each.op_name) for each in moving]
     takes_gradients = any(place.phase == "backward" for place in places)
+    names = () if isinstance(module, ShardyModule) else module.argument_names
     timed = {} if timeline is None else {op.name: op for op in timeline.ops}
     found = []
     for collective, place in zip(moving, places, strict=True):
@@ -85,8 +85,8 @@ def entries_of(
                 collective,
                 phase,
                 place.scopes,
-                _argument(collective, module.argument_names),
-                link="" if op is None or timeline is None else _link(op, timeline, links),
+                _argument(collective, names),
+                link="" if op is None or timeline is None else _link(op, timeline),
                 seconds=None if op is None else op.seconds,
                 exposed=None if op is None or op.seconds is None else op.exposed,
             )
@@ -103,7 +103,7 @@ def _argument(collective: Collective, names: Sequence[str]) -> str:
     return names[number] if number < len(names) else ""
 
 
-def _link(op: TimedOp, timeline: ProgramTimeline, links: str) -> str:
+def _link(op: TimedOp, timeline: ProgramTimeline) -> str:
     """The slowest kind of links that an operation uses."""
     lane = timeline.lanes[op.lane]
-    return lane.name if lane.kind == "network" else links if lane.kind == "axis" else ""
+    return lane.name if lane.kind == "network" else timeline.links if lane.kind == "axis" else ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from shardviz.errors import NotationError, did_you_mean, plural, quote
+from shardviz.hardware.quantities import LATENCY, SIZE
 from shardviz.reports.changes import ReportChanges
 from shardviz.reports.summary import ReportSummary
 from shardviz.units import estimated_seconds, human_bytes
@@ -16,13 +17,7 @@ QUANTITIES: tuple[Quantity, ...] = ("new-collective", "bytes", "seconds", "memor
 HINT = "write limits with commas between them: new-collective, bytes+5%, seconds+2ms, memory+1GiB"
 
 _LIMIT = re.compile(r"([a-z-]*[a-z])(?:\s*\+\s*(\d+(?:\.\d+)?)\s*(%|[A-Za-zµ]+))?")
-_SIZES = {"B": 1} | {
-    f"{letter}{ending}": base**power
-    for power, letter in enumerate("KMGTP", 1)
-    for ending, base in (("iB", 1024), ("B", 1000))
-}
 _SUBJECTS = {"bytes": "bytes rise", "seconds": "seconds rise", "memory": "memory rises"}
-_TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 
 @dataclass(frozen=True)
@@ -70,7 +65,7 @@ def _limit(piece: str, text: str, start: int) -> Limit:
         raise NotationError(f"{quantity} {problem}", text, start, stop, HINT)
     if quantity == "new-collective":
         return Limit(quantity, stripped)
-    units = _TIMES if quantity == "seconds" else _SIZES
+    units = (LATENCY if quantity == "seconds" else SIZE).units
     if match[3] == "%":
         return Limit(quantity, stripped, float(match[2]) / 100, True)
     if match[3] not in units:

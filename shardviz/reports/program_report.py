@@ -27,6 +27,11 @@ class ProgramReport:
     timeline: ProgramTimeline | None = None
 
 
+def report_of(module: HloModule | ShardyModule, timeline: ProgramTimeline | None = None) -> ProgramReport:
+    """The report on a module that was read with origins, timed where there is its timeline."""
+    return ProgramReport(module, entries_of(module, timeline), timeline)
+
+
 def program_report(
     text: str,
     machine: Machine | None = None,
@@ -37,12 +42,9 @@ def program_report(
 ) -> ProgramReport:
     """The report on HLO text, with seconds where there is a machine.
 
-    Raises what `read_hlo` and, with a machine, `program_timeline` raise.
+    Raises what `read_hlo` and, with a machine, `timed_program` raise.
     """
     if machine is None:
         slices = None if placement is None else placement.slices
-        module = read_hlo(text, mesh, infer=infer, origins=True, slices=slices)
-        return ProgramReport(module, entries_of(module))
-    module, timeline = timed_program(text, machine, mesh=mesh, placement=placement, infer=infer, origins=True)
-    links = "ICI" if machine.node_link is None else "NVLink"
-    return ProgramReport(module, entries_of(module, timeline, links), timeline)
+        return report_of(read_hlo(text, mesh, infer=infer, origins=True, slices=slices))
+    return report_of(*timed_program(text, machine, mesh=mesh, placement=placement, infer=infer, origins=True))

@@ -28,13 +28,8 @@ class Selection:
     top: int | None = None
     ops: tuple[str, ...] = ()
     axes: tuple[str, ...] = ()
-    least_bytes: int = 0
+    least_bytes: float = 0
     source: str = ""
-
-    @property
-    def is_filter(self) -> bool:
-        """True where it leaves out entries, whatever their order."""
-        return bool(self.ops or self.axes or self.least_bytes or self.source)
 
     def chosen(self, entries: Iterable[CollectiveEntry]) -> tuple[CollectiveEntry, ...]:
         """The entries that pass the filters, in program order. Those of loops of unknown length may have any
@@ -66,6 +61,10 @@ def _stands_in(entry: CollectiveEntry, place: str) -> bool:
     if start >= 0 and (start == 0 or source[start - 1] == "/"):
         return _PLACE_ENDS.match(source, start + len(place)) is not None
     return place in "/".join(entry.scopes) or place in entry.argument
+
+
+BY_COST = Selection()
+"""Everything, the most expensive first."""
 
 
 def _expense(group: AlikeEntries) -> tuple[float, float, float]:

@@ -88,6 +88,7 @@ class ProgramTimeline:
     waits: with `compute_seconds` they add up to the total.
     `utilisation` is FLOPs over peak × total, None without a peak. `unknown` names the operations that nobody
     can estimate: the total leaves them out. `notes` are warnings, a sentence each.
+    `links` is how people call the links within a slice, or a node, of the machine: "ICI", "NVLink".
     `critical_path` are numbers of operations, first to last.
     """
 
@@ -108,3 +109,4 @@ class ProgramTimeline:
     unknown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     memory: MemoryReport | None = None
+    links: str = ""

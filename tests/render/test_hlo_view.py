@@ -32,7 +32,7 @@ MLIR = """module @m {
 
 def viewed(text: str, width: int, mesh: str | None = "X=2,Y=4") -> str:
     given = None if mesh is None else parse_mesh(mesh)
-    return "\n".join(line.plain for line in hlo_view(read(text, given, infer=True), given, width, PLAIN))
+    return "\n".join(line.plain for line in hlo_view(read(text, given, infer=True), given, width, PLAIN, selection=IN_ORDER))
 
 
 def pictured(text: str, width: int) -> str:

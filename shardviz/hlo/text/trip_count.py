@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from shardviz.errors import NotationError, QuestionError, did_you_mean, quote
 from shardviz.hlo.text.computation import Computation, line_at
 from shardviz.hlo.text.instruction import Instruction, operand_names, parse_instruction
 from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
 
+MAX_NAMED = 8
+"""Loops that a message names."""
 MAX_STEPS = 200
 """Instructions looked at for one loop at most; a real one has some twenty."""
 MAX_DEPTH = 40
@@ -30,6 +34,52 @@ _SCALAR = re.compile(r"([su])(\d{1,2})\[\]")
 
 Path = tuple[int, ...]
 """The number of an element of a tuple, then of the tuple in it, and so on."""
+
+
+_LOOP = re.compile(
+    r"^[ \t]*+(?:ROOT )?%?([^\s=,(){}]++) = [^\n]*? while\([^\n]*?, body=%?([^\s,]+)", re.MULTILINE
+)
+
+
+_TRIPS = re.compile(r"\s*%?([^\s=,(){}]+)\s*=\s*(\d{1,12})\s*")
+
+
+def parse_trip_counts(text: str) -> dict[str, int]:
+    """``while.3=32,body=8`` → the number of runs by loop. Raises `NotationError`."""
+    found, start = {}, 0
+    for piece in text.split(","):
+        match = _TRIPS.fullmatch(piece)
+        if match is None:
+            hint = "name loops, or their bodies, with their runs: while.3=32,layers_body=80"
+            problem = f"{quote(piece.strip(), 30)} is not a loop with its runs"
+            raise NotationError(problem, text, start, start + max(1, len(piece)), hint)
+        found[match[1]] = int(match[2])
+        start += len(piece) + 1
+    return found
+
+
+def with_trip_counts(text: str, trips: Mapping[str, int]) -> str:
+    """The text, in which loops run as often as `trips` says, by the name of the loop or of its body.
+
+    Raises `QuestionError` for a name that no loop of the text has.
+    """
+    met: set[str] = set()
+
+    def told(loop: re.Match[str]) -> str:
+        name = next((name for name in (loop[1], loop[2]) if name in trips), None)
+        if name is None:
+            return loop[0]
+        met.add(name)
+        # Of several counts in a line the first is read.
+        return f'{loop[0]}, backend_config={{"known_trip_count":{{"n":"{trips[name]}"}}}}'
+
+    changed = _LOOP.sub(told, text) if trips else text
+    for name in trips:
+        if name not in met:
+            loops = list(dict.fromkeys(loop[1] for loop in _LOOP.finditer(text)))
+            known = f"its loops are {', '.join(loops[:MAX_NAMED])}" if loops else "the program has no loop"
+            raise QuestionError(f"no loop is called {quote(name)}", did_you_mean(name, loops) + known)
+    return changed
 
 
 class _Scope(NamedTuple):

@@ -27,12 +27,16 @@ from shardviz.render.programs.collective_rows import (
     rows_of,
     way_out,
 )
+from shardviz.render.programs.cost_lines import cost_lines, sum_lines
 from shardviz.render.programs.hlo_picture import NO_AXES
 from shardviz.render.sanitize import printable, printable_line
+from shardviz.reports.program_report import ProgramReport, report_of
+from shardviz.reports.selection import BY_COST, Selection
 from shardviz.sharding import Mesh
 from shardviz.units import estimated_seconds, human_bytes
 
 if TYPE_CHECKING:
+    from shardviz.reports.entries import CollectiveEntry
     from shardviz.timeline.program_timeline import ProgramTimeline
 
 TOTALS_RIGHT = frozenset({1, 2, 3, 5})
@@ -52,18 +56,50 @@ def hlo_view(
     width: int,
     palette: Palette,
     timeline: ProgramTimeline | None = None,
+    selection: Selection = BY_COST,
 ) -> list[Text]:
-    """The module's name and facts, its mesh, the totals, and the collectives grouped by source.
+    """The module's name and facts, its mesh, and its collectives by what they cost, with their sums; or, in
+    the program's order, the totals and the collectives grouped by source.
 
-    `given` is the mesh that the user named, if any. With a `timeline` of it the totals have their times, and
-    the page ends with the total of all that it runs.
+    `given` is the mesh that the user named, if any. With a `timeline` of it there are seconds, and the page
+    ends with the total of all that it runs.
     """
-    moving = [each for each in module.collectives if each.op != "slice"]
+    report = report_of(module, timeline)
+    if selection.sort == "order":
+        lines = _in_order(module, given, selection.chosen(report.entries), width, palette, timeline)
+    else:
+        lines = _by_cost(report, given, selection, width, palette)
+    if timeline is not None:
+        from shardviz.render.times.report import brief_view
+
+        lines += brief_view(timeline, width, palette)
+    return [printable_line(line) for line in lines]
+
+
+def _by_cost(
+    report: ProgramReport, given: Mesh | None, selection: Selection, width: int, palette: Palette
+) -> list[Text]:
+    lines = [*module_lines(report.module, given, width, palette), Text()]
+    if not report.entries:
+        return lines + _nothing(report.module, width)
+    lines += cost_lines(report, selection, width, palette)
+    lines += sum_lines(report, selection, width, palette)
+    return lines + _remarks(report.module, [each.collective for each in report.entries], width)
+
+
+def _in_order(
+    module: HloModule | ShardyModule,
+    given: Mesh | None,
+    entries: Sequence[CollectiveEntry],
+    width: int,
+    palette: Palette,
+    timeline: ProgramTimeline | None,
+) -> list[Text]:
+    moving = [each.collective for each in entries]
     lines = [
         *module_lines(module, given, width, palette),
         Text(),
         *_totals(module, totals(moving), width, timeline),
-        *_branches(moving, width),
     ]
     matmuls = module.collective_matmuls if isinstance(module, HloModule) else ()
     is_scheduled = isinstance(module, HloModule) and module.is_scheduled
@@ -72,15 +108,21 @@ def hlo_view(
         rows = rows_of(those, module.mesh or NO_AXES, palette, matmuls)
         tells_how = is_scheduled and any(row.algorithm or row.when != "synchronous" for row in rows)
         lines += row_lines(rows, width, tells_how)
-    notes = [*filter(None, [_slices(module)]), *parts_of_axes(moving, module.mesh)]
-    lines += [Text()] * bool(notes)
-    for words in notes:
-        lines += sentence(words, width, style="dim")
-    if timeline is not None:
-        from shardviz.render.times.report import brief_view
+    return lines + _remarks(module, moving, width)
 
-        lines += brief_view(timeline, width, palette)
-    return [printable_line(line) for line in lines]
+
+def _remarks(module: HloModule | ShardyModule, moving: Sequence[Collective], width: int) -> list[Text]:
+    """Below the collectives: what the figures leave out or take together, and the parts of axes."""
+    lines = []
+    if module.unread_collectives:
+        unread = plural(module.unread_collectives, "collective")
+        lines += sentence(f"not read: {unread}, not in the sums", width)
+    if module.awaits_partitioner:
+        lines += sentence(MAY_COME, width, style="dim")
+    lines += _branches(moving, width)
+    for words in (*filter(None, [_slices(module)]), *parts_of_axes(moving, module.mesh)):
+        lines += sentence(words, width, style="dim")
+    return [Text(), *lines] if lines else []
 
 
 def module_lines(
@@ -126,11 +168,7 @@ def _totals(
 ) -> list[Text]:
     """One line a kind: how often, the bytes of all its runs, and their time; then all together."""
     if not found:
-        if module.unread:
-            return [Text("no collective in what can be read")]
-        if module.awaits_partitioner:
-            return sentence(NOT_YET, width, lead="no collective yet: ")
-        return [Text("no collective: nothing is sent")]
+        return _nothing(module, width)
     among = [each for each in found if not each.is_host_transfer]
     times = None
     if timeline is not None:
@@ -155,12 +193,15 @@ def _totals(
     if unknown:
         runs = plural(unknown, "collective runs", "collectives run")
         lines += sentence(f"?: {runs} {NO_COUNT}; not in the sums", width)
-    if module.unread_collectives:
-        unread = plural(module.unread_collectives, "collective")
-        lines += sentence(f"not read: {unread}, not in the sums", width)
-    if module.awaits_partitioner:
-        lines += sentence(MAY_COME, width, style="dim")
     return lines
+
+
+def _nothing(module: HloModule | ShardyModule, width: int) -> list[Text]:
+    if module.unread:
+        return [Text("no collective in what can be read")]
+    if module.awaits_partitioner:
+        return sentence(NOT_YET, width, lead="no collective yet: ")
+    return [Text("no collective: nothing is sent")]
 
 
 def _branches(collectives: Sequence[Collective], width: int) -> list[Text]:
