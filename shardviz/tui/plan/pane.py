@@ -14,11 +14,10 @@ from textual.events import Resize
 from textual.worker import get_current_worker
 
 from shardviz.errors import QuestionError, ShardvizError
-from shardviz.planner.plan import LOCAL_OPS
 from shardviz.render.lines import sentence
 from shardviz.render.plan_view import StepsPicture, adopted_lines
 from shardviz.render.programs.target_status import wait_lines
-from shardviz.stepping.plan_step import StepCost, collective_steps, step_cost
+from shardviz.stepping.plan_step import StepCost, collective_steps, played_steps, step_cost
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import PLAN, bindings
@@ -100,7 +99,7 @@ class PlanPane(Pane):
         idle = set() if self.state.resolved.targets else {"ask_now"}
         if self._cost is None:
             idle.add("compare")
-        if self._plan is None or self._plan.steps[self.chosen - 1].op in LOCAL_OPS:
+        if self._plan is None or self.chosen not in played_steps(self._plan):
             idle.add("open_step")
         return idle
 
@@ -178,7 +177,7 @@ class PlanPane(Pane):
 
     def action_open_step(self) -> None:
         op = self.exported().steps[self.chosen - 1].op
-        if op in LOCAL_OPS:
+        if self.chosen not in played_steps(self.exported()):
             self.notify(f"Step {self.chosen}, {op}, sends nothing that could be played.", markup=False)
         else:
             self.post_message(self.StepOpened(self.chosen))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shardviz.planner import Plan, Problem
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.sharding import PartitionSpec
-    from shardviz.tui.planning.process import Call, PlanningProcess
+    from shardviz.tui.planning.process import PlanningCall, PlanningProcess
 
     Key = tuple[Problem, PlacedMesh]
 
@@ -35,9 +35,9 @@ class Plans:
         self._on_change = on_change
         self._found: dict[Key, Plan | ShardvizError] = {}
         self._followed: set[Key] = set()
-        self._asked: tuple[Key, Call[Plan]] | None = None
-        self._following: tuple[Key, Call[Plan]] | None = None
-        self._pricing: Call[PlanCost] | None = None
+        self._asked: tuple[Key, PlanningCall[Plan]] | None = None
+        self._following: tuple[Key, PlanningCall[Plan]] | None = None
+        self._pricing: PlanningCall[PlanCost] | None = None
 
     @cached_property
     def _process(self) -> PlanningProcess:
@@ -135,7 +135,7 @@ class Plans:
 
 
 def priced(plan: Plan, placed: PlacedMesh) -> PlanCost:
-    """What a plan costs, with its alternatives, which it keeps once they were asked for."""
+    """The cost of a plan, with its alternatives, which it keeps once they were asked for."""
     from shardviz.planner.pricing.costs import price
 
     cost = price(plan, placed)

@@ -21,12 +21,12 @@ T = TypeVar("T")
 PLANNERS_CHILD = "shardviz.tui.planning.child"
 
 
-class Call(Future[T]):
+class PlanningCall(Future[T]):
     """A future of what a function returns. To cancel it stops the function, also where that has begun."""
 
     def __init__(
         self,
-        withdraw: Callable[[Call[Any]], None],
+        withdraw: Callable[[PlanningCall[Any]], None],
         function: Callable[..., T],
         arguments: tuple[object, ...],
         due: float,
@@ -47,8 +47,8 @@ class PlanningProcess:
     """Calls one function at a time, in the order of `submit`; the process starts with the first."""
 
     def __init__(self) -> None:
-        self._calls: list[Call[Any]] = []
-        self._current: Call[Any] | None = None
+        self._calls: list[PlanningCall[Any]] = []
+        self._current: PlanningCall[Any] | None = None
         self._child: ChildProcess | None = None
         self._is_closed = False
         self._changed = threading.Condition()
@@ -56,10 +56,10 @@ class PlanningProcess:
         self._thread = threading.Thread(target=self._serve, name="shardviz-planning", daemon=True)
         self._thread.start()
 
-    def submit(self, function: Callable[..., T], *arguments: object, pause_s: float = 0.0) -> Call[T]:
+    def submit(self, function: Callable[..., T], *arguments: object, pause_s: float = 0.0) -> PlanningCall[T]:
         """Call a function of a module, after a pause in seconds. Function, arguments and result are
         pickled."""
-        call = Call(self._withdraw, function, arguments, time.monotonic() + pause_s)
+        call = PlanningCall(self._withdraw, function, arguments, time.monotonic() + pause_s)
         with self._changed:
             self._calls.append(call)
             self._changed.notify()
@@ -77,14 +77,14 @@ class PlanningProcess:
             self._changed.notify()
             self.kill()
 
-    def _withdraw(self, call: Call[Any]) -> None:
+    def _withdraw(self, call: PlanningCall[Any]) -> None:
         with self._changed:
             if call in self._calls:
                 self._calls.remove(call)
             elif call is self._current:
                 self.kill()
 
-    def _next(self) -> Call[Any] | None:
+    def _next(self) -> PlanningCall[Any] | None:
         """Wait for the next call that is due; None after `close`."""
         with self._changed:
             self._current = None
@@ -110,7 +110,7 @@ class PlanningProcess:
                     call.set_result(answer)
         self._death()
 
-    def _answer(self, call: Call[Any]) -> object:
+    def _answer(self, call: PlanningCall[Any]) -> object:
         with self._changed:
             if call.cancelled() or self._is_closed:
                 return None
