@@ -67,10 +67,11 @@ class AxisRun:
 
 def axis_runs(placement: Placement, mesh: Mesh) -> tuple[AxisRun, ...]:
     """One entry for each mesh axis, in the mesh's order."""
-    return tuple(_run(placement, mesh, axis) for axis in range(len(mesh.axis_sizes)))
+    return tuple(axis_run(placement, mesh, axis) for axis in range(len(mesh.axis_sizes)))
 
 
-def _run(placement: Placement, mesh: Mesh, axis: int) -> AxisRun:
+def axis_run(placement: Placement, mesh: Mesh, axis: int) -> AxisRun:
+    """The entry of the mesh axis of this number."""
     size = mesh.axis_sizes[axis]
     stride = math.prod(mesh.axis_sizes[axis + 1 :])
     # The pairs of neighbours, and of ends, on all lines along the axis.
