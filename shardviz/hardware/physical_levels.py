@@ -8,14 +8,14 @@ known than how many hops neighbours along a mesh axis are apart.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from operator import ne
 
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import LevelKind, LinkLevel, Machine
-from shardviz.hardware.placement import AXES, DeviceCoords, Placement, axis_run
+from shardviz.hardware.placement import AXES, Placement, axis_run
 from shardviz.sharding import Mesh
 
 Part = tuple[int, int, int]
@@ -47,8 +47,10 @@ def levels_of_parts(machine: Machine, mesh: Mesh, parts: Parts) -> AxisLevels:
 def levels_of_places(machine: Machine, mesh: Mesh, placement: Placement) -> AxisLevels:
     """The levels of each mesh axis where only the places are known."""
     found = []
+    is_regular = placement.is_regular(mesh)
     for number, axis in enumerate(mesh.axis_names):
-        levels = levels_of_blocks(machine, placement, mesh.groups((axis,)))
+        groups = mesh.groups((axis,))
+        levels = levels_of_blocks(machine, placement, groups[:1] if is_regular else groups)
         found.append((axis, (_scattered(machine, mesh, placement, number),) if levels is None else levels))
     return tuple(found)
 
@@ -94,7 +96,7 @@ def levels_of_blocks(
     """The levels of groups of mesh positions that each fill a block, of different blocks the slowest one's;
     None where one group fills none.
     """
-    place_of = [_place(machine, each) for each in placement.places]
+    place_of = placement.coordinates
     blocks: dict[_Block, list[tuple[int, ...]]] = {}
     for group in groups:
         places = [place_of[position] for position in group]
@@ -117,12 +119,8 @@ def _in_order(
     machine: Machine, block: frozenset[_Along], places: list[tuple[int, ...]]
 ) -> tuple[LinkLevel, ...]:
     """The levels of a block, the major first: the one along which its devices change least often."""
-    changes = Counter(
-        number
-        for before, after in pairwise(places)
-        for number, (one, other) in enumerate(zip(before, after, strict=True))
-        if one != other
-    )
+    columns = [*zip(*places, strict=True)]
+    changes = {number: sum(map(ne, columns[number], columns[number][1:])) for number, _ in block}
     rank = len(machine.torus)
     # Where nothing tells them apart slices come first, then z before y, and cores last.
     order = (rank + 1, *reversed(range(rank)), rank) if rank else (0, 1)
@@ -135,11 +133,6 @@ def _slowness(levels: tuple[LinkLevel, ...]) -> tuple[float, ...]:
     """Seconds of large and of empty collectives on the levels."""
     times = [collective_time(op, LARGE, levels) for op in ("all-gather", "all-to-all")]
     return (*(time.bandwidth_seconds for time in times), times[0].latency_seconds)
-
-
-def _place(machine: Machine, place: DeviceCoords) -> tuple[int, ...]:
-    """The place of a device along each physical dimension."""
-    return (*place.coords, place.core, place.slice) if machine.torus else (place.slice, place.core)
 
 
 def _block(places: Sequence[tuple[int, ...]]) -> _Block | None:
