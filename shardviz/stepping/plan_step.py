@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shardviz.collectives.operations import AllGather, AllToAll, PPermute, PSum, PSumScatter
+from shardviz.collectives.operations import AllGather, AllToAll, PMax, PPermute, PSum, PSumScatter
 from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, Places, PSumScatterOfSeveral
 from shardviz.errors import QuestionError
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
@@ -159,6 +159,8 @@ def _which(plan: Plan, collectives: list[int]) -> str:
 def _operation(step: Step, before: Layout, mesh: Mesh) -> Operation:
     if step.op == "psum":
         return PSum(step.axes)
+    if step.op == "pmax":
+        return PMax(step.axes)
     if step.op == "mask":
         return PPermute(step.axes, ((0, 0),))
     if step.op == "ppermute":
