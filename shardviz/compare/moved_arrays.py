@@ -91,10 +91,14 @@ class MovedArrays:
         given = {array.name for array in self.problem.arguments}
         if origin is not None and origin.computed:
             taken = [array for array in taken if array.name not in given]
-        fitting = [array for array in (*made, *taken) if self._fits(array, one)]
+        arrays = (*made, *taken)
+        fitting = [array for array in arrays if self._fits(array, one)]
         # A gradient is often made transposed.
-        fitting = fitting or [array for array in (*made, *taken) if self._fits(array, one, transposed=True)]
-        likely = [array for array in fitting if array.rank == len(one.operand_shape)] or fitting
+        turned = [
+            array for array in arrays if array not in fitting and self._fits(array, one, transposed=True)
+        ]
+        likely = fitting + [array for array in turned if not fitting or self._doubt(array, one) == 0]
+        likely = [array for array in likely if array.rank == len(one.operand_shape)] or likely
         doubts = {array.name: self._doubt(array, one) for array in likely}
         return tuple(name for name, doubt in doubts.items() if doubt == min(doubts.values()))
 
