@@ -19,6 +19,7 @@ from shardviz.compare.wording import (
     in_dtype,
     listed,
     listed_axes,
+    one_of,
     verb,
     wire,
     with_article,
@@ -255,8 +256,7 @@ def other_route(comparison: Comparison) -> None:
         if not ours or not theirs or one not in (*comparison.ours, *comparison.theirs):
             continue
         both = f"it {does(theirs)}; the plan {does(ours)}{cheaper(theirs, ours)}"
-        certain = min((each.arrays for each in (*ours, *theirs)), key=len)
-        name = " or ".join(certain)
+        name = one_of(min((each.arrays for each in (*ours, *theirs)), key=len))
         cut = [each for each in comparison.slices if each.shares_array(one)]
         code, how = _how(ours, theirs, cut)
         comparison.add(
