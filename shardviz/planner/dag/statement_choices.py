@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from shardviz.planner.dag.copies import ArrayPath, Copies, CopyMoves, with_copies
@@ -56,7 +56,7 @@ class StatementChoices:
         splits: frozenset[tuple[str, str]] | None = None,
     ) -> None:
         """Over an axis only those dimensions are split that `splits` has with it, where it is given."""
-        self.pool, self._allowed = pool, splits
+        self.pool, self.prices, self._allowed = pool, prices, splits
         self.moves = CopyMoves(space, prices)
         self._sizes = space.sizes
         self._ways = StatementWays(space, prices)
@@ -127,6 +127,14 @@ class StatementChoices:
             found = self._found[key] = tuple(self._not_imitated(form, copies, kept))
         return found
 
+    def every_way(self, form: StatementForm, copies: tuple[Copies, ...]) -> Iterator[StatementChoice]:
+        """The cheapest way with each split of the work."""
+        pending = tuple(frozenset(axis for _, own in held for axis in own) for held in copies)
+        for split, work in self.splits(form, pending):
+            choice = self._choice(form, copies, split, work)
+            if choice is not None:
+                yield choice
+
     def _choice(
         self, form: StatementForm, copies: tuple[Copies, ...], split: WorkSplit, cost: Cost
     ) -> StatementChoice | None:
@@ -171,12 +179,6 @@ class StatementChoices:
     def _not_imitated(
         self, form: StatementForm, copies: tuple[Copies, ...], kept: tuple[bool, ...]
     ) -> list[StatementChoice]:
-        pending = tuple(frozenset(axis for _, own in held for axis in own) for held in copies)
-        choices = [
-            choice
-            for split, work in self.splits(form, pending)
-            if (choice := self._choice(form, copies, split, work)) is not None
-        ]
         needed = [
             place
             for place, is_kept in enumerate(kept)
@@ -184,7 +186,7 @@ class StatementChoices:
         ]
         kinds = [form.kinds[place] for place in needed]
         found: list[tuple[StatementChoice, list[Copies]]] = []
-        for choice in sorted(choices, key=lambda each: each.cost):
+        for choice in sorted(self.every_way(form, copies), key=lambda each: each.cost):
             own = [choice.copies[place] for place in needed]
             if not any(
                 self.imitates(kinds, better, own, choice.cost - cheaper.cost) for cheaper, better in found
