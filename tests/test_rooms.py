@@ -47,6 +47,7 @@ MAY_IMPORT = {
     "testing": {"hlo", "api", "render"},
     "tui": {*PURE, "compiler", "forms", "lessons", "documents", "codegen", "render"},
     "serve": {"compiler", "forms", "lessons", "tui"},
+    "examples": set(),
     "cli": {*PURE, "compiler", "forms", "lessons", "documents", "render", "tui", "serve"},
     "__main__": {"cli"},
     "__init__": {"api", "forking", "sharding", "testing"},

@@ -8,6 +8,8 @@ installed, groups  the packages that are here; the targets in groups, with the c
 worker         the client: problems, passes, collectives and layouts, asked from any thread
 requests       a request as a future, and the order in which a process takes them
 worker_process  a child process and the thread that speaks with it
+lowering, user_file  a program of the user's, lowered in its own process; the process of a file
+target_program       such a program as a target has compiled it
 question, messages  problems as messages to the child, and the pipes for them
 reading        replies of the child → results
 target_result, pass_trace  the results

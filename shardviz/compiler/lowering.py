@@ -23,8 +23,8 @@ from shardviz.sharding import Mesh
 from shardviz.sharding.mesh import writable_names
 
 _AXIS = re.compile(r'"((?:[^"\\]|\\.)*)"=(\d+)')
-_DEVICE_IDS = re.compile(r"device_ids=\[([\d, ]*)\]")
 _PARTITIONS = re.compile(r"\d+")
+_OF_A_CALLBACK = "is different from the lowering platform"
 MAX_WORDS = 400
 PROGRAM_HINT = "give a function, a jitted one, what its lower(…) returns, or what compile() returns"
 
@@ -34,8 +34,8 @@ class LoweredProgram:
     """A program before any compiler has seen it: `code` is its StableHLO module as MLIR's bytes.
 
     `platform` is the one that it is lowered for, "" where that was done before and cannot be told. It runs on
-    `devices`. The first of `meshes` has them in their order; the `device_order` of others is by position in
-    it. Without a mesh it runs on one device.
+    `devices`, which all of its `meshes` have in the same order: JAX takes no others. Without a mesh it runs
+    on one device.
     """
 
     name: str
@@ -46,7 +46,7 @@ class LoweredProgram:
 
     @property
     def mesh(self) -> Mesh:
-        """The mesh whose devices are those of the program in order."""
+        """The mesh that is laid on the devices."""
         return self.meshes[0] if self.meshes else Mesh(("device",), (self.devices,))
 
 
@@ -58,7 +58,16 @@ def lower_program(
     A plain function is jitted as it stands. Raises `QuestionError` for what is not a program, and for one
     that is compiled already; what JAX raises comes through.
     """
-    lowered, was_lowered = _lowered(program, args, kwargs, platform)
+    try:
+        lowered, was_lowered = _lowered(program, args, kwargs, platform)
+    except ValueError as error:
+        if _OF_A_CALLBACK not in str(error):
+            raise
+        raise QuestionError(
+            "it calls back to Python, by jax.debug.print or another callback, which JAX lowers for devices "
+            "at hand alone",
+            "leave the callback out where shardviz asks",
+        ) from error
     lowered = getattr(lowered, "lowered", lowered)
     module = lowered.compiler_ir("stablehlo")
     code = io.BytesIO()
@@ -68,11 +77,7 @@ def lower_program(
     with suppress(KeyError):
         devices = int(_PARTITIONS.findall(str(attributes["mhlo.num_partitions"]))[0])
     meshes = [*_meshes(module)] or [*_meshes_of(args, kwargs)]
-    # JAX numbers the devices of a program in the order of one of its meshes.
-    meshes = sorted(
-        (mesh for mesh in dict.fromkeys(meshes) if mesh.size == devices),
-        key=lambda mesh: bool(mesh.device_order),
-    )
+    meshes = [mesh for mesh in dict.fromkeys(meshes) if mesh.size == devices]
     name = str(attributes["sym_name"]).strip('"')
     return LoweredProgram(name, "" if was_lowered else platform, devices, tuple(meshes), code.getvalue())
 
@@ -165,9 +170,7 @@ def _meshes(module: Any) -> Iterator[Mesh]:
         text = str(operation.attributes["mesh"])
         axes = _AXIS.findall(text)
         if axes:
-            ids = _DEVICE_IDS.search(text)
-            order = None if ids is None else tuple(map(int, ids[1].split(",")))
-            yield Mesh(writable_names(name for name, _ in axes), tuple(int(size) for _, size in axes), order)
+            yield Mesh(writable_names(name for name, _ in axes), tuple(int(size) for _, size in axes))
 
 
 def _meshes_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Mesh]:

@@ -17,7 +17,7 @@ from shardviz.compiler.messages import (
     StatementPart,
 )
 from shardviz.compiler.statement_code import statement_code, subscripts
-from shardviz.errors import QuestionError, TargetError
+from shardviz.errors import QuestionError, TargetError, plural
 from shardviz.sharding.axis_parts import axis_part, finest_parts, parts_within
 
 if TYPE_CHECKING:
@@ -87,6 +87,12 @@ def module_request(
         raise TargetError(
             "the program's own process compiles for the devices that JAX finds there",
             "leave out the target, or name hardware such as v5e:2x4",
+        )
+    if not program.meshes and target.cluster is not None and target.cluster.devices != program.devices:
+        raise TargetError(
+            f"no argument is on a mesh, so the program runs on {plural(program.devices, 'device')}, and "
+            f"{target.name} has {target.cluster.devices:,}",
+            f"give arguments NamedSharding(mesh, P(…)) on a mesh of {target.cluster.devices:,} devices",
         )
     check_mesh(target, program.mesh)
     # The hardware decides where the devices are, whatever their order was in the user's process.

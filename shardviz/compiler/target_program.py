@@ -93,13 +93,15 @@ def read_program(
         return TargetProgram(replace(answer, collectives=shardy.collectives), shardy, program.mesh)
     placement = placement_of(output, target)
     slices = None if placement is None else placement.slices
-    ids = None if placement is None else placement.ids
     meshes = program.meshes or (program.mesh,)
-    modules = [read_hlo(output.text, _on_devices(mesh, ids), slices=slices, origins=True) for mesh in meshes]
+    placed = [mesh if placement is None else placement.on(mesh) for mesh in meshes]
+    modules = [read_hlo(output.text, mesh, slices=slices, origins=True) for mesh in placed]
     named, mesh = max(zip(modules, meshes, strict=True), key=lambda each: _named(each[0]))
     notes = [f"this program has several meshes: {_listed(meshes)}; axes are named after {mesh}"] * (
         len(meshes) > 1
     )
+    if not program.platform and target.cluster is not None:
+        notes.append("it was lowered before, for the devices of its own process; better give the function")
     answer = replace(
         answer,
         collectives=named.collectives,
@@ -107,14 +109,6 @@ def read_program(
         placement=placement,
     )
     return TargetProgram(answer, named, mesh, tuple(notes))
-
-
-def _on_devices(mesh: Mesh, ids: Sequence[int] | None) -> Mesh:
-    """The mesh with the ids of the devices at its positions."""
-    if ids is None:
-        return mesh
-    order = mesh.device_order or range(mesh.size)
-    return replace(mesh, device_order=tuple(ids[position] for position in order))
 
 
 def _named(module: HloModule) -> int:

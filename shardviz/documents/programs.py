@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shardviz.documents.fields import (
     COUNT,
@@ -55,6 +55,27 @@ _MATMUL_ORDER = closed(
     matmuls_before=count("Matmuls before it.").of("before"),
     matmuls=count("Matmuls in all."),
 )
+def _reported(name: str) -> Callable[[Any], Any]:
+    """What a report tells of a collective; None of one that stands in no report."""
+    return lambda collective: getattr(collective, name, None)
+
+
+_REPORTED = {
+    "phase": optional(
+        one_of("The part of a train step.", "forward", "recomputed", "backward", "optimizer")
+    ).of(_reported("phase")),
+    "scopes": optional(texts("The user's names around it, outermost first.")).of(_reported("scopes")),
+    "argument": optional(
+        text("The path of the argument that it moves; empty where that is computed, or several.")
+    ).of(_reported("argument")),
+    "link": optional(text("The slowest links that it uses, such as ICI; empty: not known.")).of(
+        _reported("link")
+    ),
+    "seconds": optional(number("Seconds of one run on the machine.")).of(_reported("seconds")),
+    "exposed_seconds": optional(
+        number("Seconds of one run for which the device waits with nothing else to do.")
+    ).of(_reported("exposed")),
+}
 _SOURCE = text("The line of the user's program that it comes from; empty where the text does not say.")
 COLLECTIVE = shared(
     "collective",
@@ -86,6 +107,7 @@ COLLECTIVE = shared(
         standing=nullable(_MATMUL_ORDER).of("matmul_order"),
         between_slices=flag("It crosses the data-center network between TPU slices."),
         is_host_transfer=flag("It goes between a device and its host, not between devices."),
+        **_REPORTED,
     ),
 )
 COLLECTIVE_MATMUL = shared(
@@ -350,11 +372,26 @@ def _hlo(
     """A module as `HLO` writes it."""
     from shardviz.hlo import HloModule
     from shardviz.hlo.totals import totals
+    from shardviz.reports.entries import entries_of
 
     sums = totals(module.collectives)
     is_hlo = isinstance(module, HloModule)
+    entries = [
+        Beside(
+            each.collective,
+            phase=each.phase,
+            scopes=each.scopes,
+            argument=each.argument,
+            link=each.link,
+            seconds=each.seconds,
+            exposed=each.exposed,
+        )
+        for each in entries_of(module, timeline)
+    ]
+    slices = [each for each in module.collectives if each.op == "slice"]
     return Beside(
         module if is_hlo else Beside(module, **_MLIR, is_scheduled=False, collective_matmuls=()),
+        collectives=[*entries, *slices],
         dialect="hlo" if is_hlo else "mlir",
         is_mesh_inferred=is_hlo and given is None and module.mesh is not None,
         totals=[(each.op, each) for each in sums if not each.between_slices and not each.is_host_transfer],

@@ -25,6 +25,8 @@ from shardviz.errors import CompilerError, TargetError
 
 _SHARDINGS = ("sdy.sharding", "mhlo.sharding")
 """The attribute of an argument or a result that is split as the program says."""
+_OPEN = "?}"
+"""The end of a dimension that Shardy may split further, in its attribute: JAX's `P.UNCONSTRAINED`."""
 
 
 def compile_module(request: CompileModule, report: Callable[[str], None]) -> Output:
@@ -136,10 +138,11 @@ def _main(module: ir.Module) -> Any:
 
 
 def _left_open(attributes: Mapping[str, Any], name: str) -> list[bool]:
-    """For each argument or result, true where the program does not say how it is split."""
+    """For each argument or result, true where the program does not say how it is split, or not in full."""
     if name not in attributes:
         return []
-    return [not any(each in one for each in _SHARDINGS) for one in ir.ArrayAttr(attributes[name])]
+    each = map(str, ir.ArrayAttr(attributes[name]))
+    return [_OPEN in one or not any(sharding in one for sharding in _SHARDINGS) for one in each]
 
 
 def _is_for_shardy(module: ir.Module) -> bool:

@@ -99,7 +99,8 @@ class UserFile:
         name = self.request.function
         found = getattr(module, name, None)
         if callable(found):
-            return found
+            function: Callable[..., Any] = found
+            return function
         if found is not None:
             raise QuestionError(
                 f"{name} of {quote(self.request.file)} is {_kind(found)}, not a function",
@@ -135,8 +136,10 @@ class UserFile:
         for number, argument in enumerate(args):
             name = names[number] if number < len(names) else f"argument {number + 1}"
             for path, leaf in jax.tree_util.tree_leaves_with_path(argument):
-                is_array = hasattr(leaf, "dtype") and getattr(leaf, "shape", ())
-                if is_array and getattr(getattr(leaf, "sharding", None), "mesh", None) is None:
+                if (
+                    getattr(leaf, "shape", None)
+                    and getattr(getattr(leaf, "sharding", None), "mesh", None) is None
+                ):
                     raise QuestionError(
                         f"{self._return()}{name}{jax.tree_util.keystr(path)} has no sharding on the mesh",
                         "give it sharding=NamedSharding(mesh, P(…)); with P() each device holds all of it",

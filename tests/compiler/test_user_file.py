@@ -1,0 +1,205 @@
+"""A user's file in a process of its own: what it returns, and every way in which it is wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from shardviz.compiler.user_file import (
+    EXAMPLES,
+    UserFileProcess,
+    UserFileRequest,
+    UserProgram,
+    find_function,
+    functions_of,
+)
+from shardviz.errors import CompilerError, QuestionError, ShardvizError
+from shardviz.sharding import Mesh
+
+FILE = """
+import jax, jax.numpy as jnp, beside
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+print("said by the file")
+
+def split(mesh, shape, *spec):
+    return jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, P(*spec)))
+
+def layer(params, x):
+    return beside.double(x @ params["w"])
+
+def good(mesh):
+    assert mesh.axis_names == ("data", "model") and mesh.devices.shape == (2, 4), mesh
+    return layer, {"w": split(mesh, (64, 128), None, "model")}, split(mesh, (8, 64), "data")
+
+def arrays(mesh):
+    place = lambda x, *spec: jax.device_put(x, NamedSharding(mesh, P(*spec)))
+    return layer, {"w": place(jnp.ones((64, 128)), None, "model")}, place(jnp.ones((8, 64)), "data")
+
+def large(mesh):
+    return layer, {"w": split(mesh, (64, 4096), None, "model")}, split(mesh, (4096, 64), "data")
+
+def unsplit(mesh):
+    function, params, x = good(mesh)
+    return function, {"w": jax.ShapeDtypeStruct((64, 128), jnp.bfloat16)}, x
+
+def number(mesh):
+    return 3
+
+def pair(mesh):
+    return (3, 4)
+
+def raises(mesh):
+    return mesh.nothing
+
+def shapes(mesh):
+    function, params, x = good(mesh)
+    return function, params, split(mesh, (8, 63), "data")
+
+def leaves(mesh):
+    raise SystemExit(4)
+
+def dies(mesh):
+    import os
+    os._exit(7)
+
+def killed(mesh):
+    import os, signal
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+def waits(mesh):
+    import time
+    time.sleep(600)
+
+value = 3
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("mine")
+    (folder / "beside.py").write_text("def double(x):\n    return x * 2\n")
+    (folder / "mine.py").write_text(FILE)
+    return folder / "mine.py"
+
+
+def ran(file, function, mesh="data=2,model=4", platforms=("cpu",), seconds=120.0) -> UserProgram:
+    names, sizes = zip(*(axis.split("=") for axis in mesh.split(",")), strict=True)
+    request = UserFileRequest(str(file), function, names, tuple(map(int, sizes)), platforms)
+    return UserFileProcess(request, os.environ).result(seconds)
+
+
+@pytest.mark.parametrize("function", ["good", "arrays"])
+def test_a_function_and_its_arguments(file, function):
+    found = ran(file, function, platforms=("cpu", "tpu"))
+    for platform in ("cpu", "tpu"):
+        lowered = found.lowered_for(platform)
+        assert (lowered.platform, lowered.devices) == (platform, 8)
+        assert lowered.meshes == (Mesh(("data", "model"), (2, 4)),)
+
+
+def test_a_mesh_of_more_devices_than_can_be_simulated_has_none(file):
+    lowered = ran(file, "large", "data=1024,model=4").lowered_for("cpu")
+    assert lowered.meshes == (Mesh(("data", "model"), (1024, 4)),)
+
+
+@pytest.mark.parametrize(
+    ("function", "line", "words"),
+    [
+        ("unsplit", "return function, {", "params['w'] has no sharding on the mesh"),
+        ("number", "return 3", "number returned a value of the type int, not a function and its arguments"),
+        ("pair", "return (3, 4)", "what pair returned begins with a value of the type int"),
+        ("raises", "return mesh.nothing", "AttributeError: 'Mesh' object has no attribute 'nothing'"),
+        ("shapes", "return beside.double(x @", "TypeError: dot_general requires contracting dimensions"),
+        ("leaves", "raise SystemExit(4)", "it ends the process with sys.exit(4)"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_with_the_line(file, function, line, words):
+    number = next(n for n, text in enumerate(FILE.splitlines(), 1) if line in text)
+    with pytest.raises(QuestionError) as raised:
+        ran(file, function)
+    assert raised.value.message.startswith(f"{file}:{number}: {words}")
+    assert raised.value.hint
+    assert "\n" not in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import no_such_module\n", r":1: ModuleNotFoundError: No module named 'no_such_module'$"),
+        ("x = 1\ndef f(mesh:\n", r":2: SyntaxError: "),
+        ("raise KeyboardInterrupt\n", r":1: KeyboardInterrupt: no message"),
+        ("value = 3\n", r"has no function f$"),
+        ("f = 3\n", r"f of .* is a value of the type int, not a function$"),
+    ],
+)
+def test_files_that_cannot_run(tmp_path, text, words):
+    path = tmp_path / "other.py"
+    path.write_text(text)
+    with pytest.raises(QuestionError, match=words):
+        ran(path, "f")
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        ("dies", "ended the process with status 7"),
+        ("killed", "was killed by SIGSEGV"),
+    ],
+)
+def test_a_file_that_ends_its_process(file, function, words):
+    with pytest.raises(CompilerError, match=words):
+        ran(file, function)
+
+
+def test_a_file_that_hangs_is_stopped(file):
+    with pytest.raises(CompilerError, match="took longer than 3 s and was stopped"):
+        ran(file, "waits", seconds=3.0)
+
+
+def test_a_process_can_be_killed_at_any_time(file):
+    request = UserFileRequest(str(file), "waits", ("data", "model"), (2, 4), ("cpu",))
+    process = UserFileProcess(request, os.environ)
+    threading.Timer(1.0, process.kill).start()
+    start = time.monotonic()
+    with pytest.raises(CompilerError, match=signal.SIGKILL.name):
+        process.result(120.0)
+    assert time.monotonic() - start < 60
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("mine.py:", "'' is not the name of a function"),
+        ("mine.py:a-b", "'a-b' is not the name of a function"),
+        ("mine.py", "no function of 'mine.py' is named"),
+        ("no.py:f", "file 'no.py' does not exist"),
+        ("nothing", "'nothing' does not name a function of a file"),
+        (".:f", "'.' is a folder"),
+    ],
+)
+def test_names_that_mean_no_function(text, words, file, monkeypatch):
+    monkeypatch.chdir(file.parent)
+    with pytest.raises(QuestionError, match=words) as raised:
+        find_function(text)
+    assert raised.value.hint
+
+
+def test_functions_are_found_without_running_the_file(file, tmp_path):
+    assert functions_of(file)[:3] == ["split", "layer", "good"]
+    assert functions_of(tmp_path / "no.py") == []
+    assert find_function(f"{file}:good") == (str(file), "good")
+
+
+@pytest.mark.parametrize("example", [path.stem for path in EXAMPLES.glob("*.py")])
+def test_examples_ship_and_run(example):
+    path, function = find_function(example)
+    assert len(Path(path).read_text().splitlines()) <= 40
+    found = ran(path, function, "data=4,model=4", ("tpu", "cuda"))
+    assert not [each for _, each in found.lowered if isinstance(each, ShardvizError)]
+    assert found.lowered_for("tpu").meshes == (Mesh(("data", "model"), (4, 4)),)
