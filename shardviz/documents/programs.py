@@ -55,6 +55,8 @@ _MATMUL_ORDER = closed(
     matmuls_before=count("Matmuls before it.").of("before"),
     matmuls=count("Matmuls in all."),
 )
+
+
 def _reported(name: str) -> Callable[[Any], Any]:
     """What a report tells of a collective; None of one that stands in no report."""
     return lambda collective: getattr(collective, name, None)

@@ -91,8 +91,8 @@ def test_for_a_person(capsys: Capture) -> None:
     out, err = capsys.readouterr()
     assert err == ""
     assert out.splitlines()[0] == "jit_step  8 partitions, scheduled"
-    assert "all                    5  9,437,184        11,534,336  11 MiB" in out
-    assert "\nmodel.py:15\n" in out
+    assert "all                    5  11 MiB  100 %" in out
+    assert "\nmodel.py:15        3  9 MiB   82 %\n" in out
     assert run(["hlo", str(PROGRAM), "--width", "80", "--picture", "--mesh", "X=2,Y=4"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
