@@ -54,6 +54,9 @@ MOST_WAYS_PLANNED = 500
 """Such ways up to which plans of a program are looked at that split the work elsewhere."""
 MOST_ANYWHERE = 4
 """Parts of axes up to which all plans are looked at that split the work elsewhere."""
+MOST_WAYS_QUICK = 300
+"""Ways to split the work of all statements up to which a tree of them is planned in some hundredths of a
+second."""
 
 
 class Planner:
@@ -173,6 +176,13 @@ def plan(problem: Problem, placed: PlacedMesh | None = None, objective: Objectiv
 def is_searched_anywhere(problem: Problem) -> bool:
     """Return whether plans are looked at that split the work of a program elsewhere than its arrays are."""
     return _ways_at_most(problem, AxisPool.of(problem)) <= MOST_WAYS_PLANNED
+
+
+def is_planned_quickly(problem: Problem) -> bool:
+    """Return whether a plan is found in less time than a person notices."""
+    return (
+        problem.is_tree and _ways_at_most(problem, AxisPool.of(problem, into_primes=True)) <= MOST_WAYS_QUICK
+    )
 
 
 def _ways_at_most(problem: Problem, pool: AxisPool) -> int:
