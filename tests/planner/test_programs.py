@@ -141,6 +141,12 @@ def test_reshapes(sizes):
         ("Y = A[b,d] * (B[d,f] * C[f,g])", ["df,fg->dg", "bd,dg->bg"]),
         ("Y[b,n,t,s] = Q[b,t,n,h] * K[b,s,n,h]", ["btnh,bsnh->bnts"]),
         ("Y = A[b,d] *_d B[d,b]", ["bd,db->b"]),
+        ("Y[b,n,t,s] = 0.5 * Q[b,t,n,h] * K[b,s,n,h]", ["btnh,bsnh->bnts", "bnts->bnts"]),
+        ("Y[b,n,t,s] = Q[b,t,n,h] * K[b,s,n,h] / 8", ["btnh,bsnh->bnts", "bnts->bnts"]),
+        ("Y[b,n,t,s] = exp(Q[b,t,n,h] * K[b,s,n,h])", ["btnh,bsnh->btns", "btns->bnts"]),
+        ("Y[b,n,t,s] = Q[b,t,n,h] * K[b,s,n,h] + M[t,s]", ["btnh,bsnh->btns", "btns,ts->bnts"]),
+        ("Y[b] = A[b,d] * B[b,d] / 3", ["bd,bd->b", "b->b"]),
+        ("Y[d,b] = A[b,d] / 2", ["bd->db"]),
         ("Y = A[b,d] * B[b,d]", ["bd,bd->bd"]),
         ("Y[b] = A[b,d] * B[b,d]", ["bd,bd->b"]),
         ("Y = scale(A[b,d], g[d])", ["bd,d->bd"]),
@@ -152,6 +158,14 @@ def test_reshapes(sizes):
 )
 def test_einsums(text, einsums):
     assert [str(part.einsum) for part in problem(text).parts] == einsums
+
+
+def test_an_einsum_of_three_operands_needs_no_name():
+    named = problem("Out=ab,bc,cd->ad", specs="W1=_Y,W2=Y_,Out=X_")
+    assert problem("ab,bc,cd->ad", specs="__,_Y,Y_->X_") == named
+    assert problem("ab, bc, cd -> ad", specs="W1=_Y,W2=Y_,Out=X_") == named
+    chain = problem("ab,bc,cd->ad; ad,de->ae", specs="W1=_Y,W2=Y_")
+    assert [len(part.operands) for part in chain.parts] == [3, 2]
 
 
 def test_specs_by_name_and_in_brackets_are_the_same():

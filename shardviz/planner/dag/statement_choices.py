@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from shardviz.planner.dag.copies import ArrayPath, Copies, CopyMoves, with_copies
@@ -11,6 +12,7 @@ from shardviz.planner.problem import Statement
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.statements.work_split import WorkSplit, work_splits
+from shardviz.planner.states.bounds import MoveBounds
 from shardviz.planner.states.moves import State, StateSpace
 from shardviz.planner.states.paths import ArrayKind
 from shardviz.sharding import ShardedArray
@@ -58,12 +60,18 @@ class StatementChoices:
         """Over an axis only those dimensions are split that `splits` has with it, where it is given."""
         self.pool, self.prices, self._allowed = pool, prices, splits
         self.moves = CopyMoves(space, prices)
-        self._sizes = space.sizes
+        self._space, self._sizes = space, space.sizes
         self._ways = StatementWays(space, prices)
+        self.local_work = self._ways.local_work
         self._forms: dict[object, StatementForm] = {}
         self._found: dict[tuple[int, tuple[Copies, ...], tuple[bool, ...]], tuple[StatementChoice, ...]] = {}
         self._least: dict[tuple[int, tuple[Copies | None, ...]], Cost] = {}
         self._splits: dict[tuple[int, tuple[frozenset[str], ...]], tuple[tuple[WorkSplit, Cost], ...]] = {}
+
+    @cached_property
+    def fastest_collective(self) -> tuple[float, float]:
+        """Bytes a second that a device receives at most, and seconds of the quickest collective."""
+        return MoveBounds(self._space, self.prices).fastest
 
     def kind(self, array: ShardedArray) -> ArrayKind:
         return ArrayKind(array.shape, array.dtype, self.pool.uneven_of(array))
