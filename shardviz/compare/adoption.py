@@ -43,6 +43,7 @@ def cheaper_plan(plan: Plan, answers: Iterable[SplitAnswer], placed: PlacedMesh)
         problem=_reopened(other.problem, plan.question),
         optimal=False,
         at_most=plan.at_most,
+        faster=plan.faster,
         teller="shardy",
         asked=plan.question,
     )
