@@ -36,7 +36,7 @@ CASES = {
 
 MOST_ORDERED = 5
 """Axes up to which every order of them on a dimension is looked at."""
-MOST_CHOICES = 1024
+MOST_CHOICES = 256
 """Ways to give more axes than these to dimensions that are looked at."""
 
 Assignment = dict[str, Axes]
@@ -80,7 +80,7 @@ def unordered_splits(
     function = FUNCTIONS[part.function]
     for assignment in _assignments(part, axes, uneven, splits):
         taken = {axis for own in assignment.values() for axis in own}
-        for kept in _kept_pending(pending, taken, function):
+        for kept in _kept_pending(pending, taken, function, is_wide=len(axes) > MOST_ORDERED):
             yield _work_split(part, assignment, kept)
 
 
@@ -137,7 +137,10 @@ def _assignments(
     fixed = {*part.whole, *merged}
     dims = [dim for dim in sizes if dim not in fixed and not _is_diagonal(part.einsum, dim)]
     places = [(None, *(dim for dim in dims if splits is None or (dim, axis) in splits)) for axis in axes]
-    most = MOST_CHOICES if len(axes) > MOST_ORDERED else None
+    most = None
+    if len(axes) > MOST_ORDERED:
+        # Of so many only the first are looked at: those in which most axes split something.
+        places, most = [own[::-1] for own in places], MOST_CHOICES
     cut_unevenly = {(dim, frozenset(own)) for dim, own in uneven}
     for choice in islice(product(*places), most):
         members: dict[str, list[str]] = {}
@@ -199,10 +202,11 @@ def _is_diagonal(einsum: Einsum, dim: str) -> bool:
 
 
 def _kept_pending(
-    pending: Sequence[Collection[str]], taken: Collection[str], function: LocalFunction
+    pending: Sequence[Collection[str]], taken: Collection[str], function: LocalFunction, *, is_wide: bool
 ) -> Iterator[tuple[Axes, ...]]:
     """The operands' sums that may stay pending, by operand, over axes that split nothing: a product is
-    linear in each, so one operand's may, and the others' are added before; a sum takes all of them so."""
+    linear in each, so one operand's may, and the others' are added before; a sum takes all of them so. Where
+    axes are many, those over all of them stay with one operand."""
     if function.linearity == "none" or not any(pending):
         yield ((),) * len(pending)
         return
@@ -214,7 +218,11 @@ def _kept_pending(
         else [(), *((place,) for place in every if axis in pending[place] and function.may_pend(place))]
         for axis in free
     ]
-    for choice in product(*holders):
+    choices: Iterable[tuple[tuple[int, ...], ...]] = product(*holders)
+    if is_wide:
+        alike = [(), *dict.fromkeys(each for own in holders for each in own if each)]
+        choices = [tuple(each if each in own else () for own in holders) for each in alike]
+    for choice in choices:
         yield tuple(
             tuple(axis for axis, held in zip(free, choice, strict=True) if place in held) for place in every
         )

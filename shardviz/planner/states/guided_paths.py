@@ -7,7 +7,7 @@ Every search goes from a state that is asked for to where the array comes from, 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from itertools import count
 
@@ -17,8 +17,12 @@ from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, PathMove, Path
 from shardviz.planner.states.relaxation import Relaxation
 from shardviz.sharding import array_bytes
 
-_SOURCE, _END = len(STAGES), len(STAGES) + 1
-"""What else may wait beside a stage of moves: a source whose cost is to be found, and the end of a path."""
+_EXCHANGE, _PERMUTE = 2, 3
+"""The stages whose moves are many: all-to-alls are followed by the axes that they move, each group when it is
+its turn."""
+_SOURCE, _END, _GROUPS = len(STAGES), len(STAGES) + 1, len(STAGES) + 2
+"""What else may wait beside a stage of moves: a source whose cost is to be found, the end of a path, and
+groups of an all-to-all."""
 
 
 class GuidedPaths(PathSearch):
@@ -123,13 +127,16 @@ class GuidedPaths(PathSearch):
                     continue
                 if node in self._given:
                     heapq.heappush(heap, (cost + self._given[node], 0, next(numbers), node, _SOURCE))
-                least = self._prices.least_moves(
-                    self._space, self._local_bytes(node), forward=not self._is_forward
-                )
-                is_even = not self.kind.uneven
-                for later in range(1, len(STAGES)):
-                    bound = max(total, cost + least[later] * is_even)
-                    heapq.heappush(heap, (bound, rest, next(numbers), node, later))
+                for later, least in self._later_stages(node):
+                    bound = max(total, cost + least)
+                    if bound < limit:
+                        heapq.heappush(heap, (bound, rest, next(numbers), node, later))
+            elif stage == _EXCHANGE:
+                for group, least in self._groups(node):
+                    bound = max(total, cost + least)
+                    if bound < limit:
+                        heapq.heappush(heap, (bound, rest, next(numbers), node, _GROUPS + group))
+                continue
             for added, move in self._moves(node, stage):
                 other = move.other
                 reached = cost + added
@@ -144,9 +151,28 @@ class GuidedPaths(PathSearch):
         self._at_least[start] = limit
         return None
 
+    def _later_stages(self, node: Node) -> Iterator[tuple[int, Cost]]:
+        """The stages whose moves wait, and what a way by one of them costs at least."""
+        size, is_even = self._local_bytes(node), not self.kind.uneven
+        least = self._prices.least_moves(self._space, size, forward=not self._is_forward)
+        yield 1, least[1] * is_even
+        yield _EXCHANGE, least[_EXCHANGE] * is_even
+        yield _PERMUTE, self.relaxation.least_by_permute(node)
+
+    def _groups(self, node: Node) -> Iterator[tuple[int, Cost]]:
+        """The groups of axes that an all-to-all may move, and what a way by one of them costs at least."""
+        size, is_even = self._local_bytes(node), not self.kind.uneven
+        for group, axes in enumerate(self._space.exchange_groups(node)):
+            least = self.relaxation.least_after_exchange(node, axes)
+            if is_even:
+                least += self._prices.move_in_any_order("all_to_all", self._space.whole(axes), size, size)
+            yield group, least
+
     def _moves(self, node: Node, stage: int) -> list[tuple[Cost, StateMove]]:
         """The moves between a state and those that are nearer to the sources, with their costs."""
-        if self._is_forward:
+        if stage >= _GROUPS:
+            moves = self._space.exchanges(node, stage - _GROUPS, arriving=self._is_forward)
+        elif self._is_forward:
             moves = self._space.arrivals(node, stage, self._pending_before)
         else:
             moves = self._space.departures(node, stage)

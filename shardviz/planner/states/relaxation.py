@@ -43,6 +43,7 @@ class Relaxation:
         sources = list(sources)
         self._homes = frozenset().union(*(node.places for node, _ in sources))
         self._home_dims = {(axis, dim) for axis, dim, _ in self._homes}
+        self._by_permute: dict[int, Cost] = {}
         self._in_any_order: dict[tuple[int, int], Cost] = {}
         self._with_home = self._mask(axis for axis, _, _ in self._homes)
         self._may_pend, self._may_mask = self._mask(may_pend), self._mask(space.may_mask)
@@ -61,19 +62,42 @@ class Relaxation:
 
     def least(self, node: Node) -> Cost:
         """No way between the sources and a state costs less."""
-        code = self._codes.get(node)
-        if code is None:
-            code = self._codes[node] = self._code(node)
-        return self._least(code)
+        return self._least(self._code_of(node))
 
     def least_in_any_order(self, node: Node) -> Cost:
         """No way costs less between the sources and a state with the axes of each dimension in some order."""
-        code, maybe = self._code(node), 0
+        code, maybe = self._code_of(node), 0
         for axis, dim, _ in node.places:
             place = self._place[axis]
             if (axis, dim) in self._home_dims:
                 code += (AWAY - (code >> 2 * place & 3)) << 2 * place
                 maybe |= 1 << place
+        return self._least_of(code, maybe)
+
+    def least_after_exchange(self, node: Node, axes: Axes) -> Cost:
+        """No way costs less between the sources and the states that an all-to-all of axes makes of one."""
+        code, maybe = self._code_of(node), 0
+        for axis in axes:
+            place = self._place[axis]
+            code += (AWAY - (code >> 2 * place & 3)) << 2 * place
+            maybe |= 1 << place
+        return self._least_of(code, maybe & self._with_home)
+
+    def least_by_permute(self, node: Node) -> Cost:
+        """No way costs less between the sources and a state that has a permute next to this."""
+        code = self._code_of(node)
+        found = self._by_permute.get(code)
+        if found is None:
+            home, away, idle, _, parts = self._words(code)
+            costs = self._costs_again("ppermute", parts)
+            found = min(costs[1:], default=UNREACHABLE) + self._least(code)
+            for group, change in self._permuted(home, away, idle):
+                found = min(found, costs[group] + self._least(code + change))
+            self._by_permute[code] = found
+        return found
+
+    def _least_of(self, code: int, maybe: int) -> Cost:
+        """The least for a vector where some axes that are away in it may be at home."""
         found = self._in_any_order.get((code, maybe))
         if found is None:
             found = min(self._least(code - _spread(home)) for home in (0, *_subsets(maybe)))
@@ -90,6 +114,12 @@ class Relaxation:
 
     def _mask(self, axes: Iterable[str]) -> int:
         return sum(1 << self._place[axis] for axis in set(axes))
+
+    def _code_of(self, node: Node) -> int:
+        code = self._codes.get(node)
+        if code is None:
+            code = self._codes[node] = self._code(node)
+        return code
 
     def _code(self, node: Node) -> int:
         words = [IDLE] * len(self._axes)
@@ -116,21 +146,7 @@ class Relaxation:
 
     def _changes(self, code: int) -> Iterator[tuple[Cost, int]]:
         """The costs of moves, and by how much they change a vector."""
-        home = away = idle = pending = 0
-        parts = 1
-        for place, size in enumerate(self._sizes):
-            word = code >> 2 * place & 3
-            bit = 1 << place
-            if word == IDLE:
-                idle |= bit
-            elif word == PENDING:
-                pending |= bit
-            else:
-                parts *= size
-                if word == HOME:
-                    home |= bit
-                else:
-                    away |= bit
+        home, away, idle, pending, parts = self._words(code)
         split = home | away
         if self._forward:
             yield from ((0, change) for bit in _bits(idle) for change in self._landed(bit, IDLE))
@@ -164,6 +180,25 @@ class Relaxation:
         costs = self._costs_again("ppermute", parts)
         for group, change in self._permuted(home, away, idle):
             yield costs[group], change
+
+    def _words(self, code: int) -> tuple[int, int, int, int, int]:
+        """The axes at home, away, idle and pending, and the parts into which they cut the array."""
+        home = away = idle = pending = 0
+        parts = 1
+        for place, size in enumerate(self._sizes):
+            word = code >> 2 * place & 3
+            bit = 1 << place
+            if word == IDLE:
+                idle |= bit
+            elif word == PENDING:
+                pending |= bit
+            else:
+                parts *= size
+                if word == HOME:
+                    home |= bit
+                else:
+                    away |= bit
+        return home, away, idle, pending, parts
 
     def _to_idle(self, group: int, home: int) -> int:
         """How a vector changes where axes become idle that split the array."""
@@ -214,7 +249,7 @@ class Relaxation:
         found = known.get(group)
         if found is None:
             whole = self._whole_bytes
-            found = known[group] = self._prices.move(
+            found = known[group] = self._prices.move_in_any_order(
                 op, self._group(group)[0], whole // before, whole // after
             )
         return found
