@@ -180,7 +180,7 @@ PLAN = shared(
                 "An operation that every device performs at the same time.",
                 op=one_of(
                     "JAX's name of the operation; einsum, apply, slice and mask are local.",
-                    *("einsum", "apply", "slice", "mask", "all_gather", "psum", "psum_scatter"),
+                    *("einsum", "apply", "slice", "mask", "all_gather", "psum", "pmax", "psum_scatter"),
                     *("all_to_all", "ppermute"),
                 ),
                 function=null_if_empty(text("The function that is applied; null: an einsum, or a move.")),

@@ -91,3 +91,12 @@ def test_the_fastest_plan_is_the_one_that_was_found_beside_the_plan():
     (fastest,) = (each for each in cost.alternatives if each.name == "fastest")
     assert fastest.plan is cost.plan.faster
     assert cost.serial_seconds / fastest.cost.serial_seconds == pytest.approx(cost.plan.at_most, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"), [(1 - 4e-6, ""), (1.004, ""), (1.12, ", computes 12 % more"), (4, ", computes 4 ×")]
+)
+def test_work_that_differs_by_less_than_a_reader_sees_is_not_told(factor, said):
+    cost = cost_of("bd,df->bf", "X_,_Y->XY", "X=2,Y=4", "b=1024,d=2048,f=8192")
+    steps = tuple(replace(step, flops=int(step.flops * factor)) for step in cost.steps)
+    assert comparison_words(replace(cost, steps=steps), cost) == f"sends as much{said}, takes as long"

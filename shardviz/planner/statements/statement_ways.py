@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from shardviz.planner.pricing.local_work import matmul_dtype, statement_flops, statement_traffic
+from shardviz.planner.pricing.local_work import Shape, matmul_dtype, statement_flops, statement_traffic
 from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Statement
 from shardviz.planner.statements.array_searches import ArrayPaths
@@ -19,6 +19,7 @@ from shardviz.planner.statements.work_split import (
 )
 from shardviz.planner.states.moves import Axes, State, StateSpace
 from shardviz.planner.states.paths import UNREACHABLE
+from shardviz.sharding import array_bytes
 
 
 class Way(NamedTuple):
@@ -132,8 +133,13 @@ class StatementWays:
                 return None
         return total
 
+    def local_work(self, part: Statement, operands: Sequence[Shape], result: Shape) -> Cost:
+        """The cost of the work on a device that holds pieces of these shapes."""
+        flops = statement_flops(part, operands, result)
+        return self._prices.work(flops, statement_traffic(part, operands, result), matmul_dtype(part))
+
     def work(self, part: Statement, split: WorkSplit) -> Cost:
-        """The cost of the local work."""
+        """The cost of the local work, and of the `pmax` behind it."""
         group = self._space.group_size
         *operands, result = (
             tuple([-(-size // group(axes)) for size, axes in zip(array.shape, dims, strict=True)])
@@ -141,8 +147,11 @@ class StatementWays:
                 (*part.operands, part.result), (*split.operands, split.result), strict=True
             )
         )
-        flops = statement_flops(part, operands, result)
-        return self._prices.work(flops, statement_traffic(part, operands, result), matmul_dtype(part))
+        work = self.local_work(part, operands, result)
+        if not split.largest:
+            return work
+        size = array_bytes(result, part.result.dtype)
+        return work + self._prices.move("pmax", self._space.whole(split.largest), size, size)
 
 
 class WaysByResult:

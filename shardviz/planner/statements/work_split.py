@@ -44,11 +44,22 @@ Assignment = dict[str, Axes]
 
 @dataclass(frozen=True)
 class WorkSplit:
-    """One assignment with the states it needs and makes."""
+    """One assignment with the states it needs and makes.
+
+    Over the axes in `largest` each device has the largest of its own part, and a `pmax` follows at once: no
+    other statement could go on with these, and no operation of JAX leaves a device less of the result.
+    """
 
     assignment: Assignment
     operands: tuple[State, ...]
     result: State
+    largest: Axes = ()
+
+    @property
+    def made(self) -> State:
+        """The state of the result before that."""
+        dims, pending = self.result
+        return dims, tuple(sorted((*pending, *self.largest)))
 
 
 def work_splits(
@@ -81,7 +92,7 @@ def unordered_splits(
     for assignment in _assignments(part, axes, uneven, splits):
         taken = {axis for own in assignment.values() for axis in own}
         for kept in _kept_pending(pending, taken, function, is_wide=len(axes) > MOST_ORDERED):
-            yield _work_split(part, assignment, kept)
+            yield _work_split(part, assignment, kept, axes)
 
 
 def ordered_splits(
@@ -105,10 +116,12 @@ def ordered_splits(
         if all(_divides(dim, own, sizes, axes, uneven) for dim, own in assignment.items()):
             for dim, factors in merged.items():
                 _merge(assignment, dim, factors, sizes, axes)
-            yield _work_split(part, assignment, kept)
+            yield _work_split(part, assignment, kept, axes)
 
 
-def _work_split(part: Statement, assignment: Assignment, kept: tuple[Axes, ...]) -> WorkSplit:
+def _work_split(
+    part: Statement, assignment: Assignment, kept: tuple[Axes, ...], axes: Iterable[str]
+) -> WorkSplit:
     """An assignment where these sums of each operand stay pending."""
     einsum = part.einsum
     operands = tuple(
@@ -116,15 +129,23 @@ def _work_split(part: Statement, assignment: Assignment, kept: tuple[Axes, ...])
         for dims, own in zip(einsum.operands, kept, strict=True)
     )
     summed = [axis for dim in part.summed for axis in assignment.get(dim, ())]
-    left = {*summed, *(axis for own in kept for axis in own)}
+    takes_largest = FUNCTIONS[part.function].takes_largest
+    largest = tuple(axis for axis in axes if axis in summed) if takes_largest else ()
+    left = {*summed, *(axis for own in kept for axis in own)}.difference(largest)
     result = tuple([assignment.get(dim, ()) for dim in einsum.result])
-    return WorkSplit(assignment, operands, (result, tuple(sorted(left))))
+    return WorkSplit(assignment, operands, (result, tuple(sorted(left))), largest)
 
 
 def dim_sizes(part: Statement) -> dict[str, int]:
     """Elements along each dimension of a statement."""
     arrays = (*part.operands, part.result)
     return {dim: size for array in arrays for dim, size in zip(array.dims, array.shape, strict=True)}
+
+
+def splittable_dims(part: Statement) -> list[str]:
+    """The dimensions of a statement that devices may split, but for those that follow from others."""
+    fixed = {*part.whole, *dict(part.merged)}
+    return [dim for dim in dim_sizes(part) if dim not in fixed and not _is_diagonal(part.einsum, dim)]
 
 
 def _assignments(
@@ -134,8 +155,7 @@ def _assignments(
     splits: Collection[tuple[str, str]] | None,
 ) -> Iterator[Assignment]:
     sizes, merged = dim_sizes(part), dict(part.merged)
-    fixed = {*part.whole, *merged}
-    dims = [dim for dim in sizes if dim not in fixed and not _is_diagonal(part.einsum, dim)]
+    dims = splittable_dims(part)
     places = [(None, *(dim for dim in dims if splits is None or (dim, axis) in splits)) for axis in axes]
     most = None
     if len(axes) > MOST_ORDERED:
@@ -212,10 +232,11 @@ def _kept_pending(
         return
     free = sorted({axis for own in pending for axis in own}.difference(taken))
     every = tuple(range(len(pending)))
+    linear = tuple(place for place in every if function.may_pend(place))
     holders: list[list[tuple[int, ...]]] = [
-        [(), every]
+        [(), linear]
         if function.linearity == "sum"
-        else [(), *((place,) for place in every if axis in pending[place] and function.may_pend(place))]
+        else [(), *((place,) for place in linear if axis in pending[place])]
         for axis in free
     ]
     choices: Iterable[tuple[tuple[int, ...], ...]] = product(*holders)
