@@ -64,7 +64,7 @@ def cost_of_other_way(prices: Prices, other: Cost, chosen: Cost, gathered: froze
 
 
 class WaysNotTaken(Protocol):
-    """How a statement could be planned otherwise."""
+    """The other ways to plan a statement."""
 
     def keeping(self, dim: str, axes: Axes) -> OtherWay | None:
         """The best way that splits a dimension over axes while the devices compute; None where there is none,

@@ -224,7 +224,7 @@ class _Made:
     ways: Sequence[tuple[_Order, WaysByResult]] = ()
 
     def least(self) -> dict[State, Cost]:
-        """What it costs at least to make the array in each state in which its statements can leave it."""
+        """The least cost of the array in each state in which its statements can leave it."""
         found: dict[State, Cost] = {}
         for _, ways in self.ways:
             for state, least in ways.least.items():
@@ -232,7 +232,7 @@ class _Made:
         return found
 
     def cost(self, state: State, limit: Cost) -> Cost | None:
-        """What it costs to make the array in a state; None where that is not less than a limit."""
+        """The cost of the array in a state; None where that is not less than a limit."""
         found = self._cheapest(state, limit)
         return None if found is None else found[1].cost
 

@@ -85,7 +85,7 @@ class Prices:
         return found
 
     def move_in_any_order(self, op: str, axes: Axes, before: int, after: int) -> Cost:
-        """The least cost of a move over these axes, in whatever order they stand in a spec."""
+        """The least cost of a move over these axes, in any order in which a spec has them."""
         return min(self.move(op, each, before, after) for each in self._orders(axes))
 
     def _orders(self, axes: Axes) -> tuple[Axes, ...]:

@@ -185,7 +185,7 @@ class WaysByResult:
 
 
 class _SplitBounds:
-    """What the moves of the arrays of a split cost at least, each state asked for once."""
+    """The least cost of the moves of a split's arrays, each state asked for once."""
 
     def __init__(self, least: Sequence[Callable[[State], Cost]]) -> None:
         self._found = [(bound, dict[State, Cost]()) for bound in least]

@@ -50,7 +50,7 @@ class GuidedPaths(PathSearch):
 
     @cached_property
     def relaxation(self) -> Relaxation:
-        """What moves to or from each state cost at least."""
+        """The least cost of the moves to or from each state."""
         whole = array_bytes(self.kind.shape, self.kind.dtype)
         sources = self._given.items()
         return Relaxation(

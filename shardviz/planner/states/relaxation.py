@@ -201,11 +201,11 @@ class Relaxation:
         return home, away, idle, pending, parts
 
     def _to_idle(self, group: int, home: int) -> int:
-        """How a vector changes where axes become idle that split the array."""
+        """The changes of a vector where axes become idle that split the array."""
         return 2 * _spread(group & home) + _spread(group & ~home)
 
     def _landed(self, group: int, word: int) -> Iterator[int]:
-        """How a vector changes where axes with a word come to split the array, each at home or away."""
+        """The changes of a vector where axes with a word come to split the array, each at home or away."""
         yield -(word - AWAY) * _spread(group)
         for home in _subsets(group & self._with_home):
             yield -(word - AWAY) * _spread(group) - _spread(home)
