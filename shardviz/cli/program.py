@@ -26,12 +26,11 @@ EXAMPLES = (
     ),
     (
         "Your own on two kinds of TPU, side by side",
-        "shardviz program step.py:train_step --mesh data=4,model=4 --target v5e:4x4,v5p:4x2x2",
+        "shardviz program step.py:step --mesh data=4 --target v5e:2x2,v5p:2x2x1",
     ),
     (
-        "With an option of the compiler, and what runs when",
-        "shardviz program step.py:train_step --mesh data=4,model=4 --target v5e:4x4 --time "
-        "--option xla_tpu_scoped_vmem_limit_kib=16384",
+        "What runs when, and live memory",
+        "shardviz program step.py:step --mesh data=4 --target v5e:2x2 --time",
     ),
 )
 
@@ -63,7 +62,7 @@ class CompilerOption(click.ParamType):  # type: ignore[type-arg]
     type=CompilerOption(),
     multiple=True,
     metavar="NAME=VALUE",
-    help="An option of the compiler, such as xla_tpu_scoped_vmem_limit_kib=16384; may be given again.",
+    help="An option of the compiler, such as xla_enable_async_all_gather=true; may be given again.",
 )
 @options.machine
 @click.option("--time", "with_times", is_flag=True, help="Show when each instruction runs, and live memory.")

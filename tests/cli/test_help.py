@@ -30,8 +30,8 @@ STEP = """
 import jax
 from jax.sharding import NamedSharding, PartitionSpec as P
 
-def train_step(mesh):
-    x = jax.ShapeDtypeStruct((64, 64), "float32", sharding=NamedSharding(mesh, P("data", "model")))
+def step(mesh):
+    x = jax.ShapeDtypeStruct((64, 64), "float32", sharding=NamedSharding(mesh, P("data")))
     return lambda x: x @ x, x
 """
 LESSON = Path(shardviz.__file__).parent / "lessons" / file_names()[0]
