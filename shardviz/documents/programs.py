@@ -418,7 +418,9 @@ PROGRAM = DocumentKind(
             elapsed_s=number("Seconds from the request to the answer.").by(lambda taken: round(taken, 6)),
             versions=by_name(STRING, "Versions of what answered, by package."),
             placement=nullable(PLACEMENT("The placement of the mesh; null: the target has no hardware.")),
-            memory=nullable(LIVE_MEMORY("The compiler's account of a device's memory; null: none is known.")),
+            live_memory=nullable(
+                LIVE_MEMORY("The compiler's account of a device's memory; null: none is known.")
+            ).of("memory"),
             seconds=nullable(number("Seconds of a run on the machine; null: nobody can tell.")),
             notes=texts("Notes on how the program was read, a sentence each."),
             program=nullable(HLO.record),
