@@ -133,70 +133,72 @@ def _decoder_texts(of: Architecture) -> Iterator[tuple[str, str, int]]:
     yield "embedding", "x[b,t,d] = take({embed_tokens}, tokens[b,t])", 1
     yield "layer", "; ".join([*_attention(of), *(_experts(of) if of.experts else _mlp(of))]), of.layers
     table = "{embed_tokens}" if of.tied else "{lm_head}"
-    yield "logits", f"n = rms_norm(x[b,t,d], d, {{norm}}); logits[b,t,v] = n * {table}", 1
+    yield "logits", f"final = rms_norm(x[b,t,d], d, {{norm}}); logits[b,t,v] = final * {table}", 1
 
 
 def _attention(of: Architecture) -> Iterator[str]:
-    yield "n = rms_norm(x[b,t,d], d, {input_layernorm})"
+    yield "norm1 = rms_norm(x[b,t,d], d, {input_layernorm})"
     yield from _heads(of, "{q_proj}", "{k_proj}", "{v_proj}")
+    yield "attention_out[b,t,d] = heads * {o_proj}"
     if of.norms == 4:
-        yield "o[b,t,d] = a * {o_proj}"
-        yield "z = x + rms_norm(o, d, {post_attention_layernorm})"
-        yield "m = rms_norm(z, d, {pre_feedforward_layernorm})"
+        yield "middle = x + rms_norm(attention_out, d, {post_attention_layernorm})"
+        yield "norm2 = rms_norm(middle, d, {pre_feedforward_layernorm})"
     else:
-        yield "z[b,t,d] = x + a * {o_proj}"
-        yield "m = rms_norm(z, d, {post_attention_layernorm})"
+        yield "middle = x + attention_out"
+        yield "norm2 = rms_norm(middle, d, {post_attention_layernorm})"
 
 
 def _heads(of: Architecture, query: str, key: str, value: str) -> Iterator[str]:
-    heads = ",".join(_letters("heads", of))
-    yield f"q[b,t,{heads}] = n * {query}"
-    yield f"keys[b,s,k,h] = n[b,s,d] * {key}"
-    yield f"values[b,s,k,h] = n[b,s,d] * {value}"
-    yield f"a[b,t,{heads}] = causal_attention(q, keys, values)"
+    dims = ",".join(_letters("heads", of))
+    yield f"queries[b,t,{dims}] = norm1 * {query}"
+    yield f"keys[b,s,k,h] = norm1[b,s,d] * {key}"
+    yield f"values[b,s,k,h] = norm1[b,s,d] * {value}"
+    yield f"heads[b,t,{dims}] = causal_attention(queries, keys, values)"
 
 
 def _mlp(of: Architecture) -> Iterator[str]:
-    yield "gate = m * {gate_proj}"
-    yield "up = m * {up_proj}"
-    yield from _result(of, f"({of.activation}(gate) * up) * {{down_proj}}")
+    yield "gate = norm2 * {gate_proj}"
+    yield "up = norm2 * {up_proj}"
+    yield f"mlp_out[b,t,d] = ({of.activation}(gate) * up) * {{down_proj}}"
+    yield _sum(of)
 
 
 def _experts(of: Architecture) -> Iterator[str]:
     """Each token goes to the places of its experts, of which each has enough where all are chosen as often."""
     names = ("w1", "w3", "w2") if of.family == "mixtral" else ("gate_proj", "up_proj", "down_proj")
     gate, up, down = (f"{{{name}}}" for name in names)
-    yield f"chosen = top_k(softmax(m * {{router}}, e), e, {of.experts_per_token})"
+    yield f"chosen = top_k(softmax(norm2 * {{router}}, e), e, {of.experts_per_token})"
     yield "places = slots(chosen, t, c)"
-    yield "sent[e,b,c,d] = places * m"
+    yield "sent[e,b,c,d] = places * norm2"
     yield f"gate[e,b,c,f] = sent * {gate}"
     yield f"up[e,b,c,f] = sent * {up}"
     yield f"made[e,b,c,d] = ({of.activation}(gate) * up) * {down}"
-    yield "weights[b,t,e,c] = places * chosen"
-    yield from _result(of, "made * weights")
+    yield "shares[b,t,e,c] = places * chosen"
+    yield "mlp_out[b,t,d] = made * shares"
+    yield _sum(of)
 
 
-def _result(of: Architecture, value: str) -> Iterator[str]:
+def _sum(of: Architecture) -> str:
     if of.norms == 4:
-        yield f"p[b,t,d] = {value}"
-        yield "y = z + rms_norm(p, d, {post_feedforward_layernorm})"
-    else:
-        yield f"y[b,t,d] = z + {value}"
+        return "y = middle + rms_norm(mlp_out, d, {post_feedforward_layernorm})"
+    return "y = middle + mlp_out"
 
 
 def _gpt2_texts(of: Architecture) -> Iterator[tuple[str, str, int]]:
     """The matrix of queries, keys and values is planned as three, each split as it is."""
     yield "embedding", "x[b,t,d] = take({wte}, tokens[b,t])", 1
     layer = [
-        "n = layer_norm(x[b,t,d], d, {ln_1}, {ln_1_bias})",
-        *_heads(of, *("{c_attn}".replace("}", f"_{part}}}") for part in "qkv")),
-        "z[b,t,d] = x + a * {c_proj}",
-        "m = layer_norm(z, d, {ln_2}, {ln_2_bias})",
-        "up = m * {c_fc}",
-        "y[b,t,d] = z + gelu(up) * {mlp_c_proj}",
+        "norm1 = layer_norm(x[b,t,d], d, {ln_1}, {ln_1_bias})",
+        *_heads(of, "{c_attn_q}", "{c_attn_k}", "{c_attn_v}"),
+        "attention_out[b,t,d] = heads * {c_proj}",
+        "middle = x + attention_out",
+        "norm2 = layer_norm(middle, d, {ln_2}, {ln_2_bias})",
+        "up = norm2 * {c_fc}",
+        "mlp_out[b,t,d] = gelu(up) * {mlp_c_proj}",
+        "y = middle + mlp_out",
     ]
     yield "layer", "; ".join(layer), of.layers
-    yield "logits", "n = layer_norm(x[b,t,d], d, {ln_f}, {ln_f_bias}); logits[b,t,v] = n * {wte}", 1
+    yield "logits", "final = layer_norm(x[b,t,d], d, {ln_f}, {ln_f_bias}); logits[b,t,v] = final * {wte}", 1
 
 
 # The weights.

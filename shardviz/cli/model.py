@@ -1,0 +1,166 @@
+"""`shardviz model`: every parameter of a model, split by rules, and what a step of it costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from shardviz.cli import options
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.output import CommandOutput, print_json, print_note
+from shardviz.cli.target_session import TargetSession
+from shardviz.compiler import parse_targets
+from shardviz.forms.form import PROBLEM_FIELDS
+
+if TYPE_CHECKING:
+    from shardviz.compare import Difference
+    from shardviz.compiler import TargetResult
+    from shardviz.models.step import ModelStep
+
+EXAMPLES = (
+    (
+        "Llama 3 70B, fully sharded and with tensor parallelism, on 64 chips",
+        "shardviz model llama-3-70b --rules fsdp+tensor --mesh data=16,tensor=4 --machine v5p:4x4x4",
+    ),
+    (
+        "The forward pass alone, for 8 sequences, with axes of other names",
+        "shardviz model llama-2-7b --rules Y=tensor --mesh X=2,Y=4 --batch 8 --no-backward",
+    ),
+    (
+        "Experts on devices of their own, and what Shardy makes of a layer",
+        "shardviz model mixtral-8x7b --rules fsdp+expert --mesh data=2,expert=4 --no-backward --target shardy",
+    ),
+)
+
+
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.argument("source")
+@click.option(
+    "--rules",
+    required=True,
+    metavar="NAMES|FILE",
+    help="How parameters are split: data, fsdp, tensor, expert, sequence, several with +, or a file of rules.",
+)
+@options.mesh
+@options.device_order
+@options.of_field(
+    PROBLEM_FIELDS["targets"],
+    default="none",
+    shell_complete=options.targets,
+    help="Compilers that are asked about one layer, comma-separated.",
+)
+@options.machine
+@options.of_field(
+    PROBLEM_FIELDS["dtype"], default=None, show_default=False, help="Dtype of the weights; default: the source's."
+)
+@click.option(
+    "--batch", type=options.Count(1), metavar="N", help="Sequences of a step; default: one for each part."
+)
+@click.option(
+    "--sequence", type=options.Count(1), metavar="N", help="Tokens of a sequence; default: up to 4096."
+)
+@click.option(
+    "--inputs",
+    default="",
+    metavar="SPEC",
+    help="How the tokens [batch, sequence] are split; default: as the rules say, else the batch over the "
+    "axes data and fsdp.",
+)
+@click.option("--no-backward", is_flag=True, help="Plan the forward pass alone: no gradients, no optimizer.")
+@options.of_field(
+    PROBLEM_FIELDS["remat"],
+    default="layer",
+    help="What the backward pass computes again of a layer: all (layer), all but its matrix products (dots), "
+    "or nothing (none).",
+)
+@options.of_field(
+    PROBLEM_FIELDS["optimizer"],
+    default="adam",
+    help="none, sgd or adam; adam,moments=bf16,over=X differs from f32 and splits more.",
+)
+@options.timeout
+@options.output
+def command(
+    source: str,
+    rules: str,
+    mesh: str,
+    device_order: str | None,
+    target: str,
+    machine: str | None,
+    dtype: str | None,
+    batch: int | None,
+    sequence: int | None,
+    inputs: str,
+    no_backward: bool,
+    remat: str,
+    optimizer: str,
+    timeout: float,
+    output: CommandOutput,
+) -> int:
+    """Split every parameter of a model by rules, and show memory and collectives of a step.
+
+    SOURCE is a name such as llama-3-70b, a config.json of Hugging Face, a .safetensors file or the index of
+    many, or a folder with these. No weights are read. A Python file among the rules is read; only
+    FILE.py:FUNCTION runs it.
+    """
+    from shardviz.compiler.machines import placed_for
+    from shardviz.models.memory import model_memory
+    from shardviz.models.question import model_question, named_rules
+    from shardviz.models.sources.reading import read_model
+    from shardviz.models.step import planned_step
+    from shardviz.notation import parse_mesh
+    from shardviz.planner.training.options import parse_training
+
+    with TargetSession(target, timeout, may_drop=False) as session:
+        devices = parse_mesh(mesh, device_order)
+        question = model_question(
+            read_model(source),
+            named_rules(rules, devices),
+            placed_for(machine, parse_targets(target), devices),
+            devices,
+            training=None if no_backward else parse_training(True, remat, optimizer, devices),
+            dtype=dtype or "",
+            batch=batch,
+            sequence=sequence,
+            inputs=inputs,
+        )
+        if not output.as_json:
+            # What does not need a plan is there at once.
+            from shardviz.render.models.page import parameters_view
+
+            output.show(parameters_view(question, output.width, output.palette))
+        step = None if question.model.architecture is None else planned_step(question)
+        if step is None:
+            print_note(f"nothing says how {question.model.name} uses its parameters: no step is planned")
+        memory = model_memory(question, step)
+        if not output.as_json:
+            from shardviz.render.models.page import answer_view
+
+            output.show(answer_view(question, memory, step, output.width, output.palette))
+        answers = _answers(session, step)
+        if output.as_json:
+            from shardviz.documents.models import model_document
+
+            print_json(model_document(question, memory, step, answers))
+        elif step is not None and answers:
+            from shardviz.render.programs.target_answers import answers_view
+
+            problem = step.layer.cost.plan.problem
+            output.show(answers_view(answers, problem, output.width, output.palette))
+        return session.exit_code
+
+
+def _answers(
+    session: TargetSession, step: ModelStep | None
+) -> list[tuple[TargetResult, tuple[Difference, ...]]]:
+    """What the targets make of a layer, and where that differs from its plan."""
+    if step is None:
+        return []
+    plan = step.layer.cost.plan
+    session.ask(plan.problem)
+    if not session.requested:
+        return []
+    from shardviz.compare import differences
+
+    return [(each, differences(plan, each)) for each in session.answers()]
