@@ -46,7 +46,7 @@ class MoveCode:
         return all(side in ([], [self.step.axes]) for side in changed)
 
     def code(self, name: str) -> str:
-        """The expression of the array after the step; not for a psum, a ppermute or a local function."""
+        """The expression of the array after the step; not for a psum, a pmax, a ppermute or local work."""
         match self.step.op:
             case "all_gather":
                 return self._collected(f"jax.lax.all_gather({name}, {self._axes})", self.shape)

@@ -14,6 +14,7 @@ LOCAL_OPS = ("einsum", "apply", "slice", "mask")
 HLO_OPS = {
     "all_gather": "all-gather",
     "psum": "all-reduce",
+    "pmax": "all-reduce",
     "psum_scatter": "reduce-scatter",
     "all_to_all": "all-to-all",
     "ppermute": "collective-permute",
@@ -25,7 +26,7 @@ HLO_OPS = {
 class Step:
     """One operation that every device performs at the same time.
 
-    `op` is JAX's name: all_gather, psum, psum_scatter, all_to_all, ppermute, or the local einsum, apply
+    `op` is JAX's name: all_gather, psum, pmax, psum_scatter, all_to_all, ppermute, or the local einsum, apply
     (another `function`), slice, and mask (a whole copy becomes a pending sum: the first device of a group
     keeps it, the others have zeros). `array` is what it changes or makes, `part` the number of its statement.
     `axes` are the mesh axes of the collective's groups, major first. `dim` is the dimension that is gathered,
@@ -131,7 +132,7 @@ def decided_parts(plan: Plan) -> Parts:
     for step in plan.steps:
         if step.op in ("einsum", "apply"):
             made.append(parts[len(made)].result.with_spec(step.to_spec))
-        elif made and step.array == made[-1].name and step.op in ("psum", "psum_scatter"):
+        elif made and step.array == made[-1].name and step.op in ("psum", "pmax", "psum_scatter"):
             made[-1] = made[-1].with_spec(step.to_spec)
     made[-1] = made[-1].with_spec(plan.result_spec)
     specs = {array.name: array.spec for array in made}

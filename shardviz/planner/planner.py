@@ -35,7 +35,7 @@ from shardviz.planner.statements.work_split import WorkSplit, case_of
 from shardviz.planner.states.direct_paths import DirectPaths
 from shardviz.planner.states.moves import ReshardMove, State, StateSpace, state_space
 from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, PathSearch
-from shardviz.planner.steps import Joined, move_step, work_step
+from shardviz.planner.steps import Joined, move_step, moves_of_work, work_step
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 if TYPE_CHECKING:
@@ -411,7 +411,7 @@ def _steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterator[St
                 move_step(operand, move, why, number) for move, why in zip(moves, reasons, strict=True)
             )
         yield work_step(problem.mesh, part, one.work_split, explain_einsum(choice), number)
-        for moves in one.result_moves:
+        for moves in (moves_of_work(problem.mesh, part, one.work_split), *one.result_moves):
             reasons = explain_moves(choice, part.result, moves)
             yield from (
                 move_step(part.result, move, why, number) for move, why in zip(moves, reasons, strict=True)

@@ -36,7 +36,7 @@ def comparison_words(other: PlanCost, own: PlanCost) -> str:
     """``sends 56 % less, computes 4 ×, takes 2.9 ×``: the other plan beside one's own."""
     words = [
         _sent_words(other.wire_bytes, own.wire_bytes),
-        "" if other.flops == own.flops else f"computes {_change(other.flops, own.flops, 'more', 'less')}",
+        _computed_words(other.flops, own.flops),
         "" if other.unknown or own.unknown else _time_words(other.serial_seconds, own.serial_seconds),
         _held_words(other.peak_bytes, own.peak_bytes),
     ]
@@ -53,16 +53,26 @@ def _sent_words(other: int, own: int) -> str:
     return f"sends {_change(other, own, 'more', 'less')}"
 
 
+def _computed_words(other: int, own: int) -> str:
+    if _is_alike(other, own):
+        return ""
+    return f"computes {_change(other, own, 'more', 'less')}"
+
+
 def _time_words(other: float, own: float) -> str:
-    if not own or abs(other / own - 1) < NEGLIGIBLE:
+    if not own or _is_alike(other, own):
         return "takes as long"
     return f"takes {_change(other, own, 'longer', 'less')}"
 
 
 def _held_words(other: int, own: int) -> str:
-    if not own or abs(other / own - 1) < NEGLIGIBLE:
+    if not own or _is_alike(other, own):
         return ""
     return f"holds {_change(other, own, 'more', 'less')}"
+
+
+def _is_alike(other: float, own: float) -> bool:
+    return abs(other - own) <= NEGLIGIBLE * own
 
 
 def _change(other: float, own: float, more: str, less: str) -> str:

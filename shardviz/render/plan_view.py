@@ -17,6 +17,7 @@ from shardviz.errors import plural
 from shardviz.notation import SpecPart, write_specs
 from shardviz.planner.plan import LOCAL_OPS, Parts, Plan, Step, axes_words, decided_parts
 from shardviz.planner.problem import Problem
+from shardviz.planner.problem.notices import notices
 from shardviz.planner.problem.statement_text import statement_text
 from shardviz.planner.ranking import Candidate
 from shardviz.planner.repeated_work import repeated_work
@@ -70,10 +71,14 @@ def program_words(problem: Problem) -> str:
 
 
 def statement_lines(problem: Problem, width: int) -> list[Text]:
-    """The statements of a program's forward pass, each on a line of its own or more; none of a chain."""
+    """The statements of a program's forward pass, each on a line of its own or more, and what of them may not
+    be meant; none of a chain."""
     if problem.is_chain:
         return []
-    return [line for part in problem.forward for line in sentence(statement_text(part), width, INDENT)]
+    return [
+        *(line for part in problem.forward for line in sentence(statement_text(part), width, INDENT)),
+        *(line for notice in notices(problem) for line in sentence(f"{notice}.", width)),
+    ]
 
 
 def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shardviz.collectives.operations import AllGather, AllToAll, PPermute, PSum, PSumScatter
+from shardviz.collectives.operations import AllGather, AllToAll, PMax, PPermute, PSum, PSumScatter
 from shardviz.errors import QuestionError
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
 from shardviz.sharding import Layout, ShardedArray
@@ -146,6 +146,8 @@ def _which(plan: Plan, collectives: list[int]) -> str:
 def _operation(step: Step, before: Layout) -> Operation:
     if step.op == "psum":
         return PSum(step.axes)
+    if step.op == "pmax":
+        return PMax(step.axes)
     if step.op == "ppermute":
         return PPermute(step.axes, _permutation(step, before))
     ends = _ends(step, before.mesh)

@@ -123,3 +123,28 @@ def test_a_sum_that_has_only_the_name_of_a_summand_is_the_plan_s():
         all_reduce("backward", "jit(program)/transpose(jvp())/H/bd,df->bf/dot_general"),
     ]
     assert compare(found, "v5e:2x2", sums, None) == ()
+
+
+VOCABULARY = {
+    "softmax": ("P = softmax(X[b,v], v)", "X=X Y,P=X Y", "b=4096,v=8192", ["pmax P_1", "psum P_2"]),
+    "log-sum-exp": ("Z = log_sum_exp(X[b,v], v)", "X=_(XY),Z=_", "b=4096,v=8192", ["pmax Z_1", "psum Z_2"]),
+    "cross entropy": (
+        "L = X[b,d] * W[d,v]; Y = cross_entropy(L, T[b], v)",
+        "X=X _,W=_ Y,T=X,Y=X",
+        "b=65536,d=256,v=8192",
+        ["pmax Y_1", "psum Y_2", "psum Y_4"],
+    ),
+}
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("name", VOCABULARY)
+def test_logits_stay_split_over_the_vocabulary(worker, name, backward):
+    """The rows' largest elements and their sums are all that moves, as where the compilers decide."""
+    text, specs, sizes, moves = VOCABULARY[name]
+    mesh = "X=2,Y=4"
+    found = plan(problem_from_text(text, mesh=parse_mesh(mesh), specs=specs, sizes=sizes))
+    assert [f"{step.op} {step.array}" for step in found.collectives] == moves
+    for target in ("shardy", "cpu"):
+        codes, messages = compared(worker, target, text, mesh, specs, sizes, backward)
+        assert set(codes) <= AS_PLANNED | {"promoted_dtype"}, messages

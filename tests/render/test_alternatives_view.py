@@ -77,3 +77,12 @@ def test_words_of_bytes(sent, said):
     own = replace(cost, steps=(step,))
     other = replace(cost, steps=(replace(step, wire_bytes=sent),))
     assert comparison_words(other, own) == said
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"), [(1 - 4e-6, ""), (1.004, ""), (1.12, ", computes 12 % more"), (4, ", computes 4 ×")]
+)
+def test_work_that_differs_by_less_than_a_reader_sees_is_not_told(factor, said):
+    cost = cost_of("bd,df->bf", "X_,_Y->XY", "X=2,Y=4", "b=1024,d=2048,f=8192")
+    steps = tuple(replace(step, flops=int(step.flops * factor)) for step in cost.steps)
+    assert comparison_words(replace(cost, steps=steps), cost) == f"sends as much{said}, takes as long"

@@ -142,14 +142,19 @@ class ProgramTables:
 
     def _passed_on(self, part: Statement, assignment: Assignment) -> Iterator[Axes]:
         """The axes over which all operands of a sum may be pending, and so its result."""
-        names = {each.name for each in part.operands}
-        if FUNCTIONS[part.function].linearity != "sum" or not names <= self.rules.roles.addends:
+        function = FUNCTIONS[part.function]
+        names = {each.name for place, each in enumerate(part.operands) if function.may_pend(place)}
+        if function.linearity != "sum" or not names <= self.rules.roles.addends:
             return iter([()])
         used = {axis for axes in assignment.values() for axis in axes}
         return subsets([axis.name for axis in self.rules.wide if axis.name not in used])
 
     def _choice(self, part: Statement, assignment: Assignment, passed_on: Axes) -> WorkChoice:
-        needs = tuple((needed_axes(part, dims, assignment), passed_on) for dims in part.einsum.operands)
+        function = FUNCTIONS[part.function]
+        needs = tuple(
+            (needed_axes(part, dims, assignment), passed_on if function.may_pend(place) else ())
+            for place, dims in enumerate(part.einsum.operands)
+        )
         kept = needed_axes(part, part.result.dims, assignment)
         named = {axis for axes in kept for axis in axes}
         pending = tuple(sorted(axis for axes in assignment.values() for axis in axes if axis not in named))

@@ -13,6 +13,7 @@ from shardviz.planner.statements.work_split import WorkSplit, work_splits
 from shardviz.planner.states.bounds import MoveBounds
 from shardviz.planner.states.moves import Axes, State, StateSpace
 from shardviz.planner.states.paths import PathSearch
+from shardviz.sharding import array_bytes
 
 
 class Way(NamedTuple):
@@ -120,7 +121,7 @@ class StatementWays:
         return total
 
     def work(self, part: Statement, split: WorkSplit) -> Cost:
-        """The cost of the local work."""
+        """The cost of the local work, and of the `pmax` behind it."""
         group = self._space.group_size
         *operands, result = (
             tuple([-(-size // group(axes)) for size, axes in zip(array.shape, dims, strict=True)])
@@ -129,4 +130,8 @@ class StatementWays:
             )
         )
         flops = statement_flops(part, operands, result)
-        return self._prices.work(flops, statement_traffic(part, operands, result), matmul_dtype(part))
+        work = self._prices.work(flops, statement_traffic(part, operands, result), matmul_dtype(part))
+        if not split.largest:
+            return work
+        size = array_bytes(result, part.result.dtype)
+        return work + self._prices.move("pmax", self._space.whole(split.largest), size, size)

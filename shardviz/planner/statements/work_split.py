@@ -44,11 +44,22 @@ Assignment = dict[str, Axes]
 
 @dataclass(frozen=True)
 class WorkSplit:
-    """One assignment with the states it needs and makes."""
+    """One assignment with the states it needs and makes.
+
+    Over the axes in `largest` each device has the largest of its own part, and a `pmax` follows at once: no
+    other statement could go on with these, and no operation of JAX leaves a device less of the result.
+    """
 
     assignment: Assignment
     operands: tuple[State, ...]
     result: State
+    largest: Axes = ()
+
+    @property
+    def made(self) -> State:
+        """The state of the result before that."""
+        dims, pending = self.result
+        return dims, tuple(sorted((*pending, *self.largest)))
 
 
 def work_splits(
@@ -73,9 +84,10 @@ def work_splits(
                 for dims, own in zip(einsum.operands, kept, strict=True)
             )
             summed = [axis for dim in part.summed for axis in assignment.get(dim, ())]
-            left = {*summed, *(axis for own in kept for axis in own)}
+            largest = tuple(axis for axis in axes if axis in summed) if function.takes_largest else ()
+            left = {*summed, *(axis for own in kept for axis in own)}.difference(largest)
             result = tuple([assignment.get(dim, ()) for dim in einsum.result])
-            yield WorkSplit(assignment, operands, (result, tuple(sorted(left))))
+            yield WorkSplit(assignment, operands, (result, tuple(sorted(left))), largest)
 
 
 def dim_sizes(part: Statement) -> dict[str, int]:
@@ -160,10 +172,11 @@ def _kept_pending(
         return
     free = sorted({axis for own in pending for axis in own}.difference(taken))
     every = tuple(range(len(pending)))
+    linear = tuple(place for place in every if function.may_pend(place))
     holders: list[list[tuple[int, ...]]] = [
-        [(), every]
+        [(), linear]
         if function.linearity == "sum"
-        else [(), *((place,) for place in every if axis in pending[place] and function.may_pend(place))]
+        else [(), *((place,) for place in linear if axis in pending[place])]
         for axis in free
     ]
     for choice in product(*holders):

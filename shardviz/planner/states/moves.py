@@ -93,7 +93,7 @@ def wire_bytes_of(op: str, size: int, devices: int) -> int:
         return 0
     if op == "ppermute":
         return size
-    return -(-(2 if op == "psum" else 1) * size * (devices - 1) // devices)
+    return -(-(2 if op in ("psum", "pmax") else 1) * size * (devices - 1) // devices)
 
 
 STAGES = (("slice", "mask"), ("all_gather", "psum", "psum_scatter"), ("all_to_all",), ("ppermute",))
