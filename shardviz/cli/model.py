@@ -29,7 +29,7 @@ EXAMPLES = (
     ),
     (
         "Experts on devices of their own, and what Shardy makes of a layer",
-        "shardviz model mixtral-8x7b --rules fsdp+expert --mesh data=2,expert=4 --no-backward --target shardy",
+        "shardviz model mixtral-8x7b --rules expert --mesh expert=8 --no-backward --target shardy",
     ),
 )
 
@@ -40,7 +40,7 @@ EXAMPLES = (
     "--rules",
     required=True,
     metavar="NAMES|FILE",
-    help="How parameters are split: data, fsdp, tensor, expert, sequence, several with +, or a file of rules.",
+    help="How parameters are split: data, fsdp, tensor, expert, sequence, some with +, or a file.",
 )
 @options.mesh
 @options.device_order
@@ -52,7 +52,10 @@ EXAMPLES = (
 )
 @options.machine
 @options.of_field(
-    PROBLEM_FIELDS["dtype"], default=None, show_default=False, help="Dtype of the weights; default: the source's."
+    PROBLEM_FIELDS["dtype"],
+    default=None,
+    show_default=False,
+    help="Dtype of the weights; default: the source's.",
 )
 @click.option(
     "--batch", type=options.Count(1), metavar="N", help="Sequences of a step; default: one for each part."

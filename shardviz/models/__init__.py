@@ -1,4 +1,5 @@
-"""Whole models: names and shapes of parameters, and rules, become specs, memory and the collectives of a step.
+"""Whole models: names and shapes of parameters, and rules, become specs, memory and the collectives of a
+step.
 
 model          a model as a list of parameters, perhaps with its architecture
 architecture   the sizes of a transformer, and the parameters that they make

@@ -22,10 +22,10 @@ class Architecture:
 
     `width` is that of the residual stream, `hidden` that of an MLP, `head_size` that of one of `heads`, which
     share `kv_heads` keys and values. Of `experts` MLPs a token takes `experts_per_token`; 0 is one dense MLP.
-    `positions` is the longest sequence, `norms` are those of a layer. The logits are made with the embedding's
-    table where they are `tied`. `qkv_bias` and `output_bias` are those of attention, and with `qk_norm` its
-    queries and keys are normalized. `family` is the `model_type` of Hugging Face. GPT-2 differs more: its MLP
-    has two matrices, its norms take the mean away, and everything has a bias.
+    `positions` is the longest sequence, `norms` are those of a layer. The logits are made with the
+    embedding's table where they are `tied`. `qkv_bias` and `output_bias` are those of attention, and with
+    `qk_norm` its queries and keys are normalized. `family` is the `model_type` of Hugging Face. GPT-2 differs
+    more: its MLP has two matrices, its norms take the mean away, and everything has a bias.
     """
 
     family: str
@@ -109,9 +109,7 @@ def described_parameters(architecture: Architecture) -> tuple[Described, Describ
     after = [ArchitectureParameter("model.norm.weight", ("norm",), "norm")]
     if not architecture.tied:
         after.append(ArchitectureParameter("lm_head.weight", ("vocab", "embed"), "lm_head"))
-    of_layer = tuple(
-        each._replace(name=f"model.layers.{LAYER}.{each.name}") for each in _layer(architecture)
-    )
+    of_layer = tuple(each._replace(name=f"model.layers.{LAYER}.{each.name}") for each in _layer(architecture))
     return (embedding,), of_layer, tuple(after)
 
 

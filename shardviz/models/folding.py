@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from shardviz.models.splitting import SplitParameter
 
-_NUMBER = re.compile(r"(?<![A-Za-z0-9])\d+(?![A-Za-z0-9])")
-"""A number that stands alone: of ``layers.12.w1``, and of ``layers_12``, 12."""
+_NUMBER = re.compile(r"(?<![^./])\d+(?![^./])|(?<=layers_)\d+|(?<=layer_)\d+|(?<=blocks_)\d+|(?<=block_)\d+")
+"""The number of a layer: a part of a path of its own, ``layers.12.w1``, or behind a word for it,
+``layers_12``."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,9 @@ def _fold(group: Sequence[SplitParameter]) -> list[FoldedParameter]:
     if math.prod(map(len, ranges)) != len(group):
         return [FoldedParameter(each.parameter.name, each, 1) for each in group]
     words = iter([number_ranges(column) for column in ranges])
-    return [FoldedParameter(_NUMBER.sub(lambda _: next(words), group[0].parameter.name), group[0], len(group))]
+    return [
+        FoldedParameter(_NUMBER.sub(lambda _: next(words), group[0].parameter.name), group[0], len(group))
+    ]
 
 
 def number_ranges(numbers: Sequence[int]) -> str:

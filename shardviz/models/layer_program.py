@@ -1,8 +1,8 @@
 """The programs of a decoder for the planner: its embedding, one layer, and its logits.
 
-Arrays are called as the parameters of the checkpoint are, and have the parameter's dimensions in its order, with
-the heads apart: ``q_proj[k,g,h,d]`` has k heads of keys, g queries for each, of size h. Biases, rotations of
-queries and keys and their norms are left out: they move next to nothing.
+Arrays are called as the parameters of the checkpoint are, and have the parameter's dimensions in its order,
+with the heads apart: ``q_proj[k,g,h,d]`` has k heads of keys, g queries for each, of size h. Biases,
+rotations of queries and keys and their norms are left out: they move next to nothing.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Tokens:
 
 @dataclass(frozen=True)
 class ModelPart:
-    """A part of a model: a problem for the planner, whose `layers` say how often it runs, and all parameters of
-    these runs. The table of tied embeddings is the embedding's."""
+    """A part of a model: a problem for the planner, whose `layers` say how often it runs, and all parameters
+    of these runs. The table of tied embeddings is the embedding's."""
 
     name: str
     problem: Problem
@@ -164,7 +164,8 @@ def _mlp(of: Architecture) -> Iterator[str]:
 
 
 def _experts(of: Architecture) -> Iterator[str]:
-    """Each token goes to the places of its experts, of which each has enough where all are chosen as often."""
+    """Each token goes to the places of its experts, of which each has enough where all are chosen as
+    often."""
     names = ("w1", "w3", "w2") if of.family == "mixtral" else ("gate_proj", "up_proj", "down_proj")
     gate, up, down = (f"{{{name}}}" for name in names)
     yield f"chosen = top_k(softmax(norm2 * {{router}}, e), e, {of.experts_per_token})"
@@ -219,13 +220,16 @@ class _Parameters:
         found: dict[str, tuple[tuple[str, ...], PartitionSpec]] = {}
         for group in described_parameters(self._of):
             for described in group:
-                roles = [f"c_attn_{part}" for part in "qkv"] if described.role == "c_attn" else [described.role]
+                roles = (
+                    [f"c_attn_{part}" for part in "qkv"] if described.role == "c_attn" else [described.role]
+                )
                 if described.role:
                     found |= dict.fromkeys(roles, self._in_program(described))
         return found
 
     def _in_program(self, described: ArchitectureParameter) -> tuple[tuple[str, ...], PartitionSpec]:
-        """The dimensions and the spec of a weight. Raises `QuestionError` where layers have different ones."""
+        """The dimensions and the spec of a weight. Raises `QuestionError` where layers have different
+        ones."""
         first, *others = self._alike(described)
         for each in others:
             if each.spec != first.spec:
@@ -273,8 +277,8 @@ def _head_sizes(architecture: Architecture) -> dict[str, int]:
 
 
 def spread(axes: Sequence[str], sizes: Sequence[int], mesh: Mesh) -> list[tuple[str, ...]]:
-    """The axes of a dimension on those that it is made of: as much of each axis on the first of them as divides
-    it, the rest on the next. What divides none stays on the first, which is padded.
+    """The axes of a dimension on those that it is made of: as much of each axis on the first of them as
+    divides it, the rest on the next. What divides none stays on the first, which is padded.
 
     Of 8 heads of 128 over tensor=16 the heads have ``tensor:(1)8`` and their size ``tensor:(8)2``.
     """

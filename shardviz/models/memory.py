@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 class ModelMemory:
     """Bytes of a device.
 
-    `gradients` are those of all parameters, in the optimizer's dtype, `optimizer` its state. `keys_and_values`
-    are those of all tokens and layers, None where the heads are not known. `working` is the most that a step
-    holds beside the parameters and the optimizer's state, gradients and activations among them; None where no
-    step is planned. `activations` are what the layers keep for the backward pass. `limit` is what a program may
-    use of the chip's memory, None where that is not known.
+    `gradients` are those of all parameters, in the optimizer's dtype, `optimizer` its state.
+    `keys_and_values` are those of all tokens and layers, None where the heads are not known. `working` is the
+    most that a step holds beside the parameters and the optimizer's state, gradients and activations among
+    them; None where no step is planned. `activations` are what the layers keep for the backward pass. `limit`
+    is what a program may use of the chip's memory, None where that is not known.
     """
 
     parameters: int
@@ -82,7 +82,8 @@ def _gradient_bytes(parameters: Iterable[SplitParameter], optimizer: Optimizer |
 
 
 def _state_bytes(each: SplitParameter, optimizer: Optimizer) -> int:
-    """Bytes of a master copy, where there is one, and of the moments, as `optimizer_statements` splits them."""
+    """Bytes of a master copy, where there is one, and of the moments, as `optimizer_statements` splits
+    them."""
     parameter = each.parameter
     dims = tuple(f"d{place}" for place in range(len(parameter.shape)))
     array = ShardedArray(parameter.name, dims, parameter.shape, parameter.dtype, each.spec)
@@ -97,7 +98,9 @@ def _cache_bytes(question: ModelQuestion) -> int | None:
     of, tokens = question.model.architecture, question.tokens
     if of is None:
         return None
-    own = (each for each in question.split.parameters if {"kv_heads", "qkv"}.intersection(each.parameter.dims))
+    own = (
+        each for each in question.split.parameters if {"kv_heads", "qkv"}.intersection(each.parameter.dims)
+    )
     weight = next(own, None)
     heads: tuple[str, ...] = ()
     if weight is not None:
@@ -133,6 +136,8 @@ def _beside(each: PlannedPart) -> int:
         return memory.peak - memory.parameters - memory.optimizer
     problem = cost.plan.problem
     own = sum(
-        array.bytes_per_device(problem.mesh) for array in problem.arguments if array.name not in ("x", "tokens")
+        array.bytes_per_device(problem.mesh)
+        for array in problem.arguments
+        if array.name not in ("x", "tokens")
     )
     return cost.layers_peak_bytes - cost.layers * own

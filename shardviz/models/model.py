@@ -41,7 +41,8 @@ class ModelParameter:
 class Model:
     """A model: what it is called, where its parameters are said, and these in order.
 
-    `architecture` is None where nothing says how the parameters are used: then a step of it cannot be planned.
+    `architecture` is None where nothing says how the parameters are used: then a step of it cannot be
+    planned.
     """
 
     name: str

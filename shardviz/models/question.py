@@ -59,8 +59,8 @@ def model_question(
     sequence: int | None = None,
     inputs: str = "",
 ) -> ModelQuestion:
-    """The question; without a `batch` of as many sequences as devices split it, each of `USUAL_SEQUENCE` tokens
-    or as many as the model takes. With a `dtype` the model's weights have it.
+    """The question; without a `batch` of as many sequences as devices split it, each of `USUAL_SEQUENCE`
+    tokens or as many as the model takes. With a `dtype` the model's weights have it.
 
     Raises `QuestionError` for rules that do not fit the model or the mesh, and for another dtype.
     """

@@ -25,7 +25,8 @@ class UnevenDim(NamedTuple):
 
 @dataclass(frozen=True)
 class SplitParameter:
-    """A parameter and its sharding on a mesh; without `is_matched` no rule says it, and every device has all."""
+    """A parameter and its sharding on a mesh; without `is_matched` no rule says it, and every device has
+    all."""
 
     parameter: ModelParameter
     spec: PartitionSpec

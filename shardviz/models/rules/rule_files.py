@@ -41,8 +41,8 @@ def is_rule_file(text: str) -> bool:
 def read_rule_file(text: str) -> RuleSet:
     """The rules of a file.
 
-    Raises `RuleError` for text that holds none, with the line where one can be shown, and `QuestionError` for a
-    file that cannot be read.
+    Raises `RuleError` for text that holds none, with the line where one can be shown, and `QuestionError` for
+    a file that cannot be read.
     """
     name, wanted = (text.rpartition(":")[::2]) if ".py:" in text else (text, "")
     path = Path(name)
@@ -60,11 +60,13 @@ def read_rule_file(text: str) -> RuleSet:
 def rules_of_pairs(pairs: Sequence[Pair], name: str, kind: Kind | None = None, inputs: str = "") -> RuleSet:
     """The rules of subjects and what they are given.
 
-    Without a `kind` they are logical axes where every subject is a word and every value mesh axes, else patterns
-    with specs. Raises `RuleError` for a value that does not fit, and where there are no rules.
+    Without a `kind` they are logical axes where every subject is a word and every value mesh axes, else
+    patterns with specs. Raises `RuleError` for a value that does not fit, and where there are no rules.
     """
     if not pairs:
-        raise RuleError(name, "", "there are no rules", "write patterns and specs, or logical axes and mesh axes")
+        raise RuleError(
+            name, "", "there are no rules", "write patterns and specs, or logical axes and mesh axes"
+        )
     if kind is None:
         kind = "logical" if all(_is_logical(subject, value) for subject, value, _ in pairs) else "patterns"
     rules = []
@@ -112,7 +114,9 @@ def _toml_rules(text: str, name: str) -> RuleSet:
         table = StrictTable(tomllib.loads(text), fail)
     except (ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, ValueError) else "its lists are too deep"
-        raise RuleError(name, "", f"it is not TOML: {quote(reason, 100)[1:-1]}", "look at that line") from None
+        raise RuleError(
+            name, "", f"it is not TOML: {quote(reason, 100)[1:-1]}", "look at that line"
+        ) from None
     table.only(("inputs", *_TABLES))
     kinds = [key for key in _TABLES if key in table]
     if len(kinds) != 1:
@@ -142,7 +146,9 @@ def _yaml_rules(text: str, name: str) -> RuleSet:
     """The list of a MaxText configuration, which is written as Python writes lists."""
     begin = re.search(rf"^\s*{_YAML}\s*:\s*(?=\[)", text, re.MULTILINE)
     if begin is None:
-        raise RuleError(name, "", f"it has no list {_YAML}", "give a configuration of MaxText, or rules in TOML")
+        raise RuleError(
+            name, "", f"it has no list {_YAML}", "give a configuration of MaxText, or rules in TOML"
+        )
     first = text.count("\n", 0, begin.end())
     # The list ends with the first bracket after which it can be read; comments may have brackets as well.
     for end in re.finditer(r"\]", text[begin.end() :]):
@@ -151,7 +157,9 @@ def _yaml_rules(text: str, name: str) -> RuleSet:
         except (SyntaxError, ValueError):
             continue
         return rules_of_pairs(_pairs(read.body), name, "logical")
-    raise RuleError(name, f"line {first + 1}", f"the list {_YAML} does not end", "write [['mlp', 'tensor'], …]")
+    raise RuleError(
+        name, f"line {first + 1}", f"the list {_YAML} does not end", "write [['mlp', 'tensor'], …]"
+    )
 
 
 def _python_rules(text: str, path: Path, wanted: str) -> RuleSet:
@@ -195,16 +203,16 @@ def _pairs(node: ast.expr) -> list[Pair]:
     if isinstance(node, ast.Dict):
         found = [*zip(node.keys, node.values, strict=True)]
     elif isinstance(node, ast.List | ast.Tuple):
-        found = [(each.elts[0], each.elts[1]) for each in node.elts if _is_pair(each)]  # type: ignore[attr-defined]
-        if len(found) < len(node.elts):
-            raise ValueError
+        found = [_pair(each) for each in node.elts]
     else:
         raise ValueError
     return [(_subject(key), _value(value), value.lineno) for key, value in found]
 
 
-def _is_pair(node: ast.expr) -> bool:
-    return isinstance(node, ast.List | ast.Tuple) and len(node.elts) == 2
+def _pair(node: ast.expr) -> tuple[ast.expr | None, ast.expr]:
+    if isinstance(node, ast.List | ast.Tuple) and len(node.elts) == 2:
+        return node.elts[0], node.elts[1]
+    raise ValueError
 
 
 def _subject(node: ast.expr | None) -> str:
@@ -242,7 +250,8 @@ def _function_rules(path: Path, wanted: str) -> RuleSet:
 
 
 def function_rules(function: Callable[[str, tuple[int, ...]], object], name: str) -> RuleSet:
-    """The rules that are a function of a parameter's name and shape; it gives a spec, the text of one, or None."""
+    """The rules that are a function of a parameter's name and shape; it gives a spec, the text of one, or
+    None."""
 
     def split(parameter: str, shape: tuple[int, ...]) -> object:
         try:

@@ -1,8 +1,8 @@
 """Rules for the parameters of a model, and the sharding that they give one.
 
 Patterns are regular expressions that are searched in a parameter's name, and the first that is found decides
-(EasyLM's `match_partition_rules`). Logical axes are tried in order: each splits the dimension of its name where
-neither that nor its mesh axes are taken (Flax's `logical_to_mesh_axes`).
+(EasyLM's `match_partition_rules`). Logical axes are tried in order: each splits the dimension of its name
+where neither that nor its mesh axes are taken (Flax's `logical_to_mesh_axes`).
 """
 
 from __future__ import annotations
@@ -106,7 +106,9 @@ class RuleSet:
             return re.compile(rule.subject)
         except re.error as error:
             reason = f"{quote(rule.subject)} is not a regular expression: {error}"
-            raise RuleError(self.name, rule.place, reason, "write . for any character, \\. for a dot") from None
+            raise RuleError(
+                self.name, rule.place, reason, "write . for any character, \\. for a dot"
+            ) from None
 
     def _spec(self, rule: ShardingRule, parameter: ModelParameter, mesh: Mesh) -> PartitionSpec:
         rank = len(parameter.shape)
@@ -152,7 +154,8 @@ def logical_spec(
 
 
 def _annotated(parameter: ModelParameter, mesh: Mesh) -> PartitionSpec | None:
-    """The spec of dimensions that are called after the mesh axes that split them; None where there are none."""
+    """The spec of dimensions that are called after the mesh axes that split them; None where there are
+    none."""
     if not any(dim in mesh.axis_names for dim in parameter.dims):
         return None
     return PartitionSpec(tuple((dim,) if dim in mesh.axis_names else () for dim in parameter.dims))

@@ -28,8 +28,8 @@ def shipped_names() -> dict[str, str]:
 def shipped_rules(text: str, mesh: Mesh) -> RuleSet:
     """The sets that a text names, for the axes of a mesh.
 
-    An axis that is called after the batch splits it, whether a set is for it or not. Raises `QuestionError` for
-    a set that does not exist, and for one of which the mesh has no axis.
+    An axis that is called after the batch splits it, whether a set is for it or not. Raises `QuestionError`
+    for a set that does not exist, and for one of which the mesh has no axis.
     """
     axis_of: dict[str, str] = {}
     for piece in text.split("+"):
@@ -42,8 +42,9 @@ def shipped_rules(text: str, mesh: Mesh) -> RuleSet:
         axis_of[name] = _axis(axis, mesh) if equals else _usual_axis(name, mesh, "+" not in text)
     if len(set(axis_of.values())) < len(axis_of):
         twice = next(axis for axis in axis_of.values() if list(axis_of.values()).count(axis) > 1)
+        names = " and of ".join(name for name, axis in axis_of.items() if axis == twice)
         raise QuestionError(
-            f"the axis {twice} is that of {' and of '.join(n for n, axis in axis_of.items() if axis == twice)}",
+            f"the axis {twice} is that of {names}",
             "name an axis of its own for each, as in X=fsdp+Y=tensor",
         )
     set_of = {axis: name for name, axis in axis_of.items()}

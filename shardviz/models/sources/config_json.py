@@ -50,8 +50,8 @@ FAMILIES = {
 def read_architecture(config: StrictTable) -> Architecture:
     """The architecture of a config.
 
-    Raises the table's error for a `model_type` of another family, a size that is missing, and sizes that do not
-    fit one another.
+    Raises the table's error for a `model_type` of another family, a size that is missing, and sizes that do
+    not fit one another.
     """
     name = config.choice("model_type", tuple(FAMILIES))
     return _gpt2(config) if name == "gpt2" else _decoder(config, name, FAMILIES[name])
@@ -64,7 +64,9 @@ def _decoder(config: StrictTable, name: str, family: Family) -> Architecture:
         config.fail("num_key_value_heads", f"{heads} heads do not share {kv_heads} keys and values evenly")
     number, experts_width = family.experts
     if number == "num_experts" and (config.values.get("mlp_only_layers") or _other_step(config)):
-        config.fail("mlp_only_layers", "layers of two kinds are not read", "give a model whose layers are alike")
+        config.fail(
+            "mlp_only_layers", "layers of two kinds are not read", "give a model whose layers are alike"
+        )
     attention_bias = _flag(config, "attention_bias", False)
     return Architecture(
         family=name,
@@ -140,5 +142,3 @@ def _dtype(config: StrictTable, usual: str) -> str:
             except QuestionError as error:
                 config.fail(key, error.message, error.hint)
     return usual
-
-

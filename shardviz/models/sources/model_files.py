@@ -30,15 +30,15 @@ def opened(path: Path) -> BinaryIO:
     """The file, opened to read bytes. Raises `ModelFileError` where it cannot be opened, or is none."""
     try:
         sys.audit(READ, str(path))
-        file = open(path.expanduser(), "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+        descriptor = os.open(path.expanduser(), os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         raise ModelFileError(str(path), "", "the file does not exist", "look at its path") from None
     except (OSError, ValueError, RuntimeError) as error:
         fail_reading(path, error)
-    if not S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
+    if not S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise ModelFileError(str(path), "", "it is not a file", "give a file")
-    return file
+    return os.fdopen(descriptor, "rb")
 
 
 def text_of(path: Path) -> str:

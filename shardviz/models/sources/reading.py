@@ -23,8 +23,8 @@ def read_model(text: str) -> Model:
     """The model of a built-in name, of a `config.json`, of a `safetensors` file or the index of many, or of a
     folder that has some of these.
 
-    A config beside the weights says how they are used. Raises `QuestionError` for a name that is not known, and
-    for a file that cannot be read.
+    A config beside the weights says how they are used. Raises `QuestionError` for a name that is not known,
+    and for a file that cannot be read.
     """
     name = text.strip()
     if name.lower() in built_in_names():
@@ -39,7 +39,7 @@ def read_model(text: str) -> Model:
     known = built_in_names()
     raise QuestionError(
         f"there is no model {quote(name)}",
-        f"{did_you_mean(name, known)}known are {', '.join(known)}; or give a config.json or .safetensors file",
+        f"{did_you_mean(name, known)}known are {', '.join(known)}; or give a config.json or .safetensors",
     )
 
 
@@ -48,7 +48,9 @@ def _of_folder(path: Path) -> Model:
     if weights:
         return replace(_of_weights(weights[0]), name=path.resolve().name)
     if not (path / CONFIG).is_file():
-        raise ModelFileError(str(path), "", f"it has no {CONFIG} and no {WEIGHTS} file", "give another folder")
+        raise ModelFileError(
+            str(path), "", f"it has no {CONFIG} and no {WEIGHTS} file", "give another folder"
+        )
     return replace(_of_config(path / CONFIG), name=path.resolve().name)
 
 
@@ -77,7 +79,8 @@ def _called(path: Path) -> str:
 
 
 def with_dims(found: tuple[ModelParameter, ...], architecture: Architecture) -> tuple[ModelParameter, ...]:
-    """The parameters of a checkpoint with the logical axes that its architecture gives those of its shapes."""
+    """The parameters of a checkpoint with the logical axes that its architecture gives those of its
+    shapes."""
     expected = {bare_name(each.name): each for each in parameters(architecture)}
 
     def described(each: ModelParameter) -> ModelParameter:

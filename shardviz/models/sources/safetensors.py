@@ -111,9 +111,7 @@ def _parameter(table: StrictTable, name: str) -> ModelParameter:
     if dtype not in DTYPES:
         own.fail("dtype", f"{quote(dtype, 30)} is not a dtype of the format", f"it has {', '.join(DTYPES)}")
     sizes = own.listed("shape", MAX_RANK)
-    return ModelParameter(
-        name, tuple(sizes.count(place, MAX_SIZE) for place in sizes.values), DTYPES[dtype]
-    )
+    return ModelParameter(name, tuple(sizes.count(place, MAX_SIZE) for place in sizes.values), DTYPES[dtype])
 
 
 def stacked_experts(parameters: Iterable[ModelParameter]) -> Iterator[ModelParameter]:

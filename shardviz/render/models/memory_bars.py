@@ -7,18 +7,22 @@ from rich.text import Text
 from shardviz.models.memory import ModelMemory
 from shardviz.models.question import ModelQuestion
 from shardviz.render.lines import sentence
-from shardviz.render.palette import Palette
+from shardviz.render.palette import PLAIN, Palette
 from shardviz.units import human_bytes
 
 BLOCKS = " ▏▎▍▌▋▊▉█"
 NAME, SIZE = 18, 9
 """Columns of a bar's name and of its bytes."""
+TEXT_WIDTH = 100
+"""Columns of the message of a test."""
 
 
 def memory_lines(memory: ModelMemory, question: ModelQuestion, width: int, palette: Palette) -> list[Text]:
     """A bar for each use of memory, and whether a train step and serving fit."""
     chip = question.placed.machine.chip
-    has = "" if memory.limit is None else f", of the {human_bytes(memory.limit)} that {chip} has for a program"
+    has = (
+        "" if memory.limit is None else f", of the {human_bytes(memory.limit)} that {chip} has for a program"
+    )
     lines = sentence(f"bytes of one device{has}", width, lead="memory  ")
     rows = memory_rows(memory, question)
     most = max([memory.limit or 0, *(size for _, size in rows)])
@@ -75,3 +79,11 @@ def bar(size: int, most: int, room: int) -> str:
     """A bar of at most `room` columns, in eighths of one; what is there has at least an eighth."""
     eighths = max(round(8 * room * size / most) if most else 0, int(size > 0))
     return BLOCKS[-1] * (eighths // 8) + BLOCKS[eighths % 8].strip()
+
+
+def memory_text(memory: ModelMemory, question: ModelQuestion) -> str:
+    """The same as plain text, with the model, the rules and the mesh, for the message of a test."""
+    rules, mesh = question.split.rules.name, question.mesh
+    head = f"{question.model.name} does not fit with the rules {rules} on the mesh {mesh}"
+    lines = memory_lines(memory, question, TEXT_WIDTH, PLAIN)
+    return "\n".join([head, *(line.plain for line in lines)])

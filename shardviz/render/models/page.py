@@ -13,12 +13,14 @@ from shardviz.render.models.memory_bars import memory_lines
 from shardviz.render.models.parameter_table import parameter_lines
 from shardviz.render.models.step_lines import step_lines
 from shardviz.render.palette import Palette
+from shardviz.units import human_bytes
 
 
 def parameters_view(question: ModelQuestion, width: int, palette: Palette) -> list[Text]:
     """The model, the mesh and the rules, then a row for each parameter."""
     model, rules = question.model, question.split.rules
-    words = f"{model.elements:,} parameters in {', '.join(model.dtypes)}, {model.nbytes / 1e9:,.4g} GB"
+    size = f"{model.nbytes / 1e9:,.4g} GB" if model.nbytes >= 10**9 else human_bytes(model.nbytes)
+    words = f"{model.elements:,} parameters in {', '.join(model.dtypes)}, {size}"
     lines = sentence(words, width, lead=f"{model.name}  ")
     lines += sentence(model.source, width, style="dim")
     mesh = Text("mesh ").append_text(mesh_text(question.mesh, palette))

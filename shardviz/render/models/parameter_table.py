@@ -11,13 +11,12 @@ from rich.text import Text
 from shardviz.errors import plural, quote
 from shardviz.models.folding import FoldedParameter, folded
 from shardviz.models.splitting import SplitModel, SplitParameter
-from shardviz.notation import write_spec
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.units import human_bytes, times
 
-HEADINGS = ("parameter", "shape", "split", "a device", "", "copies")
+HEADINGS = ("parameter", "shape", "split", "a device", "", "×")
 RIGHT = frozenset({4, 5})
 SHOWN = 4
 """Parameters, or rules, that a sentence names."""
@@ -55,7 +54,13 @@ def layer_groups(parameters: Iterable[FoldedParameter]) -> list[tuple[str, list[
 def _heading_row(heading: str, group: Sequence[Named]) -> list[Text]:
     held = sum(each.bytes_per_device for _, each in group)
     count = max(each.count for _, each in group)
-    return [Text(heading, "bold"), Text(f"× {count}", "bold"), Text(), Text(), Text(human_bytes(held), "bold")]
+    return [
+        Text(heading, "bold"),
+        Text(f"× {count}", "bold"),
+        Text(),
+        Text(),
+        Text(human_bytes(held), "bold"),
+    ]
 
 
 def parameter_cells(name: str, each: FoldedParameter, palette: Palette) -> list[Text]:
@@ -74,8 +79,9 @@ def parameter_cells(name: str, each: FoldedParameter, palette: Palette) -> list[
 
 
 def split_text(spec: PartitionSpec, mesh: Mesh, palette: Palette) -> Text:
-    """A spec string with its axes in their colours: ``tensor data``."""
-    text = Text(write_spec(spec))
+    """A spec string with its axes in their colours: ``tensor data``, ``(data tensor) _``."""
+    entries = (f"({' '.join(axes)})" if len(axes) > 1 else "".join(axes) or "_" for axes in spec.dims)
+    text = Text(" ".join(entries))
     position = 0
     for axis in spec.axes:
         position = text.plain.index(axis, position)
@@ -106,7 +112,8 @@ def uneven_words(each: FoldedParameter) -> str:
     for dim in first.uneven:
         axes = ", ".join(f"{axis}={first.mesh.axis_size(axis)}" for axis in first.spec.dims[dim.place])
         said.append(f"{dim.size:,} over {axes} is padded to {dim.padded:,}")
-    return f"{each.name}: {', '.join(said)}; jax.device_put refuses it: pad the parameter, or split another dimension"
+    hint = "jax.device_put refuses it: pad the parameter, or split another dimension"
+    return f"{each.name}: {', '.join(said)}; {hint}"
 
 
 def _names(parameters: Sequence[SplitParameter]) -> str:

@@ -1,4 +1,5 @@
-"""A step of a model: its collectives by phase, those over the same axes in one line, and the seconds of all."""
+"""A step of a model: its collectives by phase, those over the same axes in one line, and the seconds of
+all."""
 
 from __future__ import annotations
 
@@ -12,13 +13,14 @@ from shardviz.models.question import ModelQuestion
 from shardviz.models.step import ModelStep, PlannedPart
 from shardviz.notation import write_spec
 from shardviz.planner.pricing.costs import PricedStep
+from shardviz.planner.problem import Phase
 from shardviz.render.caption import axes_text
 from shardviz.render.cost_view import machine_words
 from shardviz.render.lines import columns, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.units import human_bytes, seconds
 
-PHASES = {
+PHASES: dict[Phase, str] = {
     "forward": "forward",
     "recomputed": "computed again",
     "backward": "backward",
@@ -32,7 +34,7 @@ RIGHT = frozenset({2, 3})
 class CollectiveGroup:
     """Collectives of one phase of a part with the same operation over the same axes, in one run of it."""
 
-    phase: str
+    phase: Phase
     steps: tuple[PricedStep, ...]
 
     @property
@@ -50,7 +52,7 @@ class CollectiveGroup:
 
 def collective_groups(part: PlannedPart) -> Iterator[CollectiveGroup]:
     """The collectives of a part by phase, operation and axes, in the order of the first of each."""
-    found: dict[tuple[str, str, tuple[str, ...]], list[PricedStep]] = {}
+    found: dict[tuple[Phase, str, tuple[str, ...]], list[PricedStep]] = {}
     for phase, priced in part.collectives():
         found.setdefault((phase, priced.step.op, priced.step.axes), []).append(priced)
     for phase in PHASES:
