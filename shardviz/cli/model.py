@@ -157,7 +157,7 @@ def command(
 def _answers(
     session: TargetSession, step: ModelStep | None
 ) -> list[tuple[TargetResult, tuple[Difference, ...]]]:
-    """What the targets make of a layer, and where that differs from its plan."""
+    """The answers of the targets for a layer, and where they differ from its plan."""
     if step is None:
         return []
     plan = step.layer.cost.plan

@@ -25,7 +25,8 @@ from shardviz.strict_table import StrictTable
 
 _ENDINGS = (".toml", ".json", ".yml", ".yaml", ".py")
 _SPECS = ("PartitionSpec", "PS", "P")
-_WORD = re.compile(r"\w+", re.ASCII)
+_WORD = re.compile(r"[A-Za-z0-9](?:\w*[A-Za-z0-9])?", re.ASCII)
+"""A logical axis, or a mesh axis; ``X_`` is a spec."""
 _YAML = "logical_axis_rules"
 _TABLES: dict[str, Kind] = {"rules": "patterns", "logical": "logical"}
 Pair = tuple[str, object, int]
@@ -222,7 +223,7 @@ def _subject(node: ast.expr | None) -> str:
 
 
 def _value(node: ast.expr) -> object:
-    """A spec of JAX's, whatever it is imported as, or a constant."""
+    """A spec of JAX's under any of its names, or a constant."""
     if not isinstance(node, ast.Call):
         return ast.literal_eval(node)
     called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")

@@ -199,10 +199,8 @@ def _of_style(style: str, rank: int, dims: tuple[str, ...], mesh: Mesh) -> Parti
         )
     if rank == 1:
         return PartitionSpec(((axis,) if style == "colwise" else (),))
-    outputs, inputs = (rank - 1, rank - 2) if dims[-2:-1] == ("embed",) else (rank - 2, rank - 1)
-    if style == "rowwise" and dims[:1] == ("vocab",):
-        inputs = 0
-    place = outputs if style == "colwise" else inputs
+    of_words = style == "rowwise" and dims[:1] == ("vocab",)
+    place = rank - 2 if style == "colwise" or of_words else rank - 1
     return PartitionSpec(tuple((axis,) if number == place else () for number in range(rank)))
 
 

@@ -11,8 +11,20 @@ from shardviz.errors import QuestionError, did_you_mean, quote
 from shardviz.models.rules.rule_set import BATCH_AXES, RuleSet, ShardingRule, named_axis
 from shardviz.sharding import Mesh
 
-WHOLE = ("norm", "head_size", "router", "positions")
-"""Logical axes of small parameters, which no set splits."""
+AXES = (
+    "vocab",
+    "embed",
+    "heads",
+    "kv_heads",
+    "qkv",
+    "mlp",
+    "experts",
+    "norm",
+    "head_size",
+    "router",
+    "positions",
+)
+"""The logical axes of the parameters of an architecture: those that no set splits stay whole."""
 
 
 @cache
@@ -55,7 +67,7 @@ def shipped_rules(text: str, mesh: Mesh) -> RuleSet:
         for dim in _tables()[name]["split"]
         if dim != "batch"
     ]
-    rules += [ShardingRule(dim, ()) for dim in WHOLE]
+    rules += [ShardingRule(dim, ()) for dim in AXES]
     return RuleSet(text, "logical", (ShardingRule("batch", batch), *rules), for_any_model=True)
 
 

@@ -36,26 +36,26 @@ def memory_lines(memory: ModelMemory, question: ModelQuestion, width: int, palet
 
 
 def memory_rows(memory: ModelMemory, question: ModelQuestion) -> list[tuple[str, int]]:
-    """What is held and its bytes: those of training where there is any, those of serving last."""
+    """The uses of memory and their bytes: those of training where there is any, those of serving last."""
     rows = [("parameters", memory.parameters)]
     training = question.training
+    if training is not None and training.optimizer is not None:
+        rows.append((f"{training.optimizer.rule} state", memory.optimizer))
+    if memory.working is not None:
+        rows.append(("a step, at most", memory.working))
     if training is not None:
-        if memory.optimizer:
-            rows.append((f"{training.optimizer}".partition(",")[0] + " state", memory.optimizer))
-        rows.append(("gradients", memory.gradients))
+        # Not all of both is there at the same time.
+        lead = "" if memory.working is None else "  "
+        rows.append((f"{lead}gradients", memory.gradients))
         if memory.activations is not None:
-            rows.append(("activations", memory.activations))
-        if memory.working is not None:
-            rows.append(("most in a step", memory.working))
-    elif memory.working is not None:
-        rows.append(("most in a step", memory.working))
+            rows.append((f"{lead}activations", memory.activations))
     if memory.keys_and_values is not None:
         rows.append(("keys and values", memory.keys_and_values))
     return rows
 
 
 def fit_words(memory: ModelMemory, question: ModelQuestion) -> list[str]:
-    """Whether a train step and serving fit: ``a train step holds 21.6 GiB: fits, 74.1 GiB are free``."""
+    """The sentences on what fits: ``a train step holds 21.6 GiB: fits, 74.1 GiB are free``."""
     tokens = question.tokens
     words = []
     if question.training is not None:

@@ -91,7 +91,7 @@ def split_text(spec: PartitionSpec, mesh: Mesh, palette: Palette) -> Text:
 
 
 def rule_lines(split: SplitModel, width: int) -> list[Text]:
-    """What no rule matches, the rules that match nothing, and what does not divide."""
+    """The parameters that no rule matches, the rules that match nothing, and what does not divide."""
     lines: list[Text] = []
     if split.unmatched:
         words = f"{_names(split.unmatched)}; every device has all of it"
