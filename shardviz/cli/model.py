@@ -20,16 +20,24 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     (
-        "Llama 3 70B, fully sharded and with tensor parallelism, on 64 chips",
-        "shardviz model llama-3-70b --rules fsdp+tensor --mesh data=16,tensor=4 --machine v5p:4x4x4",
+        "Llama 3 8B, fully sharded over 16 chips",
+        "shardviz model llama-3-8b --rules fsdp --mesh data=16 --machine v5e:4x4",
     ),
     (
-        "The forward pass alone, for 8 sequences, with axes of other names",
-        "shardviz model llama-2-7b --rules Y=tensor --mesh X=2,Y=4 --batch 8 --no-backward",
+        "The forward pass alone, with axes of other names",
+        "shardviz model llama-2-7b --rules Y=tensor --mesh X=2,Y=4 --no-backward",
     ),
     (
-        "Experts on devices of their own, and what Shardy makes of a layer",
-        "shardviz model mixtral-8x7b --rules expert --mesh expert=8 --no-backward --target shardy",
+        "Fully sharded, and tensor parallelism",
+        "shardviz model gemma-7b --rules fsdp+tensor --mesh data=4,tensor=2",
+    ),
+    (
+        "Experts on devices of their own",
+        "shardviz model mixtral-8x7b --rules expert --mesh expert=8 --no-backward",
+    ),
+    (
+        "What Shardy makes of a layer, and where that differs from the plan",
+        "shardviz model gpt2 --rules tensor --mesh tensor=4 --target shardy",
     ),
 )
 

@@ -60,7 +60,7 @@ _PARAMETER = closed(
 )
 
 _MEMORY = closed(
-    "Bytes of one device.",
+    "The memory of one device.",
     parameters_bytes=count("All parameters.").of("parameters"),
     gradients_bytes=count("The gradients of all parameters; 0 without a backward pass.").of("gradients"),
     optimizer_bytes=count("The state of the optimizer.").of("optimizer"),
@@ -154,7 +154,7 @@ MODEL = DocumentKind(
         ),
         "The rules that match nothing.",
     ).of("split.unused"),
-    memory=_MEMORY,
+    device_memory=_MEMORY,
     step=nullable(_STEP),
     targets=array_of(TARGET("A target's answer."), "What compilers make of one layer."),
     differences=array_of(DIFFERENCE, "The differences between these and the plan of a layer."),
@@ -181,7 +181,7 @@ def model_document(
     told = [*answers]
     return MODEL.document(
         question,
-        memory=memory,
+        device_memory=memory,
         step=step,
         targets=[target_answer(compiled, question.mesh) for compiled, _ in told],
         differences=[each for _, found in told for each in found],

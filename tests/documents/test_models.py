@@ -31,7 +31,7 @@ def test_a_document_is_valid(source, options):
     jsonschema.validate(document, schema_of("model"))
     assert (
         sum(each["count"] * each["bytes_per_device"] for each in document["parameters"])
-        == (document["memory"]["parameters_bytes"])
+        == (document["device_memory"]["parameters_bytes"])
     )
     assert (document["step"] is None) == (report.step is None)
 
