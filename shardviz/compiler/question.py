@@ -121,11 +121,24 @@ def run_request(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: 
         refined,
         operation.name,
         _in_parts(operation.axes, refined),
-        tuple(operation.parameters.items()),
+        _parameters(operation, shards.shape[1:]),
         shards.shape[1:],
         dtype,
         shards.tobytes(),
     )
+
+
+def _parameters(operation: Operation, shape: tuple[int, ...]) -> tuple[tuple[str, Any], ...]:
+    """JAX's parameters by name; for one that changes several dimensions, how pieces of a shard of a shape are
+    dealt and collected: the grid, the order of its dimensions, and the shape that they are joined to."""
+    from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, OfSeveral
+
+    if not isinstance(operation, OfSeveral):
+        return tuple(operation.parameters.items())
+    found = {"dealt": operation.deal(shape)}
+    if isinstance(operation, AllToAllOfSeveral):
+        found["collected"] = operation.collect(shape)
+    return tuple((name, (each.grid, each.order, each.shape)) for name, each in found.items())
 
 
 def _axes_of(specs: Iterable[PartitionSpec]) -> set[str]:

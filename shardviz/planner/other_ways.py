@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Objective, Statement
@@ -53,6 +54,22 @@ class OtherWay:
         return f"would take {time} more{rest}"
 
 
+def cost_of_other_way(prices: Prices, other: Cost, chosen: Cost, gathered: frozenset[str]) -> OtherWay:
+    """A way by its cost against that of the chosen one."""
+    own, instead = prices.parts(chosen), prices.parts(other)
+    return OtherWay(
+        instead.seconds - own.seconds, instead.wire_bytes - own.wire_bytes, gathered, prices.objective
+    )
+
+
+class WaysNotTaken(Protocol):
+    """How a statement could be planned otherwise."""
+
+    def keeping(self, dim: str, axes: Axes) -> OtherWay | None:
+        """The best way that splits a dimension over axes while the devices compute; None where there is none,
+        or where nobody looks for it because there are too many."""
+
+
 @dataclass(frozen=True)
 class OtherWays:
     """A statement as planned, with all that its work could be split by otherwise.
@@ -71,8 +88,7 @@ class OtherWays:
     ends: PathSearch
 
     def keeping(self, dim: str, axes: Axes) -> OtherWay | None:
-        """The best way that splits a dimension over axes while the devices compute; None where there is none,
-        or where nobody looks for it because there are too many."""
+        """As `WaysNotTaken` has it."""
         if len(self.pool.sizes) > MOST_COMPARED or dim in self.part.whole or self.part.merged:
             return None
         (own,), _ = self.pool.state(PartitionSpec((axes,)))
@@ -81,7 +97,6 @@ class OtherWays:
         )
         if way is None:
             return None
-        other, chosen = self.prices.parts(way.cost), self.prices.parts(self._cost())
         gathered = frozenset(
             operand.name
             for operand, search, state in zip(
@@ -89,12 +104,7 @@ class OtherWays:
             )
             if [move.op for move in search.path(state)[1]] == ["all_gather"]
         )
-        return OtherWay(
-            other.seconds - chosen.seconds,
-            other.wire_bytes - chosen.wire_bytes,
-            gathered,
-            self.prices.objective,
-        )
+        return cost_of_other_way(self.prices, way.cost, self._cost(), gathered)
 
     def _cost(self) -> Cost:
         """The cost of the way that was chosen, from what its operands come from to the end."""

@@ -52,8 +52,13 @@ MOST_WAYS = 3000
 """Ways to split the work of all statements of a program up to which a bound is sought over all of them."""
 MOST_WAYS_PLANNED = 500
 """Such ways up to which plans of a program are looked at that split the work elsewhere."""
+MOST_PARTS = 10
+"""Prime parts of axes up to which a bound is sought by the numbers of pieces."""
 MOST_ANYWHERE = 4
 """Parts of axes up to which all plans are looked at that split the work elsewhere."""
+MOST_WAYS_QUICK = 300
+"""Ways to split the work of all statements up to which a tree of them is planned in some hundredths of a
+second."""
 
 
 class Planner:
@@ -133,12 +138,16 @@ class Planner:
         """A cost below which no plan of a program can go; None where that would take long to find."""
         from shardviz.planner.dag.array_uses import ArrayUses
         from shardviz.planner.dag.lower_bound import lower_bound
+        from shardviz.planner.dag.piece_bound import piece_bound
 
         pool = AxisPool.of(problem, into_primes=True)
-        if not pool.is_finest or _ways_at_most(problem, pool) > MOST_WAYS:
-            return None
         if not all(len(contraction_orders(part)) == 1 and has_all_orders(part) for part in problem.parts):
             return None  # computed in several steps a statement may take less
+        if not pool.is_finest or _ways_at_most(problem, pool) > MOST_WAYS:
+            every_part = AxisPool.of(problem, into_primes=True, most=MOST_PARTS)
+            if every_part.uneven or not every_part.is_finest:
+                return None
+            return piece_bound(ArrayUses(self._choices(every_part, None), problem))
         pool = replace(pool, may_mask=frozenset(pool.sizes))
         return lower_bound(ArrayUses(self._choices(pool, None), problem))
 
@@ -173,6 +182,13 @@ def plan(problem: Problem, placed: PlacedMesh | None = None, objective: Objectiv
 def is_searched_anywhere(problem: Problem) -> bool:
     """Return whether plans are looked at that split the work of a program elsewhere than its arrays are."""
     return _ways_at_most(problem, AxisPool.of(problem)) <= MOST_WAYS_PLANNED
+
+
+def is_planned_quickly(problem: Problem) -> bool:
+    """Return whether a plan is found in less time than a person notices."""
+    return (
+        problem.is_tree and _ways_at_most(problem, AxisPool.of(problem, into_primes=True)) <= MOST_WAYS_QUICK
+    )
 
 
 def _ways_at_most(problem: Problem, pool: AxisPool) -> int:

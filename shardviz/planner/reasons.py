@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 
-from shardviz.planner.other_ways import OtherWay, OtherWays
+from shardviz.planner.other_ways import OtherWay, WaysNotTaken
 from shardviz.planner.plan import axes_words
 from shardviz.planner.problem import Statement
 from shardviz.planner.statements.work_split import WorkSplit
@@ -33,7 +33,7 @@ class EinsumChoice:
     work_split: WorkSplit
     starts: tuple[State, ...]
     next_input: ShardedArray | None
-    other_ways: OtherWays | None = None
+    other_ways: WaysNotTaken | None = None
 
     def dim_of(self, axis: str) -> str | None:
         """The dimension of the einsum that `axis` splits while the devices compute."""

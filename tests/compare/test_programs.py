@@ -98,6 +98,16 @@ def test_runs_of_a_program_are_counted(worker):
     assert set(codes) <= {"promoted_dtype"}, messages
 
 
+def test_a_gradient_that_is_made_transposed_is_not_taken_for_another_of_its_statement(worker):
+    """A piece of dY_2 could have the shape of dW2 transposed; what W2's spec says settles it."""
+    text = "H = X[b,d] * W1[d,f]; G = X * W3[d,f]; Y = (silu(H) * G) * W2[f,d]"
+    specs = "X=X_,W1=_Y,W3=_Y,W2=Y_,Y=X_"
+    sizes = "b=16384,d=4096,f=14336"
+    codes, messages = compared(worker, "shardy", text, "X=2,Y=4", specs, sizes, backward=True)
+    assert codes == {"summed_apart": 1}, messages
+
+
+@pytest.mark.since_jax("0.10", "its XLA combines nothing in loops")
 def test_what_is_combined_in_a_loop_is_compared_piece_by_piece(worker):
     """XLA writes the names of what it combines as one, with what they share in front."""
     text = "H = X[b,d] * W1[d,f]; G = X * W2[d,f]; F = X * W4[d,f]; Y = ((silu(H) * G) * F) * W3[f,d] x 3"

@@ -205,7 +205,7 @@ def _shardy_seconds(worker: Worker, plan: Plan, draw: Draw) -> tuple[float | Non
     last = problem.parts[-1]
     repeated = any(len(set(dims)) < len(dims) for part in problem.parts for dims in part.einsum.operands)
     specs = [array.spec for array in problem.arrays if array.spec is not None]
-    if draw.kind.shared or not draw.kind.real:
+    if not draw.kind.real:
         return None, None
     if repeated or plan.result_spec.unreduced or any(spec.unreduced for spec in specs):
         return None, None
@@ -215,7 +215,7 @@ def _shardy_seconds(worker: Worker, plan: Plan, draw: Draw) -> tuple[float | Non
         return None, None
     placed = Planner(problem.mesh).placed
     adopted = price(cheaper_plan(plan, [answer], placed), placed)
-    return shardy_seconds(answer, placed, problem.mesh), adopted.serial_seconds
+    return shardy_seconds(answer, placed, problem), adopted.serial_seconds
 
 
 def described(one: Measured) -> Iterator[str]:

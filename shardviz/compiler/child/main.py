@@ -31,7 +31,7 @@ _PR_SET_PDEATHSIG = 1
 def main(read_fd: int, write_fd: int, name: ProcessName) -> None:
     """Serve the parent over two file descriptors. Returns only when JAX cannot be used."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _end_with_parent()
+    end_with_parent()
     if name in ("tpu", "cuda"):
         # What XLA cannot dump to stdout it puts into a folder "-", unless nobody can make one here.
         os.chdir("/proc")
@@ -87,7 +87,7 @@ def _listen(channel: Channel, inbox: SimpleQueue[Request]) -> None:
         inbox.put(request)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """On Linux, be killed with the parent even while a compiler holds the interpreter lock."""
     if sys.platform == "linux":
         import ctypes

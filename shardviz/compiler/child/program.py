@@ -16,6 +16,7 @@ from jax.errors import JaxRuntimeError
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from shardviz.compiler.installed import older_than
 from shardviz.compiler.messages import Array, DeviceMesh, Question, Spec, StatementPart
 from shardviz.errors import CompilerError
 
@@ -171,6 +172,11 @@ class Program:
     def _is_explicit(self) -> bool:
         return self.question.mesh.is_explicit
 
+    @property
+    def _is_flat(self) -> bool:
+        """Shardy before jax 0.10 leaves functions alone, or dies of them: JAX is not to leave any."""
+        return self.question.target == "shardy" and older_than(jax.__version__, "0.10")
+
     def _value(self, part: StatementPart, operands: Sequence[Any]) -> Any:
         """The result of a statement, split as the question says."""
         spec = part.result.spec
@@ -180,7 +186,8 @@ class Program:
             )
         is_told = "wanted" in part.code
         wanted = self.sharding(spec) if is_told and spec is not None else None
-        value = eval(part.code, {"jax": jax, "jnp": jnp, "operands": operands, "wanted": wanted})
+        with jax.disable_jit() if self._is_flat else nullcontext():
+            value = eval(part.code, {"jax": jax, "jnp": jnp, "operands": operands, "wanted": wanted})
         last = part is self.question.parts[-1] and not self._is_explicit
         return value if is_told or last else self._as_asked(value, spec)
 

@@ -39,7 +39,10 @@ def program_steps(problem: Problem, planned: PlannedProgram) -> tuple[list[Step]
     scheduled = _scheduled(problem, planned)
     steps: list[Step] = []
     for number, one in enumerate(scheduled):
-        choice = EinsumChoice(problem.mesh, one.part, one.work_split, one.starts, None)
+        uses = (operand for later in problem.parts[number + 1 :] for operand in later.operands)
+        following = next((operand for operand in uses if operand.name == one.part.result.name), None)
+        other_ways = planned.other_ways[number]
+        choice = EinsumChoice(problem.mesh, one.part, one.work_split, one.starts, following, other_ways)
         for array, moves in one.before:
             steps += _move_steps(choice, array, moves, number)
         steps.append(work_step(problem.mesh, one.part, one.work_split, explain_einsum(choice), number))

@@ -116,7 +116,8 @@ def lower(program: ProgramText, sizes: Mapping[str, int]) -> LoweredProgram:
 
 @dataclass(frozen=True)
 class _Target:
-    """The result that an expression is to have; `dims` is None where they follow from the expression."""
+    """The result that an expression is to have; `dims` is None where they follow from the expression. A
+    partial result has no `name` yet."""
 
     name: str
     dims: tuple[str, ...] | None
@@ -220,10 +221,10 @@ class _Lowering:
         if not factors:
             self._fail("numbers alone are multiplied,", call, "multiply an array: 0.5 * X")
         if numbers:
-            scaled = factors[0]
-            if len(factors) > 1:
-                scaled = FunctionCall("multiply", tuple(factors), call.start, call.stop, _sums(call))
-            return self._scaled(scaled, math.prod(numbers), target)
+            if len(factors) == 1:
+                return self._scaled(self._expression(factors[0], None), math.prod(numbers), target)
+            product = FunctionCall("multiply", tuple(factors), call.start, call.stop, _sums(call))
+            return self._scaled(self._product(product, _partial(target), needed), math.prod(numbers), target)
         uses = self._factors(factors, set((target and target.dims) or ()) | needed)
         left, sums = uses[0], call.sums
         for index, right in enumerate(uses[1:], 1):
@@ -372,9 +373,12 @@ class _Lowering:
         if call.function == "divide" and isinstance(operands[1], Literal):
             if not operands[1].value:
                 self._fail("an array is divided by 0,", call, "divide by another number")
-            return self._scaled(operands[0], 1 / operands[1].value, target)
+            value = operands[0]
+            is_product = isinstance(value, FunctionCall) and _is_product(value)
+            use = self._expression(value, _partial(target) if is_product else None)
+            return self._scaled(use, 1 / operands[1].value, target)
         self._check_count(call, function.operands or 1, "array")
-        uses = tuple(self._expression(each, None) for each in operands)
+        uses = tuple(self._at_points(each, target) for each in operands)
         largest = max(uses, key=lambda use: len(use.dims))
         for use in uses:
             if missing := [dim for dim in use.dims if dim not in largest.dims]:
@@ -389,8 +393,14 @@ class _Lowering:
                 )
         return self._emit(call.function, uses, largest.dims, target)
 
-    def _scaled(self, value: Expression, number: float, target: _Target | None) -> ArrayUse:
-        use = self._expression(value, None)
+    def _at_points(self, value: Expression, target: _Target | None) -> ArrayUse:
+        """An operand of a function of elements: a product keeps the dimensions that the result has."""
+        if target is None or target.dims is None or not _is_product(value):
+            return self._expression(value, None)
+        assert isinstance(value, FunctionCall)
+        return self._product(value, None, {*target.dims})
+
+    def _scaled(self, use: ArrayUse, number: float, target: _Target | None) -> ArrayUse:
         return self._emit("scale", (use,), use.dims, target, number=number)
 
     def _scale(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
@@ -663,24 +673,25 @@ class _Lowering:
     ) -> ArrayUse:
         """Append a statement, and return its result."""
         source = self._source
-        if target is None:
-            self._partial += 1
-            result = ArrayUse(
-                self._unused(f"{self._name}_{self._partial}"), dims, None, source.start, source.stop
+        target = target or _Target("", None, None)
+        name = target.name or self._partial_name()
+        wanted = dims if target.dims is None else target.dims
+        if set(wanted) != set(dims):
+            has = " and ".join([self._sized(dim) for dim in dims]) or "no dimension"
+            self._fail(
+                f"{name}[{', '.join(wanted)}] is made by {function}, which leaves {has},",
+                source.target or source.value,
+                "write the dimensions that it leaves, in any order",
             )
-        else:
-            wanted = dims if target.dims is None else target.dims
-            if set(wanted) != set(dims):
-                has = " and ".join([self._sized(dim) for dim in dims]) or "no dimension"
-                self._fail(
-                    f"{target.name}[{', '.join(wanted)}] is made by {function}, which leaves {has},",
-                    source.target or source.value,
-                    "write the dimensions that it leaves, in any order",
-                )
-            result = ArrayUse(target.name, wanted, target.spec, source.start, source.stop)
+        result = ArrayUse(name, wanted, target.spec, source.start, source.stop)
         self._made[result.name] = result
         self.statements.append(LoweredStatement(function, operands, result, source, merged, whole, number))
         return result
+
+    def _partial_name(self) -> str:
+        """The name of the next partial result of the statement."""
+        self._partial += 1
+        return self._unused(f"{self._name}_{self._partial}")
 
     def _use(self, mention: Mention) -> ArrayUse:
         """The array of a name, with the dimensions that it has here."""
@@ -731,7 +742,7 @@ class _Lowering:
         return name in self._made or name in self.arguments
 
     def _result_name(self, target: _Target | None) -> str:
-        return self._name if target is None else target.name
+        return self._name if target is None else target.name or self._name
 
     def _sized(self, dim: str) -> str:
         return f"{dim}={self.sizes[dim]}" if dim in self.sizes else dim
@@ -747,6 +758,11 @@ _DOES = {
     "maximum": "takes the maximum of",
     "minimum": "takes the minimum of",
 }
+
+
+def _partial(target: _Target | None) -> _Target | None:
+    """A partial result with the dimensions of the result."""
+    return None if target is None else _Target("", target.dims, None)
 
 
 def _spec(mention: Mention) -> PartitionSpec | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, combinations, permutations, product
 from math import prod
 
@@ -146,7 +147,7 @@ class ShardingRules:
     mesh: Mesh
     roles: Roles
 
-    @property
+    @cached_property
     def wide(self) -> tuple[SearchAxis, ...]:
         """The axes that may split arrays, in the mesh's order."""
         return tuple(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from shardviz.planner.pricing.local_work import matmul_dtype, statement_flops, statement_traffic
+from shardviz.planner.pricing.local_work import Shape, matmul_dtype, statement_flops, statement_traffic
 from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Statement
 from shardviz.planner.statements.work_split import WorkSplit, work_splits
@@ -120,6 +120,11 @@ class StatementWays:
                 return None
         return total
 
+    def local_work(self, part: Statement, operands: Sequence[Shape], result: Shape) -> Cost:
+        """The cost of the work on a device that holds pieces of these shapes."""
+        flops = statement_flops(part, operands, result)
+        return self._prices.work(flops, statement_traffic(part, operands, result), matmul_dtype(part))
+
     def work(self, part: Statement, split: WorkSplit) -> Cost:
         """The cost of the local work, and of the `pmax` behind it."""
         group = self._space.group_size
@@ -129,8 +134,7 @@ class StatementWays:
                 (*part.operands, part.result), (*split.operands, split.result), strict=True
             )
         )
-        flops = statement_flops(part, operands, result)
-        work = self._prices.work(flops, statement_traffic(part, operands, result), matmul_dtype(part))
+        work = self.local_work(part, operands, result)
         if not split.largest:
             return work
         size = array_bytes(result, part.result.dtype)

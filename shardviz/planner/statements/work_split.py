@@ -96,6 +96,12 @@ def dim_sizes(part: Statement) -> dict[str, int]:
     return {dim: size for array in arrays for dim, size in zip(array.dims, array.shape, strict=True)}
 
 
+def splittable_dims(part: Statement) -> list[str]:
+    """The dimensions of a statement that devices may split, but for those that follow from others."""
+    fixed = {*part.whole, *dict(part.merged)}
+    return [dim for dim in dim_sizes(part) if dim not in fixed and not _is_diagonal(part.einsum, dim)]
+
+
 def _assignments(
     part: Statement,
     axes: Mapping[str, int],
@@ -103,8 +109,7 @@ def _assignments(
     splits: Collection[tuple[str, str]] | None,
 ) -> Iterator[Assignment]:
     sizes, merged = dim_sizes(part), dict(part.merged)
-    fixed = {*part.whole, *merged}
-    dims = [dim for dim in sizes if dim not in fixed and not _is_diagonal(part.einsum, dim)]
+    dims = splittable_dims(part)
     places = [(None, *(dim for dim in dims if splits is None or (dim, axis) in splits)) for axis in axes]
     is_wide = len(axes) > MOST_ORDERED
     given = [

@@ -46,6 +46,12 @@ class MoveBounds:
                     rates[axis] = max(rates[axis], LARGE * crossing / seconds if seconds else inf)
         return rate, latency, rates
 
+    @property
+    def fastest(self) -> tuple[float, float]:
+        """Bytes a second that a device receives at most, and seconds of the quickest collective."""
+        rate, latency, _ = self._fastest
+        return rate, latency
+
     def least(self, start: Node, goal: Node, held: int, needed: int) -> Cost:
         """The least cost of moving an array whose pieces have so many bytes before and after."""
         if start is goal:
