@@ -149,7 +149,7 @@ def assert_fits(
     if memory.over(memory.training if backward else memory.serving):
         from shardviz.render.models.memory_bars import memory_text
 
-        raise AssertionError(memory_text(memory, report.question))
+        raise AssertionError(memory_text(report.answer))
 
 
 def _machine(chip: MachineLike) -> MachineLike:

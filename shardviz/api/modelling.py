@@ -11,14 +11,15 @@ from shardviz.api.arguments import MachineLike, MeshLike, as_machine, as_mesh
 from shardviz.api.pytrees import pytree_model
 from shardviz.api.shown import Shown
 from shardviz.errors import QuestionError, quote
-from shardviz.models.memory import ModelMemory, model_memory
+from shardviz.models.answer import ModelAnswer, answered
+from shardviz.models.memory import ModelMemory
 from shardviz.models.model import Model
 from shardviz.models.question import ModelQuestion, model_question, named_rules
 from shardviz.models.rules.rule_files import function_rules, rules_of_pairs, spec_of_jax
 from shardviz.models.rules.rule_set import RuleSet
 from shardviz.models.sources.reading import read_model
 from shardviz.models.splitting import SplitParameter
-from shardviz.models.step import ModelStep, planned_step
+from shardviz.models.step import ModelStep
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -38,11 +39,24 @@ function of a name and a shape; None for what the parameters say themselves."""
 
 @dataclass(frozen=True, repr=False)
 class ModelReport(Shown):
-    """The answer of `shardviz model`; `step` is None where nothing says how the parameters are used."""
+    """The answer of `shardviz model`."""
 
-    question: ModelQuestion
-    memory: ModelMemory
-    step: ModelStep | None
+    answer: ModelAnswer
+
+    @property
+    def question(self) -> ModelQuestion:
+        """The model as it is split, the mesh, the tokens and the machine."""
+        return self.answer.question
+
+    @property
+    def memory(self) -> ModelMemory:
+        """Bytes of a device."""
+        return self.answer.memory
+
+    @property
+    def step(self) -> ModelStep | None:
+        """The plan of a step; None where nothing says how the parameters are used."""
+        return self.answer.step
 
     @property
     def parameters(self) -> tuple[SplitParameter, ...]:
@@ -59,13 +73,13 @@ class ModelReport(Shown):
 
         return [
             *parameters_view(self.question, width, palette),
-            *answer_view(self.question, self.memory, self.step, width, palette),
+            *answer_view(self.answer, width, palette),
         ]
 
     def document(self) -> dict[str, Any]:
         from shardviz.documents.models import model_document
 
-        return model_document(self.question, self.memory, self.step)
+        return model_document(self.answer)
 
 
 def model(
@@ -95,8 +109,7 @@ def model(
     question = question_of(
         source, rules, mesh, machine, dtype, batch, sequence, inputs, backward, remat, optimizer
     )
-    step = None if question.model.architecture is None else planned_step(question)
-    return ModelReport(question, model_memory(question, step), step)
+    return ModelReport(answered(question))
 
 
 def question_of(

@@ -50,6 +50,13 @@ EXAMPLES = (
     metavar="NAMES|FILE",
     help="How parameters are split: data, fsdp, tensor, expert, sequence, some with +, or a file.",
 )
+@click.option(
+    "--change",
+    "changes",
+    multiple=True,
+    metavar="PATTERN=SPEC",
+    help="A split that decides before the rules, and what moves by it; may be given several times.",
+)
 @options.mesh
 @options.device_order
 @options.of_field(
@@ -95,6 +102,7 @@ EXAMPLES = (
 def command(
     source: str,
     rules: str,
+    changes: tuple[str, ...],
     mesh: str,
     device_order: str | None,
     target: str,
@@ -116,10 +124,9 @@ def command(
     FILE.py:FUNCTION runs it.
     """
     from shardviz.compiler.machines import placed_for
-    from shardviz.models.memory import model_memory
-    from shardviz.models.question import model_question, named_rules
+    from shardviz.models.answer import answered, change
+    from shardviz.models.question import model_question, named_rules, with_changes
     from shardviz.models.sources.reading import read_model
-    from shardviz.models.step import planned_step
     from shardviz.notation import parse_mesh
     from shardviz.planner.training.options import parse_training
 
@@ -136,29 +143,34 @@ def command(
             sequence=sequence,
             inputs=inputs,
         )
+        unchanged, question = question, with_changes(question, changes)
         if not output.as_json:
             # What does not need a plan is there at once.
             from shardviz.render.models.page import parameters_view
 
             output.show(parameters_view(question, output.width, output.palette))
-        step = None if question.model.architecture is None else planned_step(question)
-        if step is None:
+        answer = answered(question)
+        if answer.step is None:
             print_note(f"nothing says how {question.model.name} uses its parameters: no step is planned")
-        memory = model_memory(question, step)
+        moved = change(answered(unchanged), answer) if changes else None
         if not output.as_json:
             from shardviz.render.models.page import answer_view
 
-            output.show(answer_view(question, memory, step, output.width, output.palette))
-        answers = _answers(session, step)
+            output.show(answer_view(answer, output.width, output.palette))
+        if moved is not None and not output.as_json:
+            from shardviz.render.models.change_lines import change_view
+
+            output.show(change_view(moved, output.width, output.palette))
+        told = _answers(session, answer.step)
         if output.as_json:
             from shardviz.documents.models import model_document
 
-            print_json(model_document(question, memory, step, answers))
-        elif step is not None and answers:
+            print_json(model_document(answer, told, moved))
+        elif answer.step is not None and told:
             from shardviz.render.programs.target_answers import answers_view
 
-            problem = step.layer.cost.plan.problem
-            output.show(answers_view(answers, problem, output.width, output.palette))
+            problem = answer.step.layer.cost.plan.problem
+            output.show(answers_view(told, problem, output.width, output.palette))
         return session.exit_code
 
 

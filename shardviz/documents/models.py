@@ -28,10 +28,10 @@ from shardviz.documents.programs import DIFFERENCE, TARGET, target_answer
 if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.compiler import TargetResult
+    from shardviz.models.answer import ModelAnswer, ModelChange
     from shardviz.models.folding import FoldedParameter
-    from shardviz.models.memory import ModelMemory
     from shardviz.models.question import ModelQuestion
-    from shardviz.models.step import ModelStep, PlannedPart
+    from shardviz.models.step import PlannedPart
 
 _PARAMETER = closed(
     "Parameters that are alike in all layers.",
@@ -120,6 +120,40 @@ _STEP = closed(
     flops=count("Operations of a device."),
 )
 
+_CHANGE = closed(
+    "What moves by the splits that are changed with --change; null: none is.",
+    parameters=array_of(
+        closed(
+            "Parameters that are split otherwise.",
+            name=text("The name.").of(lambda pair: pair[1].name),
+            count=count("How many there are.").of(lambda pair: pair[1].count),
+            before=SPEC("The sharding by the rules.").of(lambda pair: pair[0].first.spec),
+            after=SPEC("The sharding by the change.").of(lambda pair: pair[1].first.spec),
+        ),
+        "The parameters that are split otherwise.",
+    ),
+    collectives=array_of(
+        closed(
+            "Collectives over the same axes in a phase of a part of a step, of all its runs.",
+            part=text("The part."),
+            phase=one_of("The part of a train step.", *PHASES),
+            op=text("JAX's name of the operation."),
+            axes=texts("Mesh axes of their groups."),
+            counts=counts("How many there are, before and after."),
+            bytes=counts("Their bytes, before and after."),
+        ),
+        "The collectives that are added, gone, or of other bytes.",
+    ),
+    seconds_before=nullable(number("Seconds of a step before; null: none is planned.")).of(
+        lambda change: change.before.step and change.before.step.seconds
+    ),
+    seconds_after=nullable(number("Seconds of a step after; null: none is planned.")).of(
+        lambda change: change.after.step and change.after.step.seconds
+    ),
+    training_bytes_before=count("Bytes of a device in a train step before.").of("before.memory.training"),
+    training_bytes_after=count("Bytes of a device in a train step after.").of("after.memory.training"),
+)
+
 MODEL = DocumentKind(
     "model",
     "model",
@@ -156,6 +190,7 @@ MODEL = DocumentKind(
     ).of("split.unused"),
     device_memory=_MEMORY,
     step=nullable(_STEP),
+    change=nullable(_CHANGE),
     targets=array_of(TARGET("A target's answer."), "What compilers make of one layer."),
     differences=array_of(DIFFERENCE, "The differences between these and the plan of a layer."),
 )
@@ -172,17 +207,17 @@ def _folded(question: ModelQuestion) -> tuple[FoldedParameter, ...]:
 
 
 def model_document(
-    question: ModelQuestion,
-    memory: ModelMemory,
-    step: ModelStep | None,
+    answer: ModelAnswer,
     answers: Iterable[tuple[TargetResult, tuple[Difference, ...]]] = (),
+    moved: ModelChange | None = None,
 ) -> Document:
     """The model with its memory, its step and what compilers make of a layer."""
     told = [*answers]
     return MODEL.document(
-        question,
-        device_memory=memory,
-        step=step,
-        targets=[target_answer(compiled, question.mesh) for compiled, _ in told],
+        answer.question,
+        device_memory=answer.memory,
+        step=answer.step,
+        change=moved,
+        targets=[target_answer(compiled, answer.question.mesh) for compiled, _ in told],
         differences=[each for _, found in told for each in found],
     )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.models.layer_program import Tokens
 from shardviz.models.model import Model
 from shardviz.models.rules.rule_files import is_rule_file, read_rule_file
-from shardviz.models.rules.rule_set import RuleSet, inputs_spec
+from shardviz.models.rules.rule_set import RuleSet, ShardingRule, inputs_spec
 from shardviz.models.rules.shipped import shipped_rules
 from shardviz.models.splitting import SplitModel, split_model
 from shardviz.sharding import Mesh, canonical_dtype
@@ -72,6 +74,24 @@ def model_question(
     usual = min(USUAL_SEQUENCE, USUAL_SEQUENCE if architecture is None else architecture.positions)
     tokens = Tokens(batch or mesh.group_size(spec.dims[0]), sequence or usual, spec)
     return ModelQuestion(split, tokens, placed, training)
+
+
+def with_changes(question: ModelQuestion, changes: Sequence[str]) -> ModelQuestion:
+    """The question with other splits: texts such as ``q_proj=_ tensor``, each a pattern of names with a spec,
+    which decide before the rules.
+
+    Raises `QuestionError` for text without a pattern or without a spec, and for a spec that does not fit.
+    """
+    split = question.split
+    rules = replace(split.rules, changes=tuple(map(_change, changes)))
+    return replace(question, split=split_model(split.model, rules, split.mesh))
+
+
+def _change(text: str) -> ShardingRule:
+    pattern, _, spec = (word.strip() for word in text.rpartition("="))
+    if not pattern or not spec:
+        raise QuestionError(f"{quote(text)} does not change a split", "write 'q_proj=_ tensor'")
+    return ShardingRule(pattern, spec, "a change")
 
 
 def in_dtype(model: Model, dtype: str) -> Model:

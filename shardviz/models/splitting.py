@@ -88,7 +88,7 @@ def split_model(model: Model, rules: RuleSet, mesh: Mesh) -> SplitModel:
         used.update(matched)
         whole = PartitionSpec.replicated(len(parameter.shape))
         found.append(SplitParameter(parameter, whole if spec is None else spec, mesh, spec is not None))
-    asked = () if rules.for_any_model else rules.rules
+    asked = (*rules.changes, *(() if rules.for_any_model else rules.rules))
     unused = tuple(rule for rule in asked if rule not in used and not _is_of_inputs(rule, rules))
     return SplitModel(model, rules, mesh, tuple(found), unused)
 

@@ -63,13 +63,15 @@ class RuleSet:
 
     `function` gives of the kind "function" a spec, its text or None for a name and a shape; "annotations" are
     those that the parameters bring themselves. `inputs` is the spec of the tokens [batch, sequence], as text,
-    "" where it is the usual one. With `for_any_model` a rule that matches nothing is not worth a word.
+    "" where it is the usual one. `changes` are patterns that decide before all rules. With `for_any_model` a
+    rule that matches nothing is not worth a word.
     """
 
     name: str
     kind: Kind
     rules: tuple[ShardingRule, ...] = ()
     inputs: str = ""
+    changes: tuple[ShardingRule, ...] = ()
     for_any_model: bool = False
     function: Callable[[str, tuple[int, ...]], object] | None = None
 
@@ -78,6 +80,8 @@ class RuleSet:
 
         Raises `RuleError` for a spec that does not fit the parameter or the mesh.
         """
+        if (found := self._found(self.changes, parameter, mesh)) is not None:
+            return found
         if self.kind == "patterns":
             return self._by_patterns(parameter, mesh)
         if self.kind == "logical":
@@ -96,10 +100,16 @@ class RuleSet:
     ) -> tuple[PartitionSpec | None, list[ShardingRule]]:
         if parameter.elements == 1:
             return PartitionSpec.replicated(len(parameter.shape)), []
-        for rule in self.rules:
+        return self._found(self.rules, parameter, mesh) or (None, [])
+
+    def _found(
+        self, rules: Sequence[ShardingRule], parameter: ModelParameter, mesh: Mesh
+    ) -> tuple[PartitionSpec, list[ShardingRule]] | None:
+        """The spec of the first pattern that is found, and its rule."""
+        for rule in rules:
             if self._pattern(rule).search(parameter.name):
                 return self._spec(rule, parameter, mesh), [rule]
-        return None, []
+        return None
 
     def _pattern(self, rule: ShardingRule) -> re.Pattern[str]:
         try:

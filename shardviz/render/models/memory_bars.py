@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from shardviz.models.answer import ModelAnswer
 from shardviz.models.memory import ModelMemory
 from shardviz.models.question import ModelQuestion
 from shardviz.render.lines import sentence
@@ -81,9 +82,10 @@ def bar(size: int, most: int, room: int) -> str:
     return BLOCKS[-1] * (eighths // 8) + BLOCKS[eighths % 8].strip()
 
 
-def memory_text(memory: ModelMemory, question: ModelQuestion) -> str:
+def memory_text(answer: ModelAnswer) -> str:
     """The same as plain text, with the model, the rules and the mesh, for the message of a test."""
+    question = answer.question
     rules, mesh = question.split.rules.name, question.mesh
     head = f"{question.model.name} does not fit with the rules {rules} on the mesh {mesh}"
-    lines = memory_lines(memory, question, TEXT_WIDTH, PLAIN)
+    lines = memory_lines(answer.memory, question, TEXT_WIDTH, PLAIN)
     return "\n".join([head, *(line.plain for line in lines)])

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from shardviz.models.memory import ModelMemory
+from shardviz.models.answer import ModelAnswer
 from shardviz.models.question import ModelQuestion
-from shardviz.models.step import ModelStep
 from shardviz.render.caption import mesh_text
 from shardviz.render.lines import sentence
 from shardviz.render.models.memory_bars import memory_lines
@@ -33,9 +32,8 @@ def _headline(mesh: Text, rules: str, width: int) -> list[Text]:
     return [whole] if whole.cell_len <= width else [mesh, *sentence(f"rules {rules}", width)]
 
 
-def answer_view(
-    question: ModelQuestion, memory: ModelMemory, step: ModelStep | None, width: int, palette: Palette
-) -> list[Text]:
+def answer_view(answer: ModelAnswer, width: int, palette: Palette) -> list[Text]:
     """The memory of a device, and the step where one is planned."""
-    lines = [Text(), *memory_lines(memory, question, width, palette)]
+    question, step = answer.question, answer.step
+    lines = [Text(), *memory_lines(answer.memory, question, width, palette)]
     return lines if step is None else [*lines, Text(), *step_lines(step, question, width, palette)]
