@@ -37,6 +37,7 @@ COMMANDS = {
     "lesson": ("lesson", "1"),
     "lesson_check": ("lesson", "--check", "nowhere.toml"),
     "shared": ("tui", "--from", to_string(SHARED)),
+    "model": ("model", "gpt2", "--rules", "X=fsdp+Y=tensor", "--no-backward", "--target", "shardy"),
     "machine": ("machine", "v2:2x2", "--mesh", "X=2,Y=4"),
     "targets": ("targets",),
     "info": ("info",),
