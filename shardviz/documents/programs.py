@@ -58,7 +58,7 @@ _MATMUL_ORDER = closed(
 
 
 def _reported(name: str) -> Callable[[Any], Any]:
-    """What a report tells of a collective; None of one that stands in no report."""
+    """A figure of a report on a collective; None of one that is in no report."""
     return lambda collective: getattr(collective, name, None)
 
 
