@@ -45,9 +45,8 @@ def bound_words(plan: Plan) -> str:
         better = "takes less time" if by_time else "sends fewer bytes"
         return f"Not every plan was tried: one that {better} may exist."
     what = "time" if by_time else "bytes"
-    ratio = math.ceil(plan.at_most * 100) / 100
     does = "takes" if by_time else "sends"
-    return f"Not every plan was tried; this one {does} at most {ratio:.3g} × the least {what}."
+    return f"Not every plan was tried; this one {does} at most {_at_most(plan.at_most)} × the least {what}."
 
 
 def comparison_words(other: PlanCost, own: PlanCost) -> str:
@@ -91,6 +90,12 @@ def _held_words(other: int, own: int) -> str:
 
 def _is_alike(other: float, own: float) -> bool:
     return abs(other - own) <= NEGLIGIBLE * own
+
+
+def _at_most(ratio: float) -> str:
+    """``1.35``, ``12.4``, ``1,235``: never less than the ratio."""
+    unit = 100 if ratio < 10 else 10 if ratio < 100 else 1
+    return f"{math.ceil(round(ratio * unit, 6)) / unit:,.15g}"
 
 
 def _change(other: float, own: float, more: str, less: str) -> str:
