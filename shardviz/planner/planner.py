@@ -102,11 +102,12 @@ class Planner:
             best = _Planning(problem, searches, None).planned(limit)
             ratio = self.prices.ratio(given[0], best[0]) if given and best else math.inf
             is_all = fine.is_finest and all(map(has_all_orders, problem.parts))
-            fastest = None if best is None else plan_of(problem, best[1], self.objective, is_all)
+            fastest = None if best is None else plan_of(problem, best[1], self.objective, optimal=is_all)
             if fastest is not None and (ratio is None or ratio > 1 + self._margin):
                 return fastest
             if given is not None:
-                found = plan_of(problem, given[1], self.objective, fastest is None and is_all)
+                is_best = fastest is None and is_all
+                found = plan_of(problem, given[1], self.objective, optimal=is_best)
                 return replace(found, at_most=ratio if fastest and is_all else None, faster=fastest)
         if given is None:
             raise _cannot_be_had(problem.result, problem.result.decided_spec)
@@ -200,7 +201,8 @@ def plan_of(
     problem: Problem,
     planned: Sequence[PlannedStatement],
     objective: Objective,
-    optimal: bool = True,
+    *,
+    optimal: bool,
 ) -> Plan:
     """The plan of a problem's statements as planned, of which some may be several."""
     asked, problem = problem, replace(problem, parts=tuple(one.part for one in planned))

@@ -37,7 +37,7 @@ def textbook_plan(problem: Problem, placed: PlacedMesh) -> Plan | None:
         statements = list(_Textbook(problem, placed).statements())
     except KeyError:
         return None
-    return plan_of(problem, statements, "bytes")
+    return plan_of(problem, statements, "bytes", optimal=False)
 
 
 class _Textbook:

@@ -66,6 +66,13 @@ def test_other_programs_have_none(placed):
     assert textbook_plan(problem, placed(BOOK)) is None
 
 
+def test_it_does_not_claim_to_be_the_best(placed):
+    """It is what the cases say, at any cost: nothing was searched."""
+    problem = problem_from_text("bd,df->bf", mesh=BOOK, specs="X_,X_->X_", sizes="b=1024,d=2048,f=8192")
+    literal = textbook_plan(problem, placed(BOOK))
+    assert (literal.optimal, literal.at_most) == (False, None)
+
+
 def test_all_matmuls_on_two_axes(placed, matmul_specs):
     """Right on real numbers, and never cheaper than the plan."""
     on = placed(BOOK)

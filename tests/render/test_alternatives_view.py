@@ -9,7 +9,7 @@ import pytest
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
-from shardviz.render.alternatives_view import alternatives_view, comparison_words
+from shardviz.render.alternatives_view import alternatives_view, bound_words, comparison_words
 from shardviz.render.palette import PLAIN
 from tests.planner.conftest import _placed as on_rings
 
@@ -100,3 +100,39 @@ def test_work_that_differs_by_less_than_a_reader_sees_is_not_told(factor, said):
     cost = cost_of("bd,df->bf", "X_,_Y->XY", "X=2,Y=4", "b=1024,d=2048,f=8192")
     steps = tuple(replace(step, flops=int(step.flops * factor)) for step in cost.steps)
     assert comparison_words(replace(cost, steps=steps), cost) == f"sends as much{said}, takes as long"
+
+
+@pytest.mark.parametrize(
+    ("at_most", "expected"),
+    [
+        (1.1, "1.1"),
+        (1.341, "1.35"),
+        (2.0, "2"),
+        (9.999, "10"),
+        (12.341, "12.4"),
+        (100.2, "101"),
+        (1234.5, "1,235"),
+    ],
+)
+def test_a_bound_is_never_rounded_below_itself(at_most, expected):
+    cost = cost_of("bd,df->bf", "X_,_Y->XY", "X=2,Y=4", "b=1024,d=2048,f=8192")
+    cost = replace(cost, plan=replace(cost.plan, optimal=False, at_most=at_most))
+    assert bound_words(cost) == (
+        f"Not every plan was tried; this one takes at most {expected} × the least time."
+    )
+
+
+def test_no_bound_is_told_where_the_best_plan_stands_beside_it():
+    """The plan shown splits the work as the arrays are; that which the program's best is proved to be stands
+    below."""
+    cost = cost_of(
+        "H = X[b,d] * W1[d,f]; Y = X + silu(H) * W2[f,d]",
+        "X=X _, W1=_ Y, W2=Y _, Y=X _",
+        "X=2,Y=4",
+        "b=8192,d=1024,f=1024",
+    )
+    assert not cost.plan.optimal
+    (fastest,) = (each for each in cost.alternatives if each.name == "fastest")
+    assert fastest.plan.optimal
+    assert any("The fastest plan takes" in line or "The fastest plan sends" in line for line in words(cost))
+    assert bound_words(cost) == ""
