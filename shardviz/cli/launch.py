@@ -49,7 +49,7 @@ def open_app(
     """
     app = ShardvizApp(draft, screen, lesson=lesson, present=present, warning=warning)
     app.driver_class = TerminalDriver
-    on_signal(app.state.kill_compilers)
+    on_signal(app.state.kill_children)
     # Last: until then the application may still draw.
     on_signal(restorer())
     # A loop of its own: the one that `run` makes by itself waits for whatever a thread still reads.

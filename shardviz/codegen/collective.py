@@ -21,6 +21,8 @@ from shardviz.codegen.code_literals import (
     stacked_shape,
     tuple_code,
 )
+from shardviz.codegen.move_code import rearranged_code
+from shardviz.collectives.operations.several_dims import OfSeveral, PSumScatterOfSeveral
 from shardviz.compiler.question import UNSAFE
 from shardviz.compiler.statement_code import dtype_code
 from shardviz.compiler.targets import MAX_CPU_DEVICES
@@ -148,6 +150,8 @@ def _program(question: CollectiveQuestion) -> list[str]:
         body = [f"jax.lax.all_gather({shard}, {axes})[{operation.parameters['source']}]"]
     elif operation.name == "ragged_all_to_all":
         before, body = _ragged_table(question), _ragged_body(shard, axes)
+    elif isinstance(operation, OfSeveral):
+        before, body = [], _body_of_several(operation, question.layout.shard_shape, shard, axes)
     else:
         given = parameters_code(operation.parameters, question.layout.array.rank)
         body = [f"jax.lax.{operation.name}({shard}, {axes}{given})"]
@@ -155,6 +159,17 @@ def _program(question: CollectiveQuestion) -> list[str]:
     # Results that no spec joins stand one behind the other, by device.
     last = last if question.final_spec else f"({last})[None]"
     return [*before, "def program(shard):", *(f"    {line}" for line in first), f"    return {last}"]
+
+
+def _body_of_several(operation: OfSeveral, shape: tuple[int, ...], shard: str, axes: str) -> list[str]:
+    """The pieces for each device, along a dimension in front, are sent; what arrives is put together."""
+    dealt = operation.deal(shape)
+    lines = [f"pieces = {rearranged_code(shard, dealt.grid, dealt.order, dealt.shape)}"]
+    if isinstance(operation, PSumScatterOfSeveral):
+        return [*lines, f"jax.lax.psum_scatter(pieces, {axes})"]
+    lines.append(f"arrived = jax.lax.all_to_all(pieces, {axes}, 0, 0, tiled=True)")
+    found = operation.collect(shape)
+    return [*lines, rearranged_code("arrived", found.grid, found.order, found.shape)]
 
 
 def _shard(question: CollectiveQuestion) -> str:
@@ -275,6 +290,8 @@ def _buffer(question: CollectiveQuestion) -> tuple[str, str] | None:
     shard, given = _shard(question), operation.parameters
     mine = f"jnp.zeros(({chunks}, *{shard}.shape), {shard}.dtype).at[me].set({shard})"
     if question.layout.array.dtype == "pred" or not _is_small(question):
+        return None
+    if isinstance(operation, OfSeveral):
         return None
     if operation.name == "all_gather" and chunks == members:
         axis = given["axis"]

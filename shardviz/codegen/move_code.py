@@ -46,7 +46,7 @@ class MoveCode:
         return all(side in ([], [self.step.axes]) for side in changed)
 
     def code(self, name: str) -> str:
-        """The expression of the array after the step; not for a psum, a ppermute or a local function."""
+        """The expression of the array after the step; not for a psum, a pmax, a ppermute or local work."""
         match self.step.op:
             case "all_gather":
                 return self._collected(f"jax.lax.all_gather({name}, {self._axes})", self.shape)
@@ -90,7 +90,7 @@ class MoveCode:
             rest.append(len(cut))
             cut.append(size)
         order = (*(places[axis] for axis in self.step.axes), *rest)
-        return _rearranged(name, cut, order, (math.prod(self._sizes), *self._pieces))
+        return rearranged_code(name, cut, order, (math.prod(self._sizes), *self._pieces))
 
     def _collected(self, name: str, pieces: Sequence[int]) -> str:
         """The pieces of all devices of the group, side by side in their dimensions."""
@@ -100,7 +100,7 @@ class MoveCode:
         for dim, (axes, size) in enumerate(zip(self.removed, pieces, strict=True)):
             order += [*(self.step.axes.index(axis) for axis in axes), count + dim]
             shape.append(size * self.mesh.group_size(axes))
-        return _rearranged(name, (*self._sizes, *pieces), order, shape)
+        return rearranged_code(name, (*self._sizes, *pieces), order, shape)
 
     def _cut(self, name: str) -> str:
         """A device's own part along each dimension that is cut."""
@@ -116,7 +116,7 @@ def _behind(longer: Axes, shorter: Axes) -> Axes:
     return longer[len(shorter) :]
 
 
-def _rearranged(name: str, cut: Sequence[int], order: Sequence[int], shape: Sequence[int]) -> str:
+def rearranged_code(name: str, cut: Sequence[int], order: Sequence[int], shape: Sequence[int]) -> str:
     """An array as a grid of so many dimensions, these in another order, joined to a shape."""
     if tuple(cut) == tuple(shape):
         return name

@@ -204,8 +204,8 @@ class _Writer:
         if step.op in ("einsum", "apply"):
             return statement_code(self.plan.problem.parts[step.part], operands, local=self._local(step))
         (name,) = operands
-        if step.op == "psum":
-            return f"jax.lax.psum({name}, {axes_code(step.axes)})"
+        if step.op in ("psum", "pmax"):
+            return f"jax.lax.{step.op}({name}, {axes_code(step.axes)})"
         move = MoveCode(step, self.plan.problem.mesh, self.shard(self.copy(step.array, step.from_spec)))
         if step.op in ("slice", "mask") or (step.op != "ppermute" and not move.is_of_one_dim):
             return move.code(name)
@@ -276,8 +276,10 @@ class _Writer:
             if operand.name == array.name
         ]
         part, place = uses[0]
-        if part.function == "take" and place == 1:
-            return f"rng.integers(0, {part.operands[0].shape[0]}, {shape}).astype({dtype})"
+        if part.function in ("take", "pick") and place == 1:
+            rows = part.operands[0]
+            most = next(n for dim, n in zip(rows.dims, rows.shape, strict=True) if dim not in array.dims)
+            return f"rng.integers(0, {most}, {shape}).astype({dtype})"
         sizes = {
             dim: size
             for operand, dims in zip(part.operands, part.einsum.operands, strict=True)

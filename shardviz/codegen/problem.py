@@ -121,16 +121,12 @@ def _needs_explicit(problem: Problem) -> bool:
 
 def _may_be_refused(problem: Problem, target: Target) -> bool:
     """True if the target may refuse, and will say why: hardware that is not here, a type that not all have,
-    sums as operands, a result that Explicit axes leave open, or dimensions that do not divide."""
+    pending sums, a result that Explicit axes leave open, or dimensions that do not divide."""
     return (
         target.cluster is not None
         or problem.arguments[0].dtype not in SURE
         or is_uneven(problem)
-        or any(
-            operand.spec is not None and operand.spec.unreduced
-            for part in problem.parts
-            for operand in part.operands
-        )
+        or any(array.spec is not None and array.spec.unreduced for array in problem.arrays)
         or (problem.axis_types == "explicit" and any(part.result.spec is None for part in problem.parts))
     )
 

@@ -31,10 +31,18 @@ def cheaper_plan(plan: Plan, answers: Iterable[SplitAnswer], placed: PlacedMesh)
     That plan has its results where Shardy leaves them, and the planner's moves; `Plan.teller` says so. Both
     are priced alike. A plan that is proved to be the best is never looked at again.
     """
-    splits = dict(next((each.splits for each in answers if each.target == "shardy"), ()))
-    if plan.optimal or not splits:
-        return plan
-    others = [plan, *_split_alike(plan, split_as(plan.question, splits), placed)]
+    splits = next((each.splits for each in answers if each.target == "shardy"), ())
+    return cheaper_if_split(plan, splits, placed) if may_be_beaten(plan, splits) else plan
+
+
+def may_be_beaten(plan: Plan, splits: Sequence[tuple[str, PartitionSpec]]) -> bool:
+    """Return whether a plan with the splits that Shardy chose may cost less."""
+    return bool(splits) and not plan.optimal and plan.teller != "shardy"
+
+
+def cheaper_if_split(plan: Plan, splits: Iterable[tuple[str, PartitionSpec]], placed: PlacedMesh) -> Plan:
+    """As `cheaper_plan`, given how Shardy splits the arrays in between."""
+    others = [plan, *_split_alike(plan, split_as(plan.question, dict(splits)), placed)]
     other = min(others, key=lambda each: _cost(each, placed))
     if other is plan:
         return plan
@@ -43,6 +51,7 @@ def cheaper_plan(plan: Plan, answers: Iterable[SplitAnswer], placed: PlacedMesh)
         problem=_reopened(other.problem, plan.question),
         optimal=False,
         at_most=plan.at_most,
+        faster=plan.faster,
         teller="shardy",
         asked=plan.question,
     )

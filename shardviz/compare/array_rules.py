@@ -8,7 +8,7 @@ from itertools import combinations
 from math import prod
 
 from shardviz.compare.comparison import Comparison
-from shardviz.compare.transfer import ArrayTransfer, devices_along
+from shardviz.compare.transfer import ArrayTransfer
 from shardviz.compare.wording import (
     acts,
     against,
@@ -19,6 +19,7 @@ from shardviz.compare.wording import (
     in_dtype,
     listed,
     listed_axes,
+    one_of,
     verb,
     wire,
     with_article,
@@ -27,8 +28,6 @@ from shardviz.sharding import Mesh
 
 _MOST_SPLIT = 4
 """Into how many parts a split or merged collective is looked for."""
-
-
 _MOST_PADDED = 1.5
 """A collective of so many times as many elements is not a padded one."""
 
@@ -257,8 +256,7 @@ def other_route(comparison: Comparison) -> None:
         if not ours or not theirs or one not in (*comparison.ours, *comparison.theirs):
             continue
         both = f"it {does(theirs)}; the plan {does(ours)}{cheaper(theirs, ours)}"
-        certain = min((each.arrays for each in (*ours, *theirs)), key=len)
-        name = " or ".join(certain)
+        name = one_of(min((each.arrays for each in (*ours, *theirs)), key=len))
         cut = [each for each in comparison.slices if each.shares_array(one)]
         code, how = _how(ours, theirs, cut)
         comparison.add(
@@ -350,7 +348,7 @@ def _in_parts(one: ArrayTransfer, other: ArrayTransfer, mesh: Mesh) -> bool:
 
 def _devices(several: Sequence[ArrayTransfer], mesh: Mesh) -> int:
     """Devices along all axes and sub-axes of some transfers."""
-    return prod(devices_along(axis, mesh) for one in several for axis in one.axes)
+    return prod(mesh.group_size(one.axes) for one in several)
 
 
 def _permuted(among: list[ArrayTransfer], like: ArrayTransfer) -> bool:

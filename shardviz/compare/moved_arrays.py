@@ -12,6 +12,7 @@ named.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import permutations
 from math import prod
@@ -20,6 +21,7 @@ from shardviz.hlo import Collective, Origin
 from shardviz.hlo.named_scopes import named_scope
 from shardviz.planner import Problem, Statement
 from shardviz.sharding import ShardedArray
+from shardviz.sharding.axis_parts import whole_axis
 
 Shape = tuple[int, ...]
 _MOST_DIMS = 4
@@ -40,7 +42,7 @@ class MovedArrays:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._pieces = {
-            array.name: _LocalPiece(array.shard_shape(problem.mesh), frozenset(array.decided_spec.axes))
+            array.name: _LocalPiece(array.shard_shape(problem.mesh), _base_axes(array.decided_spec.axes))
             for array in problem.arguments
         }
         self._arrays = [*problem.arguments, *(part.result for part in problem.parts)]
@@ -89,19 +91,22 @@ class MovedArrays:
         given = {array.name for array in self.problem.arguments}
         if origin is not None and origin.computed:
             taken = [array for array in taken if array.name not in given]
-        fitting = [array for array in (*made, *taken) if self._fits(array, one)]
-        # A gradient is often made transposed.
-        fitting = fitting or [array for array in (*made, *taken) if self._fits(array, one, transposed=True)]
-        likely = [array for array in fitting if array.rank == len(one.operand_shape)] or fitting
-        doubts = {array.name: self._doubt(array, one) for array in likely}
+        doubts = {
+            array.name: self._doubt(array, one, transposed)
+            for transposed in (True, False)  # what fits as it is need not be transposed
+            for array in (*made, *taken)
+            if self._fits(array, one, transposed)
+        }
         return tuple(name for name, doubt in doubts.items() if doubt == min(doubts.values()))
 
-    def _doubt(self, array: ShardedArray, one: Collective) -> int:
-        """0 where a piece of an array by its spec has that shape, 1 where the spec is open, else 2."""
-        if array.spec is None:
-            return 1
-        piece = sorted(array.shard_shape(self.problem.mesh))
-        return 0 if piece in (sorted(one.operand_shape), sorted(one.result_shape)) else 2
+    def _doubt(self, array: ShardedArray, one: Collective, transposed: bool) -> tuple[bool, bool, int, bool]:
+        """A rank of how little speaks for an array: other dimensions than the collective's; a transpose, as
+        gradients are often made; a spec that is open (1) or gives pieces of another shape (2)."""
+        spec = 1
+        if array.spec is not None:
+            piece = sorted(array.shard_shape(self.problem.mesh))
+            spec = 0 if piece in (sorted(one.operand_shape), sorted(one.result_shape)) else 2
+        return array.rank != len(one.operand_shape), transposed and spec > 0, spec, transposed
 
     def _as_moved(self, one: Collective) -> Origin | None:
         """The origin. A value made of one argument, with a shape that its pieces have, is that argument:
@@ -143,7 +148,7 @@ class MovedArrays:
         if piece.axes == frozenset() and one.op == "collective-permute":
             return False
         gathers = one.op in ("all-gather", "all-to-all")
-        return not gathers or piece.axes is None or _mesh_axes(one) <= piece.axes
+        return not gathers or piece.axes is None or _base_axes(one.axes) <= piece.axes
 
     def _may_start_from(self, array: ShardedArray, one: Collective) -> bool:
         """The array, cut further by slices that the text does not show, could be the operand.
@@ -159,7 +164,7 @@ class MovedArrays:
         return all(size and whole % size == 0 for whole, size in pairs)
 
     def _moved(self, name: str, one: Collective) -> None:
-        before, axes = self._pieces.get(name), _mesh_axes(one)
+        before, axes = self._pieces.get(name), _base_axes(one.axes)
         after: frozenset[str] | None = None
         if before is not None and before.axes is not None and one.op != "collective-permute":
             after = before.axes - axes if one.op == "all-gather" else before.axes | axes
@@ -173,9 +178,9 @@ class MovedArrays:
                 self._arrays = [array for array in self._arrays if array.name not in used]
 
 
-def _mesh_axes(one: Collective) -> frozenset[str]:
-    """The mesh axes, sub-axes counted as the axis that they are part of."""
-    return frozenset(axis.partition(":")[0] for axis in one.axes)
+def _base_axes(axes: Iterable[str]) -> frozenset[str]:
+    """The mesh axes, parts counted as the axis that they are part of."""
+    return frozenset(map(whole_axis, axes))
 
 
 def _could_be(shape: Shape, whole: Shape, devices: int) -> bool:

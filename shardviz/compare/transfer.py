@@ -12,8 +12,8 @@ from shardviz.hlo import Collective, CollectiveMatmul, wire_bytes
 from shardviz.hlo.collective import by_permute
 from shardviz.planner import Plan, Problem
 from shardviz.planner.plan import HLO_OPS
-from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS
+from shardviz.sharding.axis_parts import whole_axis
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class ArrayTransfer:
     @property
     def base_axes(self) -> frozenset[str]:
         """The mesh axes, sub-axes counted as the axis that they are part of."""
-        return frozenset(axis.partition(":")[0] for axis in self.axes)
+        return frozenset(map(whole_axis, self.axes))
 
     def may_share_array(self, other: ArrayTransfer) -> bool:
         """Both may move the same array; one of which nothing is known may be any."""
@@ -242,9 +242,3 @@ def _put_together(permute: Collective, matmul: CollectiveMatmul, runs: int) -> C
         group_size=matmul.group_size,
         count=runs,
     )
-
-
-def devices_along(axis: str, mesh: Mesh) -> int:
-    """Devices along an axis or a sub-axis such as ``Y:(2)2``."""
-    _, _, part = axis.partition(")")
-    return int(part) if part else mesh.axis_size(axis)

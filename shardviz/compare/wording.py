@@ -10,6 +10,9 @@ from shardviz.errors import plural
 from shardviz.hlo import Work
 from shardviz.sharding import Mesh
 
+_MOST_NAMED = 3
+"""Arrays of which each is named where a collective moves one of them."""
+
 
 def in_dtype(other: ArrayTransfer, mine: ArrayTransfer) -> str:
     return f" in {other.dtype}" if other.dtype != mine.dtype else ""
@@ -20,7 +23,8 @@ def done_too(partner: Sequence[ArrayTransfer]) -> str:
 
 
 def with_article(name: str) -> str:
-    return f"{'an' if name[0] == 'a' else 'a'} {name}"
+    """Such as "an all-gather"; several of them, as "2 times all-gather", have no article."""
+    return name if name[0].isdigit() else f"{'an' if name[0] == 'a' else 'a'} {name}"
 
 
 def against(theirs: int, ours: int) -> str:
@@ -39,9 +43,14 @@ def listed(several: Sequence[ArrayTransfer]) -> str:
 
 def arrays(several: Sequence[ArrayTransfer]) -> str:
     """The arrays of some transfers; where one of them may move several arrays, "A or W"."""
-    names = dict.fromkeys(" or ".join(one.arrays) for one in several if one.arrays)
+    names = dict.fromkeys(one_of(one.arrays) for one in several if one.arrays)
     *most, last = names or ["other data"]
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def one_of(names: Sequence[str]) -> str:
+    """Such as "A or W"; of many their number."""
+    return " or ".join(names) if len(names) <= _MOST_NAMED else f"one of {len(names)} arrays"
 
 
 def does(several: Sequence[ArrayTransfer]) -> str:

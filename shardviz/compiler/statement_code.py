@@ -150,10 +150,6 @@ class _Writer:
         kept = tuple(dim for dim in dims if dim not in lost)
         return self._ordered(f"jnp.max({array}, axis={_axes(dims, lost)})", kept)
 
-    def softmax(self) -> str:
-        (dims,), (array,) = self.statement.einsum.operands, self.operands
-        return self._ordered(f"jax.nn.softmax({array}, axis={_axes(dims, self.statement.whole)})", dims)
-
     def reshape(self) -> str:
         """The operand with the result's dimensions, some merged from or split into others."""
         (array,), sizes = self.operands, self.sizes
@@ -170,6 +166,33 @@ class _Writer:
         size = self.sizes[rows[0]]
         own = f"jnp.where({places} < {start}, {size}, {places} - {start})"
         return self._ordered(f'jnp.take({table}, {own}, axis=0, mode="fill", fill_value=0)', made)
+
+    def pick(self) -> str:
+        """Of each row the element at a place; zero where the device has not got it."""
+        dims, axis = self._picked_from(self.statement.einsum.operands[0])
+        array, kept = self.operands[0], tuple(dim for dim in dims if dim != dims[axis])
+        return self._ordered(
+            f"jnp.sum(jnp.where({self._is_picked(dims, axis)}, {array}, 0), axis={axis})", kept
+        )
+
+    def pick_gradient(self) -> str:
+        """The gradients, each at its place in a row of zeros."""
+        dims, axis = self._picked_from(self.statement.einsum.result)
+        given = _aligned(self.operands[0], self.statement.einsum.operands[0], dims)
+        return f"jnp.where({self._is_picked(dims, axis)}, {given}, 0)"
+
+    def _picked_from(self, dims: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
+        """The dimensions of rows, and the place of that along which there are places."""
+        (axis,) = (n for n, dim in enumerate(dims) if dim not in self.statement.einsum.operands[1])
+        return dims, axis
+
+    def _is_picked(self, dims: tuple[str, ...], axis: int) -> str:
+        """A comparison of the places with the numbers of all elements along the rows."""
+        numbers = f"jnp.arange({self.sizes[dims[axis]]})"
+        if start := self.local.starts.get(dims[axis]):
+            numbers = f"({start} + {numbers})"
+        places = _aligned(self.operands[1], self.statement.einsum.operands[1], dims)
+        return f"{places} == {_aligned(numbers, (dims[axis],), dims)}"
 
     def attention(self) -> str:
         """The values, averaged by the softmax of how the queries fit the keys."""
@@ -212,16 +235,6 @@ class _Writer:
         dtype = dtype_code(self.statement.result.dtype)
         return self._ordered(f"jax.nn.one_hot({place}, {self.sizes[made]}, dtype={dtype})", (*dims, made))
 
-    def softmax_gradient(self) -> str:
-        """Each value times what its gradient has over the mean of all along the dimension."""
-        dims = self.statement.einsum.result
-        (gradient, values) = (
-            _aligned(name, own, dims)
-            for name, own in zip(self.operands, self.statement.einsum.operands, strict=True)
-        )
-        mean = f"jnp.sum({gradient} * {values}, axis={_axes(dims, self.statement.whole)}, keepdims=True)"
-        return f"{values} * ({gradient} - {mean})"
-
     def take_gradient(self) -> str:
         """The gradients of rows, added up at their places in a table of zeros; what is outside is dropped."""
         (gradient, places), (dims, kept) = self.operands, self.statement.einsum.operands
@@ -253,14 +266,14 @@ class _Writer:
 
 _WRITERS: dict[str, Callable[[_Writer], str]] = {
     "max": _Writer.largest,
-    "softmax": _Writer.softmax,
+    "pick": _Writer.pick,
     "reshape": _Writer.reshape,
     "take": _Writer.take,
     "attention": _Writer.attention,
     "causal_attention": _Writer.attention,
     "top_k": _Writer.top_k,
     "slots": _Writer.slots,
-    "softmax_gradient": _Writer.softmax_gradient,
+    "pick_gradient": _Writer.pick_gradient,
     "take_gradient": _Writer.take_gradient,
     **{
         f"{function}_{operand}_gradient": _Writer.attention_gradient

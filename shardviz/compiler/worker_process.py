@@ -134,7 +134,7 @@ class WorkerProcess:
             if self._process is not None:
                 return self._process
             try:
-                process = self._process = ChildProcess(self._name, self._environment)
+                process = self._process = ChildProcess(COMPILERS_CHILD, self._environment, self._name)
             except OSError as error:
                 raise CompilerError(f"the compiler's process cannot be started: {error}") from error
         import_module("shardviz.compiler.reading")  # while the child loads JAX
@@ -256,15 +256,17 @@ _DUMP_NOISE = b"Refusing to write"
 """XLA says so of the binary parts of a dump to stdout (child/xla.py asks for such dumps)."""
 
 PROGRAM = (
-    "import sys; sys.path.append(sys.argv[3]); "
-    "from shardviz.compiler.child.main import main; main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[4])"
+    "import sys; from importlib import import_module; sys.path.append(sys.argv[3]); "
+    "import_module(sys.argv[4]).main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[5:])"
 )
+COMPILERS_CHILD = "shardviz.compiler.child.main"
 
 
 class ChildProcess:
     """A running child. It leads its own session, so an interrupt in the terminal does not reach it."""
 
-    def __init__(self, name: ProcessName, environment: Mapping[str, str]) -> None:
+    def __init__(self, module: str, environment: Mapping[str, str], *words: str) -> None:
+        """Start it in the `main` of a module, which is given two file descriptors and these words."""
         to_child_read, to_child_write = os.pipe()
         to_parent_read, to_parent_write = os.pipe()
         root = str(Path(__file__).parents[2])
@@ -279,7 +281,8 @@ class ChildProcess:
                     str(to_child_read),
                     str(to_parent_write),
                     root,
-                    name,
+                    module,
+                    *words,
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.pricing.padding_cost import PaddingCost
     from shardviz.planner.pricing.sweep import Sweep
+    from shardviz.planner.problem import Problem
     from shardviz.planner.ranking import Candidate
     from shardviz.planner.repeated_work import RepeatedWork
     from shardviz.sharding import Layout, Mesh
@@ -95,6 +96,12 @@ def _arrays(plan: Plan) -> Iterator[Beside]:
             yield Beside(array, role=role, mesh=problem.mesh, asked_spec=asked.get(array.name))
 
 
+def _notices(problem: Problem) -> list[str]:
+    from shardviz.planner.problem.notices import notices
+
+    return list(notices(problem))
+
+
 def _steps(plan: Plan) -> Iterator[Beside]:
     """The steps, each beside the part of a train step that it belongs to."""
     return (Beside(step, phase=plan.problem.parts[step.part].phase) for step in plan.steps)
@@ -148,6 +155,9 @@ PROBLEM = shared(
             ),
             "The dimensions that are padded.",
         ).of("problem.padding"),
+        notices=texts("What the writer of a program may not have meant, a sentence each.")
+        .of("problem")
+        .by(_notices),
         arrays=array_of(_ARRAY("An array."), "Operands, intermediates of a chain, the result.").of(_arrays),
         training=nullable(_TRAINING).of(lambda plan: plan.problem if plan.problem.training else None),
     ),
@@ -170,7 +180,7 @@ PLAN = shared(
                 "An operation that every device performs at the same time.",
                 op=one_of(
                     "JAX's name of the operation; einsum, apply, slice and mask are local.",
-                    *("einsum", "apply", "slice", "mask", "all_gather", "psum", "psum_scatter"),
+                    *("einsum", "apply", "slice", "mask", "all_gather", "psum", "pmax", "psum_scatter"),
                     *("all_to_all", "ppermute"),
                 ),
                 function=null_if_empty(text("The function that is applied; null: an einsum, or a move.")),

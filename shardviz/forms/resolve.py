@@ -33,16 +33,20 @@ MAX_PARTS = 32
 """Einsums of a chain; planning a longer one takes longer than a key may."""
 MAX_PIECES = 1024
 
+FindPlan = Callable[["Problem", "PlacedMesh"], "Plan | None"]
+"""The plan of a problem on a placed mesh; None while it is being made. Raises `ShardvizError`."""
+
 
 @dataclass(frozen=True)
 class ResolvedProblem:
-    """A form with the problem that it states, its plan, and the last valid ones where it has errors.
+    """A form with the problem that it states, its plan, and the last valid ones where it has errors or its
+    plan is still being made.
 
     `rows` are the form's, one for each of its specs. `problem` with `plan`, `targets` and `collective` are
     each the form's where its fields are valid, else the last valid ones; `faults` say why not. `collective`
     is the question of a collective of its own, or None. `shown` is the form that problem, targets and
     collective came from: where there is no error, `draft` itself. `named` is the mesh on the machine of its
-    field; None where that is empty or wrong.
+    field; None where that is empty or wrong. `planning` is the form's own problem while its plan is made.
     """
 
     draft: ProblemForm
@@ -54,6 +58,15 @@ class ResolvedProblem:
     shown: ProblemForm
     faults: tuple[FieldError, ...] = ()
     named: PlacedMesh | None = None
+    planning: Problem | None = None
+
+    @property
+    def stated(self) -> ResolvedProblem:
+        """The same with the form's own problem in place of the last one, also while its plan is made."""
+        if self.planning is None:
+            return self
+        shown = replace(self.draft, targets=self.shown.targets, collective=self.shown.collective)
+        return replace(self, problem=self.planning, shown=shown)
 
     @cached_property
     def placed(self) -> PlacedMesh:
@@ -66,13 +79,16 @@ class ResolvedProblem:
         return self.placed.machine
 
 
-def resolve(draft: ProblemForm, last: ResolvedProblem | None = None) -> ResolvedProblem:
-    """The problem of a form. Where fields have errors, all that depends on them is that of `last`.
+def resolve(
+    draft: ProblemForm, last: ResolvedProblem | None = None, find_plan: FindPlan | None = None
+) -> ResolvedProblem:
+    """The problem of a form. Where fields have errors, all that depends on them is that of `last`, and so is
+    the problem as long as `find_plan` has no plan of it; without `find_plan` the plan is made here.
 
     Every field that is wrong has an error, as far as it can be told while others are wrong. Raises the
     first error as a `ShardvizError` when there is no `last`.
     """
-    resolver = _Resolver(draft, last)
+    resolver = _Resolver(draft, last, find_plan)
     mesh = resolver.mesh()
     einsums = resolver.einsums()
     # The machine is looked for once the problem is known to be valid, and its errors come after those.
@@ -84,9 +100,11 @@ def resolve(draft: ProblemForm, last: ResolvedProblem | None = None) -> Resolved
     targets, named = named_targets(), named_machine()
     collective = resolver.collective(mesh)
     shown = draft
-    if resolver.errors:
+    if resolver.errors or resolver.planning is not None:
         if last is None:
-            raise next(iter(resolver.errors.values()))
+            if resolver.errors:
+                raise next(iter(resolver.errors.values()))
+            last = resolve(ProblemForm())
         if found is None:
             named = last.named
         shown, found, targets, collective = _with_last(draft, last, found, targets, collective)
@@ -96,15 +114,15 @@ def resolve(draft: ProblemForm, last: ResolvedProblem | None = None) -> Resolved
     assert targets is not None
     faults = tuple(FieldError(name, error.message, error.hint) for name, error in resolver.errors.items())
     rows = einsums.rows if einsums else _rows_of(draft, last)
-    return ResolvedProblem(draft, *found, rows, targets, collective, shown, faults, named)
+    return ResolvedProblem(draft, *found, rows, targets, collective, shown, faults, named, resolver.planning)
 
 
-def resolve_first(draft: ProblemForm) -> ResolvedProblem:
-    """The problem of the first form: for what has errors the default form is shown."""
+def resolve_first(draft: ProblemForm, find_plan: FindPlan | None = None) -> ResolvedProblem:
+    """The problem of the first form: for what has errors, or no plan yet, the default form is shown."""
     try:
-        return resolve(draft)
+        return resolve(draft, None, find_plan)
     except ShardvizError:
-        return resolve(draft, resolve(ProblemForm()))
+        return resolve(draft, resolve(ProblemForm()), find_plan)
 
 
 def _with_last(
@@ -132,7 +150,10 @@ class _Resolver:
 
     draft: ProblemForm
     _last: ResolvedProblem | None
+    _find_plan: FindPlan | None = None
     errors: dict[str, ShardvizError] = field(default_factory=dict)
+    planning: Problem | None = None
+    """The problem of which there is no plan yet."""
 
     def __post_init__(self) -> None:
         self._parsed = parsed(self.draft)
@@ -244,10 +265,15 @@ class _Resolver:
             if self.errors:
                 return None
         where = placed(mesh)
-        if self._last is not None and self._last.problem == problem and self._last.placed == where:
-            return self._last.problem, self._last.plan
         try:
-            return problem, _planner(mesh, where, problem.objective).plan(problem)
+            if self._find_plan is None:
+                last = self._last
+                if last is not None and last.problem == problem and last.placed == where:
+                    return last.problem, last.plan
+                return problem, planned(problem, where)
+            if (plan := self._find_plan(problem, where)) is not None:
+                return problem, plan
+            self.planning = problem
         except ShardvizError as error:
             # It names the result that cannot be had.
             named = [n for n, row in enumerate(einsums.rows) if error.message.startswith(f"{row.name} ")]
@@ -351,6 +377,11 @@ class _Resolver:
         with self._field("collective", draft.collective.op):
             return collective_question(draft.collective, mesh)
         return None
+
+
+def planned(problem: Problem, placed: PlacedMesh) -> Plan:
+    """The plan of a problem on a placed mesh. Raises `QuestionError`."""
+    return _planner(problem.mesh, placed, problem.objective).plan(problem)
 
 
 @lru_cache(maxsize=1)  # most edits leave the mesh, and a planner remembers prices on its own

@@ -185,7 +185,12 @@ class PlacedMesh:
             return None
         from shardviz.hardware.physical_levels import levels_of_blocks
 
-        return levels_of_blocks(self.machine, self.placement, self.mesh.groups(axes))
+        groups = self.mesh.groups(axes)
+        return levels_of_blocks(self.machine, self.placement, groups[:1] if self._is_regular else groups)
+
+    @cached_property
+    def _is_regular(self) -> bool:
+        return self.placement is not None and self.placement.is_regular(self.mesh)
 
 
 def _members(levels: Iterable[LinkLevel]) -> int:

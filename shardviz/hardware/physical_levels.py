@@ -8,14 +8,14 @@ known than how many hops neighbours along a mesh axis are apart.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from operator import ne
 
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import LevelKind, LinkLevel, Machine
-from shardviz.hardware.placement import AXES, Placement, axis_runs
+from shardviz.hardware.placement import AXES, Placement, axis_run
 from shardviz.sharding import Mesh
 
 Part = tuple[int, int, int]
@@ -29,6 +29,8 @@ AxisLevels = tuple[tuple[str, tuple[LinkLevel, ...]], ...]
 
 _Along = tuple[int, LinkLevel]
 """A physical dimension, and the level of a block along it."""
+_Block = tuple[tuple[int, tuple[int, ...]], ...]
+"""For each physical dimension that a block has several places of its number and those, from the first on."""
 
 LARGE = 2**40
 """Bytes of a collective that is bound by its links' bandwidth."""
@@ -44,22 +46,26 @@ def levels_of_parts(machine: Machine, mesh: Mesh, parts: Parts) -> AxisLevels:
 
 def levels_of_places(machine: Machine, mesh: Mesh, placement: Placement) -> AxisLevels:
     """The levels of each mesh axis where only the places are known."""
-    runs = axis_runs(placement, mesh)
     found = []
-    for run, size in zip(runs, mesh.axis_sizes, strict=True):
-        levels = levels_of_blocks(machine, placement, mesh.groups((run.axis,)))
-        if levels is None and run.hops is None:
-            levels = (_network(machine, size),)
-        elif levels is None and not machine.torus:
-            levels = (_switch(machine, size),)
-        elif levels is None:
-            slowest = min(machine.axis_links, key=lambda link: link.bandwidth)
-            name = " and ".join(run.along)
-            kind: LevelKind = "ring" if run.is_ring else "line"
-            load = _load(machine, placement, mesh.groups((run.axis,)), run.is_ring)
-            levels = (LinkLevel(kind, size, slowest, name, max(run.hops or 0, 1), load=load),)
-        found.append((run.axis, levels))
+    is_regular = placement.is_regular(mesh)
+    for number, axis in enumerate(mesh.axis_names):
+        groups = mesh.groups((axis,))
+        levels = levels_of_blocks(machine, placement, groups[:1] if is_regular else groups)
+        found.append((axis, (_scattered(machine, mesh, placement, number),) if levels is None else levels))
     return tuple(found)
+
+
+def _scattered(machine: Machine, mesh: Mesh, placement: Placement, number: int) -> LinkLevel:
+    """The level of a mesh axis whose groups fill no blocks."""
+    run, size = axis_run(placement, mesh, number), mesh.axis_sizes[number]
+    if run.hops is None:
+        return _network(machine, size)
+    if not machine.torus:
+        return _switch(machine, size)
+    slowest = min(machine.axis_links, key=lambda link: link.bandwidth)
+    kind: LevelKind = "ring" if run.is_ring else "line"
+    load = _load(machine, placement, mesh.groups((run.axis,)), run.is_ring)
+    return LinkLevel(kind, size, slowest, " and ".join(run.along), max(run.hops, 1), load=load)
 
 
 def _load(machine: Machine, placement: Placement, groups: Iterable[Sequence[int]], closes: bool) -> int:
@@ -90,27 +96,31 @@ def levels_of_blocks(
     """The levels of groups of mesh positions that each fill a block, of different blocks the slowest one's;
     None where one group fills none.
     """
-    blocks: dict[frozenset[_Along], list[tuple[int, ...]]] = {}
+    place_of = placement.coordinates
+    blocks: dict[_Block, list[tuple[int, ...]]] = {}
     for group in groups:
-        places = [_place(machine, placement, position) for position in group]
-        block = _block(machine, places)
+        places = [place_of[position] for position in group]
+        block = _block(places)
         if block is None:
             return None
         blocks.setdefault(block, places)
-    found = (_in_order(machine, *each) for each in blocks.items())
-    return max(found, key=lambda levels: _slowness(machine.shared_by_cores(levels)))
+    found: dict[frozenset[_Along], list[tuple[int, ...]]] = {}
+    for block, places in blocks.items():
+        found.setdefault(
+            frozenset((number, _along(machine, number, values)) for number, values in block), places
+        )
+    return max(
+        (_in_order(machine, *each) for each in found.items()),
+        key=lambda levels: _slowness(machine.shared_by_cores(levels)),
+    )
 
 
 def _in_order(
     machine: Machine, block: frozenset[_Along], places: list[tuple[int, ...]]
 ) -> tuple[LinkLevel, ...]:
     """The levels of a block, the major first: the one along which its devices change least often."""
-    changes = Counter(
-        number
-        for before, after in pairwise(places)
-        for number, (one, other) in enumerate(zip(before, after, strict=True))
-        if one != other
-    )
+    columns = [*zip(*places, strict=True)]
+    changes = {number: sum(map(ne, columns[number], columns[number][1:])) for number, _ in block}
     rank = len(machine.torus)
     # Where nothing tells them apart slices come first, then z before y, and cores last.
     order = (rank + 1, *reversed(range(rank)), rank) if rank else (0, 1)
@@ -125,23 +135,18 @@ def _slowness(levels: tuple[LinkLevel, ...]) -> tuple[float, ...]:
     return (*(time.bandwidth_seconds for time in times), times[0].latency_seconds)
 
 
-def _place(machine: Machine, placement: Placement, position: int) -> tuple[int, ...]:
-    """The place of a device along each physical dimension."""
-    place = placement.places[position]
-    return (*place.coords, place.core, place.slice) if machine.torus else (place.slice, place.core)
-
-
-def _block(machine: Machine, places: Sequence[tuple[int, ...]]) -> frozenset[_Along] | None:
-    """The levels of the block that a group fills; None where it is not one."""
-    found: list[_Along] = []
+def _block(places: Sequence[tuple[int, ...]]) -> _Block | None:
+    """The block that a group fills, wherever it lies; None where it fills none."""
+    found = []
     for number, coords in enumerate(zip(*places, strict=True)):
-        values = sorted(set(coords))
-        if len(values) > 1:
-            found.append((number, _along(machine, number, values)))
-    return frozenset(found) if math.prod(level.size for _, level in found) == len(places) else None
+        distinct = set(coords)
+        if len(distinct) > 1:
+            first, *others = sorted(distinct)
+            found.append((number, (0, *(value - first for value in others))))
+    return tuple(found) if math.prod(len(values) for _, values in found) == len(places) else None
 
 
-def _along(machine: Machine, number: int, values: list[int]) -> LinkLevel:
+def _along(machine: Machine, number: int, values: Sequence[int]) -> LinkLevel:
     """The level of these places of a physical dimension, with the widest step between neighbours.
 
     No more groups than that have a link to share: each has a member within so many steps of it.

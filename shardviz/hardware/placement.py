@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from shardviz.sharding import Mesh
 
@@ -37,6 +38,26 @@ class Placement:
     torus: tuple[int, ...] = ()
     wrap: tuple[bool, ...] = ()
 
+    @cached_property
+    def coordinates(self) -> tuple[tuple[int, ...], ...]:
+        """The place of each device along each physical dimension: x, y, z, core and slice, or node and
+        GPU."""
+        if not self.torus:
+            return tuple((place.slice, place.core) for place in self.places)
+        return tuple((*place.coords, place.core, place.slice) for place in self.places)
+
+    def is_regular(self, mesh: Mesh) -> bool:
+        """Return whether each step along an axis of the mesh leads as far everywhere, so that all groups
+        along the same axes lie alike."""
+        for coords in zip(*self.coordinates, strict=True):
+            expected = [coords[0]]
+            for axis, size in mesh.shape.items():
+                steps = [each - coords[0] for each in coords[:: mesh.stride(axis)][:size]]
+                expected = [each + step for each in expected for step in steps]
+            if expected != [*coords]:
+                return False
+        return True
+
     @property
     def slices(self) -> tuple[int, ...] | None:
         """The slice of each position, where TPU slices run a program each; GPUs' nodes run one together."""
@@ -67,10 +88,11 @@ class AxisRun:
 
 def axis_runs(placement: Placement, mesh: Mesh) -> tuple[AxisRun, ...]:
     """One entry for each mesh axis, in the mesh's order."""
-    return tuple(_run(placement, mesh, axis) for axis in range(len(mesh.axis_sizes)))
+    return tuple(axis_run(placement, mesh, axis) for axis in range(len(mesh.axis_sizes)))
 
 
-def _run(placement: Placement, mesh: Mesh, axis: int) -> AxisRun:
+def axis_run(placement: Placement, mesh: Mesh, axis: int) -> AxisRun:
+    """The entry of the mesh axis of this number."""
     size = mesh.axis_sizes[axis]
     stride = math.prod(mesh.axis_sizes[axis + 1 :])
     # The pairs of neighbours, and of ends, on all lines along the axis.

@@ -151,9 +151,11 @@ def _entries(dims: Sequence[tuple[str, ...]], open_dims: Sequence[int] = ()) -> 
 
 
 def _entry(axes: tuple[str, ...], is_open: bool, between: str) -> str:
-    """``_``, ``X``, ``(XY)``, ``?`` or ``(X?)``."""
+    """``_``, ``X``, ``(XY)``, ``?``, ``(X?)`` or ``(data ?)``: a long name alone would be letters where they
+    are axes, too."""
     if is_open:
-        return f"({between.join(axes)}?)" if axes else "?"
+        apart = between if len(axes) == 1 and len(whole_axis(axes[0])) > 1 else ""
+        return f"({between.join(axes)}{apart}?)" if axes else "?"
     return f"({between.join(axes)})" if len(axes) > 1 else "".join(axes) or "_"
 
 
@@ -288,10 +290,11 @@ def _dims(
             close = -1 if closing is None else closing.end() - 1
             if close < 0:
                 scanner.fail("'(' is not closed,", pos, hint=_HINT)
-            axes = scanner.text[pos + 1 : close].rstrip()
-            if axes.endswith("?"):
+            # The spaces stay: they make a name of what would be letters.
+            axes = scanner.text[pos + 1 : close]
+            if axes.rstrip().endswith("?"):
                 open_dims.append(len(dims))
-                axes = axes[:-1].rstrip()
+                axes = axes.rstrip()[:-1]
             inside = Word(axes, pos + 1, pos + 1 + len(axes))
             dims.append(_axes_of_one_dim(scanner, inside, axis_sizes, spaced))
             pos = close + 1

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Objective, Statement
+from shardviz.planner.statements.array_searches import ArrayPaths
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.statements.work_split import WorkSplit
 from shardviz.planner.states.moves import Axes
-from shardviz.planner.states.paths import UNREACHABLE, PathSearch
+from shardviz.planner.states.paths import UNREACHABLE
 from shardviz.sharding import PartitionSpec
 from shardviz.units import estimated_seconds, exact_bytes
 
@@ -53,6 +55,22 @@ class OtherWay:
         return f"would take {time} more{rest}"
 
 
+def cost_of_other_way(prices: Prices, other: Cost, chosen: Cost, gathered: frozenset[str]) -> OtherWay:
+    """A way by its cost against that of the chosen one."""
+    own, instead = prices.parts(chosen), prices.parts(other)
+    return OtherWay(
+        instead.seconds - own.seconds, instead.wire_bytes - own.wire_bytes, gathered, prices.objective
+    )
+
+
+class WaysNotTaken(Protocol):
+    """The other ways to plan a statement."""
+
+    def keeping(self, dim: str, axes: Axes) -> OtherWay | None:
+        """The best way that splits a dimension over axes while the devices compute; None where there is none,
+        or where nobody looks for it because there are too many."""
+
+
 @dataclass(frozen=True)
 class OtherWays:
     """A statement as planned, with all that its work could be split by otherwise.
@@ -67,12 +85,11 @@ class OtherWays:
     splits: Collection[tuple[str, str]] | None
     part: Statement
     chosen: WorkSplit
-    searches: Sequence[PathSearch]
-    ends: PathSearch
+    searches: Sequence[ArrayPaths]
+    ends: ArrayPaths
 
     def keeping(self, dim: str, axes: Axes) -> OtherWay | None:
-        """The best way that splits a dimension over axes while the devices compute; None where there is none,
-        or where nobody looks for it because there are too many."""
+        """As `WaysNotTaken` has it."""
         if len(self.pool.sizes) > MOST_COMPARED or dim in self.part.whole or self.part.merged:
             return None
         (own,), _ = self.pool.state(PartitionSpec((axes,)))
@@ -81,7 +98,6 @@ class OtherWays:
         )
         if way is None:
             return None
-        other, chosen = self.prices.parts(way.cost), self.prices.parts(self._cost())
         gathered = frozenset(
             operand.name
             for operand, search, state in zip(
@@ -89,12 +105,7 @@ class OtherWays:
             )
             if [move.op for move in search.path(state)[1]] == ["all_gather"]
         )
-        return OtherWay(
-            other.seconds - chosen.seconds,
-            other.wire_bytes - chosen.wire_bytes,
-            gathered,
-            self.prices.objective,
-        )
+        return cost_of_other_way(self.prices, way.cost, self._cost(), gathered)
 
     def _cost(self) -> Cost:
         """The cost of the way that was chosen, from what its operands come from to the end."""

@@ -14,6 +14,7 @@ LOCAL_OPS = ("einsum", "apply", "slice", "mask")
 HLO_OPS = {
     "all_gather": "all-gather",
     "psum": "all-reduce",
+    "pmax": "all-reduce",
     "psum_scatter": "reduce-scatter",
     "all_to_all": "all-to-all",
     "ppermute": "collective-permute",
@@ -25,7 +26,7 @@ HLO_OPS = {
 class Step:
     """One operation that every device performs at the same time.
 
-    `op` is JAX's name: all_gather, psum, psum_scatter, all_to_all, ppermute, or the local einsum, apply
+    `op` is JAX's name: all_gather, psum, pmax, psum_scatter, all_to_all, ppermute, or the local einsum, apply
     (another `function`), slice, and mask (a whole copy becomes a pending sum: the first device of a group
     keeps it, the others have zeros). `array` is what it changes or makes, `part` the number of its statement.
     `axes` are the mesh axes of the collective's groups, major first. `dim` is the dimension that is gathered,
@@ -59,7 +60,8 @@ class Plan:
     """Steps in order. `cases` names, for each part of the chain, which case of the textbook it is.
 
     `objective` is what the steps make small. With `optimal` no other plan of the space searched is better;
-    else `at_most` says how many times the best it may cost, where that is known. `teller` says who
+    else `at_most` says how many times the best it may cost, where that is known, and `faster` is a plan that
+    costs less and splits the work elsewhere than the arrays are, where one was found. `teller` says who
     found it: "planner", or "shardy" where its answer is cheaper. `asked` is the problem as it was asked,
     where the statements of `problem` may be other ones that compute the same.
     """
@@ -71,6 +73,7 @@ class Plan:
     objective: Objective = "time"
     optimal: bool = True
     at_most: float | None = None
+    faster: Plan | None = None
     teller: Literal["planner", "shardy"] = "planner"
     asked: Problem | None = None
 
@@ -131,7 +134,7 @@ def decided_parts(plan: Plan) -> Parts:
     for step in plan.steps:
         if step.op in ("einsum", "apply"):
             made.append(parts[len(made)].result.with_spec(step.to_spec))
-        elif made and step.array == made[-1].name and step.op in ("psum", "psum_scatter"):
+        elif made and step.array == made[-1].name and step.op in ("psum", "pmax", "psum_scatter"):
             made[-1] = made[-1].with_spec(step.to_spec)
     made[-1] = made[-1].with_spec(plan.result_spec)
     specs = {array.name: array.spec for array in made}

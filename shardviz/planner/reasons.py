@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 
-from shardviz.planner.other_ways import OtherWay, OtherWays
+from shardviz.planner.other_ways import OtherWay, WaysNotTaken
 from shardviz.planner.plan import axes_words
 from shardviz.planner.problem import Statement
 from shardviz.planner.statements.work_split import WorkSplit
 from shardviz.planner.states.moves import Axes, ReshardMove, State, spec_of, state_of
 from shardviz.sharding import Mesh, ShardedArray, shard_shape
 from shardviz.sharding.axis_parts import finest_parts, parts_within
-from shardviz.units import times
+from shardviz.units import exact_bytes, times
 
 Operand = tuple[ShardedArray, State]
 """An operand with its state before any step."""
@@ -33,7 +33,7 @@ class EinsumChoice:
     work_split: WorkSplit
     starts: tuple[State, ...]
     next_input: ShardedArray | None
-    other_ways: OtherWays | None = None
+    other_ways: WaysNotTaken | None = None
 
     def dim_of(self, axis: str) -> str | None:
         """The dimension of the einsum that `axis` splits while the devices compute."""
@@ -62,6 +62,13 @@ def explain_einsum(choice: EinsumChoice) -> str:
         for operand, state in zip(part.operands, split.operands, strict=True)
     ]
     doing = _doing(part, pieces)
+    if split.largest:
+        parts, over = choice.mesh.group_size(split.largest), axes_words(split.largest)
+        dims = " and ".join(dim for dim in part.summed if split.assignment.get(dim))
+        return (
+            f"Every device {doing} without moving a byte, but only of its 1/{parts} of {dims}: over {over} "
+            "the largest of all are still to be found."
+        )
     pending = split.result[1]
     summed = [dim for dim in part.summed if split.assignment.get(dim)]
     if pending and summed:
@@ -125,6 +132,8 @@ class _MoveReason:
                 return self._permute()
             case "mask":
                 return self._mask()
+            case "pmax":
+                return self._largest()
             case _:
                 return self._reduce()
 
@@ -169,7 +178,7 @@ class _MoveReason:
     @property
     def price(self) -> str:
         bytes_, n = self.move.bytes, self.n
-        return f"each device sends {n - 1}/{n} of {bytes_:,} bytes = {self.move.wire_bytes:,}"
+        return f"each device sends {n - 1}/{n} of {exact_bytes(bytes_)} = {self.move.wire_bytes:,}"
 
     def _changed(self, *, cut: bool) -> dict[int, Axes]:
         """The dimensions that a move cuts further, or less, by their number, with the axes of each."""
@@ -196,7 +205,11 @@ class _MoveReason:
         if len(lost) > 1:
             doing = f"gather its {self.n} pieces of {times(shapes[0])} into {times(shapes[1])}"
         stays_split = self._parts(self.move.axes) & self._parts(sum(self.goal[0], ()))
-        if stays_split or (self.is_operand and self._was_moved(lost)):
+        # Axes that this move leaves out, and that split the same dimension in the end.
+        is_cut = any(
+            self._parts(self.goal[0][place]) - self._parts(self.move.after[0][place]) for place in lost
+        )
+        if stays_split or (is_cut and not self.is_operand) or (self.is_operand and self._was_moved(lost)):
             return f"On the way to the wanted split of {array.name}, {doing}; {self.price}."
         if self.is_operand:
             return self._gather_operand(doing) if len(lost) == 1 else self._gather_dims(lost, doing)
@@ -316,7 +329,7 @@ class _MoveReason:
     @property
     def _unchanged(self) -> str:
         """The condition of what another way would cost, where other statements follow."""
-        return "" if self.choice.next_input is None else " with the later steps unchanged"
+        return "" if self.choice.next_input is None else ", with the later steps unchanged"
 
     def _conflict(self) -> tuple[str, ShardedArray] | None:
         """Another operand that keeps the axes for a dimension of its own: in words, and that one."""
@@ -387,7 +400,7 @@ class _MoveReason:
         end = "" if self.goal == move.after else ", where the next step can work on them"
         return (
             f"The blocks of {array.name} are right but on the wrong devices ({before}, not {after}): a "
-            f"device whose block belongs elsewhere sends all {move.wire_bytes:,} bytes of it to one "
+            f"device whose block belongs elsewhere sends all {exact_bytes(move.wire_bytes)} of it to one "
             f"other{end}."
         )
 
@@ -405,9 +418,18 @@ class _MoveReason:
         """The finest parts of axes, among those of the move and of the states: the goal may name ``X`` where
         the move is over ``X:(2)4``."""
         mesh = self.choice.mesh
-        named = [*self.move.axes, *(axis for held in self.goal[0] for axis in held), *axes]
+        states = (*self.goal[0], *self.move.after[0])
+        named = [*self.move.axes, *(axis for held in states for axis in held), *axes]
         finest = [part for parts in finest_parts(mesh.shape, named).values() for part in parts]
         return {part for axis in axes for part in parts_within(axis, finest)}
+
+    def _largest(self) -> str:
+        move, n = self.move, self.n
+        return (
+            f"Each of the {n} devices along {self.axes} holds the largest of its own part: give every device "
+            f"the largest of all; each sends 2×{n - 1}/{n} of {exact_bytes(move.bytes)} = "
+            f"{move.wire_bytes:,}."
+        )
 
     def _reduce(self) -> str:
         move, following, n = self.move, self.following, self.n
@@ -415,7 +437,7 @@ class _MoveReason:
         if move.op == "psum":
             return (
                 f"{held}: add them up and give every device the total; each sends "
-                f"2×{n - 1}/{n} of {move.bytes:,} bytes = {move.wire_bytes:,}."
+                f"2×{n - 1}/{n} of {exact_bytes(move.bytes)} = {move.wire_bytes:,}."
             )
         gained = self._changed(cut=True)
         if self._stay(gained):
@@ -426,7 +448,7 @@ class _MoveReason:
             why = f", and with {self._splits(gained, ' split')} the next step is cheaper"
         return (
             f"{held}{why}: add them up and let each device keep its 1/{n} of the total; each sends "
-            f"{n - 1}/{n} of {move.bytes:,} bytes = {move.wire_bytes:,}, half of what a psum would."
+            f"{n - 1}/{n} of {exact_bytes(move.bytes)} = {move.wire_bytes:,}, half of what a psum would."
         )
 
 

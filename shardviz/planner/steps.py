@@ -30,6 +30,7 @@ class Joined:
             {dim: joined_parts(axes, shape) for dim, axes in split.assignment.items()},
             tuple(map(self.state, split.operands)),
             self.state(split.result),
+            joined_parts(split.largest, shape),
         )
 
     def moves(self, array: ShardedArray, moves: Sequence[PathMove]) -> tuple[ReshardMove, ...]:
@@ -50,7 +51,7 @@ class Joined:
 
 def work_step(mesh: Mesh, part: Statement, split: WorkSplit, reason: str, number: int) -> Step:
     """The local work of a statement."""
-    spec = spec_of(split.result)
+    spec = spec_of(split.made)
     array = part.result.with_spec(spec)
     shape = array.shard_shape(mesh)
     is_einsum = part.function == "multiply"
@@ -72,6 +73,13 @@ def work_step(mesh: Mesh, part: Statement, split: WorkSplit, reason: str, number
         "" if is_einsum else part.function,
         tuple(map(spec_of, split.operands)),
     )
+
+
+def moves_of_work(mesh: Mesh, part: Statement, split: WorkSplit) -> tuple[ReshardMove, ...]:
+    """The step that follows the local work at once: the `pmax` of the largest of all parts, if any."""
+    if not split.largest:
+        return ()
+    return (reshard_move(part.result, mesh, "pmax", split.largest, None, split.made, split.result),)
 
 
 def move_step(array: ShardedArray, move: ReshardMove, reason: str, number: int) -> Step:

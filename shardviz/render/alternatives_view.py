@@ -7,6 +7,7 @@ import math
 from rich.text import Text
 
 from shardviz.planner.alternatives import AlternativeName
+from shardviz.planner.plan import Plan
 from shardviz.planner.pricing.costs import PlanCost
 from shardviz.render.lines import sentence
 from shardviz.render.palette import Palette
@@ -24,19 +25,36 @@ NEGLIGIBLE = 0.005
 
 
 def alternatives_view(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
-    """Each alternative: its name, what it costs more or less than the plan, and its collectives."""
+    """Each alternative: its name, what it costs more or less than the plan, and its collectives; then how far
+    the plan may be from the best, where that is not proved to be it."""
     lines: list[Text] = []
     for each in cost.alternatives:
-        lines += sentence(f"{LEADS[each.name]} {comparison_words(each.cost, cost)}", width, INDENT)
+        found = " found" if each.name == "fastest" and not each.plan.optimal else ""
+        lines += sentence(f"{LEADS[each.name]}{found} {comparison_words(each.cost, cost)}", width, INDENT)
         lines += sentence(collectives_text(each.plan, palette).plain, width, HOW_INDENT, style="dim")
-    return lines
+    return lines + sentence(bound_words(cost.plan), width, INDENT)
+
+
+def bound_words(plan: Plan) -> str:
+    """``Not every plan was tried; this one takes at most 1.3 × the least time.``; "" where the best one is
+    known: this, or the fastest."""
+    if plan.optimal or (plan.faster is not None and plan.faster.optimal):
+        return ""
+    by_time = plan.objective == "time"
+    if plan.at_most is None:
+        better = "takes less time" if by_time else "sends fewer bytes"
+        return f"Not every plan was tried: one that {better} may exist."
+    what = "time" if by_time else "bytes"
+    ratio = math.ceil(plan.at_most * 100) / 100
+    does = "takes" if by_time else "sends"
+    return f"Not every plan was tried; this one {does} at most {ratio:.3g} × the least {what}."
 
 
 def comparison_words(other: PlanCost, own: PlanCost) -> str:
     """``sends 56 % less, computes 4 ×, takes 2.9 ×``: the other plan beside one's own."""
     words = [
         _sent_words(other.wire_bytes, own.wire_bytes),
-        "" if other.flops == own.flops else f"computes {_change(other.flops, own.flops, 'more', 'less')}",
+        _computed_words(other.flops, own.flops),
         "" if other.unknown or own.unknown else _time_words(other.serial_seconds, own.serial_seconds),
         _held_words(other.peak_bytes, own.peak_bytes),
     ]
@@ -53,16 +71,26 @@ def _sent_words(other: int, own: int) -> str:
     return f"sends {_change(other, own, 'more', 'less')}"
 
 
+def _computed_words(other: int, own: int) -> str:
+    if _is_alike(other, own):
+        return ""
+    return f"computes {_change(other, own, 'more', 'less')}"
+
+
 def _time_words(other: float, own: float) -> str:
-    if not own or abs(other / own - 1) < NEGLIGIBLE:
+    if not own or _is_alike(other, own):
         return "takes as long"
     return f"takes {_change(other, own, 'longer', 'less')}"
 
 
 def _held_words(other: int, own: int) -> str:
-    if not own or abs(other / own - 1) < NEGLIGIBLE:
+    if not own or _is_alike(other, own):
         return ""
     return f"holds {_change(other, own, 'more', 'less')}"
+
+
+def _is_alike(other: float, own: float) -> bool:
+    return abs(other - own) <= NEGLIGIBLE * own
 
 
 def _change(other: float, own: float, more: str, less: str) -> str:

@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from rich.style import Style
 
 from shardviz.sharding import Mesh
+from shardviz.sharding.axis_parts import whole_axis
 
 GLYPHS = "αβγδεζηθικλμνξοπρστυφχψω"
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
@@ -45,7 +46,7 @@ class Palette:
 
     def axis(self, mesh: Mesh, name: str) -> Style:
         """The style of a mesh axis; a sub-axis as ``"Y:(2)2"`` has its axis's."""
-        name = name.partition(":")[0]
+        name = whole_axis(name)
         if name not in mesh.axis_names:
             return Style(bold=True)
         return _letters(self.axis_colour(mesh.axis_names, name))

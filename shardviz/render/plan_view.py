@@ -17,6 +17,7 @@ from shardviz.errors import plural
 from shardviz.notation import SpecPart, write_specs
 from shardviz.planner.plan import LOCAL_OPS, Parts, Plan, Step, axes_words, decided_parts
 from shardviz.planner.problem import Problem
+from shardviz.planner.problem.notices import notices
 from shardviz.planner.problem.statement_text import statement_text
 from shardviz.planner.ranking import Candidate
 from shardviz.planner.repeated_work import repeated_work
@@ -70,10 +71,14 @@ def program_words(problem: Problem) -> str:
 
 
 def statement_lines(problem: Problem, width: int) -> list[Text]:
-    """The statements of a program's forward pass, each on a line of its own or more; none of a chain."""
+    """The statements of a program's forward pass, each on a line of its own or more, and what of them may not
+    be meant; none of a chain."""
     if problem.is_chain:
         return []
-    return [line for part in problem.forward for line in sentence(statement_text(part), width, INDENT)]
+    return [
+        *(line for part in problem.forward for line in sentence(statement_text(part), width, INDENT)),
+        *(line for notice in notices(problem) for line in sentence(f"{notice}.", width)),
+    ]
 
 
 def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
@@ -293,9 +298,9 @@ class StepsPicture:
         heads = {}
         for number in (number for number, run in self._runs.items() if number == run[-1]):
             made = _becomes(self._plan.steps[number - 1], self._plan, self._palette)[len("→ ") :]
-            numbers = Text(f"{self._runs[number][0]}–{number}")
-            row = [numbers, Text.assemble(made, " = ", update_text(self._plan, number))]
-            heads[number] = records([row], self._width, INDENT)
+            numbers = f"{self._runs[number][0]}–{number}"
+            value = Text.assemble("= ", update_text(self._plan, number))
+            heads[number] = _numbered(numbers, made, [value], self._width, is_work=True)
         return heads
 
     def _statement_heads(self, rows: Sequence[Sequence[Text]]) -> list[list[Text]]:
@@ -315,9 +320,8 @@ class StepsPicture:
             if is_work and widest <= self._width:
                 second = Text.assemble(second, " " * (made - second.cell_len))
             if is_work:
-                second, rest = Text.assemble(second, " = ", rest[0]), []
-            cells = [Text(f"{first.plain:>{number}}"), second, *rest]
-            heads.append(records([cells], self._width, INDENT))
+                rest = [Text.assemble("= ", rest[0])]
+            heads.append(_numbered(f"{first.plain:>{number}}", second, rest, self._width, is_work))
         return heads
 
     def _totals(self, costs: Mapping[int, StepCost]) -> list[Text]:
@@ -355,6 +359,16 @@ def _cut(reason: list[Text], width: int) -> list[Text]:
     if first.cell_len + len(MORE) > width:
         first = first[: first.plain.rstrip().rindex(" ")]
     return [first.append(MORE, "dim")]
+
+
+def _numbered(number: str, name: Text, rest: Sequence[Text], width: int, is_work: bool) -> list[Text]:
+    """The lines of a step, of which the first begins with its number and what it makes; the value of a
+    statement is beside that or on the next line, and not cut in two."""
+    first = Text.assemble(number, " " * GAP, name)
+    whole = Text(" ").join([first, *rest])
+    if is_work and INDENT + whole.cell_len <= width:
+        return [Text.assemble(" " * INDENT, whole)]
+    return records([[first, *rest]], width, INDENT)
 
 
 def _marked(line: Text) -> Text:

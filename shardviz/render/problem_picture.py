@@ -263,7 +263,7 @@ class FieldRow:
 
 def field_rows(scene: ResolvedProblem) -> list[FieldRow]:
     """Every field of the draft of a scene, in the order in which they are shown."""
-    draft = scene.draft
+    draft, scene = scene.draft, scene.stated
     usual = {"sizes": default_sizes(scene), "machine": default_machine(scene)}
     fields = PROBLEM_FIELDS | {
         name: replace(PROBLEM_FIELDS[name], empty=text) for name, text in usual.items()
@@ -368,6 +368,7 @@ def _spec_cells(field: str, dims: Sequence[str], spec: PartitionSpec) -> list[Fi
 WIDE = 80
 """Columns from which on the parts stand further apart."""
 MORE = "…"
+PLANNING = "planning …"
 LEAST = 12
 """Columns that a part has at least."""
 
@@ -376,9 +377,10 @@ def headline(scene: ResolvedProblem, width: int, palette: Palette, of_collective
     """``bd,df->bf   XY,Y_->X_   X=2 Y=4   bf16   shardy,cpu`` in at most `width` columns.
 
     `of_collective`: ``all_gather   i=4   3,9,5,2   ring`` instead, where there is a collective of its own. A
-    draft with faults has the line of the last one without, and the fields that are wrong at the end.
+    draft with faults has the line of the last one without, and the fields that are wrong at the end; one
+    whose plan is still being made says so there.
     """
-    said = _complaint(scene)
+    said, scene = _complaint(scene), scene.stated
     gap = " " * (3 if width >= WIDE else 2)
     parts = (of_collective and collective_summary(scene)) or summary(scene)
     line = _cut(parts, scene.problem.mesh, width - (said.cell_len + len(gap) if said else 0), gap, palette)
@@ -431,7 +433,7 @@ def _part_text(part: SummaryPart, mesh: Mesh, palette: Palette, width: int) -> T
 def _complaint(scene: ResolvedProblem) -> Text:
     """``✗ spec of W`` where the field is wrong, ``✗ mesh +2`` where two others are, too."""
     if not scene.faults:
-        return Text()
+        return Text(PLANNING if scene.planning is not None else "", DIM)
     first, *others = scene.faults
     return Text(f"✗ {_name(first, scene)}{f' +{len(others)}' if others else ''}", "bold")
 

@@ -20,17 +20,20 @@ from typing import TYPE_CHECKING, Any
 
 import shardviz
 from shardviz.compiler.worker import Worker
-from shardviz.compiler.worker_process import PROGRAM
+from shardviz.compiler.worker_process import COMPILERS_CHILD, PROGRAM
 from shardviz.errors import TargetError
 from shardviz.forms.form import OPEN
 from shardviz.forms.share import from_string
 from shardviz.lessons.attempt import attempt_of
 from shardviz.tui.app import ShardvizApp
+from shardviz.tui.planning.process import PLANNERS_CHILD
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, Target
 
 
+CHILDREN = (COMPILERS_CHILD, PLANNERS_CHILD)
+"""The modules that a process of a visitor's session may run."""
 PROCESS = "simulated"
 """The one compilers' process that a visitor may have: Shardy and XLA for simulated devices."""
 MEMORY, MEMORY_OF_A_CORE = 2**30, 2**27
@@ -109,7 +112,8 @@ def limit_memory() -> None:
 
 def refuse_files() -> None:
     """From now on this process opens no file but Python's own and those in its current folder, and starts no
-    program but the compilers'. There is no way back. Anything else raises `PermissionError`."""
+    program but the compilers' and the planner's. There is no way back. Anything else raises
+    `PermissionError`."""
     sys.dont_write_bytecode = True
     own = os.path.realpath(".")
     roots = (*sys.path, sys.prefix, sys.base_prefix, str(Path(shardviz.__file__).parents[1]), *SYSTEM)
@@ -129,7 +133,7 @@ def _hook(own: str, readable: set[str]) -> Callable[[str, tuple[Any, ...]], None
         elif event in _PAIRS:
             is_fine = _is_in(args[0], changed) and _is_in(args[1], changed)
         elif event == "subprocess.Popen":
-            is_fine = args[1][:4] == [sys.executable, "-P", "-c", PROGRAM]
+            is_fine = args[1][:4] == [sys.executable, "-P", "-c", PROGRAM] and args[1][7] in CHILDREN
         else:
             is_fine = event not in _STARTS and event not in _CONNECTS and event != _MACHINE
         if not is_fine:

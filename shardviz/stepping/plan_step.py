@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shardviz.collectives.operations import AllGather, AllToAll, PPermute, PSum, PSumScatter
+from shardviz.collectives.operations import AllGather, AllToAll, PMax, PPermute, PSum, PSumScatter
+from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, Places, PSumScatterOfSeveral
 from shardviz.errors import QuestionError
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
 from shardviz.sharding import Layout, ShardedArray
@@ -28,33 +29,44 @@ def collective_steps(plan: Plan) -> list[int]:
     return [number for number, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS]
 
 
+def played_steps(plan: Plan) -> list[int]:
+    """The numbers, from 1, of the steps that can be played: those that send, and those that mask copies."""
+    return [
+        number for number, step in enumerate(plan.steps, 1) if step.op == "mask" or step.op not in LOCAL_OPS
+    ]
+
+
 def question_of_step(plan: Plan, number: int, algorithm: str | None = None) -> CollectiveQuestion:
     """The collective of step `number`, from 1, on arrays of the shape and dtype that the plan has.
 
-    Each device's addend of a pending sum is its own. An `algorithm` of None is the usual one. Raises
-    `QuestionError` for a step that does not exist or sends nothing.
+    Each device's addend of a pending sum is its own. A mask is the permute in which the first device of each
+    group sends to itself alone. An `algorithm` of None is the usual one. Raises `QuestionError` for a step
+    that does not exist or cannot be played.
     """
     step = _collective(plan, number)
     mesh = plan.problem.mesh
     check_size(mesh)
     before = _before(plan, step)
-    operation = _operation(step, before)
-    operation.check(before.shard_shape, step.dtype, mesh.group_size(step.axes))
+    operation = _operation(step, before, mesh)
+    operation.check(before.shard_shape, step.dtype, mesh.group_size(operation.axes))
     schedule = schedule_for_operation(operation, mesh, algorithm, None)
+    on_mesh = before if before.mesh == mesh else Layout(before.array.with_spec(step.to_spec), mesh)
     if algorithm is None:
         schedule = whole(schedule, before.shard_shape)
     shards = counted_shards(before, operation)
-    final = _final(step, before)
-    counted = shards is not None
+    if shards is not None and before.mesh != mesh:
+        shards = shards[_places(before.mesh, mesh)]
+    final = _final(step, on_mesh)
+    counted = shards is not None and before.mesh == mesh
     return CollectiveQuestion(
-        operation, before, str(step.from_spec), schedule, shards, *final, counted=counted
+        operation, on_mesh, str(step.from_spec), schedule, shards, *final, counted=counted
     )
 
 
 def operation_of_step(plan: Plan, number: int) -> Operation:
     """The collective of step `number`, from 1, with JAX's parameters. Raises as `question_of_step`."""
     step = _collective(plan, number)
-    return _operation(step, _before(plan, step))
+    return _operation(step, _before(plan, step), plan.problem.mesh)
 
 
 @dataclass(frozen=True)
@@ -88,26 +100,27 @@ def step_cost(plan: Plan, number: int) -> StepCost:
 
 
 def _collective(plan: Plan, number: int) -> Step:
-    """The step with that number, which sends something."""
+    """The step with that number, which can be played."""
     collectives = collective_steps(plan)
     if not 1 <= number <= len(plan.steps):
         raise QuestionError(
             f"the plan has no step {number}: it has {len(plan.steps)}", _which(plan, collectives)
         )
     step = plan.steps[number - 1]
-    if number not in collectives:
+    if number not in played_steps(plan):
         raise QuestionError(f"step {number} is {step.op}, which sends nothing", _which(plan, collectives))
-    if step.from_spec.devices:
+    if step.from_spec.only_device is not None:
         raise QuestionError(
-            f"step {number} brings {step.array} from another order of the devices, and no collective "
-            "of the mesh does that",
-            "jax.device_put does it; its bytes and its time are in the plan",
+            f"step {number} takes {step.array} from device {step.from_spec.only_device} alone, and no byte "
+            "moves yet",
+            "the step that adds or scatters the sum sends it",
         )
     return step
 
 
 def _before(plan: Plan, step: Step) -> Layout:
-    """The layout of the array before the step."""
+    """The layout of the array before the step; one on another order of the devices has a mesh in that
+    order."""
     mesh = plan.problem.mesh
     array = next(
         array
@@ -143,39 +156,56 @@ def _which(plan: Plan, collectives: list[int]) -> str:
     return f"its collectives are steps {', '.join(named[:-1])} and {named[-1]}"
 
 
-def _operation(step: Step, before: Layout) -> Operation:
+def _operation(step: Step, before: Layout, mesh: Mesh) -> Operation:
     if step.op == "psum":
         return PSum(step.axes)
+    if step.op == "pmax":
+        return PMax(step.axes)
+    if step.op == "mask":
+        return PPermute(step.axes, ((0, 0),))
     if step.op == "ppermute":
-        return PPermute(step.axes, _permutation(step, before))
-    ends = _ends(step, before.mesh)
+        return PPermute(step.axes, _permutation(step, before, mesh))
+    ends = _ends(step, mesh)
     if step.op == "all_gather":
         if ends.is_of_one_dim:
             return AllGather(step.axes, axis=ends.removed_from[0])
         # The pieces stand one after the other before each device puts them together.
         return AllGather(step.axes, axis=0, tiled=False)
-    if not ends.is_of_one_dim:
-        raise QuestionError(
-            f"{step.op} of {step.array} moves axes between several dimensions at once and has no rounds to "
-            "step through",
-            "its bytes and its time are in the plan",
-        )
+    sizes = tuple(map(mesh.axis_size, ends.group))
     if step.op == "psum_scatter":
+        if not ends.is_of_one_dim:
+            return PSumScatterOfSeveral(ends.group, sizes=sizes, split=ends.appended)
         return PSumScatter(step.axes, scatter_dimension=ends.appended_to[0])
+    if not ends.is_of_one_dim:
+        return AllToAllOfSeveral(ends.group, sizes=sizes, split=ends.appended, joined=ends.removed)
     return AllToAll(step.axes, split_axis=ends.appended_to[0], concat_axis=ends.removed_from[0])
 
 
 @dataclass(frozen=True)
 class _Ends:
-    """The dimensions that a step takes axes from, and those that it appends axes to.
+    """The axes that a step takes from the minor end of each dimension, and those that it appends there: by
+    their places in the `group`, the step's axes or the parts of them that go to different dimensions.
 
-    `is_of_one_dim`: one of each at most, with the axes in the order of the groups, so that JAX's own
-    parameters say the collective.
+    `is_of_one_dim`: one dimension of each at most, with the axes in the order of the groups, so that JAX's
+    own parameters say the collective.
     """
 
-    removed_from: tuple[int, ...]
-    appended_to: tuple[int, ...]
-    is_of_one_dim: bool
+    group: tuple[str, ...]
+    removed: Places
+    appended: Places
+
+    @property
+    def removed_from(self) -> tuple[int, ...]:
+        return tuple(dim for dim, places in enumerate(self.removed) if places)
+
+    @property
+    def appended_to(self) -> tuple[int, ...]:
+        return tuple(dim for dim, places in enumerate(self.appended) if places)
+
+    @property
+    def is_of_one_dim(self) -> bool:
+        everything = [tuple(range(len(self.group)))]
+        return all([*filter(None, side)] in ([], everything) for side in (self.removed, self.appended))
 
 
 def _ends(step: Step, mesh: Mesh) -> _Ends:
@@ -186,20 +216,34 @@ def _ends(step: Step, mesh: Mesh) -> _Ends:
         return tuple(part for axis in axes for part in parts_within(axis, finest))
 
     dims = [tuple(map(in_parts, pair)) for pair in zip(step.from_spec.dims, step.to_spec.dims, strict=True)]
-    removed = {dim: old[len(new) :] for dim, (old, new) in enumerate(dims) if len(old) > len(new)}
-    appended = {dim: new[len(old) :] for dim, (old, new) in enumerate(dims) if len(new) > len(old)}
     group = in_parts(step.axes)
-    is_of_one_dim = all([*side.values()] in ([], [group]) for side in (removed, appended))
-    return _Ends(tuple(removed), tuple(appended), is_of_one_dim)
+
+    def places(longer: tuple[str, ...], shorter: tuple[str, ...]) -> tuple[int, ...]:
+        return tuple(map(group.index, longer[len(shorter) :]))
+
+    removed = tuple(places(old, new) for old, new in dims)
+    return _Ends(group, removed, tuple(places(new, old) for old, new in dims))
 
 
-def _permutation(step: Step, before: Layout) -> tuple[tuple[int, int], ...]:
-    """Every member of a group gets the block that it should hold, from a member that has it: in all groups
-    the same ones, since groups differ in axes that stay."""
-    mesh = before.mesh
+def _permutation(step: Step, before: Layout, mesh: Mesh) -> tuple[tuple[int, int], ...]:
+    """Every member of a group gets the block that it should hold, from a member that has it, itself if it
+    does: in all groups the same ones, since groups differ in axes that stay."""
     after = Layout(before.array.with_spec(step.to_spec), mesh)
+    held = _places(before.mesh, mesh)
     group = mesh.groups(step.axes)[0]
+    has = [before.block(held[position]) for position in group]
+    wants = [after.block(position) for position in group]
     senders: dict[tuple[int, ...], list[int]] = {}
-    for member, position in enumerate(group):
-        senders.setdefault(before.block(position), []).append(member)
-    return tuple((senders[after.block(position)].pop(0), member) for member, position in enumerate(group))
+    for member, block in enumerate(has):
+        if wants[member] != block:
+            senders.setdefault(block, []).append(member)
+    return tuple(
+        (member if has[member] == block else senders[block].pop(0), member)
+        for member, block in enumerate(wants)
+    )
+
+
+def _places(other: Mesh, mesh: Mesh) -> list[int]:
+    """For each position in a mesh the position of its device in another, of the same devices."""
+    found = {other.device_id(position): position for position in range(other.size)}
+    return [found[mesh.device_id(position)] for position in range(mesh.size)]

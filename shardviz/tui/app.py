@@ -90,6 +90,7 @@ class ShardvizApp(ResilientApp):
             screen,
             self._problem_changed,
             lambda: self.post_message(self.AnswersChanged()),
+            lambda: self.post_message(self.PlanFound()),
             worker,
         )
         self.workspace = Workspace(self.state)
@@ -101,6 +102,9 @@ class ShardvizApp(ResilientApp):
 
     class AnswersChanged(Message):
         """A target's answer has changed."""
+
+    class PlanFound(Message):
+        """A plan is here that was not."""
 
     @cached_property
     def progress(self) -> LessonProgress:
@@ -144,7 +148,9 @@ class ShardvizApp(ResilientApp):
 
     def ask(self) -> None:
         """Ask the compilers about what is on screen."""
-        self.state.queries.ask(self.state.resolved)
+        if not self.state.is_empty:
+            self.state.queries.ask(self.state.resolved)
+            self.state.follow_shardy()
 
     def _problem_changed(self, is_other_problem: bool) -> None:
         self._keep_soon()
@@ -157,6 +163,7 @@ class ShardvizApp(ResilientApp):
         self._show_headline()
         self.panel.show_problem(self.state.resolved)
         self.pane.show_problem(self.state.resolved)
+        self.workspace.right.visible = not self.state.is_empty
         if self.lesson is not None:
             self.lesson.show_problem(self.state.resolved)
         self._show_keys()
@@ -169,7 +176,11 @@ class ShardvizApp(ResilientApp):
     def on_workspace_pane_shown(self) -> None:
         self._show_headline()
 
+    def on_shardviz_app_plan_found(self) -> None:
+        self.state.look_again()
+
     def on_shardviz_app_answers_changed(self) -> None:
+        self.state.follow_shardy()
         self.pane.show_answers(self.state.queries.answers)
 
     @property
@@ -479,4 +490,4 @@ class ShardvizApp(ResilientApp):
         self._keep_session()
         if "progress" in vars(self):
             self.progress.close()
-        self.state.queries.close()
+        self.state.close()

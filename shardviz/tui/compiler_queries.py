@@ -68,6 +68,11 @@ class _Query(Generic[Known]):
             return replace(known, state="asked", stage=request.stage, since=request.began)
         return known
 
+    def read_again(self) -> None:
+        """Read the reply once more: what it is compared with has changed."""
+        assert self.request is not None
+        self._known = self._read(self.request.result())
+
     def _progress(self, _stage: str) -> None:
         self._on_change()
 
@@ -127,9 +132,13 @@ class CompilerQueries:
         scene = self._scene
         if scene is None:
             return {}
-        return {
-            target.name: self._queries["answer", scene.problem, target.name].known for target in scene.targets
+        queries = {
+            target.name: self._queries["answer", scene.problem, target.name] for target in scene.targets
         }
+        for query in queries.values():
+            if query.is_settled and query.known.plan is not scene.plan:
+                query.read_again()
+        return {name: query.known for name, query in queries.items()}
 
     def start(self) -> None:
         """Start the compilers' process behind the first screen."""
@@ -239,8 +248,11 @@ class CompilerQueries:
         def read(compiled: TargetResult) -> ShownAnswer:
             from shardviz.compare import differences
 
-            found = differences(scene.plan, compiled)
-            return ShownAnswer(target, "answered", compiled=compiled, differences=found)
+            # The plan may be another one by now.
+            now = self._scene
+            plan = now.plan if now is not None and now.problem == scene.problem else scene.plan
+            found = differences(plan, compiled)
+            return ShownAnswer(target, "answered", compiled=compiled, differences=found, plan=plan)
 
         def failed(error: ShardvizError) -> ShownAnswer:
             return ShownAnswer(target, "answered", compiled=without_answer(target.name, error))

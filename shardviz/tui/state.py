@@ -11,6 +11,7 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.form import History, ProblemForm
 from shardviz.forms.resolve import resolve, resolve_first
 from shardviz.forms.wording import error_words
+from shardviz.tui.planning.plans import Plans
 
 if TYPE_CHECKING:
     from shardviz.compiler import Worker
@@ -24,8 +25,9 @@ class EditorState:
 
     `resolved` is on screen: `edit` puts another form there, `show` one that is still being typed. `area` is
     the screen that is shown. `step_number` is the step of the plan that was opened last, from 1; 0 where none
-    was. `on_update` is called after each change, with whether the problem or its targets have changed;
-    `on_answer`, from any thread, when a target's answer has.
+    was. `on_update` is called after each change, with whether the problem, its plan or its targets have
+    changed; `on_answer`, from any thread, when a target's answer has, and `on_plan` when `look_again` will
+    find a plan.
     """
 
     def __init__(
@@ -34,10 +36,14 @@ class EditorState:
         area: str,
         on_update: Callable[[bool], object],
         on_answer: Callable[[], object],
+        on_plan: Callable[[], object],
         worker: Worker | None = None,
     ) -> None:
         self.history = History(draft)
-        self.resolved: ResolvedProblem = resolve_first(draft)
+        self.plans = Plans(on_plan)
+        self.resolved: ResolvedProblem = resolve_first(draft, self.plans.plan)
+        self._asked: tuple[ProblemForm, ResolvedProblem] = draft, self.resolved
+        self._stopgap = self.resolved.problem if self.resolved.planning is not None else None
         self.area = area
         self.step_number = 0
         self._on_update, self._on_answer = on_update, on_answer
@@ -50,10 +56,21 @@ class EditorState:
 
         return CompilerQueries(self._on_answer, self._worker)
 
-    def kill_compilers(self) -> None:
-        """Kill the compilers' processes, for a signal handler: nothing is waited for."""
+    @property
+    def is_empty(self) -> bool:
+        """True while there is no plan yet of what the application was opened on."""
+        return self._stopgap is not None and self.resolved.problem is self._stopgap
+
+    def kill_children(self) -> None:
+        """Kill the compilers' and the planner's processes, for a signal handler: nothing is waited for."""
+        self.plans.kill()
         if "queries" in vars(self):
             self.queries.kill()
+
+    def close(self) -> None:
+        """End these processes."""
+        self.plans.close()
+        self.queries.close()
 
     def edit(self, draft: ProblemForm) -> None:
         """Put another form on screen, as one step of undo."""
@@ -75,13 +92,26 @@ class EditorState:
         self.history, self.step_number = history, step_number
         self._resolve(last)
 
-    def show(self, resolved: ResolvedProblem) -> None:
-        """Put a resolved form on screen; one that is still being typed is not a step of undo."""
-        before, self.resolved = self.resolved, resolved
-        self._on_update((before.problem, before.targets) != (resolved.problem, resolved.targets))
+    def show(self, draft: ProblemForm, last: ResolvedProblem) -> None:
+        """Put a form on screen, in place of `last`, of which is shown what this one has no plan of, or states
+        wrongly. One that is still being typed is not a step of undo."""
+        self._asked = draft, last
+        before, self.resolved = self.resolved, resolve(draft, last, self.plans.plan)
+        is_other = (before.problem, before.targets) != (self.resolved.problem, self.resolved.targets)
+        self._on_update(is_other or before.plan is not self.resolved.plan)
+
+    def look_again(self) -> None:
+        """Show the plan of what is on screen that was not here before."""
+        self.show(*self._asked)
+
+    def follow_shardy(self) -> None:
+        """Shardy's answer may be a way to a cheaper plan."""
+        answer = self.queries.answers.get("shardy")
+        if answer is not None and answer.compiled is not None:
+            self.plans.follow(self.resolved.plan, self.resolved.placed, answer.compiled.splits)
 
     def _resolve(self, last: ResolvedProblem | None = None) -> None:
-        self.show(resolve(self.history.draft, last or self.resolved))
+        self.show(self.history.draft, last or self.resolved)
 
 
 class LastSession:

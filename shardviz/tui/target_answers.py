@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.compiler import PassTrace, Target, TargetResult
     from shardviz.errors import ShardvizError
+    from shardviz.planner import Plan
     from shardviz.stepping.verdict import Verdict
 
 State = Literal["waiting", "asked", "answered", "failed", "cancelled"]
@@ -29,7 +30,8 @@ class ShownAnswer:
 
     `state`: "waiting" until asked (a pause in typing, or a key), "asked" since `since` (`time.monotonic`),
     with the compiler's `stage`; "answered" with `compiled`, whose status may be "error" or "unavailable";
-    "cancelled". It is never "failed": a compiler that died has an answer of status "error".
+    "cancelled". It is never "failed": a compiler that died has an answer of status "error". `differences`
+    are those from `plan`.
     """
 
     target: Target
@@ -38,6 +40,7 @@ class ShownAnswer:
     since: float = 0.0
     compiled: TargetResult | None = None
     differences: tuple[Difference, ...] = ()
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT))
 
 from shardviz.compiler import Worker  # noqa: E402
 from tests.planner.optimality import KINDS, Tally, measured  # noqa: E402
-from tests.planner.test_mutants import survivors  # noqa: E402
+from tests.planner.test_mutants import TRAIN_STEPS, survivors  # noqa: E402
 
 PAGE = ROOT / "docs" / "optimality.md"
 TEMPLATE = Path(__file__).with_name("optimality_page.md")
@@ -59,6 +59,7 @@ def page(tallies: list[Tally], mutants: int, unnoticed: int) -> str:
         mutants=mutants,
         noticed=mutants - unnoticed,
         plans=MUTATED,
+        steps=len(TRAIN_STEPS),
     )
 
 
@@ -70,7 +71,7 @@ def main() -> None:
                 measured(kind, PROGRAMS if kind.shared else COUNTS[kind.axes], seed=0, worker=worker)
             )
             print(next(rows(tallies[-1:])), file=sys.stderr, flush=True)
-    tried, left = survivors(MUTATED)
+    tried, left = survivors(MUTATED, TRAIN_STEPS)
     PAGE.write_text(page(tallies, sum(tried.values()), len(left)), encoding="utf-8")
 
 

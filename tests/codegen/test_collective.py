@@ -8,13 +8,17 @@ import re
 import numpy as np
 import pytest
 
-from shardviz.codegen.collective import rounds_code
+from shardviz.codegen.collective import collective_code, rounds_code
+from shardviz.collectives import Frames
 from shardviz.forms.command_line import form_from_line
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
 from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.notation import parse_mesh
+from shardviz.planner import plan, problem_from_text
 from shardviz.stepping.collective_run import run_on
+from shardviz.stepping.plan_step import question_of_step
 
 DEVICES = re.compile(r'jax\.config\.update\("jax_(platforms|num_cpu_devices)", .*\)\n')
 """What the tests have set up already."""
@@ -54,6 +58,28 @@ def test_jax_holds_what_the_simulator_says(line, capsys):
                 for piece in frame.pieces(member, group):
                     held = found[number, position, piece.chunk]
                     np.testing.assert_array_equal(held, piece.values, f"round {number}, chunk {piece.chunk}")
+
+
+@pytest.mark.parametrize(
+    ("einsum", "specs", "op"),
+    [
+        ("bd,df->bf", "_(XY),(XY)_->YX", "psum_scatter"),
+        ("bdf,bd->bdf", "(XY)__,__->_YX", "all_to_all"),
+        ("bd,df->bf", "X_@(3 2 1 0),__->X_", "ppermute"),
+    ],
+)
+def test_a_step_of_several_dimensions_as_a_program(einsum, specs, op, capsys):
+    problem = problem_from_text(
+        einsum, mesh=parse_mesh("X=2,Y=2"), specs=specs, sizes="b=4,d=4,f=4", dtype="s32"
+    )
+    made = plan(problem)
+    number = next(place for place, step in enumerate(made.steps, 1) if step.op == op)
+    question = question_of_step(made, number)
+    exec(compile(DEVICES.sub("", collective_code(question)), specs, "exec"), {})
+    printed = capsys.readouterr().out
+    frames = Frames(question.schedule, question.operation, problem.mesh, question.shards)
+    for shard in frames.after:
+        assert str(shard.tolist()) in printed
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,15 @@ PROGRAMS = {
         "V = X[b,s,d] * WV[d,k_Y,h]; O = causal_attention(Q, K, V); Y[b_X,t,d] = X + O * WO[k_Y,g,h,d]",
         "b=4,t=16,s=16,d=32,k=4,g=2,h=8",
     ),
+    "cross entropy": (
+        "L = X[b_X,d] * W[d,v_Y]; Y[b_X] = cross_entropy(L, T[b_X], v)",
+        "b=16,d=32,v=64",
+    ),
+    "scores": (
+        "Q = X[b_X,t_Y,d] * WQ[d,h]; K = X[b,s,d] * WK[d,h]; S[b,t,s_Y] = Q * K; P[b,t,s_Y] = softmax(S, s); "
+        "Y[b_X,t,h_Y] = P * K",
+        "b=4,t=8,s=8,d=16,h=8",
+    ),
     "logits": (
         "E = take(W[v_Y,d], T[b_X,t]); N = rms_norm(E, d, g[d]); L[b_X,t,v_Y] = N * W[v,d]",
         "b=4,t=8,d=32,v=64",
@@ -183,6 +192,8 @@ def test_programs_of_other_functions_give_the_result_of_one_device(capsys, name)
         ("gated", Training("layer")),
         ("gated", Training("none", Optimizer("adam", over=("X",)))),
         ("attention", Training("dots")),
+        ("cross entropy", Training("none")),
+        ("scores", Training("dots")),
     ],
 )
 def test_train_steps_by_hand_give_the_gradients_of_jax(capsys, name, training):

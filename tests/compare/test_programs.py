@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from shardviz.compare import AS_PLANNED, compare, differences
+from shardviz.compare.moved_arrays import MovedArrays
 from shardviz.compiler import TARGETS
 from shardviz.hlo import Collective
 from shardviz.notation import parse_mesh
@@ -98,6 +99,31 @@ def test_runs_of_a_program_are_counted(worker):
     assert set(codes) <= {"promoted_dtype"}, messages
 
 
+def test_a_gradient_that_is_made_transposed_is_not_taken_for_another_of_its_statement(worker):
+    """A piece of dY_2 could have the shape of dW2 transposed; what W2's spec says settles it."""
+    text = "H = X[b,d] * W1[d,f]; G = X * W3[d,f]; Y = (silu(H) * G) * W2[f,d]"
+    specs = "X=X_,W1=_Y,W3=_Y,W2=Y_,Y=X_"
+    sizes = "b=16384,d=4096,f=14336"
+    codes, messages = compared(worker, "shardy", text, "X=2,Y=4", specs, sizes, backward=True)
+    assert codes == {"summed_apart": 1}, messages
+
+
+def test_a_sum_of_transposed_activations_is_not_taken_for_one_of_folded_weights():
+    """A TPU adds up dN as [t,b,d], which has as many elements as dW1 of the same statement."""
+    text = "N = rms_norm(X[b,t,d], d, g[d]); Y = X + gelu(N * W1[d,f]) * W2[f,d]"
+    specs = "X=X__,g=_,W1=_Y,W2=Y_,Y=X__"
+    problem = problem_from_text(
+        text, mesh=parse_mesh("X=2,Y=4"), specs=specs, sizes="b=8,t=4096,d=4096,f=16384"
+    )
+    moved = MovedArrays(with_backward(problem, Training()))
+    shape = (4096, 4, 4096)
+    source = "jit(program)/transpose(jvp(Y_1))/btd,df->btf/dot_general"
+    given = ("all-reduce", "c", ("Y",), None, shape, shape, "bf16", 2**27, 3 * 2**26)
+    one = Collective(*given, source=source)
+    assert moved.of(one) == ("dN",)
+
+
+@pytest.mark.since_jax("0.10", "its XLA combines nothing in loops")
 def test_what_is_combined_in_a_loop_is_compared_piece_by_piece(worker):
     """XLA writes the names of what it combines as one, with what they share in front."""
     text = "H = X[b,d] * W1[d,f]; G = X * W2[d,f]; F = X * W4[d,f]; Y = ((silu(H) * G) * F) * W3[f,d] x 3"
@@ -123,3 +149,28 @@ def test_a_sum_that_has_only_the_name_of_a_summand_is_the_plan_s():
         all_reduce("backward", "jit(program)/transpose(jvp())/H/bd,df->bf/dot_general"),
     ]
     assert compare(found, "v5e:2x2", sums, None) == ()
+
+
+VOCABULARY = {
+    "softmax": ("P = softmax(X[b,v], v)", "X=X Y,P=X Y", "b=4096,v=8192", ["pmax P_1", "psum P_2"]),
+    "log-sum-exp": ("Z = log_sum_exp(X[b,v], v)", "X=_(XY),Z=_", "b=4096,v=8192", ["pmax Z_1", "psum Z_2"]),
+    "cross entropy": (
+        "L = X[b,d] * W[d,v]; Y = cross_entropy(L, T[b], v)",
+        "X=X _,W=_ Y,T=X,Y=X",
+        "b=65536,d=256,v=8192",
+        ["pmax Y_1", "psum Y_2", "psum Y_4"],
+    ),
+}
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("name", VOCABULARY)
+def test_logits_stay_split_over_the_vocabulary(worker, name, backward):
+    """The rows' largest elements and their sums are all that moves, as where the compilers decide."""
+    text, specs, sizes, moves = VOCABULARY[name]
+    mesh = "X=2,Y=4"
+    found = plan(problem_from_text(text, mesh=parse_mesh(mesh), specs=specs, sizes=sizes))
+    assert [f"{step.op} {step.array}" for step in found.collectives] == moves
+    for target in ("shardy", "cpu"):
+        codes, messages = compared(worker, target, text, mesh, specs, sizes, backward)
+        assert set(codes) <= AS_PLANNED | {"promoted_dtype"}, messages

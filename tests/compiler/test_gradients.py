@@ -24,6 +24,8 @@ PROGRAMS = {
     "layer norm": "N = layer_norm(X[b,d], d, g[d], a[d]); Y = N * W[d,f]",
     "softmax": "P = softmax(X[b,t,d] * W[d,s], s); Y = P * V[s,f]",
     "softmax over the first": "P = softmax(X[t,b], t); Y = P * V[b,f]",
+    "cross entropy": "L = X[b,t,d] * W[d,v]; Y = cross_entropy(L, T[b,t], v)",
+    "log-sum-exp over the first": "Y = log_sum_exp(X[t,b], t) + pick(X, T[b], t)",
     "elementwise": "A = exp(X[b,d]); B = log(A + 2 * X * X); Y = tanh(sqrt(A) / (B * B + A)) - sigmoid(X)",
     "more elementwise": "A = rsqrt(square(X[b,d]) + exp(X)); Y = maximum(A, W[d]) + minimum(A, W) * relu(-X)",
     "reductions": "M = max(X[b,d] * W[d,f], f); Y = mean(X, d) + M - sum(X, d)",
@@ -82,6 +84,31 @@ def given_values(step):
         else rng.normal(size=each.shape).astype(np.float32)
         for each in step.arguments
     }
+
+
+SOFTMAXES = {
+    "Y = softmax(X[b,t,v], t)": lambda jax, rows, _: jax.nn.softmax(rows, 1),
+    "Y = log_sum_exp(X[b,t,v], v)": lambda jax, rows, _: jax.nn.logsumexp(rows, -1),
+    "Y = cross_entropy(X[b,t,v], T[b,t], v)": lambda jax, rows, places: (
+        -jax.numpy.take_along_axis(jax.nn.log_softmax(rows), places[..., None], -1)[..., 0]
+    ),
+}
+
+
+@pytest.mark.parametrize("text", SOFTMAXES)
+def test_softmaxes_and_their_gradients_are_those_of_jax_itself(text):
+    import jax
+    import jax.numpy as jnp
+
+    step = train_step(text, Training())
+    values = given_values(step)
+    made = evaluated(step.parts, {name: jnp.asarray(value) for name, value in values.items()})
+
+    def weighted(rows):
+        return jnp.sum(SOFTMAXES[text](jax, rows, values.get("T")) * values["dY"])
+
+    assert np.allclose(made["Y"], SOFTMAXES[text](jax, values["X"], values.get("T")), atol=1e-6)
+    assert np.allclose(made["dX"], jax.grad(weighted)(values["X"]), atol=1e-6)
 
 
 @pytest.mark.parametrize("remat", ["none", "dots", "layer"])

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from shardviz.compare.transfer import compiled
 from shardviz.compiler import TARGETS
 from shardviz.compiler.reading import with_parts_of_axes
 from shardviz.notation.einsum import Einsum
@@ -57,12 +58,16 @@ def statements_of(collectives):
 
 @pytest.mark.parametrize("layers", [1, 3])
 def test_cpu_gathers_a_part_of_an_axis_for_one_statement_of_a_program(worker, layers):
-    answer = worker.ask(gated(layers=layers), TARGETS["cpu"])
+    problem = gated(layers=layers)
+    answer = worker.ask(problem, TARGETS["cpu"])
     assert (answer.status, answer.error) == ("ok", "")
-    assert statements_of(answer.partitioned) == [
-        ("all-gather", ("X:(1)2",), layers, "H"),
-        ("all-reduce", ("Y",), layers, "Y"),
-    ]
+    gathered, added = statements_of(answer.partitioned)
+    # Since jax 0.12 what moves an argument is not named after the statement that takes it.
+    assert gathered[:3] == ("all-gather", ("X:(1)2",), layers)
+    assert added == ("all-reduce", ("Y",), layers, "Y")
+    moved = compiled(answer.partitioned, problem)
+    assert ["W1" in moved[0].arrays, moved[1].arrays] == [True, ("Y",)]
+    assert "W3" not in moved[0].arrays
     assert [each.bytes for each in answer.partitioned] == [128 * 128 * 2, 16 * 128 * 2]
     assert answer.result_spec == PartitionSpec((("X",), ()))
 

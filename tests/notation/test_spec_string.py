@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from shardviz.errors import NotationError
 from shardviz.notation import SpecPart, parse_specs, write_spec, write_specs
@@ -138,6 +140,50 @@ def test_parts_that_stand_together_are_one():
     assert part.operands == (PartitionSpec((("Y",), ("data:(1)4", "X", "data:(4)2"))),)
     (part,) = parse_specs("_{U_Y:(2)2 Y:(1)2}", BOTH)
     assert part.operands == (PartitionSpec(((),), ("Y",)),)
+
+
+OVERLAPPING = ({"X": 2, "Y": 2, "XY": 2}, {"a": 2, "b": 2, "ab": 2, "ba": 2}, {"X": 2, "X_": 2, "XX": 2})
+"""Meshes whose axis names are prefixes or concatenations of one another."""
+
+
+@st.composite
+def _specs(draw, axes):
+    """A spec of an array; of rank 1 and open it is the array that is open, so not that."""
+    left = draw(st.permutations(axes))
+    dims = []
+    for _ in range(draw(st.integers(0, 3))):
+        count = draw(st.integers(0, len(left)))
+        dims.append(tuple(left[:count]))
+        left = left[count:]
+    open_dims = tuple(n for n, dim in enumerate(dims) if (dim or len(dims) > 1) and draw(st.booleans()))
+    unreduced = tuple(axis for axis in axes if axis in left and draw(st.booleans()))
+    return PartitionSpec(tuple(dims), unreduced, open_dims=open_dims)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_reads_what_is_written_where_axis_names_overlap(data):
+    mesh = data.draw(st.sampled_from(OVERLAPPING))
+    specs = data.draw(st.lists(_specs(list(mesh)), min_size=1, max_size=3))
+    texts = [write_spec(each) for each in specs]
+    between, around = data.draw(st.sampled_from([",", ", ", " , "])), data.draw(st.sampled_from(["", " "]))
+    opened, closed = data.draw(st.sampled_from([("", ""), ("[", "]"), ("(", ")")]))
+    if opened == "(" and len(specs) == 1:
+        opened = closed = ""
+    listed = f"{around}{opened}{around}{between.join(texts)}{around}{closed}{around}->{texts[0]}"
+    assert parse_specs(listed, mesh) == (SpecPart(tuple(specs), specs[0]),)
+
+
+@pytest.mark.parametrize("text", ["(X Y ) (XY )", "(X Y) ( XY)", "( X Y ) ( XY )", "( X Y )XY"])
+def test_a_space_makes_a_name_of_letters(text):
+    (part,) = parse_specs(text, OVERLAPPING[0])
+    assert part.operands == (PartitionSpec((("X", "Y"), ("XY",))),)
+
+
+def test_an_open_dimension_over_a_long_name():
+    written = write_spec(PartitionSpec((("XY",), ("X",)), open_dims=(0,)))
+    assert written == "(XY ?) X"
+    assert parse_specs(written, OVERLAPPING[0])[0].operands[0].dims == (("XY",), ("X",))
 
 
 def test_writes_parts():

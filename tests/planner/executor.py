@@ -129,15 +129,21 @@ def values_for(problem: Problem, seed: int = 0, most: int = 9) -> dict[str, Valu
     """Whole numbers for each argument of einsums; fractions where a program has other functions."""
     numbers = np.random.default_rng(seed)
     exact = all(part.function in ("multiply", "add") for part in problem.parts)
-    looked_up = {part.operands[1].name: part.operands[0] for part in problem.parts if part.function == "take"}
+    looked_up = {}
+    for part in problem.parts:
+        if part.function in ("take", "pick"):
+            rows, places = part.operands
+            along = next(number for number, dim in enumerate(rows.dims) if dim not in places.dims)
+            looked_up[places.name] = rows.shape[along]
+    squares = {part.operands[0].name for part in problem.parts if part.function == "adam_square"}
     found: dict[str, Values] = {}
     for array in problem.arguments:
         if array.name in looked_up:
-            found[array.name] = numbers.integers(0, looked_up[array.name].shape[0], array.shape)
+            found[array.name] = numbers.integers(0, looked_up[array.name], array.shape)
         elif exact:
             found[array.name] = numbers.integers(-most, most + 1, array.shape)
         else:
-            found[array.name] = numbers.uniform(-1, 1, array.shape)
+            found[array.name] = numbers.uniform(0 if array.name in squares else -1, 1, array.shape)
     return found
 
 
@@ -179,10 +185,23 @@ class Execution:
         result = self.held.get(problem.result.name)
         if result is None or result.spec != self.grid.spec(self.plan.result_spec):
             raise PlanError(f"{problem.result.name} does not end as {self.plan.result_spec}")
+        for name, wanted in self._wanted().items():
+            found = self.held.get(name)
+            if found is None:
+                raise PlanError(f"no step makes {name}, which the program returns")
+            if found.spec[1] if wanted is None else found.spec != self.grid.spec(wanted):
+                raise PlanError(f"{name} does not end as {wanted or 'whole values'}")
         made = {name: self._assembled(held) for name, held in self.held.items()}
         if made[problem.result.name].shape != problem.result.shape:
             raise PlanError(f"{problem.result.name} has the shape {made[problem.result.name].shape}")
         return made
+
+    def _wanted(self) -> dict[str, PartitionSpec | None]:
+        """The spec of each other result of the program; None is any without pending sums."""
+        problem = self.plan.problem
+        made = {part.result.name: part.result for part in problem.parts}
+        others = [name for name in problem.results if name in made and name != problem.result.name]
+        return {name: made[name].spec for name in others}
 
     def _hold(self, name: str, held: Held) -> None:
         self.held[name] = self.copies[name, held.spec] = held
@@ -315,7 +334,7 @@ class Execution:
         match step.op:
             case "all_gather":
                 fits = set(group) == set(gone) and not (come or added or pending)
-            case "psum":
+            case "psum" | "pmax":
                 fits = set(group) == set(added) and not (gone or come or pending)
             case "psum_scatter":
                 fits = set(group) == set(added) == set(come) and not (gone or pending)
@@ -335,6 +354,8 @@ class Execution:
             raise PlanError(f"{step.op} names dimension {step.dim}")
         if step.op == "slice" or pending:
             return self._first_only(self._exchange(before.data, (), appended, ()), pending)
+        if step.op == "pmax":
+            return np.broadcast_to(before.data.max(axis=group, keepdims=True), before.data.shape)
         return self._exchange(before.data, group, appended, removed)
 
     def _permuted(self, before: Held, group: tuple[int, ...], goal: Spec) -> Values:
@@ -479,7 +500,7 @@ def evaluated(
     """The result of a statement; along a dimension that only the result has, values are repeated."""
     made, known = part.einsum.result, {dim for dims in part.einsum.operands for dim in dims}
     new = [dim for dim in made if dim not in known]
-    if not new or part.function in ("slots", "reshape"):
+    if not new or part.function in ("slots", "reshape", "pick_gradient"):
         return value(part, operands, devices, indices)
     kept = tuple(dim for dim in made if dim in known)
     sizes = dict(zip(made, part.result.shape, strict=True)) | dict(lengths or {})

@@ -185,7 +185,7 @@ def splits(space: Space, part: Statement) -> Iterator[Split]:
         if function.linearity == "none":
             ways: list[tuple[int, ...]] = [()]
         elif function.linearity == "sum":
-            ways = [(), every]
+            ways = [(), tuple(place for place in every if function.may_pend(place))]
         else:
             ways = [(), *((place,) for place in every if function.may_pend(place))]
         for holders in product(ways, repeat=len(idle)):
@@ -193,9 +193,22 @@ def splits(space: Space, part: Statement) -> Iterator[Split]:
                 tuple(atom for atom, held in zip(idle, holders, strict=True) if place in held)
                 for place in every
             ]
-            left = sorted({*adds, *(atom for own in pending for atom in own)})
             states = tuple(zip(dims[:-1], pending, strict=True))
+            if function.takes_largest:
+                # The largest of all parts is found at once, for as much as a sum: nothing else takes them.
+                yield Split(states, (dims[-1], ()), add(cost, _of_all(space, part, split, adds)))
+                continue
+            left = sorted({*adds, *(atom for own in pending for atom in own)})
             yield Split(states, (dims[-1], tuple(left)), cost)
+
+
+def _of_all(space: Space, part: Statement, split: dict[str, Atoms], atoms: list[int]) -> Cost:
+    """The cost of an all-reduce of a statement's result."""
+    if not atoms:
+        return NOTHING
+    pairs = zip(part.result.dims, part.result.shape, strict=True)
+    size = array_bytes([size // space.count(split[dim]) for dim, size in pairs], part.result.dtype)
+    return space._price("psum", tuple(atoms), size, size)
 
 
 def _merge(

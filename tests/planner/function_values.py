@@ -39,6 +39,11 @@ POINTWISE = {
     "mean_square": lambda x: x * x,
     "normalize": lambda x, s: x / np.sqrt(s + 1e-6),
     "convert": lambda x: x,
+    "sum_exp": lambda x, m: np.exp(x - m),
+    "softmax": lambda x, m, z: np.exp(x - m) / z,
+    "add_log": lambda m, z: m + np.log(z),
+    "sum_exp_gradient": lambda g, x, m: g * np.exp(x - m),
+    "softmax_gradient": lambda g, p, s: p * (g - s),
     "silu_gradient": lambda g, x: g * _slope(lambda at: at / (1 + np.exp(-at)), x),
     "gelu_gradient": lambda g, x: g * _slope(POINTWISE["gelu"], x),
     "relu_gradient": lambda g, r: np.where(r > 0, g, 0),
@@ -125,10 +130,15 @@ def value(
         case "max":
             kept = [dim for dim in dims[0] if dim in result]
             return einsum(
-                [kept], [operands[0].max(axis=tuple(axis(dim, dims[0]) for dim in part.whole))], result
+                [kept],
+                [operands[0].max(axis=tuple(axis(dim, dims[0]) for dim in dims[0] if dim not in kept))],
+                result,
             )
-        case "softmax":
-            return einsum(dims, [soft(operands[0], axis(part.whole[0], dims[0]))], result)
+        case "pick" | "pick_gradient":
+            rows = dims[0] if part.function == "pick" else result
+            (along,) = (dim for dim in rows if dim not in dims[1])
+            chosen = np.asarray(operands[1][..., None] == beside(held(along), len(dims[1])), dtype=float)
+            return einsum([dims[0], (*dims[1], along)], [operands[0], chosen], result)
         case "reshape":
             counts = [held(dim).shape[-1] for dim in result]
             return operands[0].reshape(*operands[0].shape[:devices], *counts)
@@ -153,11 +163,6 @@ def value(
             return einsum([order, other[0]], [slope, other[1]], result)
         case "square_gradient":
             return einsum(dims, operands, result) * part.number
-        case "softmax_gradient":
-            (gradient, made), (own, of_made) = operands, dims
-            mean = einsum([own, of_made], [gradient, made], [dim for dim in of_made if dim not in part.whole])
-            kept = [dim for dim in of_made if dim not in part.whole]
-            return einsum(dims, operands, result) - einsum([kept, of_made], [mean, made], result)
         case "take_gradient":
             gradient, places = operands
             rows = beside(held(result[0]), len(dims[1]))

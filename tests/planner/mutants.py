@@ -31,7 +31,8 @@ def _with(plan: Plan, place: int, step: Step) -> Plan:
 def _wrong_steps(step: Step) -> Iterator[tuple[str, Step]]:
     if step.op in LOCAL_OPS and step.einsum is not None:
         operands, result = step.einsum.operands, step.einsum.result
-        if len(result) > 1:
+        # A piece of one element is the same turned.
+        if len(result) > 1 and any(size > 1 for size in step.shape):
             turned = replace(step.einsum, result=result[::-1])
             yield "a result turned", replace(step, einsum=turned)
         # Of the same dimensions in another order they may be the same sum with other letters.

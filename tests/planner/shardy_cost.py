@@ -1,4 +1,4 @@
-"""What Shardy's answer costs by the same prices: its collectives, products and sums, one after the other."""
+"""The seconds of Shardy's answer by the same prices: collectives and local work, one after the other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from shardviz.compiler.target_result import TargetResult
 from shardviz.hardware.collective_time import TIMED, collective_time
 from shardviz.hardware.machine import PlacedMesh
-from shardviz.sharding import Mesh
+from shardviz.planner import Problem, Statement
+from shardviz.planner.pricing.local_work import statement_traffic
+from shardviz.sharding import Mesh, PartitionSpec
 
 _SHARDING = re.compile(r"<@\w+, \[(.*?)\](?:, \w+=\{[^}]*\})*>")
 _ARGUMENT = re.compile(
@@ -19,8 +21,9 @@ _VALUE = re.compile(r"^\s*(%\w+) = (\S+?)[ (](.*)$", re.MULTILINE)
 _CONTRACTED = re.compile(r"contracting_dims = \[([^\]]*)\] x")
 
 
-def shardy_seconds(answer: TargetResult, placed: PlacedMesh, mesh: Mesh) -> float:
-    """Seconds of all steps; transposes, slices and copies take none, in favour of Shardy."""
+def shardy_seconds(answer: TargetResult, placed: PlacedMesh, problem: Problem) -> float:
+    """Seconds of all steps; slices, and transposes and copies within a product, take none, in favour of
+    Shardy."""
     bandwidth = placed.machine.device.hbm_bandwidth or math.inf
     found = 0.0
     for one in answer.collectives:
@@ -29,10 +32,42 @@ def shardy_seconds(answer: TargetResult, placed: PlacedMesh, mesh: Mesh) -> floa
             time = collective_time(one.op, one.bytes, placed.group_levels(one.axes, in_order=in_order))
             moved = _bytes(one.operand_shape, one.dtype) + _bytes(one.result_shape, one.dtype)
             found += max(time.seconds, moved / bandwidth)
-    return found + math.fsum(_local_seconds(answer.text, placed, mesh))
+    found += math.fsum(traffic / bandwidth for traffic in _pointwise_traffic(answer, problem))
+    # Each function has names of its own.
+    functions = answer.text.split("func.func ")
+    return found + math.fsum(
+        seconds for text in functions for seconds in _products_and_sums(text, placed, problem.mesh)
+    )
 
 
-def _local_seconds(text: str, placed: PlacedMesh, mesh: Mesh) -> Iterator[float]:
+def _pointwise_traffic(answer: TargetResult, problem: Problem) -> Iterator[int]:
+    """Bytes that a device reads and writes for each statement without products and sums: it copies, adds, or
+    takes a function of each element. Counted where one of its arrays is split most."""
+    specs = {array.name: array.decided_spec for array in problem.arguments} | dict(answer.splits)
+    if answer.result_spec is not None:
+        specs.setdefault(problem.result.name, answer.result_spec)
+    for part in problem.parts:
+        if part.einsum.contracted or (part.function == "multiply" and len(part.operands) > 1):
+            continue
+        # Of what it does not split Shardy says nothing.
+        split = [(each.dims, specs.get(each.name)) for each in (*part.operands, part.result)]
+        yield min(
+            _traffic(part, dims, spec or PartitionSpec.replicated(len(dims)), problem.mesh)
+            for dims, spec in split
+        )
+
+
+def _traffic(part: Statement, dims: tuple[str, ...], spec: PartitionSpec, mesh: Mesh) -> int:
+    """Bytes of all arrays of a statement that splits its work as an array with these dimensions is split."""
+    cut = dict(zip(dims, spec.parts(mesh), strict=True))
+    *operands, result = (
+        tuple(-(-size // cut.get(dim, 1)) for dim, size in zip(array.dims, array.shape, strict=True))
+        for array in (*part.operands, part.result)
+    )
+    return statement_traffic(part, operands, result)
+
+
+def _products_and_sums(text: str, placed: PlacedMesh, mesh: Mesh) -> Iterator[float]:
     device = placed.machine.device
     held: dict[str, tuple[int, ...]] = {}
     for name, kind, sharding in _ARGUMENT.findall(text):
@@ -41,11 +76,8 @@ def _local_seconds(text: str, placed: PlacedMesh, mesh: Mesh) -> Iterator[float]
         operands = re.findall(r"%\w+", rest.split(" : ")[0])
         kind = re.findall(r"tensor<([^>]*)>", rest)[-1]
         placed_as = _SHARDING.search(rest)
-        if placed_as is not None:
-            held[name] = _local(kind, placed_as[0], mesh)
-        else:
-            same = [held[each] for each in operands if each in held and len(held[each]) == len(_shape(kind))]
-            held[name] = same[0] if same else _shape(kind)
+        # What Shardy does not split has no sharding.
+        held[name] = _shape(kind) if placed_as is None else _local(kind, placed_as[0], mesh)
         dtype = kind.rpartition("x")[2]
         flops = 0
         if op == "stablehlo.dot_general":

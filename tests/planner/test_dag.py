@@ -89,9 +89,9 @@ def test_the_fastest_plan_of_a_program_stands_beside_one_that_keeps_to_how_the_a
     assert kept.serial_seconds / 2 < fastest.cost.serial_seconds < 0.9 * kept.serial_seconds
 
 
-def test_nothing_is_claimed_of_axes_that_could_be_cut_further_or_of_statements_that_could_be_several():
+def test_axes_that_could_be_cut_further_count_for_the_bound_and_statements_that_could_be_several_have_none():
     specs = "A=X__,W1=_Y,W2=_Y,W3=Y_"
-    assert planned(SWIGLU, specs).at_most is None
+    assert 1 < planned(SWIGLU, specs).at_most < 1.2
     assert planned(SWIGLU, specs, mesh=Mesh(("X", "Y"), (2, 4))).at_most is not None
     text = "P[b] = A[b,d] * W[b]; Y = P + W"
     plan = planned(text, "A=X_,W=_", "b=64,d=64", mesh=Mesh(("X",), (2,)))

@@ -29,6 +29,8 @@ PROGRAMS = [
     *(f"Y = {name}(A[b,t,d], t)" for name in ("sum", "mean", "max", "softmax")),
     "Y[t,b] = sum(A[b,t,d,f], d, f)",
     "Y[d,b,t] = softmax(A[b,t,d], t)",
+    "Y[d,b] = log_sum_exp(A[b,t,d], t)",
+    "Y = cross_entropy(A[b,v,t], T[b,t], v)",
     "Y = rms_norm(A[b,d], d, g[d])",
     "Y = layer_norm(A[b,d], d, g[d], c[d])",
     "Y = reshape(A[b,q,d], q=nh)",

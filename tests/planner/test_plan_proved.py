@@ -36,12 +36,12 @@ def naive_wire_bytes(problem: Problem) -> int:
     return total
 
 
-def test_every_way_to_split_a_matmul_on_two_axes(matmul_specs):
+def check_matmuls(specs_of_matmuls: list[str]) -> None:
+    """Assert of each matmul that its plans give the right numbers, and cost no more than naive ones."""
     planner, fewest_bytes = Planner(BOOK), Planner(BOOK, objective="bytes")
     placed = planner.placed
     values = None
-    assert len(matmul_specs) == len(set(matmul_specs)) == 1452
-    for specs in matmul_specs:
+    for specs in specs_of_matmuls:
         problem = problem_from_text("bd,df->bf", mesh=BOOK, specs=specs, sizes="b=8,d=16,f=24")
         if values is None:
             values = values_for(problem)
@@ -55,6 +55,16 @@ def test_every_way_to_split_a_matmul_on_two_axes(matmul_specs):
         # The costs of plans are rounded up to femtoseconds, those of steps are not.
         assert price(fastest, placed).serial_seconds <= price(literal, placed).serial_seconds + ROUNDED, specs
         assert smallest.wire_bytes <= min(naive_wire_bytes(problem), literal.wire_bytes), specs
+
+
+def test_many_ways_to_split_a_matmul_on_two_axes(matmul_specs):
+    check_matmuls(matmul_specs[::7])
+
+
+@pytest.mark.slow
+def test_every_way_to_split_a_matmul_on_two_axes(matmul_specs):
+    assert len(matmul_specs) == len(set(matmul_specs)) == 1452
+    check_matmuls(matmul_specs)
 
 
 @dataclass
@@ -157,11 +167,11 @@ def planned_unless_impossible(problem: Problem) -> Plan | None:
         return None
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_random_einsums(seed):
     draw = Draw(random.Random(seed))
     planned = unreduced = refused = 0
-    while planned < 60:
+    while planned < 50:
         problem = draw.problem()
         found = planned_unless_impossible(problem)
         if found is None:
@@ -227,7 +237,7 @@ def test_einsums_at_the_edge(text, specs, sizes):
 
 def test_the_plan_for_one_problem_is_always_the_same(matmul_specs):
     shared = Planner(BOOK)
-    for specs in matmul_specs[::-7]:
+    for specs in matmul_specs[::-31]:
         problem = problem_from_text("bd,df->bf", mesh=BOOK, specs=specs)
         assert shared.plan(problem) == plan(problem) == plan(problem)
 

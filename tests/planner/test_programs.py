@@ -5,6 +5,7 @@ import pytest
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.planner import problem_from_text
+from shardviz.planner.problem.notices import notices
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X", "Y"), (2, 4))
@@ -81,8 +82,10 @@ def test_causal_attention_is_over_one_sequence():
 def test_experts_have_places_for_every_token():
     assert lines(EXPERTS) == [
         "G_1 = multiply btd,de->bte X WR",
-        "G_2 = softmax bte->bte G_1",
-        "G = top_k bte->bte G_2",
+        "G_2 = max bte->bt G_1",
+        "G_3 = sum_exp bte,bt->bt G_1 G_2",
+        "G_4 = softmax bte,bt,bt->bte G_1 G_2 G_3",
+        "G = top_k bte->bte G_4",
         "P = slots bte->btec G",
         "D = multiply btec,btd->ebcd P X",
         "H = multiply ebcd,edf->ebcf D W1",
@@ -92,9 +95,9 @@ def test_experts_have_places_for_every_token():
         "Y = multiply ebcd,btec->btd O Y_1",
     ]
     found = problem(EXPERTS, sizes="b=4,t=512,e=8,d=16,f=32")
-    assert found.parts[3].result.shape == (4, 512, 8, 2 * 512 // 8)
-    assert [(part.whole, part.number) for part in found.parts[1:4]] == [
-        (("e",), None),
+    assert found.parts[5].result.shape == (4, 512, 8, 2 * 512 // 8)
+    assert [(part.whole, part.number) for part in found.parts[3:6]] == [
+        ((), None),
         (("e",), 2),
         (("t",), None),
     ]
@@ -138,6 +141,12 @@ def test_reshapes(sizes):
         ("Y = A[b,d] * (B[d,f] * C[f,g])", ["df,fg->dg", "bd,dg->bg"]),
         ("Y[b,n,t,s] = Q[b,t,n,h] * K[b,s,n,h]", ["btnh,bsnh->bnts"]),
         ("Y = A[b,d] *_d B[d,b]", ["bd,db->b"]),
+        ("Y[b,n,t,s] = 0.5 * Q[b,t,n,h] * K[b,s,n,h]", ["btnh,bsnh->bnts", "bnts->bnts"]),
+        ("Y[b,n,t,s] = Q[b,t,n,h] * K[b,s,n,h] / 8", ["btnh,bsnh->bnts", "bnts->bnts"]),
+        ("Y[b,n,t,s] = exp(Q[b,t,n,h] * K[b,s,n,h])", ["btnh,bsnh->btns", "btns->bnts"]),
+        ("Y[b,n,t,s] = Q[b,t,n,h] * K[b,s,n,h] + M[t,s]", ["btnh,bsnh->btns", "btns,ts->bnts"]),
+        ("Y[b] = A[b,d] * B[b,d] / 3", ["bd,bd->b", "b->b"]),
+        ("Y[d,b] = A[b,d] / 2", ["bd->db"]),
         ("Y = A[b,d] * B[b,d]", ["bd,bd->bd"]),
         ("Y[b] = A[b,d] * B[b,d]", ["bd,bd->b"]),
         ("Y = scale(A[b,d], g[d])", ["bd,d->bd"]),
@@ -149,6 +158,14 @@ def test_reshapes(sizes):
 )
 def test_einsums(text, einsums):
     assert [str(part.einsum) for part in problem(text).parts] == einsums
+
+
+def test_an_einsum_of_three_operands_needs_no_name():
+    named = problem("Out=ab,bc,cd->ad", specs="W1=_Y,W2=Y_,Out=X_")
+    assert problem("ab,bc,cd->ad", specs="__,_Y,Y_->X_") == named
+    assert problem("ab, bc, cd -> ad", specs="W1=_Y,W2=Y_,Out=X_") == named
+    chain = problem("ab,bc,cd->ad; ad,de->ae", specs="W1=_Y,W2=Y_")
+    assert [len(part.operands) for part in chain.parts] == [3, 2]
 
 
 def test_specs_by_name_and_in_brackets_are_the_same():
@@ -247,6 +264,18 @@ def test_layers_and_results_that_nothing_takes():
             "attention(Q[b,n,g,t,h], K[b,n,s,h], V[b,n,s,h])",
         ),
         ("y = bd,df->bg", "", "dimension 'g' of the result is in no operand,", "bd,df->bg"),
+        (
+            "Y = silu(H[b,f]) * W2[g,d]",
+            "",
+            "Y multiplies Y_1[b, f] by W2[g, d], which share no dimension,",
+            "silu(H[b,f]) * W2[g,d]",
+        ),
+        (
+            "Y[b,d] = silu(H[b,f]) * W2[g,d]",
+            "",
+            "Y multiplies Y_1[b, f] by W2[g, d], which share no dimension,",
+            "silu(H[b,f]) * W2[g,d]",
+        ),
     ],
 )
 def test_what_does_not_fit_shows_the_statement_the_dimension_and_the_sizes(text, sizes, message, piece):
@@ -284,6 +313,7 @@ def test_sizes_that_do_not_fit():
         ATTENTION,
         EXPERTS,
         "N = layer_norm(X[b,d], d, g[d], a[d]); Y = 0.5 * N - X / 4; Z[b] = max(-Y, d)",
+        "L = cross_entropy(X[b,d] * W[d,v], T[b], v); Y = L + log_sum_exp(X, d) * sum(softmax(X, d), d)",
         "P[b,q] = X[b,d] * W[d,q]; Q = reshape(P, q=nh); R = reshape(Q, q=nh)",
         "E = take(W[v,d], T[b,t]); L = E * W",
         "y = ab,bc,cd->ad; z = sum(y, a)",
@@ -293,3 +323,40 @@ def test_sizes_that_do_not_fit():
 def test_a_problem_says_its_text(text):
     found = problem(text)
     assert problem(found.text) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Y[b,f,g,d] = silu(H[b,f]) * W2[g,d]",
+        "Y[b,d] = silu(H[b,f]) * g[d]",
+        "Y = sum(H[b,f], b, f) * W[g,d]",
+        "Y[i,k] = relu(A[i]) * B[j] * C[i,j,k]",
+    ],
+)
+def test_an_outer_product_that_is_written_or_goes_on_is_no_error(text):
+    assert problem(text).result.name == "Y"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (SWIGLU, ()),
+        (ATTENTION, ()),
+        (EXPERTS, ()),
+        ("Y[i,j] = A[i,j] + A[j,i]", ()),
+        (
+            "H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = silu(H) * W3[f,d]",
+            ("G is used by no statement: it is returned beside Y",),
+        ),
+        (
+            "H = X[b,d] * W[d,f]; G = silu(H); L = exp(H); Y = H + X[b,f]",
+            (
+                "G and L are used by no statement: they are returned beside Y",
+                "X[b, d] is also taken as X[b, f]: f is d, 2,048",
+            ),
+        ),
+    ],
+)
+def test_what_may_not_be_meant_is_said(text, found):
+    assert notices(problem(text)) == found

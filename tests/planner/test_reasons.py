@@ -193,5 +193,12 @@ def test_a_part_of_the_wanted_axis_is_wanted():
 
 
 def test_what_a_function_takes_whole_is_gathered_for_it():
+    found = reasons("X=XY,Y=XY", "Y = top_k(X[b,d], d, 2)", sizes="b=8,d=2048")
+    assert found["all_gather X"].startswith("Each device needs all of X's d for top_k: gather its 4 pieces")
+
+
+def test_the_largest_of_all_parts_is_found_where_a_softmax_is_split():
     found = reasons("X=XY,Y=XY", "Y = softmax(X[b,d], d)", sizes="b=8,d=2048")
-    assert found["all_gather X"].startswith("Each device needs all of X's d for softmax: gather its 4 pieces")
+    assert [name for name in found if not name.startswith("apply")] == ["pmax Y_1", "psum Y_2"]
+    assert found["apply Y_1"].endswith("its 1/4 of d: over Y the largest of all are still to be found.")
+    assert found["pmax Y_1"].startswith("Each of the 4 devices along Y holds the largest of its own part")

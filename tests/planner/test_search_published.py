@@ -9,8 +9,10 @@ import time
 import pytest
 
 from shardviz.hardware.machine_file import named_machine
+from shardviz.planner import plan, problem_from_text
 from shardviz.planner.search import best_meshes, parse_axes, question_from_text
 from shardviz.planner.training import Optimizer, Training
+from shardviz.sharding import Mesh
 
 MLP = "bd,df->bf; bf,fd->bd x 2"
 """Two layers, so that what the second makes is split as what the first takes."""
@@ -38,15 +40,32 @@ def test_fsdp_over_three_axes_of_v5p_is_compute_bound_from_850_tokens_a_chip():
 
 
 @pytest.mark.parametrize(
+    ("machine", "peak", "link", "axes"),
+    [("v4:8x8x16", 2.75e14, 4.5e10, 3), ("v5e:16x16", 1.97e14, 4.5e10, 2), ("v6e:16x16", 9.2e14, 9e10, 2)],
+)
+def test_fsdp_is_compute_bound_from_the_peak_over_the_links_of_all_axes_on(machine, peak, link, axes):
+    """Part 5's bound, C / W_ici tokens a chip over all axes of the torus, each of two links."""
+    chips = named_machine(machine).devices
+    found = best(MLP, f"b={1024 * chips},{LLAMA_70B}", machine, "fsdp", overlap="all", training=STEP)
+    # The book counts the bytes of a gather whole, of which (N - 1)/N are sent.
+    assert 1024 * ratio(found) * chips / (chips - 1) == pytest.approx(peak / (2 * link) / axes, rel=2e-3)
+
+
+@pytest.mark.parametrize(
     ("machine", "axes", "most"),
     [
+        ("v4:8x8x8", "data=64,tensor=8", 28672 / (2.75e14 / 9e10)),
+        ("v4:4x8x8", "data=8,tensor=32", 2 * 28672 / (2.75e14 / 9e10)),
+        ("v5e:16x16", "data=16,tensor=16", 28672 / (1.97e14 / 9e10)),
+        ("v6e:16x16", "data=16,tensor=16", 28672 / (9.2e14 / 1.8e11)),
         ("v5p:8x8x8", "data=64,tensor=8", 28672 / 2550),
         ("v5p:16x16x16", "data=256,tensor=16", 28672 / 2550),
         ("v5p:4x4x16", "data=16,tensor=16", 2 * 28672 / 2550),
         ("v5p:4x8x8", "data=8,tensor=32", 2 * 28672 / 2550),
     ],
 )
-def test_tensor_parallelism_of_llama_70b_stays_compute_bound_up_to_11_ways_an_axis(machine, axes, most):
+def test_tensor_parallelism_stays_compute_bound_up_to_f_over_the_peak_per_link(machine, axes, most):
+    """F · W_ici / C ways an axis: of Llama 3 70B 11 on one axis of v5p, and 22 on two."""
     found = best(MLP, f"b={2**22},{LLAMA_70B}", machine, axes, overlap="all")
     ways = found.mesh.axis_size("tensor")
     # The book counts the bytes of a gather whole, of which (N - 1)/N are sent.
@@ -103,6 +122,49 @@ def test_tensor_parallelism_stays_within_a_node_of_gpus():
     assert found.mesh.axis_size("tensor") <= 8
 
 
+@pytest.mark.slow
+def test_a_model_of_145b_on_1536_a100_is_split_as_megatron_split_it():
+    """Tensor parallelism of a node, pipelines beyond it; the published mesh, 8 by 8, is nearly the best."""
+    program, sizes = "btd,df->btf; btf,fd->btd x 120", "b=2304,t=2048,d=12288,f=49152"
+    question = question_from_text(
+        program,
+        named_machine("a100:192x8"),
+        parse_axes("pipeline,data,tensor"),
+        sizes=sizes,
+        training=Training("layer", Optimizer("adam")),
+        microbatches=32,
+    )
+    found = best_meshes(question).found
+    assert found[0].mesh.axis_size("tensor") == 8
+    assert found[0].mesh.axis_size("pipeline") > 1
+    published = next(each for each in found if each.mesh.axis_sizes == (8, 24, 8))
+    assert published.seconds < 1.1 * found[0].seconds
+
+
+@pytest.mark.parametrize("chips", [16, 64, 256, 1024])
+def test_weights_split_in_two_dimensions_send_4_over_the_root_of_the_chips_of_those_split_in_one(chips):
+    """Pope and others, 3.2: 2·B·E elements of one dimension, 8·B·E/√n of two with F = 4·E and √n/2 parts of
+    E; so two are better beyond 16 chips."""
+    root = math.isqrt(chips)
+    whole, batch, model, hidden = {}, 64, 16384, 65536
+    layouts = {
+        "one": (Mesh(("X",), (chips,)), "__,_X;?,X_->__"),
+        "two": (Mesh(("X", "Y"), (root // 2, 2 * root)), "_X,XY;?,YX->_X"),
+    }
+    for name, (mesh, specs) in layouts.items():
+        sizes = f"b={batch},d={model},f={hidden}"
+        found = plan(problem_from_text("bd,df->bf; bf,fd->bd", mesh=mesh, specs=specs, sizes=sizes))
+        assert {step.op for step in found.collectives} == {"psum"}
+        # Each sends (N - 1)/N of its bytes twice.
+        whole[name] = sum(2 * step.bytes for step in found.collectives)
+        assert found.wire_bytes == sum(
+            2 * step.bytes * (mesh.group_size(step.axes) - 1) // mesh.group_size(step.axes)
+            for step in found.collectives
+        )
+    assert whole["one"] == 2 * 2 * batch * model
+    assert whole["two"] == 2 * 2 * batch * model * 4 // root
+
+
 @pytest.mark.parametrize(("machine", "wins"), [("v4:2x2x4", False), ("v4:4x4x4", True), ("v4:8x8x8", True)])
 def test_weights_that_stay_are_split_in_two_dimensions_from_many_chips_on(machine, wins):
     """Of one dimension communication stays as it is with more chips, of two it falls: beyond 16 it wins."""
@@ -129,3 +191,40 @@ def test_a_hundred_thousand_shardings_take_less_than_20_seconds(training):
     answer = best_meshes(question)
     assert answer.shardings > 100_000
     assert time.monotonic() - started < 20
+
+
+SWIGLU = "H = X[b,t,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d] x 80"
+LAYER = """
+Q[b,t,k,g,h] = X[b,t,d] * WQ[d,k,g,h]
+K = X[b,s,d] * WK[d,k,h]
+V = X[b,s,d] * WV[d,k,h]
+O = causal_attention(Q, K, V)
+Z[b,t,d] = X + O * WO[k,g,h,d]
+H = Z * W1[d,f]
+G = Z * W2[d,f]
+Y = Z + (silu(H) * G) * W3[f,d] x 80
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "machine", "axes"),
+    [
+        (SWIGLU, "v5p:16x16x16", "data,fsdp,tensor"),
+        (LAYER, "v5p:16x16x16", "data,fsdp,tensor"),
+        (SWIGLU, "v5p:4x4x8", "X,Y,Z"),
+    ],
+)
+def test_a_train_step_of_llama_70b_on_a_large_pod_takes_less_than_20_seconds(program, machine, axes):
+    """Of one core; no mesh is left out because its tables are too large."""
+    question = question_from_text(
+        program,
+        named_machine(machine),
+        parse_axes(axes),
+        sizes="b=1024,t=4Ki,d=8Ki,f=28Ki" + (",s=4Ki,k=8,g=8,h=128" if program is LAYER else ""),
+        training=Training("layer", Optimizer("adam")),
+    )
+    started = time.process_time()
+    answer = best_meshes(question)
+    assert time.process_time() - started < 20
+    assert answer.shardings > 100_000
+    assert not any(each.is_skipped for each in answer.infeasible)

@@ -23,6 +23,16 @@ PROGRAMS = {
         "X=X_,W=_Y,V=Y_",
         "b=4,d=4,e=8",
     ),
+    "cross entropy of a split vocabulary": (
+        "L = X[b,d] * W[d,v]; Y = cross_entropy(L, T[b], v)",
+        "X=X_,W=_Y,T=X,Y=X",
+        "b=4,d=4,v=8",
+    ),
+    "scores split along the keys": (
+        "S[b,t,s] = X[b,t,d] * K[b,s,d]; P = softmax(S, s); Y[b,t,d] = P * K",
+        "X=X__,K=XY_,P=X_Y,Y=X__",
+        "b=2,t=4,s=4,d=4",
+    ),
     "attention": (
         "Q[b,t,k,g,h] = X[b,t,d] * WQ[d,k,g,h]; K = X[b,s,d] * WK[d,k,h]; V = X[b,s,d] * WV[d,k,h]; "
         "O = causal_attention(Q, K, V); Y[b,t,d] = X + O * WO[k,g,h,d]",

@@ -77,3 +77,26 @@ def test_words_of_bytes(sent, said):
     own = replace(cost, steps=(step,))
     other = replace(cost, steps=(replace(step, wire_bytes=sent),))
     assert comparison_words(other, own) == said
+
+
+def test_the_fastest_plan_is_the_one_that_was_found_beside_the_plan():
+    """The plan divides the work as its arrays are divided, which here takes a third longer."""
+    cost = cost_of(
+        "btd,df->btf",
+        "__(YWX),(ZXWY)_->(ZW)_X",
+        "X=2,Y=3,Z=2,W=3",
+        "b=384,t=1536,d=4608,f=1536",
+    )
+    assert cost.plan.at_most == pytest.approx(1.36, abs=0.01)
+    (fastest,) = (each for each in cost.alternatives if each.name == "fastest")
+    assert fastest.plan is cost.plan.faster
+    assert cost.serial_seconds / fastest.cost.serial_seconds == pytest.approx(cost.plan.at_most, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"), [(1 - 4e-6, ""), (1.004, ""), (1.12, ", computes 12 % more"), (4, ", computes 4 ×")]
+)
+def test_work_that_differs_by_less_than_a_reader_sees_is_not_told(factor, said):
+    cost = cost_of("bd,df->bf", "X_,_Y->XY", "X=2,Y=4", "b=1024,d=2048,f=8192")
+    steps = tuple(replace(step, flops=int(step.flops * factor)) for step in cost.steps)
+    assert comparison_words(replace(cost, steps=steps), cost) == f"sends as much{said}, takes as long"

@@ -169,7 +169,7 @@ def test_without_its_extra_it_says_what_installs_it(monkeypatch, capsys):
 
 IMPORTS = (
     "import os, socket, sqlite3, subprocess, sys, tempfile; from pathlib import Path; "
-    "from shardviz.compiler.worker_process import ChildProcess; "
+    "from shardviz.compiler.worker_process import COMPILERS_CHILD, ChildProcess; "
     "from shardviz.serve.visitor import refuse_files; "
 )
 GUARDED = f"{IMPORTS}refuse_files(); "
@@ -195,6 +195,7 @@ REFUSED = [
     "os.execv('/bin/true', ['true'])",
     "subprocess.run(['/bin/true'])",
     "subprocess.run([sys.executable, '-c', ''])",
+    "ChildProcess('json.tool', os.environ)",
     "socket.create_connection(('127.0.0.1', 9))",
     "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))",
     "sqlite3.connect('{home}/new')",
@@ -205,7 +206,7 @@ ALLOWED = [
     "open(os.devnull, 'w').close()",
     "Path('own').write_text('x'); Path('own').read_text(); Path('own').unlink()",
     "import shutil; shutil.rmtree(tempfile.mkdtemp(dir='.'))",
-    "child = ChildProcess('simulated', os.environ); child.kill(); child.wait(9)",
+    "child = ChildProcess(COMPILERS_CHILD, os.environ, 'simulated'); child.kill(); child.wait(9)",
 ]
 
 

@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 
 from shardviz.collectives import Frames
+from shardviz.collectives.operations import PPermute
+from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, PSumScatterOfSeveral
+from shardviz.compiler import TARGETS
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_mesh
 from shardviz.planner import Plan, plan, problem_from_text
-from shardviz.planner.plan import LOCAL_OPS
 from shardviz.sharding import Layout, PartitionSpec
-from shardviz.stepping.plan_step import StepCost, question_of_step, step_cost
+from shardviz.stepping.plan_step import StepCost, played_steps, question_of_step, step_cost
 from shardviz.stepping.question import counted
+from shardviz.stepping.verdict import ask_jax, compare_with_jax
 
 MATRIX_SPECS = ("__", "X_", "Y_", "_X", "_Y", "XY", "YX", "(XY)_", "(YX)_", "_(XY)", "_(YX)")
 
@@ -41,20 +44,14 @@ def whole(layout: Layout, shards: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("result", ["__", "XY", "YX", "(XY)_", "_(YX)"])
 def test_every_step_keeps_the_array(result: str) -> None:
     seen = set()
-    refused = followed = 0
+    followed = gathered = 0
     for left in MATRIX_SPECS:
         for right in ("X_", "_Y", "YX", "(XY)_", "_(YX)"):
             made = planned(f"{left},{right}->{result}")
-            for number, step in enumerate(made.steps, 1):
-                if step.op in LOCAL_OPS:
-                    continue
+            for number in played_steps(made):
+                step = made.steps[number - 1]
                 seen.add(step.op)
-                try:
-                    question = question_of_step(made, number)
-                except QuestionError:
-                    # It moves axes between several dimensions at once.
-                    refused += 1
-                    continue
+                question = question_of_step(made, number)
                 frames = Frames(question.schedule, question.operation, question.layout.mesh, question.shards)
                 if frames.after.ndim > question.shards.ndim:
                     # Every device has the pieces of its group, one after the other.
@@ -62,13 +59,62 @@ def test_every_step_keeps_the_array(result: str) -> None:
                         pieces = question.shards[list(group)]
                         assert all((frames.after[position] == pieces).all() for position in group)
                     assert question.final_spec == ""
+                    gathered += 1
                     continue
                 followed += 1
                 after = Layout(question.layout.array.with_spec(step.to_spec), question.layout.mesh)
                 before = whole(question.layout, question.shards)
                 assert (whole(after, frames.after) == before).all(), (made, number)
     assert "all_gather" in seen
-    assert followed > refused
+    assert followed > gathered
+
+
+@pytest.mark.parametrize(
+    ("einsum", "specs", "mesh", "op", "kind"),
+    [
+        ("bd,df->bf", "_(YX),(XY)_->XY", "X=2,Y=4", "psum_scatter", PSumScatterOfSeveral),
+        ("bd,df->bf", "_(XY),(XY)_->YX", "X=2,Y=4", "psum_scatter", PSumScatterOfSeveral),
+        ("bde,bde->bde", "XYZ,___->(XYZ)__", "X=2,Y=2,Z=2", "all_to_all", AllToAllOfSeveral),
+        ("bde,bde->bde", "_(XY)Z,___->(XYZ)__", "X=2,Y=2,Z=2", "all_to_all", AllToAllOfSeveral),
+        ("bde,bde->bde", "_XY,___->(XY)__", "X=2,Y=4", "all_to_all", AllToAllOfSeveral),
+        ("bde,bde->bde", "(YX)__,___->_XY", "X=2,Y=4", "all_to_all", AllToAllOfSeveral),
+        ("bde,bde->bde", "X__,___->_(X:(2)2)(X:(1)2)", "X=4", "all_to_all", AllToAllOfSeveral),
+        ("bd,df->bf", "__,__->__{U_Y}", "X=2,Y=4", "mask", PPermute),
+        ("bd,df->bf", "X_@(7 6 5 4 3 2 1 0),__->X_", "X=2,Y=4", "ppermute", PPermute),
+        ("bd,df->bf", "XY@(0 1 2 3 7 6 5 4),__->X_", "X=2,Y=4", "ppermute", PPermute),
+    ],
+)
+def test_jax_does_the_same(einsum, specs, mesh, op, kind, worker):
+    sizes = ",".join(f"{dim}=8" for dim in sorted(set(einsum) - set(",->")))
+    made = plan(problem_from_text(einsum, mesh=parse_mesh(mesh), specs=specs, sizes=sizes, dtype="s32"))
+    number, step = next(each for each in enumerate(made.steps, 1) if each[1].op == op)
+    question = question_of_step(made, number)
+    assert isinstance(question.operation, kind)
+    frames = Frames(question.schedule, question.operation, question.layout.mesh, question.shards)
+    verdict = compare_with_jax(question, frames, ask_jax(worker, question, TARGETS["cpu"]).result())
+    assert verdict.verification.verdict == "equal"
+    after = Layout(question.layout.array.with_spec(step.to_spec), made.problem.mesh)
+    if op == "mask":
+        assert (whole(after, frames.after) == question.shards[0]).all()
+        assert question.schedule.rounds == 0
+    elif step.from_spec.devices:
+        given = Layout(question.layout.array.with_spec(step.from_spec), made.problem.mesh)
+        by_device = {given.mesh.device_id(place): given.block(place) for place in range(given.mesh.size)}
+        array = whole(after, frames.after)
+        assert (array == np.arange(64).reshape(8, 8)).all()
+        for place in range(made.problem.mesh.size):
+            held = array[tuple(slice(*each) for each in given.slices(by_device[place]))]
+            assert (question.shards[place] == held).all()
+        assert step.wire_bytes == question.shards[0].nbytes
+    else:
+        assert (whole(after, frames.after) == whole(question.layout, question.shards)).all()
+
+
+def test_what_is_taken_for_zeros_elsewhere_is_not_played():
+    made = planned("__@3,__->__")
+    assert made.steps[0].op == "mask"
+    with pytest.raises(QuestionError, match="takes A from device 3 alone, and no byte moves yet"):
+        question_of_step(made, 1)
 
 
 def test_addends_of_a_pending_sum_differ() -> None:

@@ -82,7 +82,9 @@ class CollectiveProgram:
                 # JAX before 0.12 takes no negative ones here.
                 self.parameters[name] %= max(1, len(request.shape))
         axes = repr(self.axes[0] if len(self.axes) == 1 else self.axes)
-        if self.name == "ragged_all_to_all":
+        if "dealt" in self.parameters:
+            arguments = f"pieces, {axes}{', 0, 0, tiled=True' if self.name == 'all_to_all' else ''}"
+        elif self.name == "ragged_all_to_all":
             arguments = f"x, output, input_offsets, send_sizes, output_offsets, recv_sizes, axis_name={axes}"
         else:
             keywords = [f"{name}={value!r}" for name, value in self.parameters.items()]
@@ -91,6 +93,8 @@ class CollectiveProgram:
         self._call: Callable[[Any], Any] = self._native
         if self.name == "ragged_all_to_all":
             self._call = self._ragged
+        if "dealt" in self.parameters:
+            self._call = self._of_pieces
         if platform not in _ONLY_ON.get(self.name, (platform,)):
             self._call = self._one_of_all if self.name == "pbroadcast" else self._rows_of_all
             chosen = self.parameters["source"] if self.name == "pbroadcast" else "rows"
@@ -103,6 +107,14 @@ class CollectiveProgram:
 
     def _native(self, shard: Any) -> Any:
         return getattr(jax.lax, self.name)(shard, self.axes, **self.parameters)
+
+    def _of_pieces(self, shard: Any) -> Any:
+        """Of several dimensions: the pieces for all members stand along a dimension in front."""
+        pieces = _rearranged(shard, *self.parameters["dealt"])
+        if self.name == "psum_scatter":
+            return jax.lax.psum_scatter(pieces, self.axes)
+        arrived = jax.lax.all_to_all(pieces, self.axes, 0, 0, tiled=True)
+        return _rearranged(arrived, *self.parameters["collected"])
 
     def _one_of_all(self, shard: Any) -> Any:
         return jax.lax.all_gather(shard, self.axes)[self.parameters["source"]]
@@ -134,3 +146,8 @@ class CollectiveProgram:
 
     def _send_sizes(self) -> np.ndarray[Any, Any]:
         return np.array(self.parameters["send_sizes"], dtype=np.int32)
+
+
+def _rearranged(array: Any, grid: tuple[int, ...], order: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """An array as a grid, its dimensions in another order, joined to a shape."""
+    return array.reshape(grid).transpose(order).reshape(shape)

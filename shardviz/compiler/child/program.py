@@ -16,6 +16,7 @@ from jax.errors import JaxRuntimeError
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from shardviz.compiler.installed import older_than
 from shardviz.compiler.messages import Array, DeviceMesh, Question, Spec, StatementPart
 from shardviz.errors import CompilerError
 
@@ -66,23 +67,17 @@ class Program:
 
     def _argument(self, array: Array) -> Any:
         spec = self._stacked_spec(array)
-        shape = (self.question.layers, *array.shape) if self._is_stacked(array.name) else array.shape
+        shape = (self.question.layers, *array.shape) if array.name in self.question.stacked else array.shape
         if spec is None and self._is_explicit:
             # A type always says how its array is split, so here an open choice means replicated.
             spec = Spec(((),) * len(shape))
         sharding = None if spec is None else self.sharding(spec)
         return jax.ShapeDtypeStruct(shape, jax_dtype(array.dtype), sharding=sharding)
 
-    def _is_stacked(self, name: str) -> bool:
-        """Each run of the program has an array of its own: all but what they hand on, and its gradients."""
-        first, last = self.question.arguments[0].name, self.question.results[-1].name
-        gradients = {one: gradient.name for one, gradient in self.question.gradients}
-        handed_on = (first, last, gradients.get(first), dict(self.question.cotangents).get(last))
-        return self.question.layers > 1 and name not in handed_on
-
     def _stacked_spec(self, array: Array) -> Spec | None:
+        """The spec of an array of the program, of all runs where each has one of its own."""
         spec = array.spec
-        return _stacked(spec) if spec is not None and self._is_stacked(array.name) else spec
+        return _stacked(spec) if spec is not None and array.name in self.question.stacked else spec
 
     def _run(self, values: dict[str, Any]) -> dict[str, Any]:
         """The arrays that the program returns, and others, from its arguments, all by name."""
@@ -171,6 +166,11 @@ class Program:
     def _is_explicit(self) -> bool:
         return self.question.mesh.is_explicit
 
+    @property
+    def _is_flat(self) -> bool:
+        """Shardy before jax 0.10 leaves functions alone, or dies of them: JAX is not to leave any."""
+        return self.question.target == "shardy" and older_than(jax.__version__, "0.10")
+
     def _value(self, part: StatementPart, operands: Sequence[Any]) -> Any:
         """The result of a statement, split as the question says."""
         spec = part.result.spec
@@ -180,7 +180,8 @@ class Program:
             )
         is_told = "wanted" in part.code
         wanted = self.sharding(spec) if is_told and spec is not None else None
-        value = eval(part.code, {"jax": jax, "jnp": jnp, "operands": operands, "wanted": wanted})
+        with jax.disable_jit() if self._is_flat else nullcontext():
+            value = eval(part.code, {"jax": jax, "jnp": jnp, "operands": operands, "wanted": wanted})
         last = part is self.question.parts[-1] and not self._is_explicit
         return value if is_told or last else self._as_asked(value, spec)
 

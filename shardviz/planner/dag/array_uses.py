@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 from shardviz.planner.dag.copies import Copies
@@ -35,7 +36,7 @@ class ArrayUses:
 
     `starts` are the given copies of the arguments, `last` is the last statement that needs an array, with the
     number of statements for what is returned. `first` are for each statement the given copies of the
-    arguments that it uses first, and `least` is what it costs at least with them. `open` are the results that
+    arguments that it uses first. `open` are the results that
     may be left in several ways: the axes that may split each dimension, by its number. `used` are the names
     of all operands.
     """
@@ -50,12 +51,16 @@ class ArrayUses:
         } | dict.fromkeys(problem.results, len(problem.parts))
         self.forms = [self._form(part) for part in problem.parts]
         self.first = self._held_first()
-        self.least = [choices.least(form, held) for form, held in zip(self.forms, self.first, strict=True)]
         self.open = {
             part.result.name: self._splits(part.result)
             for part, form in zip(problem.parts, self.forms, strict=True)
             if form.wanted is None and part.result.name in self.problem.results
         }
+
+    @cached_property
+    def least(self) -> list[Cost]:
+        """The cost of each statement at least, with the copies of the arguments that it uses first."""
+        return [self.choices.least(form, held) for form, held in zip(self.forms, self.first, strict=True)]
 
     def _splits(self, array: ShardedArray) -> frozenset[tuple[int, str]]:
         """The axes that may split the dimensions of an array that is the compiler's choice."""

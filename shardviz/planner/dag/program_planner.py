@@ -14,6 +14,7 @@ meanwhile, which fully sharded training avoids by gathering its weights twice.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from shardviz.errors import QuestionError
 from shardviz.planner.dag.array_uses import ArrayUses, NextUse
 from shardviz.planner.dag.copies import ArrayPath, Copies
 from shardviz.planner.dag.statement_choices import StatementChoice, StatementChoices
+from shardviz.planner.dag.ways_not_taken import ProgramWays, state_of_all_uses
 from shardviz.planner.pricing.prices import Cost
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.states.moves import State
@@ -33,12 +35,13 @@ COMPARED = 12
 
 @dataclass(frozen=True)
 class PlannedProgram:
-    """The choices of all statements, the moves that leave the returned arrays as they are wanted, and the
-    cost."""
+    """The choices of all statements, the moves that leave the returned arrays as they are wanted, the cost,
+    and for each statement how it could be planned otherwise."""
 
     choices: tuple[StatementChoice, ...]
     returns: dict[str, ArrayPath]
     cost: Cost
+    other_ways: tuple[ProgramWays, ...]
 
 
 class _Partial(NamedTuple):
@@ -67,8 +70,10 @@ class _Planning:
         """The cheapest plan that was found."""
         partials = [_Partial(0, (), None, None)]
         live: list[str] = []
+        lives = [live]
         for number in range(len(self._problem.parts)):
             partials, live = self._extended(number, partials, live)
+            lives.append(live)
             if not partials:
                 raise _cannot_be_had(self._problem.parts[number])
             outlook = self._uses.next_uses(number, live)
@@ -82,11 +87,41 @@ class _Planning:
             for name, states in ends[best][1].items()
         }
         choices: list[StatementChoice] = []
-        partial: _Partial | None = partials[best]
-        while partial is not None and partial.choice is not None:
-            choices.append(partial.choice)
+        held: list[dict[str, Copies]] = []
+        partial = partials[best]
+        while partial.before is not None and partial.choice is not None:
+            choices.insert(0, partial.choice)
             partial = partial.before
-        return PlannedProgram(tuple(reversed(choices)), returns, cost)
+            held.insert(0, dict(zip(lives[-len(choices) - 1], partial.copies, strict=True)))
+        return PlannedProgram(tuple(choices), returns, cost, self._other_ways(choices, held, returns))
+
+    def _other_ways(
+        self,
+        choices: Sequence[StatementChoice],
+        held: Sequence[Mapping[str, Copies]],
+        returns: Mapping[str, ArrayPath],
+    ) -> tuple[ProgramWays, ...]:
+        """The other ways to plan each statement; `held` are the copies of live arrays before it."""
+        uses: dict[str, list[ArrayPath]] = {name: [path] for name, path in returns.items()}
+        found: list[ProgramWays] = []
+        for number in reversed(range(len(choices))):
+            part, choice = self._problem.parts[number], choices[number]
+            names = [operand.name for operand in part.operands]
+            natural = choice.copies[-1][0]
+            later = uses.get(part.result.name)
+            found.append(
+                ProgramWays(
+                    self._choices,
+                    self._uses.forms[number],
+                    tuple(held[number].get(name) or self._uses.starts[name] for name in names),
+                    choice,
+                    tuple(_starts(uses.get(name, ()), choice.copies[names.index(name)]) for name in names),
+                    natural if later is None else state_of_all_uses(natural, later),
+                )
+            )
+            for name, path in zip(names, choice.paths, strict=True):
+                uses.setdefault(name, []).insert(0, path)
+        return tuple(reversed(found))
 
     def _followed(self, partials: list[_Partial], live: list[str], outlook: list[NextUse]) -> list[_Partial]:
         """The partial plans to follow, the most promising first: by their cost with what their next uses cost
@@ -148,6 +183,11 @@ class _Planning:
                 cost, copy, end = self._choices.moves.free_end(kind, copies, splits)
                 total, found[name] = total + cost, (copy, end)
         return total, found
+
+
+def _starts(uses: Sequence[ArrayPath], copies: Copies) -> Copies:
+    """The copies from which uses start."""
+    return tuple(dict.fromkeys(path.start for path in uses if path.start in copies))
 
 
 def _cannot_be_had(part: Statement) -> QuestionError:

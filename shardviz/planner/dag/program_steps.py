@@ -13,7 +13,7 @@ from shardviz.planner.reasons import EinsumChoice, explain_einsum, explain_moves
 from shardviz.planner.statements.work_split import WorkSplit, case_of
 from shardviz.planner.states.moves import ReshardMove, State
 from shardviz.planner.states.paths import PathMove
-from shardviz.planner.steps import Joined, move_step, work_step
+from shardviz.planner.steps import Joined, move_step, moves_of_work, work_step
 from shardviz.sharding import ShardedArray
 
 ArrayMoves = tuple[ShardedArray, tuple[ReshardMove, ...]]
@@ -39,7 +39,10 @@ def program_steps(problem: Problem, planned: PlannedProgram) -> tuple[list[Step]
     scheduled = _scheduled(problem, planned)
     steps: list[Step] = []
     for number, one in enumerate(scheduled):
-        choice = EinsumChoice(problem.mesh, one.part, one.work_split, one.starts, None)
+        uses = (operand for later in problem.parts[number + 1 :] for operand in later.operands)
+        following = next((operand for operand in uses if operand.name == one.part.result.name), None)
+        other_ways = planned.other_ways[number]
+        choice = EinsumChoice(problem.mesh, one.part, one.work_split, one.starts, following, other_ways)
         for array, moves in one.before:
             steps += _move_steps(choice, array, moves, number)
         steps.append(work_step(problem.mesh, one.part, one.work_split, explain_einsum(choice), number))
@@ -74,6 +77,8 @@ def _scheduled(problem: Problem, planned: PlannedProgram) -> list[_Scheduled]:
                 rest = _add_behind(found[makers[operand.name]], path, joined)
             if rest:
                 one.before.append((operand, joined.moves(operand, rest)))
+        if largest := moves_of_work(problem.mesh, part, one.work_split):
+            one.behind.append((part.result, largest))
         found.append(one)
         if choice.result_path.moves:
             one.behind.append((part.result, joined.moves(part.result, choice.result_path.moves)))

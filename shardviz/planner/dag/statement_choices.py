@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from shardviz.planner.dag.copies import ArrayPath, Copies, CopyMoves, with_copies
@@ -11,6 +12,7 @@ from shardviz.planner.problem import Statement
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.statements.work_split import WorkSplit, work_splits
+from shardviz.planner.states.bounds import fastest_collective
 from shardviz.planner.states.moves import State, StateSpace
 from shardviz.planner.states.paths import ArrayKind
 from shardviz.sharding import ShardedArray
@@ -56,14 +58,20 @@ class StatementChoices:
         splits: frozenset[tuple[str, str]] | None = None,
     ) -> None:
         """Over an axis only those dimensions are split that `splits` has with it, where it is given."""
-        self.pool, self._allowed = pool, splits
+        self.pool, self.prices, self._allowed = pool, prices, splits
         self.moves = CopyMoves(space, prices)
-        self._sizes = space.sizes
+        self._space, self._sizes = space, space.sizes
         self._ways = StatementWays(space, prices)
+        self.local_work = self._ways.local_work
         self._forms: dict[object, StatementForm] = {}
         self._found: dict[tuple[int, tuple[Copies, ...], tuple[bool, ...]], tuple[StatementChoice, ...]] = {}
         self._least: dict[tuple[int, tuple[Copies | None, ...]], Cost] = {}
         self._splits: dict[tuple[int, tuple[frozenset[str], ...]], tuple[tuple[WorkSplit, Cost], ...]] = {}
+
+    @cached_property
+    def fastest_collective(self) -> tuple[float, float]:
+        """Bytes a second that a device receives at most, and seconds of the quickest collective."""
+        return fastest_collective(self._space, self.prices)
 
     def kind(self, array: ShardedArray) -> ArrayKind:
         return ArrayKind(array.shape, array.dtype, self.pool.uneven_of(array))
@@ -127,6 +135,14 @@ class StatementChoices:
             found = self._found[key] = tuple(self._not_imitated(form, copies, kept))
         return found
 
+    def every_way(self, form: StatementForm, copies: tuple[Copies, ...]) -> Iterator[StatementChoice]:
+        """The cheapest way with each split of the work."""
+        pending = tuple(frozenset(axis for _, own in held for axis in own) for held in copies)
+        for split, work in self.splits(form, pending):
+            choice = self._choice(form, copies, split, work)
+            if choice is not None:
+                yield choice
+
     def _choice(
         self, form: StatementForm, copies: tuple[Copies, ...], split: WorkSplit, cost: Cost
     ) -> StatementChoice | None:
@@ -171,12 +187,6 @@ class StatementChoices:
     def _not_imitated(
         self, form: StatementForm, copies: tuple[Copies, ...], kept: tuple[bool, ...]
     ) -> list[StatementChoice]:
-        pending = tuple(frozenset(axis for _, own in held for axis in own) for held in copies)
-        choices = [
-            choice
-            for split, work in self.splits(form, pending)
-            if (choice := self._choice(form, copies, split, work)) is not None
-        ]
         needed = [
             place
             for place, is_kept in enumerate(kept)
@@ -184,7 +194,7 @@ class StatementChoices:
         ]
         kinds = [form.kinds[place] for place in needed]
         found: list[tuple[StatementChoice, list[Copies]]] = []
-        for choice in sorted(choices, key=lambda each: each.cost):
+        for choice in sorted(self.every_way(form, copies), key=lambda each: each.cost):
             own = [choice.copies[place] for place in needed]
             if not any(
                 self.imitates(kinds, better, own, choice.cost - cheaper.cost) for cheaper, better in found

@@ -417,7 +417,7 @@ def _resident(plan: Plan, bytes_of: ShardBytes) -> list[tuple[ResidentArray, ...
             for name, spec in zip(step.operands, specs, strict=True):
                 use(name, spec, place)
         else:
-            use(step.array, step.from_spec, place, in_place=step.op == "psum")
+            use(step.array, step.from_spec, place, in_place=step.op in ("psum", "pmax"))
         if step.array in replaced and step.array not in newest:
             number = newest[replaced[step.array]]
             spans[number] = (*spans[number][:2], place - 1)

@@ -15,15 +15,16 @@ Counted = Literal["points", "operand", "result"]
 class LocalFunction:
     """A function of a statement's operands, which each device applies to what it holds of them.
 
-    `operands` is how many arrays it takes, and `linear_in` those among them, by number, that a "product" may
-    take with pending sums; None is any number of operands, and any of them. `flops` are its operations at
-    one point, the addition to a sum among them: of all the statement's dimensions ("points"), or for each
-    element of its first "operand" or of its "result". `code` is its JAX code at one point, with ``{0}``,
-    ``{1}`` for the operands broadcast to all dimensions; "" where it is not pointwise, and for `multiply`,
-    which is `jnp.einsum`. Over dimensions that the result lacks the points are summed, or with `averages`
-    their mean is taken, which is the sum of what each device holds over the number of all points. Of an
-    operand in `looks_up` no more elements are read than the result has. With `multiplies_matrices` it is
-    bound by the peak of a chip, as matrix products are.
+    `operands` is how many arrays it takes, and `linear_in` those among them, by number, that may come with
+    pending sums: of a "product" one, of a "sum" all; None is any number of operands, and any of them. `flops`
+    are its operations at one point, the addition to a sum among them: of all the statement's dimensions
+    ("points"), or for each element of its first "operand" or of its "result". `code` is its JAX code at one
+    point, with ``{0}``, ``{1}`` for the operands broadcast to all dimensions; "" where it is not pointwise,
+    and for `multiply`, which is `jnp.einsum`. Over dimensions that the result lacks the points are summed, or
+    with `averages` their mean is taken, which is the sum of what each device holds over the number of all
+    points; with `takes_largest` the largest is, of the part of each device, and then of all devices by a
+    `pmax`. Of an operand in `looks_up` no more elements are read than the result has. With
+    `multiplies_matrices` it is bound by the peak of a chip, as matrix products are.
     """
 
     name: str
@@ -34,6 +35,7 @@ class LocalFunction:
     counted: Counted = "points"
     linear_in: tuple[int, ...] | None = None
     averages: bool = False
+    takes_largest: bool = False
     looks_up: tuple[int, ...] = ()
     multiplies_matrices: bool = False
 
@@ -71,9 +73,12 @@ PROGRAM_FUNCTIONS = {
         LocalFunction("sum", 1, "sum", 1, "{0}"),
         LocalFunction("mean", 1, "sum", 1, "{0}", averages=True),
         LocalFunction("mean_square", 1, "none", 2, "jnp.square({0})", averages=True),
-        LocalFunction("max", 1, "none", 1),
+        LocalFunction("max", 1, "none", 1, takes_largest=True),
         LocalFunction("normalize", 2, "product", 3, "{0} * jax.lax.rsqrt({1} + 1e-6)", linear_in=(0,)),
-        LocalFunction("softmax", 1, "none", 5, counted="operand"),
+        LocalFunction("sum_exp", 2, "none", 3, "jnp.exp({0} - jax.lax.stop_gradient({1}))"),
+        LocalFunction("softmax", 3, "none", 3, "jnp.exp({0} - jax.lax.stop_gradient({1})) / {2}"),
+        LocalFunction("add_log", 2, "none", 2, "jax.lax.stop_gradient({0}) + jnp.log({1})"),
+        LocalFunction("pick", 2, "product", 1, linear_in=(0,)),
         LocalFunction("reshape", 1, "sum", 0),
         LocalFunction("take", 2, "product", 0, counted="result", linear_in=(0,), looks_up=(0,)),
         LocalFunction("attention", 3, "product", 4, linear_in=(2,), multiplies_matrices=True),
@@ -97,6 +102,7 @@ _GRADIENTS = (
     ("maximum", 3, 3, "{0} * (0.5 * ({1} > {2}) + 0.5 * ({1} >= {2}))"),
     ("minimum", 3, 3, "{0} * (0.5 * ({1} < {2}) + 0.5 * ({1} <= {2}))"),
     ("max", 3, 2, "{0} * ({1} == {2})"),
+    ("sum_exp", 3, 3, "{0} * jnp.exp({1} - {2})"),
     ("normalize", 3, 6, "-0.5 * {0} * {1} * jax.lax.rsqrt({2} + 1e-6) ** 3"),
     ("top_k", 2, 1, "{0} * ({1} != 0)"),
 )
@@ -119,7 +125,8 @@ FUNCTIONS = PROGRAM_FUNCTIONS | {
             LocalFunction(f"{name}_gradient", operands, "product", flops, code, linear_in=(0,))
             for name, operands, flops, code in _GRADIENTS
         ),
-        LocalFunction("softmax_gradient", 2, "product", 4, counted="operand", linear_in=(0,)),
+        LocalFunction("softmax_gradient", 3, "sum", 2, "{1} * ({0} - {2})", linear_in=(0, 2)),
+        LocalFunction("pick_gradient", 2, "product", 1, counted="result", linear_in=(0,)),
         LocalFunction("take_gradient", 2, "product", 1, counted="operand", linear_in=(0,)),
         *(
             LocalFunction(

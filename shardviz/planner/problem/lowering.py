@@ -116,7 +116,8 @@ def lower(program: ProgramText, sizes: Mapping[str, int]) -> LoweredProgram:
 
 @dataclass(frozen=True)
 class _Target:
-    """The result that an expression is to have; `dims` is None where they follow from the expression."""
+    """The result that an expression is to have; `dims` is None where they follow from the expression. A
+    partial result has no `name` yet."""
 
     name: str
     dims: tuple[str, ...] | None
@@ -183,6 +184,10 @@ class _Lowering:
             "mean_square": self._reduction,
             "max": self._reduction,
             "softmax": self._softmax,
+            "sum_exp": self._sum_exp,
+            "log_sum_exp": self._log_sum_exp,
+            "pick": self._pick,
+            "cross_entropy": self._cross_entropy,
             "rms_norm": self._rms_norm,
             "layer_norm": self._layer_norm,
             "take": self._take,
@@ -216,10 +221,10 @@ class _Lowering:
         if not factors:
             self._fail("numbers alone are multiplied,", call, "multiply an array: 0.5 * X")
         if numbers:
-            scaled = factors[0]
-            if len(factors) > 1:
-                scaled = FunctionCall("multiply", tuple(factors), call.start, call.stop, _sums(call))
-            return self._scaled(scaled, math.prod(numbers), target)
+            if len(factors) == 1:
+                return self._scaled(self._expression(factors[0], None), math.prod(numbers), target)
+            product = FunctionCall("multiply", tuple(factors), call.start, call.stop, _sums(call))
+            return self._scaled(self._product(product, _partial(target), needed), math.prod(numbers), target)
         uses = self._factors(factors, set((target and target.dims) or ()) | needed)
         left, sums = uses[0], call.sums
         for index, right in enumerate(uses[1:], 1):
@@ -229,6 +234,8 @@ class _Lowering:
             later.update((target and target.dims) or needed)
             shared = [dim for dim in left.dims if dim in right.dims]
             summed = sums[index - 1]
+            if not shared:
+                self._check_outer(left, right, later, wanted is not None, call)
             if summed is not None:
                 self._check_summed(summed, shared, call)
             elif is_last and wanted is None and set(left.dims) == set(right.dims):
@@ -261,6 +268,26 @@ class _Lowering:
                     call,
                     "the subscript of a product names a dimension of both factors",
                 )
+
+    def _check_outer(
+        self,
+        left: ArrayUse,
+        right: ArrayUse,
+        later: AbstractSet[str],
+        is_written: bool,
+        call: FunctionCall,
+    ) -> None:
+        """Raise for factors without a common dimension, unless what follows has the dimensions of one: a
+        mistyped letter makes an outer product, or sums each factor by itself."""
+        if not left.dims or not right.dims or later >= {*left.dims} or later >= {*right.dims}:
+            return
+        name = self._name
+        every = ", ".join((*left.dims, *right.dims))
+        hint = f"for an outer product write {name}[{every}] = …, else one letter for what both have"
+        if is_written:
+            alone = [dim for dim in (*left.dims, *right.dims) if dim not in later]
+            hint = f"for sums of each by itself write sum({left.name}, {alone[0]}), else one letter for both"
+        self._fail(f"{name} multiplies {left} by {right}, which share no dimension,", call, hint)
 
     def _einsum(
         self,
@@ -346,9 +373,12 @@ class _Lowering:
         if call.function == "divide" and isinstance(operands[1], Literal):
             if not operands[1].value:
                 self._fail("an array is divided by 0,", call, "divide by another number")
-            return self._scaled(operands[0], 1 / operands[1].value, target)
+            value = operands[0]
+            is_product = isinstance(value, FunctionCall) and _is_product(value)
+            use = self._expression(value, _partial(target) if is_product else None)
+            return self._scaled(use, 1 / operands[1].value, target)
         self._check_count(call, function.operands or 1, "array")
-        uses = tuple(self._expression(each, None) for each in operands)
+        uses = tuple(self._at_points(each, target) for each in operands)
         largest = max(uses, key=lambda use: len(use.dims))
         for use in uses:
             if missing := [dim for dim in use.dims if dim not in largest.dims]:
@@ -363,8 +393,14 @@ class _Lowering:
                 )
         return self._emit(call.function, uses, largest.dims, target)
 
-    def _scaled(self, value: Expression, number: float, target: _Target | None) -> ArrayUse:
-        use = self._expression(value, None)
+    def _at_points(self, value: Expression, target: _Target | None) -> ArrayUse:
+        """An operand of a function of elements: a product keeps the dimensions that the result has."""
+        if target is None or target.dims is None or not _is_product(value):
+            return self._expression(value, None)
+        assert isinstance(value, FunctionCall)
+        return self._product(value, None, {*target.dims})
+
+    def _scaled(self, use: ArrayUse, number: float, target: _Target | None) -> ArrayUse:
         return self._emit("scale", (use,), use.dims, target, number=number)
 
     def _scale(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
@@ -378,13 +414,76 @@ class _Lowering:
         """``sum(X, d)``, ``mean(X, d)``, ``max(X, d)`` over one dimension or several."""
         array, dims = self._along(call, None)
         kept = tuple(dim for dim in array.dims if dim not in dims)
-        # A maximum over parts is not a sum of theirs.
-        whole = dims if call.function == "max" else ()
-        return self._emit(call.function, (array,), kept, target, whole=whole)
+        return self._emit(call.function, (array,), kept, target)
 
     def _softmax(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
+        """``softmax(X, d)``: the largest of each row, the sum of what is raised from there, then what each
+        element has of it, which is also written ``softmax(X, M, Z)``. So no row need be on one device."""
+        if len(call.operands) == 3:
+            return self._pointwise(call, target)
         array, dims = self._along(call, 1)
-        return self._emit("softmax", (array,), array.dims, target, whole=dims)
+        rows = self._raised_rows(array, dims)
+        return self._emit("softmax", (array, *rows), array.dims, target)
+
+    def _log_sum_exp(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
+        """``log_sum_exp(X, d)``."""
+        array, dims = self._along(call, 1)
+        rows = self._raised_rows(array, dims)
+        return self._emit("add_log", rows, rows[0].dims, target)
+
+    def _raised_rows(self, array: ArrayUse, dims: tuple[str, ...]) -> tuple[ArrayUse, ArrayUse]:
+        """The largest of each row, and the sum of the exponentials of what is left without it."""
+        kept = tuple(dim for dim in array.dims if dim not in dims)
+        largest = self._emit("max", (array,), kept, None)
+        return largest, self._emit("sum_exp", (array, largest), kept, None)
+
+    def _sum_exp(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
+        """``sum_exp(X, M, d)``: the sum along d of the exponentials of X - M."""
+        self._check_count(call, 3, "array, what is taken from it and a dimension")
+        array, dims = self._along(replace(call, operands=(call.operands[0], call.operands[2])), 1)
+        largest = self._expression(call.operands[1], None)
+        self._check_within(largest, array, call)
+        kept = tuple(dim for dim in array.dims if dim not in dims)
+        return self._emit("sum_exp", (array, largest), kept, target)
+
+    def _pick(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
+        """``pick(X[b,v], T[b], v)``: of each row the element at a place."""
+        self._check_count(call, 3, "array, places and a dimension")
+        return self._picked(*self._places_along(call), target)
+
+    def _cross_entropy(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
+        """``cross_entropy(X[b,v], T[b], v)``: the logarithm of the sum of exponentials, less the element at
+        the place."""
+        self._check_count(call, 3, "array, places and a dimension")
+        array, places, dims = self._places_along(call)
+        rows = self._raised_rows(array, dims)
+        every = self._emit("add_log", rows, rows[0].dims, None)
+        return self._emit("subtract", (every, self._picked(array, places, dims, None)), every.dims, target)
+
+    def _places_along(self, call: FunctionCall) -> tuple[ArrayUse, ArrayUse, tuple[str, ...]]:
+        """An array, places along a dimension of it, and that dimension."""
+        array, dims = self._along(replace(call, operands=(call.operands[0], call.operands[2])), 1)
+        places = self._expression(call.operands[1], None)
+        if places.name not in self.arguments:
+            self._fail(
+                f"{places.name} holds no whole numbers,",
+                call,
+                f"the places are an argument: {call.function}(X[b, v], T[b], v)",
+            )
+        if {*places.dims} != {*array.dims} - {*dims}:
+            self._fail(
+                f"{places} must have all dimensions of {array} but {dims[0]},",
+                call,
+                f"write {call.function}(X[b, v], T[b], v)",
+            )
+        self.integers.add(places.name)
+        return array, places, dims
+
+    def _picked(
+        self, array: ArrayUse, places: ArrayUse, dims: tuple[str, ...], target: _Target | None
+    ) -> ArrayUse:
+        kept = tuple(dim for dim in array.dims if dim not in dims)
+        return self._emit("pick", (array, places), kept, target)
 
     def _rms_norm(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
         """``rms_norm(X, d)``, or with a scale ``rms_norm(X, d, g[d])``: the mean of squares, which parts of
@@ -574,24 +673,25 @@ class _Lowering:
     ) -> ArrayUse:
         """Append a statement, and return its result."""
         source = self._source
-        if target is None:
-            self._partial += 1
-            result = ArrayUse(
-                self._unused(f"{self._name}_{self._partial}"), dims, None, source.start, source.stop
+        target = target or _Target("", None, None)
+        name = target.name or self._partial_name()
+        wanted = dims if target.dims is None else target.dims
+        if set(wanted) != set(dims):
+            has = " and ".join([self._sized(dim) for dim in dims]) or "no dimension"
+            self._fail(
+                f"{name}[{', '.join(wanted)}] is made by {function}, which leaves {has},",
+                source.target or source.value,
+                "write the dimensions that it leaves, in any order",
             )
-        else:
-            wanted = dims if target.dims is None else target.dims
-            if set(wanted) != set(dims):
-                has = " and ".join([self._sized(dim) for dim in dims]) or "no dimension"
-                self._fail(
-                    f"{target.name}[{', '.join(wanted)}] is made by {function}, which leaves {has},",
-                    source.target or source.value,
-                    "write the dimensions that it leaves, in any order",
-                )
-            result = ArrayUse(target.name, wanted, target.spec, source.start, source.stop)
+        result = ArrayUse(name, wanted, target.spec, source.start, source.stop)
         self._made[result.name] = result
         self.statements.append(LoweredStatement(function, operands, result, source, merged, whole, number))
         return result
+
+    def _partial_name(self) -> str:
+        """The name of the next partial result of the statement."""
+        self._partial += 1
+        return self._unused(f"{self._name}_{self._partial}")
 
     def _use(self, mention: Mention) -> ArrayUse:
         """The array of a name, with the dimensions that it has here."""
@@ -642,7 +742,7 @@ class _Lowering:
         return name in self._made or name in self.arguments
 
     def _result_name(self, target: _Target | None) -> str:
-        return self._name if target is None else target.name
+        return self._name if target is None else target.name or self._name
 
     def _sized(self, dim: str) -> str:
         return f"{dim}={self.sizes[dim]}" if dim in self.sizes else dim
@@ -658,6 +758,11 @@ _DOES = {
     "maximum": "takes the maximum of",
     "minimum": "takes the minimum of",
 }
+
+
+def _partial(target: _Target | None) -> _Target | None:
+    """A partial result with the dimensions of the result."""
+    return None if target is None else _Target("", target.dims, None)
 
 
 def _spec(mention: Mention) -> PartitionSpec | None:

@@ -38,6 +38,13 @@ def statement_text(part: Statement) -> str:
     return f"{arrays[-1]} = {value}"
 
 
+def named_statement(part: Statement) -> str:
+    """A statement by the names of its arrays: ``H = X * W1``."""
+    arrays = [array.name for array in part.operands]
+    value = "".join(each if isinstance(each, str) else arrays[each] for each in value_pieces(part))
+    return f"{part.result.name} = {value}"
+
+
 def _between(numbers: Iterable[int], sign: str) -> Iterator[str | int]:
     for number in numbers:
         if number:
@@ -47,12 +54,12 @@ def _between(numbers: Iterable[int], sign: str) -> Iterator[str | int]:
 
 def _arguments(part: Statement) -> Iterator[str]:
     """The words that a function takes beside its arrays."""
-    if part.function in ("sum", "mean", "mean_square", "max"):
+    if part.function in ("sum", "mean", "mean_square", "max", "sum_exp", "pick"):
         yield from part.einsum.contracted
     elif part.function == "reshape":
         for whole, factors in part.merged:
             yield f"{whole} = {' * '.join(factors)}"
-    elif part.function in ("softmax", "top_k", "slots"):
+    elif part.function in ("top_k", "slots"):
         yield from part.whole
         if part.function == "slots":
             yield from (dim for dim in part.einsum.result if dim not in part.einsum.operands[0])

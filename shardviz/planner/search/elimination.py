@@ -15,13 +15,13 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_ENTRIES = 20_000_000
-"""Entries of a table on the way: a few hundred megabytes."""
+MAX_ENTRIES = 2_000_000
+"""Entries of a table on the way: some tens of megabytes."""
 Table = NDArray[np.float64]
 
 
 class TooWideError(Exception):
-    """A table on the way would have more than `MAX_ENTRIES`."""
+    """A table on the way would have too many entries."""
 
 
 @dataclass(frozen=True)
@@ -62,20 +62,19 @@ def _entries(name: str, others: Iterable[str], sizes: Mapping[str, int]) -> int:
 
 
 def least(
-    factors: Sequence[Factor], sizes: Mapping[str, int], order: Sequence[str] = ()
+    factors: Sequence[Factor], sizes: Mapping[str, int], max_entries: int = MAX_ENTRIES
 ) -> tuple[float, dict[str, int]]:
     """The least sum, and the index of the value of each variable; of equals the first.
 
-    `sizes` are the numbers of values, `order` the `elimination_order` of such tables where that is known.
-    Raises `TooWideError`.
+    `sizes` are the numbers of values. Raises `TooWideError` for a table of more than `max_entries`.
     """
     left = list(factors)
     eliminated: list[tuple[str, tuple[str, ...], NDArray[np.intp]]] = []
-    for name in order or elimination_order((factor.variables for factor in factors), sizes):
+    for name in elimination_order((factor.variables for factor in factors), sizes):
         own = [factor for factor in left if name in factor.variables]
         left = [factor for factor in left if name not in factor.variables]
         others = tuple(dict.fromkeys(v for factor in own for v in factor.variables if v != name))
-        if _entries(name, others, sizes) > MAX_ENTRIES:
+        if _entries(name, others, sizes) > max_entries:
             raise TooWideError
         total = np.zeros([sizes[each] for each in (*others, name)])
         for factor in own:

@@ -19,7 +19,8 @@ from shardviz.planner.search.program_tables import PipelineStage, ProgramShardin
 from shardviz.planner.search.question import SearchQuestion
 from shardviz.planner.search.rules import ShardingRules
 from shardviz.planner.search.step_time import StepTime
-from shardviz.planner.states.moves import spec_of
+from shardviz.planner.search.usual_moves import UsualWays
+from shardviz.planner.states.moves import Axes, spec_of
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.units import human_bytes
 
@@ -97,8 +98,9 @@ def search_meshes(question: SearchQuestion) -> Iterator[MeshRanking]:
     machine = question.machine
     meshes = mesh_shapes(question.axes, machine.devices)
     answer = MeshRanking(question, meshes=len(meshes), least_seconds=_least_seconds(question))
+    ways: dict[Axes, UsualWays] = {}
     for number, mesh in enumerate(meshes, 1):
-        outcome, shardings = _on_mesh(question, mesh)
+        outcome, shardings = _on_mesh(question, mesh, ways)
         if isinstance(outcome, InfeasibleMesh):
             answer = replace(answer, infeasible=(*answer.infeasible, outcome))
         else:
@@ -144,8 +146,11 @@ def _least_seconds(question: SearchQuestion) -> float:
     return question.flops / (peak * question.machine.devices) if peak else 0.0
 
 
-def _on_mesh(question: SearchQuestion, mesh: Mesh) -> tuple[MeshSharding | InfeasibleMesh, int]:
-    """The best on a mesh, and how many shardings it has."""
+def _on_mesh(
+    question: SearchQuestion, mesh: Mesh, ways: dict[Axes, UsualWays]
+) -> tuple[MeshSharding | InfeasibleMesh, int]:
+    """The best on a mesh, and how many shardings it has; `ways` are those of meshes with the same axes of
+    more than one device."""
     pipeline = next((each.name for each in question.axes if each.kind == "pipeline"), "")
     stages = mesh.axis_size(pipeline) if pipeline else 1
     if question.step.layers % stages:
@@ -156,7 +161,9 @@ def _on_mesh(question: SearchQuestion, mesh: Mesh) -> tuple[MeshSharding | Infea
     placed = on_machine(question.machine, mesh)
     rules = ShardingRules(question.axes, mesh, question.roles)
     stage = PipelineStage(pipeline, layers, question.microbatches) if stages > 1 else None
-    tables = ProgramTables(question.step, placed, rules, held, stage)
+    wide = tuple(axis.name for axis in rules.wide)
+    own = ways.setdefault(wide, UsualWays(wide))
+    tables = ProgramTables(question.step, placed, rules, held, stage, own)
     if reason := tables.uneven:
         return InfeasibleMesh(mesh, reason), 0
     limit = memory_limit(question.machine)

@@ -11,10 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from shardviz.planner.search.program_tables import Multipliers, ProgramSharding, ProgramTables
-from shardviz.planner.search.step_time import LITTLE, Overlap, StepTime, multipliers, step_time
+from shardviz.planner.search.step_time import LITTLE, Overlap, StepTime, multipliers, overlapping, step_time
 
 HALVINGS = 8
-"""How often the range of a multiplier is halved."""
+"""How often the range of the price of memory is halved."""
+MAX_SHARES = 8
+"""Shares of hidden communication that are tried."""
+ROUNDING = 1e-9
+"""The part of a sum by which it may be wrong."""
 CLOSE = 1e-3
 """A sharding within this part of its bound is not improved."""
 
@@ -76,22 +80,34 @@ class MeshSearch:
 
     def _fastest(self, price: float) -> StepSharding:
         """The fastest where each byte of memory adds `price` seconds."""
-        found = self._least(0.0, price)
+        found = low = self._least(0.0, price)
         if self.overlap == "none" or not self._overflows(found):
             return found
-        low, high = 0.0, 1.0
-        for number in range(HALVINGS):
-            share = (low + high) / 2 if number else 1.0
+        share, high = 1.0, None
+        for _ in range(MAX_SHARES):
             each = self._least(share, price)
             is_faster = self._cost(each, price) < self._cost(found, price)
             found = replace(each if is_faster else found, least=max(found.least, each.least))
-            if found.is_close:
+            # Each sharding's sum is a line over the share; the bound is highest where the lines cross.
+            is_top = high and self._sum(each, share, price) >= self._sum(low, share, price) * (1 - ROUNDING)
+            if found.is_close or is_top or (high is None and self._overflows(each)):
                 break
-            if self._overflows(each):
-                low = share
-            else:
-                high = share
+            low, high = (each, high) if high and self._overflows(each) else (low, each)
+            share = self._crossing(low, high, price)
         return found
+
+    def _sum(self, found: StepSharding, share: float, price: float) -> float:
+        """The sum by multipliers of a sharding, in seconds."""
+        work, hidden, waited = overlapping(found.sharding, self.overlap, self.layers)
+        return (1 - share) * work + share * hidden + waited + price * found.sharding.memory
+
+    def _crossing(self, low: StepSharding, high: StepSharding, price: float) -> float:
+        """The share at which the sums of two shardings are equal."""
+        (at_none, at_all), (other_none, other_all) = (
+            (self._sum(each, 0.0, price), self._sum(each, 1.0, price)) for each in (low, high)
+        )
+        rise = (at_all - at_none) - (other_all - other_none)
+        return min(1.0, max(0.0, (other_none - at_none) / rise)) if rise > 0 else 0.5
 
     def _least(self, share: float, price: float) -> StepSharding:
         """The sharding whose sum by multipliers is least."""
@@ -102,9 +118,8 @@ class MeshSearch:
 
     def _overflows(self, found: StepSharding) -> bool:
         """Return whether there is more communication to hide than there is work to hide it behind."""
-        sharding = found.sharding
-        hidden = sum(sharding.hidden.values())
-        return hidden + (self.overlap == "all") * sum(sharding.exposed.values()) > sharding.work
+        work, hidden, _ = overlapping(found.sharding, self.overlap, self.layers)
+        return hidden > work
 
     def _cost(self, found: StepSharding, price: float) -> tuple[float, float]:
         time = found.time

@@ -2,7 +2,8 @@
 
 A statement's cost is that of its work, of the moves of its operands to what the work needs, and of the move
 of its result to the sharding that the array has. So a program's is a sum of tables over one split and one
-array each, and the best of all shardings is found without pricing each of them (`elimination`).
+array each, and the best of all shardings is found without pricing each of them (`dual_bounds`,
+`elimination`).
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from math import prod
 import numpy as np
 
 from shardviz.hardware.machine import PlacedMesh
-from shardviz.planner.pricing.local_work import statement_flops, statement_traffic
+from shardviz.planner.pricing.local_work import matmul_dtype, statement_flops, statement_traffic
 from shardviz.planner.pricing.prices import Prices
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.problem.functions import FUNCTIONS
-from shardviz.planner.search.elimination import Factor, Table, elimination_order, least
+from shardviz.planner.search.dual_bounds import least_of_stars
+from shardviz.planner.search.elimination import Factor, Table
 from shardviz.planner.search.rules import Assignment, ShardingRules, needed_axes, subsets
-from shardviz.planner.search.usual_moves import UsualMoves
-from shardviz.planner.states.moves import Axes, State, spec_of
-from shardviz.sharding import ShardedArray, shard_shape
+from shardviz.planner.search.usual_moves import Shape, UsualMoves, UsualWays
+from shardviz.planner.states.moves import Axes, State
+from shardviz.sharding import ShardedArray
 
 KEEPING = 1e-22
 """Seconds that a byte of memory counts as, so that of sharding of equal times the smaller one is chosen."""
@@ -87,13 +89,17 @@ class ProgramTables:
         rules: ShardingRules,
         held: Mapping[str, float],
         stage: PipelineStage | None = None,
+        ways: UsualWays | None = None,
     ) -> None:
         """`held` are the copies of an array that a device keeps through the step, by its name: of parameters
-        with their optimizer's state, of activations that wait for the backward pass; of others none."""
+        with their optimizer's state, of activations that wait for the backward pass; of others none. `ways`
+        are shared by meshes with the same axes of more than one device."""
         self.problem, self.placed, self.rules = problem, placed, rules
         self._prices = Prices(placed)
-        self.moves = UsualMoves(self._prices, rules.mesh)
+        ways = ways or UsualWays(tuple(axis.name for axis in rules.wide))
+        self.moves = UsualMoves(self._prices, rules.mesh, ways)
         self._held, self._stage = held, stage
+        self._works: dict[tuple[str, tuple[Shape, ...], Shape], tuple[float, float]] = {}
         roles = rules.roles
         self.arrays: dict[str, ShardedArray] = {each.name: each for each in problem.arguments}
         for part in problem.parts:
@@ -142,26 +148,37 @@ class ProgramTables:
 
     def _passed_on(self, part: Statement, assignment: Assignment) -> Iterator[Axes]:
         """The axes over which all operands of a sum may be pending, and so its result."""
-        names = {each.name for each in part.operands}
-        if FUNCTIONS[part.function].linearity != "sum" or not names <= self.rules.roles.addends:
+        function = FUNCTIONS[part.function]
+        names = {each.name for place, each in enumerate(part.operands) if function.may_pend(place)}
+        if function.linearity != "sum" or not names <= self.rules.roles.addends:
             return iter([()])
         used = {axis for axes in assignment.values() for axis in axes}
         return subsets([axis.name for axis in self.rules.wide if axis.name not in used])
 
     def _choice(self, part: Statement, assignment: Assignment, passed_on: Axes) -> WorkChoice:
-        needs = tuple((needed_axes(part, dims, assignment), passed_on) for dims in part.einsum.operands)
+        function = FUNCTIONS[part.function]
+        needs = tuple(
+            (needed_axes(part, dims, assignment), passed_on if function.may_pend(place) else ())
+            for place, dims in enumerate(part.einsum.operands)
+        )
         kept = needed_axes(part, part.result.dims, assignment)
         named = {axis for axes in kept for axis in axes}
         pending = tuple(sorted(axis for axes in assignment.values() for axis in axes if axis not in named))
         pending = tuple(sorted((*pending, *passed_on)))
-        shapes = [self._shape(array, state) for array, state in zip(part.operands, needs, strict=True)]
-        made = self._shape(part.result, (kept, ()))
-        flops, moved = statement_flops(part, shapes, made), statement_traffic(part, shapes, made)
-        seconds = self._prices.work_seconds(flops, moved, part.result.dtype)
+        local = self.moves.local_shape
+        shapes = tuple(
+            local(array.shape, need) for array, (need, _) in zip(part.operands, needs, strict=True)
+        )
+        flops, seconds = self._work(part, shapes, local(part.result.shape, kept))
         return WorkChoice(assignment, needs, (kept, pending), flops, seconds)
 
-    def _shape(self, array: ShardedArray, state: State) -> tuple[int, ...]:
-        return shard_shape(array.shape, spec_of(state), self.rules.mesh)
+    def _work(self, part: Statement, shapes: tuple[Shape, ...], made: Shape) -> tuple[float, float]:
+        """FLOPs and seconds of a statement on shards of these shapes."""
+        key = (part.result.name, shapes, made)
+        if key not in self._works:
+            flops, moved = statement_flops(part, shapes, made), statement_traffic(part, shapes, made)
+            self._works[key] = flops, self._prices.work_seconds(flops, moved, matmul_dtype(part))
+        return self._works[key]
 
     def _bytes(self, array: ShardedArray, state: State) -> int:
         return self.moves.local_bytes(array.shape, array.dtype, state[0])
@@ -173,20 +190,16 @@ class ProgramTables:
         for each in self.statements:
             part, tables = each.part, []
             for place, operand in enumerate(part.operands):
-                ways = self.states[each.operands[place]]
-                rows = {
-                    need: [self.moves.seconds(operand.shape, operand.dtype, state, need) for state in ways]
-                    for need in dict.fromkeys(choice.needs[place] for choice in each.choices)
+                needs = {
+                    need: n for n, need in enumerate(dict.fromkeys(c.needs[place] for c in each.choices))
                 }
-                tables.append(np.array([rows[choice.needs[place]] for choice in each.choices]))
+                ways = self.states[each.operands[place]]
+                moves = self.moves.table(operand.shape, operand.dtype, ways, tuple(needs)).T
+                tables.append(moves[[needs[choice.needs[place]] for choice in each.choices]])
+            made = {natural: n for n, natural in enumerate(dict.fromkeys(c.natural for c in each.choices))}
             ways = self.states[each.result]
-            ends = {
-                natural: [
-                    self.moves.seconds(part.result.shape, part.result.dtype, natural, state) for state in ways
-                ]
-                for natural in dict.fromkeys(choice.natural for choice in each.choices)
-            }
-            tables.append(np.array([ends[choice.natural] for choice in each.choices]))
+            moves = self.moves.table(part.result.shape, part.result.dtype, tuple(made), ways)
+            tables.append(moves[[made[choice.natural] for choice in each.choices]])
             found.append(tables)
         return found
 
@@ -215,13 +228,9 @@ class ProgramTables:
                 found.append(Factor((split, variable), (by.hidden if hideable else by.exposed) * table))
         return found
 
-    @cached_property
-    def _order(self) -> tuple[str, ...]:
-        return elimination_order((each.variables for each in self.factors(Multipliers())), self.sizes)
-
     def best(self, by: Multipliers) -> tuple[float, ProgramSharding]:
         """The least sum, and a sharding that has it. Raises `TooWideError`."""
-        bound, chosen = least(self.factors(by), self.sizes, self._order)
+        bound, chosen = least_of_stars(self.factors(by), self.sizes)
         states = {name: ways[chosen[name]] for name, ways in self.states.items()}
         return bound, self.sharding(
             states, [each.choices[chosen[_split_of(n)]] for n, each in enumerate(self.statements)]
@@ -248,10 +257,7 @@ class ProgramTables:
             for (array, before, after), hideable in zip(pairs, each.hideable, strict=True):
                 into = hidden if hideable else exposed
                 for axes, seconds in self.moves.parts(array.shape, array.dtype, before, after):
-                    if axes:
-                        into[axes] = into.get(axes, 0.0) + seconds
-                    else:
-                        work += seconds
+                    into[axes] = into.get(axes, 0.0) + seconds
             largest = max(largest, waiting[number] + self._working_set(each, choice, states))
         if self._stage is not None:
             exposed[(self._stage.axis,)] = self._sent_on(self._stage, states) / self._stage.layers

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, combinations, permutations, product
 from math import prod
 
@@ -125,11 +126,12 @@ def _follows(problem: Problem, known: Mapping[str, ShardedArray]) -> dict[str, s
 def _addends(problem: Problem, known: Mapping[str, ShardedArray]) -> frozenset[str]:
     """Results of the backward pass that only sums use."""
     made = {part.result.name for part in problem.parts} - {*known, problem.result.name, *problem.returned}
-    return frozenset(made) - {
+    largest = {part.result.name for part in problem.parts if FUNCTIONS[part.function].takes_largest}
+    return frozenset(made - largest) - {
         each.name
         for part in problem.parts
-        if FUNCTIONS[part.function].linearity != "sum"
-        for each in part.operands
+        for place, each in enumerate(part.operands)
+        if FUNCTIONS[part.function].linearity != "sum" or not FUNCTIONS[part.function].may_pend(place)
     }
 
 
@@ -145,7 +147,7 @@ class ShardingRules:
     mesh: Mesh
     roles: Roles
 
-    @property
+    @cached_property
     def wide(self) -> tuple[SearchAxis, ...]:
         """The axes that may split arrays, in the mesh's order."""
         return tuple(

@@ -42,18 +42,23 @@ class StepTime:
 
 def step_time(found: ProgramSharding, overlap: Overlap, layers: float, bubble: float = 0.0) -> StepTime:
     """The time of so many layers on each device; `bubble` is what a pipeline waits, as a part of the rest."""
-    work = found.work * layers
-    waited, hidden = (sum(each.values()) * layers for each in (found.exposed, found.hidden))
-    if overlap == "none":
-        waited, hidden = waited + hidden, 0.0
-    elif overlap == "all":
-        waited, hidden = 0.0, waited + hidden
+    work, hidden, waited = overlapping(found, overlap, layers)
     busy = max(work, hidden) + waited
     by_axes = {
         axes: (found.exposed.get(axes, 0.0) + found.hidden.get(axes, 0.0)) * layers
         for axes in (*found.exposed, *found.hidden)
     }
     return StepTime(work, tuple(by_axes.items()), busy - work, busy * bubble, busy * (1 + bubble))
+
+
+def overlapping(found: ProgramSharding, overlap: Overlap, layers: float) -> tuple[float, float, float]:
+    """Seconds of the work of so many layers, of the communication that it can hide, and of all other."""
+    exposed, hidden = (sum(each.values()) * layers for each in (found.exposed, found.hidden))
+    if overlap == "none":
+        return found.work * layers, 0.0, exposed + hidden
+    if overlap == "all":
+        return found.work * layers, exposed + hidden, 0.0
+    return found.work * layers, hidden, exposed
 
 
 def multipliers(overlap: Overlap, share: float, memory: float) -> Multipliers:

@@ -41,8 +41,9 @@ class AxisPool:
     orders: tuple[tuple[str, Axes], ...] = ()
 
     @classmethod
-    def of(cls, problem: Problem, *, into_primes: bool = False) -> AxisPool:
-        """The axes of a problem, cut where some spec names a part, or `into_primes` where these are few."""
+    def of(cls, problem: Problem, *, into_primes: bool = False, most: int = MOST_CUT) -> AxisPool:
+        """The axes of a problem, cut where some spec names a part, or `into_primes` where these are at `most`
+        so many."""
         mesh = problem.mesh
         given = [(array, array.spec) for array in problem.arrays if array.spec is not None]
         names = {name for _, spec in given for name in (*spec.axes, *spec.unreduced)}
@@ -52,7 +53,7 @@ class AxisPool:
         sizes = {axis: size for axis, size in mesh.shape.items() if axis in whole}
         cuts = finest_parts(sizes, [name for name in names if whole_axis(name) in whole])
         primes = {axis: tuple(_primes(mesh, parts)) for axis, parts in cuts.items()}
-        if into_primes and sum(map(len, primes.values())) <= MOST_CUT:
+        if into_primes and sum(map(len, primes.values())) <= most:
             cuts = primes
         parts = {part: mesh.axis_size(part) for own in cuts.values() for part in own}
         pool = cls(tuple(cuts.items()), tuple(parts.items()), frozenset(), frozenset(), frozenset())

@@ -14,7 +14,15 @@ from itertools import count
 from shardviz.errors import QuestionError, quote
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Phase, Problem, Statement
-from shardviz.planner.training.derivatives import GRADIENT, PASSED_ON, RESULT, Derivative, derivatives
+from shardviz.planner.training.derivatives import (
+    GRADIENT,
+    PASSED_ON,
+    RESULT,
+    Derivative,
+    RowSums,
+    Taken,
+    derivatives,
+)
 from shardviz.planner.training.optimizer import optimizer_statements
 from shardviz.planner.training.options import Training
 from shardviz.sharding import PartitionSpec, ShardedArray
@@ -198,13 +206,25 @@ class _Backward:
             return replace(gradient, dims=made.dims)
         if not is_whole:
             made = replace(made, name=self._numbered(made.name))
-        takes = {GRADIENT: self._read(gradient), RESULT: replace(part.result, spec=None)}
-        operands = [
-            part.operands[each] if isinstance(each, int) else takes[each] for each in derivative.takes
-        ]
+        operands = [self._taken_by(part, each, gradient) for each in derivative.takes]
         made_here = replace(made, dims=operand.dims)
         self._state("backward", derivative.function, operands, made_here, part, derivative.number)
         return made
+
+    def _taken_by(self, part: Statement, taken: Taken, gradient: ShardedArray) -> ShardedArray:
+        """The operands of a gradient's statement; `gradient` is that of the forward statement's result."""
+        result = replace(part.result, spec=None)
+        if taken == GRADIENT:
+            return self._read(gradient)
+        if taken == RESULT:
+            return result
+        if isinstance(taken, RowSums):
+            sums = replace(part.operands[taken.place], dtype=gradient.dtype, spec=None)
+            sums = replace(sums, name=self._unused(f"d{part.result.name}_sum"))
+            self._state("backward", "multiply", (self._read(gradient), result), sums, part, None)
+            return sums
+        assert isinstance(taken, int)
+        return part.operands[taken]
 
     def _add(self, name: str, summand: ShardedArray) -> None:
         """Add to the gradient of an array."""

@@ -15,9 +15,19 @@ from shardviz.planner.problem import Statement
 
 GRADIENT: Literal["gradient"] = "gradient"
 RESULT: Literal["result"] = "result"
-Taken = Literal["gradient", "result"] | int
-"""An operand of a gradient's statement: the gradient of the forward result, that result, or by its place an
-operand of the forward statement."""
+
+
+@dataclass(frozen=True)
+class RowSums:
+    """The gradient of the forward result times that result, summed to the dimensions of the operand at a
+    `place`."""
+
+    place: int
+
+
+Taken = Literal["gradient", "result"] | int | RowSums
+"""An operand of a gradient's statement: the gradient of the forward result, that result, by its place an
+operand of the forward statement, or an array of its own."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +109,10 @@ DERIVATIVES: dict[str, Callable[[Statement], Derivatives]] = {
     "mean_square": lambda part: (Derivative("square_gradient", (GRADIENT, 0), 2 / _points(part)),),
     "max": _always(_own("max", 0, RESULT)),
     "normalize": _always(Derivative("normalize", (GRADIENT, 1)), _own("normalize", 0, 1)),
-    "softmax": _always(_own("softmax", RESULT)),
+    "sum_exp": _always(_own("sum_exp", 0, 1), None),
+    "softmax": _always(_own("softmax", RESULT, RowSums(1)), None, None),
+    "add_log": _always(None, Derivative("divide", (GRADIENT, 1))),
+    "pick": _always(_own("pick", 1), None),
     "reshape": _always(Derivative("reshape", (GRADIENT,))),
     "take": _always(_own("take", 1), None),
     "attention": _attention("attention"),

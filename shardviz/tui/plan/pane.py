@@ -14,11 +14,10 @@ from textual.events import Resize
 from textual.worker import get_current_worker
 
 from shardviz.errors import QuestionError, ShardvizError
-from shardviz.planner.plan import LOCAL_OPS
 from shardviz.render.lines import sentence
-from shardviz.render.plan_view import StepsPicture
+from shardviz.render.plan_view import StepsPicture, adopted_lines
 from shardviz.render.programs.target_status import wait_lines
-from shardviz.stepping.plan_step import StepCost, collective_steps, step_cost
+from shardviz.stepping.plan_step import StepCost, collective_steps, played_steps, step_cost
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import PLAN, bindings
@@ -26,6 +25,7 @@ from shardviz.tui.target_answers import reworded, wait_of
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
+    from shardviz.hardware.machine import PlacedMesh
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Plan
     from shardviz.planner.pricing.costs import PlanCost
@@ -76,6 +76,8 @@ class PlanPane(Pane):
         self._plan: Plan | None = None
         self._costs: Mapping[int, StepCost] = {}
         self._cost: PlanCost | None = None
+        self._has_alternatives = False
+        """True if the cost has the plans beside it, which may take long to find."""
         self._compared: PlanCost | None = None
         """The cost of the plan that later ones stand beside."""
         self._priced: tuple[object, ...] = ()
@@ -97,7 +99,7 @@ class PlanPane(Pane):
         idle = set() if self.state.resolved.targets else {"ask_now"}
         if self._cost is None:
             idle.add("compare")
-        if self._plan is None or self._plan.steps[self.chosen - 1].op in LOCAL_OPS:
+        if self._plan is None or self.chosen not in played_steps(self._plan):
             idle.add("open_step")
         return idle
 
@@ -138,7 +140,7 @@ class PlanPane(Pane):
         priced = self._plan, resolved.shown.machine, resolved.targets
         if priced != self._priced:
             self._priced, self._cost = priced, None
-            self._price(priced, resolved)
+            self._price(priced, resolved.plan, resolved.placed)
         self._draw()
 
     def begin(self, place: AnswerLocation) -> None:
@@ -155,10 +157,10 @@ class PlanPane(Pane):
             self._costs = costs
             self._draw()
 
-    def _take_cost(self, priced: tuple[object, ...], cost: PlanCost) -> None:
+    def _take_cost(self, priced: tuple[object, ...], cost: PlanCost, has_alternatives: bool) -> None:
         """Show what a plan costs on its machine."""
         if priced is self._priced:
-            self._cost = cost
+            self._cost, self._has_alternatives = cost, has_alternatives
             self._draw()
 
     def action_previous_step(self) -> None:
@@ -175,7 +177,7 @@ class PlanPane(Pane):
 
     def action_open_step(self) -> None:
         op = self.exported().steps[self.chosen - 1].op
-        if op in LOCAL_OPS:
+        if self.chosen not in played_steps(self.exported()):
             self.notify(f"Step {self.chosen}, {op}, sends nothing that could be played.", markup=False)
         else:
             self.post_message(self.StepOpened(self.chosen))
@@ -218,15 +220,26 @@ class PlanPane(Pane):
         self.call_later(self._take_costs, plan, costs)
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="price")
-    def _price(self, priced: tuple[object, ...], resolved: ResolvedProblem) -> None:
-        """Work out what the plan costs on the machine of the problem, and the plans beside it: to look for
-        those on the application's own thread would delay a key."""
+    def _price(self, priced: tuple[object, ...], plan: Plan, placed: PlacedMesh) -> None:
+        """Work out what the plan costs on the machine of the problem, then the plans beside it."""
+        from shardviz.planner.planner import is_planned_quickly
         from shardviz.planner.pricing.costs import price
 
-        cost = price(resolved.plan, resolved.placed)
-        # It keeps them, and is drawn with them.
-        _ = cost.alternatives
-        self.call_later(self._take_cost, priced, cost)
+        cost = price(plan, placed)
+        if is_planned_quickly(plan.question):
+            _ = cost.alternatives  # it keeps them, and is drawn with them
+            self.call_later(self._take_cost, priced, cost, True)
+        else:
+            self.call_later(self._take_cost, priced, cost, False)
+            self.call_later(self._ask_for_alternatives, priced, plan, placed)
+
+    def _ask_for_alternatives(self, priced: tuple[object, ...], plan: Plan, placed: PlacedMesh) -> None:
+        if priced is self._priced:
+
+            def take(cost: PlanCost) -> None:
+                self.call_later(self._take_cost, priced, cost, True)
+
+            self.state.plans.price(plan, placed, take)
 
     def _tick(self) -> None:
         if self.display:
@@ -245,6 +258,7 @@ class PlanPane(Pane):
         answers = self.state.queries.answers
         targets = self._target_lines(answers, room)
         misfit, costs = self._cost_lines(room)
+        misfit = [*self._status_lines(self._plan, room), *misfit]
         limit = height if beside else max(height // 2, height - 1 - len(targets))
         limit = max(height // 2, limit - len(misfit) - len(costs))
         lines, place = self._drawn(self._plan, room).lines(self.chosen, self._costs, limit)
@@ -261,21 +275,28 @@ class PlanPane(Pane):
             self._clock.pause()
 
     def _cost_lines(self, width: int) -> tuple[list[Text], list[Text]]:
-        """The lines of what does not fit and what is padded, which come first, and those of what the plan
-        costs, after a blank line."""
+        """The lines of what does not fit, what is padded and how the plan compares, which come first, and
+        those of what the plan costs, after a blank line."""
         if self._cost is None:
             return [], []
         # Loaded with the first cost: until then the screen needs none of it.
-        from shardviz.render.alternatives_view import alternatives_view
         from shardviz.render.cost_view import cost_view, fit_lines, padding_lines
 
+        above = [*fit_lines(self._cost, width), *padding_lines(self._cost, width)]
         below = [
-            *self._comparison(self._cost, width),
-            *alternatives_view(self._cost, width, self.palette),
+            *self._alternatives(self._cost, width),
             Text(),
             *cost_view(self._cost, width, self.palette),
         ]
-        return [*fit_lines(self._cost, width), *padding_lines(self._cost, width)], below
+        return [*above, *self._comparison(self._cost, width)], below
+
+    def _alternatives(self, cost: PlanCost, width: int) -> list[Text]:
+        """The plans beside the one that is shown; where they are not known yet, that they are looked for."""
+        from shardviz.render.alternatives_view import INDENT, alternatives_view
+
+        if self._has_alternatives:
+            return alternatives_view(cost, width, self.palette)
+        return sentence("Looking for the plans that others would choose …", width, INDENT, style="dim")
 
     def _comparison(self, cost: PlanCost, width: int) -> list[Text]:
         """The figures of the plan beside those of the one that it is compared with."""
@@ -283,7 +304,15 @@ class PlanPane(Pane):
             return []
         from shardviz.render.versus_view import versus_table
 
-        return [Text(), *versus_table(self._compared, cost, width)]
+        return [*versus_table(self._compared, cost, width), Text()]
+
+    def _status_lines(self, plan: Plan, width: int) -> list[Text]:
+        """Says that another plan is being made, or that this one is Shardy's."""
+        if self.state.resolved.planning is not None:
+            return sentence(
+                "Planning what you entered; this is still the plan before it.", width, style="bold"
+            )
+        return adopted_lines(plan, width)
 
     def _drawn(self, plan: Plan, width: int) -> StepsPicture:
         """The picture of a plan: what does not change with the choice is drawn once."""

@@ -12,7 +12,6 @@ from textual.geometry import Region
 
 from shardviz.forms import axis_edits
 from shardviz.forms.parsing import parsed
-from shardviz.forms.resolve import resolve
 from shardviz.render.problem_picture import FieldCell, FieldRow, FieldsPicture, field_rows, mesh_in
 from shardviz.tui.pane import Side
 from shardviz.tui.problem import changes
@@ -211,12 +210,13 @@ class ProblemPanel(Side):
             self._draw()
 
     def on_input_changed(self) -> None:
-        """Each key: the draft is tried, and shown if it can be read, else what was there before the text.
+        """Each key: the draft is tried, and shown if it can be read and planned, else what was there before
+        the text.
 
         No step of undo yet.
         """
         if self._entry.is_open:
-            self.state.show(resolve(self._entry.draft, self._entry.before))
+            self.state.show(self._entry.draft, self._entry.before)
 
     def _end_typing(self, keep: bool) -> None:
         """Keep the text as one step of undo, or go back to the problem before it."""
@@ -226,4 +226,4 @@ class ProblemPanel(Side):
             self.state.edit(self._entry.draft)
             self._draw()
         else:
-            self.state.show(resolve(self.state.history.draft, self._entry.before))
+            self.state.show(self.state.history.draft, self._entry.before)

@@ -10,7 +10,7 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.command_line import to_arguments
 from shardviz.hardware.group_links import Links, group_links
 from shardviz.hardware.topology import Topology, topology_for
-from shardviz.stepping.plan_step import collective_steps, question_of_step
+from shardviz.stepping.plan_step import played_steps, question_of_step
 
 if TYPE_CHECKING:
     from shardviz.forms.form import ProblemForm
@@ -30,7 +30,7 @@ class CollectiveChoice:
     def __init__(self, resolved: ResolvedProblem) -> None:
         self._resolved = resolved
         self.step = 0
-        """The step of the plan, from 1; 0 for the first that sends anything."""
+        """The step of the plan, from 1; 0 for the first that can be played."""
         self.base: CollectiveQuestion | None = None
         """The collective by its usual algorithm."""
         self.topology: str | None = None
@@ -43,8 +43,8 @@ class CollectiveChoice:
 
     @property
     def collectives(self) -> list[int]:
-        """The steps of the plan that send anything."""
-        return collective_steps(self._resolved.plan)
+        """The steps of the plan that can be played."""
+        return played_steps(self._resolved.plan)
 
     @property
     def is_own(self) -> bool:

@@ -1,0 +1,156 @@
+"""Bounds on a sum of tables, by which most values of its variables are left out before it is made least.
+
+The sum is taken apart into stars: a variable that chooses how a statement's work is split, and the variables
+of the statement's arrays around it. The least of each star, added up, is a bound on the least sum. Each array
+has a price for each of its values in each of its stars; the prices of a value add up to what it costs by
+itself. They are changed until the stars agree, which raises the bound (block coordinate ascent on the dual:
+Globerson and Jaakkola, "Fixing Max-Product", 2007). A value with which the bound is more than a sum that is
+known is in no best choice (reduced cost fixing), so the answer stays exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shardviz.planner.search.elimination import MAX_ENTRIES, Factor, Table, TooWideError, least
+
+SWEEPS = (1, 2, 4, 8, 16, 32)
+"""Rounds of better prices, until a sum meets the bound or few enough values are left."""
+SMALL = 100_000
+"""Entries of a table that are few enough not to look for better prices first."""
+ROUNDING = 1e-13
+"""The part of a sum by which a bound may be wrong."""
+
+
+def least_of_stars(factors: Sequence[Factor], sizes: Mapping[str, int]) -> tuple[float, dict[str, int]]:
+    """The least sum of tables and the index of the value of each variable, where each table is over one
+    variable, or over the one in the middle of a star and one around it.
+
+    Raises `TooWideError`.
+    """
+    bounds = DualBounds(factors, sizes)
+    for sweeps in SWEEPS:
+        for _ in range(sweeps):
+            bounds.sweep()
+        known, chosen = bounds.choice()
+        allowed = known - bounds.bound + ROUNDING * abs(known)
+        if allowed <= 2 * ROUNDING * abs(known):
+            return known, chosen
+        kept = {name: np.flatnonzero(each <= allowed) for name, each in bounds.excess().items()}
+        try:
+            return _least_among(factors, kept, MAX_ENTRIES if sweeps == SWEEPS[-1] else SMALL)
+        except TooWideError:
+            continue
+    raise TooWideError
+
+
+def _least_among(
+    factors: Sequence[Factor], kept: Mapping[str, NDArray[np.intp]], max_entries: int
+) -> tuple[float, dict[str, int]]:
+    """The least sum with these values of each variable alone."""
+    own = [
+        Factor(each.variables, each.table[np.ix_(*(kept[name] for name in each.variables))])
+        for each in factors
+    ]
+    found, chosen = least(own, {name: len(values) for name, values in kept.items()}, max_entries)
+    return found, {name: int(kept[name][place]) for name, place in chosen.items()}
+
+
+class _Edge:
+    """A variable in a star: what its values cost with those of the middle, and their `price` in this star.
+    `low` is the least of both for each value of the middle."""
+
+    def __init__(self, table: Table, price: Table) -> None:
+        self.table, self.price = table, price
+        self.low: Table = (table + price).min(axis=1)
+
+    def of_other(self, of_middle: Table) -> Table:
+        """The least of the star for each value of the variable, by that for each value of the middle."""
+        found: Table = ((of_middle - self.low)[:, None] + self.table).min(axis=0) + self.price
+        return found
+
+    def reprice(self, more: Table) -> None:
+        self.price = self.price + more
+        self.low = (self.table + self.price).min(axis=1)
+
+
+class DualBounds:
+    """The stars of a sum of tables, with prices that can be made better."""
+
+    def __init__(self, factors: Sequence[Factor], sizes: Mapping[str, int]) -> None:
+        # What is not possible costs more than all that is.
+        most = 1.0 + sum(float(each.table[np.isfinite(each.table)].max(initial=0.0)) for each in factors)
+        self._single = {name: np.zeros(size) for name, size in sizes.items()}
+        joint: dict[tuple[str, str], Table] = {}
+        for each in factors:
+            table = np.minimum(each.table, most)
+            if len(each.variables) == 1:
+                self._single[each.variables[0]] += table
+            else:
+                middle, other = each.variables
+                joint[middle, other] = joint[middle, other] + table if (middle, other) in joint else table
+        around: dict[str, list[str]] = {}
+        for middle, other in joint:
+            around.setdefault(other, []).append(middle)
+        self._edges: dict[str, dict[str, _Edge]] = {}
+        for (middle, other), table in joint.items():
+            price = self._single[other] / len(around[other])
+            self._edges.setdefault(middle, {})[other] = _Edge(table, price)
+        self._around = around
+
+    @property
+    def bound(self) -> float:
+        """A number that no sum is less than."""
+        alone = [table for name, table in self._single.items() if name not in {*self._edges, *self._around}]
+        return sum(float(each.min()) for each in (*map(self._of_middle, self._edges), *alone))
+
+    def sweep(self) -> None:
+        """Have the stars of each variable agree on what its values cost at least, forth and back."""
+        for name in (*self._around, *reversed(self._around)):
+            middles = self._around[name]
+            costs = [self._edges[middle][name].of_other(self._of_middle(middle)) for middle in middles]
+            mean = sum(costs) / len(costs)
+            for middle, cost in zip(middles, costs, strict=True):
+                self._edges[middle][name].reprice(mean - cost)
+
+    def choice(self) -> tuple[float, dict[str, int]]:
+        """A sum that comes near the bound, with the index of the value of each variable: of one after the
+        other the value with which the bound is least, those before it as chosen."""
+        of_middle = {middle: self._of_middle(middle) for middle in self._edges}
+        chosen = {}
+        for name, middles in self._around.items():
+            edges = [self._edges[middle][name] for middle in middles]
+            costs = [edge.of_other(of_middle[middle]) for middle, edge in zip(middles, edges, strict=True)]
+            chosen[name] = best = int(np.sum(costs, axis=0).argmin())
+            for middle, edge in zip(middles, edges, strict=True):
+                of_middle[middle] += edge.table[:, best] + edge.price[best] - edge.low
+        lone = {name: table for name, table in self._single.items() if name not in chosen}
+        chosen |= {name: int(table.argmin()) for name, table in (lone | of_middle).items()}
+        return sum(float(table.min()) for table in (lone | of_middle).values()), chosen
+
+    def excess(self) -> dict[str, Table]:
+        """For each variable and value by how much the bound is more with that value."""
+        of_middle = {middle: self._of_middle(middle) for middle in self._edges}
+        found = {}
+        for name, single in self._single.items():
+            if name in of_middle:
+                own = of_middle[name]
+                found[name] = own - own.min()
+            elif name in self._around:
+                found[name] = sum(
+                    (
+                        self._edges[middle][name].of_other(of_middle[middle]) - of_middle[middle].min()
+                        for middle in self._around[name]
+                    ),
+                    start=np.zeros(len(single)),
+                )
+            else:
+                found[name] = single - single.min()
+        return found
+
+    def _of_middle(self, middle: str) -> Table:
+        """The least of a star for each value of its middle."""
+        return sum((edge.low for edge in self._edges[middle].values()), start=self._single[middle])

@@ -1,0 +1,1 @@
+"""Plans that take longer than a key may, made by another process."""

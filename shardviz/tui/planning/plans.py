@@ -1,0 +1,143 @@
+"""The plans of the problems on screen: quick ones at once, others when the planning process has made them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from shardviz.errors import CompilerError, ShardvizError
+from shardviz.forms.resolve import planned
+from shardviz.planner.planner import is_planned_quickly
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from shardviz.hardware.machine import PlacedMesh
+    from shardviz.planner import Plan, Problem
+    from shardviz.planner.pricing.costs import PlanCost
+    from shardviz.sharding import PartitionSpec
+    from shardviz.tui.planning.process import PlanningCall, PlanningProcess
+
+    Key = tuple[Problem, PlacedMesh]
+
+KEPT = 64
+"""Plans that are kept: after an undo they are here at once."""
+PAUSE_S = 0.15
+"""Seconds without an edit until a plan that takes long is begun."""
+
+
+class Plans:
+    """For the screen's thread; no method waits. `on_change`, from any thread, is called when a plan is here
+    that was not: `plan` returns it then."""
+
+    def __init__(self, on_change: Callable[[], object]) -> None:
+        self._on_change = on_change
+        self._found: dict[Key, Plan | ShardvizError] = {}
+        self._followed: set[Key] = set()
+        self._asked: tuple[Key, PlanningCall[Plan]] | None = None
+        self._following: tuple[Key, PlanningCall[Plan]] | None = None
+        self._pricing: PlanningCall[PlanCost] | None = None
+
+    @cached_property
+    def _process(self) -> PlanningProcess:
+        """The planning process: loaded for the first plan that takes long."""
+        from shardviz.tui.planning.process import PlanningProcess
+
+        return PlanningProcess()
+
+    def plan(self, problem: Problem, placed: PlacedMesh) -> Plan | None:
+        """The plan of the problem that is on screen now; None while it is made, in place of what was asked
+        before. Raises `ShardvizError`."""
+        key = problem, placed
+        self._take()
+        found = self._found.pop(key, None)
+        if found is None and is_planned_quickly(problem):
+            try:
+                found = planned(problem, placed)
+            except ShardvizError as error:
+                found = error
+        self._stop_others(key)
+        if found is None:
+            if self._asked is None:
+                call = self._process.submit(planned, problem, placed, pause_s=PAUSE_S)
+                self._asked = key, call
+                call.add_done_callback(self._ended)
+            return None
+        self._found[key] = found
+        for old in [*self._found][:-KEPT]:
+            del self._found[old]
+            self._followed.discard(old)
+        if isinstance(found, CompilerError):
+            del self._found[key]  # its process has died: asked again, it may not
+        if isinstance(found, ShardvizError):
+            raise found
+        return found
+
+    def follow(self, plan: Plan, placed: PlacedMesh, splits: Sequence[tuple[str, PartitionSpec]]) -> None:
+        """Shardy splits arrays so: have the plan replaced by one that does the same, if that costs less."""
+        from shardviz.compare.adoption import cheaper_if_split, may_be_beaten
+
+        key = plan.question, placed
+        if not may_be_beaten(plan, splits) or key in self._followed or key not in self._found:
+            return
+        self._followed.add(key)
+        call = self._process.submit(cheaper_if_split, plan, splits, placed)
+        self._following = key, call
+        call.add_done_callback(self._ended)
+
+    def price(self, plan: Plan, placed: PlacedMesh, on_cost: Callable[[PlanCost], object]) -> None:
+        """Call a function, in another thread, with what a plan costs and its alternatives, unless another
+        plan is priced before that is known."""
+        if self._pricing is not None:
+            self._pricing.cancel()
+        self._pricing = self._process.submit(priced, plan, placed)
+        self._pricing.add_done_callback(
+            lambda call: None if call.cancelled() or call.exception() else on_cost(call.result())
+        )
+
+    def kill(self) -> None:
+        """Kill the planning process for a signal handler."""
+        if "_process" in vars(self):
+            self._process.kill()
+
+    def close(self) -> None:
+        """End the planning process."""
+        if "_process" in vars(self):
+            self._process.close()
+
+    def _ended(self, call: Future[Plan]) -> None:
+        if not call.cancelled():
+            self._on_change()
+
+    def _take(self) -> None:
+        """Keep what the process has found meanwhile."""
+        if self._asked is not None and self._asked[1].done():
+            (key, call), self._asked = self._asked, None
+            try:
+                self._found[key] = call.result()
+            except ShardvizError as error:
+                self._found[key] = error
+        if self._following is not None and self._following[1].done():
+            (key, call), self._following = self._following, None
+            if call.exception() is None and call.result().teller == "shardy":
+                self._found[key] = call.result()
+
+    def _stop_others(self, key: Key) -> None:
+        """Stop what is done for another problem than this."""
+        if self._asked is not None and self._asked[0] != key:
+            self._asked[1].cancel()
+            self._asked = None
+        if self._following is not None and self._following[0] != key:
+            self._following[1].cancel()
+            self._followed.discard(self._following[0])
+            self._following = None
+
+
+def priced(plan: Plan, placed: PlacedMesh) -> PlanCost:
+    """The cost of a plan, with its alternatives, which it keeps once they were asked for."""
+    from shardviz.planner.pricing.costs import price
+
+    cost = price(plan, placed)
+    _ = cost.alternatives
+    return cost

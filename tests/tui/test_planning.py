@@ -1,0 +1,191 @@
+"""Plans that take longer than a key may: the last one stays on screen, and what is stale is stopped."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from shardviz.compare.adoption import split_as
+from shardviz.errors import CompilerError, QuestionError
+from shardviz.forms.enter import enter
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.resolve import planned, resolve
+from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.planner import plan
+from shardviz.planner.planner import is_planned_quickly
+from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.tui.planning import plans
+from shardviz.tui.planning.plans import Plans
+from shardviz.tui.planning.process import PlanningProcess
+from tests.tui.conftest import drive, text_of, until
+
+TRAINED = replace(ProblemForm(), backward="yes", targets="shardy")
+GATED = enter(
+    ProblemForm(targets="shardy"),
+    "einsum",
+    "H = X[b_X,d] * W1[d,f_Y]; G = X * W2[d,f_Y]; Y[b_X,d] = (silu(H) * G) * W3[f_Y,d]",
+)
+MESH = Mesh(("X", "Y"), (2, 4))
+PLACED = on_assumed_machine(assumed_machine(), MESH)
+
+
+def has_plan(app):
+    return app.state.resolved.planning is None
+
+
+def test_the_last_plan_stays_until_the_next_is_here():
+    async def script(pilot):
+        app = pilot.app
+        last = app.state.resolved
+        app.state.edit(replace(app.state.history.draft, backward="yes"))
+        await pilot.pause()
+        assert app.state.resolved.plan is last.plan
+        assert app.state.resolved.draft.backward == "yes"
+        assert app.state.resolved.faults == ()
+        assert "planning …" in text_of(app)
+        assert "Planning what you entered" in text_of(app)
+        assert "train   yes" in text_of(app)
+        await until(pilot, lambda: has_plan(app))
+        await until(pilot, lambda: "planning …" not in text_of(app))
+        resolved = app.state.resolved
+        assert resolved.plan == resolve(TRAINED).plan
+        assert resolved.shown == resolved.draft
+        app.state.undo()
+        assert app.state.resolved.plan is last.plan
+        app.state.redo()  # it is kept
+        assert app.state.resolved.plan is resolved.plan
+
+    drive(script, draft=ProblemForm(targets="shardy"), screen="plan")
+
+
+def test_until_the_first_plan_is_here_there_is_nothing_to_see():
+    async def script(pilot):
+        app = pilot.app
+        assert app.state.is_empty
+        assert app.state.queries.answers == {}
+        assert "psum" not in text_of(app)
+        assert "train   yes" in text_of(app)
+        await until(pilot, lambda: has_plan(app))
+        await until(pilot, lambda: "backward" in text_of(app).partition("2 Plan")[2])
+        assert [*app.state.queries.answers] == ["shardy"]
+
+    drive(script, draft=TRAINED, screen="plan")
+
+
+def test_each_character_is_echoed_and_only_the_last_text_is_planned():
+    async def script(pilot):
+        app = pilot.app
+        await until(pilot, lambda: has_plan(app))
+        app.state.edit(enter(app.state.history.draft, "sizes", "b=64,d=64,f=64"))
+        for size in (128, 256, 512):
+            app.state.edit(enter(app.state.history.draft, "sizes", f"b={size},d=64,f=64"))
+            await pilot.pause()
+            assert f"b={size}" in text_of(app)
+        await until(pilot, lambda: has_plan(app))
+        assert app.state.resolved.problem.arguments[0].shape == (512, 64)
+        assert len(app.state.plans._found) == 2
+
+    drive(script, draft=TRAINED, screen="plan")
+
+
+def test_the_alternatives_of_a_train_step_follow_its_plan():
+    async def script(pilot):
+        pane = pilot.app.pane
+        await until(pilot, lambda: has_plan(pilot.app) and pane._cost is not None)
+        await until(pilot, lambda: pane._has_alternatives)
+        assert pane._cost.plan == pilot.app.state.resolved.plan
+        assert "alternatives" in vars(pane._cost)
+
+    drive(script, draft=TRAINED, screen="plan")
+
+
+def test_quick_problems_are_planned_at_once():
+    assert is_planned_quickly(resolve(ProblemForm()).problem)
+    assert not is_planned_quickly(resolve(TRAINED).problem)
+    found = Plans(lambda: None)
+    assert found.plan(resolve(ProblemForm()).problem, PLACED) is not None
+    assert "_process" not in vars(found)
+
+
+def slow(path):
+    path.touch()
+    time.sleep(60)
+
+
+def refused():
+    raise QuestionError("no such plan", "ask for another")
+
+
+def dead():
+    os._exit(3)
+
+
+@pytest.fixture
+def process():
+    found = PlanningProcess()
+    yield found
+    found.close()
+
+
+def test_what_is_stale_is_stopped(process, tmp_path):
+    stale = process.submit(slow, tmp_path / "begun")
+    waiting = process.submit(slow, tmp_path / "never")
+    while not (tmp_path / "begun").exists():
+        time.sleep(0.01)
+    assert waiting.cancel()
+    assert stale.cancel()
+    assert process.submit(max, 2, 3).result(30) == 3
+    assert not (tmp_path / "never").exists()
+
+
+def test_errors_of_the_planner_come_back(process):
+    with pytest.raises(QuestionError, match="no such plan") as caught:
+        process.submit(refused).result(30)
+    assert caught.value.hint == "ask for another"
+
+
+def test_a_process_that_dies_is_started_anew(process):
+    with pytest.raises(CompilerError, match="the planner's process ended with status 3"):
+        process.submit(dead).result(30)
+    assert process.submit(max, 2, 3).result(30) == 3
+
+
+@pytest.fixture
+def worse():
+    """A problem, and a plan of it that the planner would not make: it has an array whole that need not be."""
+    problem = resolve(GATED).problem
+    found = plan(split_as(problem, {"H": PartitionSpec((("X",), ()))}), PLACED)
+    return problem, replace(found, problem=problem, optimal=False, at_most=1.5)
+
+
+def test_a_plan_follows_shardy_where_that_costs_less(worse):
+    problem, dear = worse
+    splits = (("H", PartitionSpec((("X",), ("Y",)))), ("G", PartitionSpec((("X",), ("Y",)))))
+    changed = threading.Event()
+    found = Plans(changed.set)
+    found._found[problem, PLACED] = dear
+    found.follow(dear, PLACED, splits)
+    assert changed.wait(60)
+    assert found.plan(problem, PLACED).teller == "shardy"
+    assert found.plan(problem, PLACED).wire_bytes < dear.wire_bytes
+    found.close()
+
+
+def test_the_screen_says_that_a_plan_is_shardys(worse, worker, monkeypatch):
+    problem, dear = worse
+    monkeypatch.setattr(plans, "is_planned_quickly", lambda _: True)
+    monkeypatch.setattr(plans, "planned", lambda *asked: dear if asked[0] == problem else planned(*asked))
+
+    async def script(pilot):
+        app = pilot.app
+        assert app.state.resolved.plan is dear
+        await until(pilot, lambda: app.state.resolved.plan.teller == "shardy")
+        await until(pilot, lambda: "split as Shardy splits them" in text_of(app))
+        answer = app.state.queries.answers["shardy"]
+        assert answer.plan is app.state.resolved.plan
+
+    drive(script, draft=GATED, screen="plan", worker=worker)
