@@ -54,7 +54,13 @@ class CompilerOption(click.ParamType):  # type: ignore[type-arg]
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("function", metavar="FILE.py:FUNCTION")
 @options.of_field(PROBLEM_FIELDS["mesh"], default=None, show_default=False)
-@options.of_field(PROBLEM_FIELDS["targets"], default="cpu", show_default=True, shell_complete=options.targets)
+@options.of_field(
+    PROBLEM_FIELDS["targets"],
+    default="cpu",
+    show_default=True,
+    shell_complete=options.targets,
+    help="Hardware to compile for, comma-separated.",
+)
 @options.of_field(PROBLEM_FIELDS["axis_types"])
 @click.option(
     "--option",
@@ -64,8 +70,14 @@ class CompilerOption(click.ParamType):  # type: ignore[type-arg]
     metavar="NAME=VALUE",
     help="An option of the compiler, such as xla_enable_async_all_gather=true; may be given again.",
 )
-@options.machine
-@click.option("--time", "with_times", is_flag=True, help="Show when each instruction runs, and live memory.")
+@options.of_field(
+    PROBLEM_FIELDS["machine"],
+    shell_complete=options.targets,
+    help="Hardware that times are for, or FILE.toml; default: the target's.",
+)
+@click.option(
+    "--time", "with_times", is_flag=True, help="Show when each instruction runs instead, and live memory."
+)
 @options.timeout
 @options.output
 def command(

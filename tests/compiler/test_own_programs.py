@@ -116,7 +116,7 @@ def test_meshes_that_share_their_devices(compile_for):
     def moves(x):
         return jax.lax.with_sharding_constraint(x @ x.T, NamedSharding(second, P("all"))).sum()
 
-    found = compile_for((jax.jit(moves), split(first, (256, 256), "data", "model")), "cpu")
+    found = compile_for((jax.jit(moves), split(first, (256, 256), "data", "model", dtype=jnp.float32)), "cpu")
     assert found.answer.status == "ok"
     assert found.notes == (
         f"this program has several meshes: data=2,model=4 and all=8; axes are named after {found.mesh}",

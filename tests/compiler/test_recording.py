@@ -33,6 +33,10 @@ def question(**folders):
     return Question("v6e:2x4", DeviceMesh(("X",), (8,), None), (part,), results=(ARRAY,), **folders)
 
 
+def recording_of(asked):
+    return Recording(asked.dump_to, asked.costs_to, asked.topology)
+
+
 def program(asked, failure, files=FILES):
     """A program whose compiler writes files into the folder that it is told, and then fails."""
 
@@ -75,7 +79,7 @@ def test_what_does_not_fit_keeps_its_reports(tmp_path):
 
 
 def test_on_stdout_the_same_texts_are_found(capfd):
-    with Recording(question()) as recording:
+    with recording_of(question()) as recording:
         assert recording.options["xla_dump_to"] == "-"
         for name, text in FILES.items():
             os.write(1, f"*** Begin {name} ***\n{text}\n*** End {name} ***\n".encode())
@@ -95,7 +99,7 @@ def test_on_stdout_the_same_texts_are_found(capfd):
     ],
 )
 def test_options_by_what_is_asked(asked, has):
-    options = Recording(asked).options
+    options = recording_of(asked).options
     assert {name for name in options if "schedule" in name} == has
     assert (options["xla_dump_hlo_pass_re"] == ".*") == bool(asked.dump_to)
 
@@ -103,6 +107,6 @@ def test_options_by_what_is_asked(asked, has):
 @pytest.mark.parametrize(("gpu", "has_estimates"), [("h100", True), ("b200", True), ("a100", False)])
 def test_estimates_are_asked_of_gpus_that_xla_knows(gpu, has_estimates):
     topology = TopologyRequest("cuda", "1x1x8", (("gpu", gpu),))
-    assert "xla_gpu_collect_cost_model_stats" not in Recording(question(topology=topology)).options
-    options = Recording(question(topology=topology, costs_to="/d")).options
+    assert "xla_gpu_collect_cost_model_stats" not in recording_of(question(topology=topology)).options
+    options = recording_of(question(topology=topology, costs_to="/d")).options
     assert options["xla_gpu_collect_cost_model_stats"] is has_estimates

@@ -285,7 +285,7 @@ def test_calls_in_a_circle_end():
         ('metadata={op_name="jit(f)/psum" stack_frame_id=2}', "/home/u/model.py:40"),
         ('metadata={op_name="jit(f)/psum" stack_frame_id=9}', "jit(f)/psum"),
         ('metadata={op_name="jit(f)/psum"}', "jit(f)/psum"),
-        ('metadata={op_name="say \\"hi\\", source_line=3"}', 'say \\"hi\\", source_line=3'),
+        ('metadata={op_name="say \\"hi\\", source_line=3"}', 'say "hi", source_line=3'),
         ("", ""),
     ],
 )

@@ -31,6 +31,7 @@ _ATTRIBUTE = re.compile(
 """A key and its value; or a string, whose inside is none; or the rest of the line, which has no others."""
 _REDUCTION = ", to_apply=%"
 _GROUPS = ("replica_groups", "source_target_pairs")
+_ESCAPED = re.compile(r"\\(.)")
 _BARE = {'"': '"', "{": "}"}
 _MARKS = ('"', "{", "%")
 _NAME = re.compile(r"%([^\s,(){}=%]+)")
@@ -197,6 +198,7 @@ def operand_names(operands: str) -> list[str]:
 
 
 def _bare(value: str) -> str:
-    """A value without its quotes, braces or percent sign."""
+    """A value without its quotes, braces or percent sign, as it was before it was quoted."""
     end = _BARE.get(value[:1])
-    return value.removeprefix("%") if end is None else value[1:].removesuffix(end)
+    found = value.removeprefix("%") if end is None else value[1:].removesuffix(end)
+    return _ESCAPED.sub(r"\1", found) if "\\" in found else found
