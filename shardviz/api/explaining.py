@@ -121,7 +121,7 @@ def explain(
     objective: Objective = "time",
     backward: bool = False,
     remat: Remat = "none",
-    optimizer: str = "none",
+    optimizer: str | None = None,
 ) -> Explanation:
     """The collectives that an einsum needs on a mesh, and those that the compilers insert.
 
@@ -145,7 +145,7 @@ def explain(
     asked = parse_targets(target_text(target))
     forward = decided_problem(einsum, mesh, specs, sizes, dtype, axis_types, device_order=device_order)
     asked_for = replace(forward, objective=objective)
-    problem = train_step(asked_for, backward=backward, remat=remat, optimizer=optimizer)
+    problem = train_step(asked_for, backward=backward, remat=remat, optimizer=optimizer or "none")
     placed = placed_for(as_machine(machine), asked, problem.mesh)
     planned = plan(problem, placed)
     compiled: tuple[TargetResult, ...] = ()

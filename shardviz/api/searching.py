@@ -51,7 +51,7 @@ def search(
     keep: str = "",
     backward: bool = False,
     remat: Literal["none", "layer", "dots"] = "none",
-    optimizer: str = "none",
+    optimizer: str | None = None,
     overlap: Literal["parameters", "none", "all"] = "parameters",
     microbatches: int = 8,
 ) -> SearchReport:
@@ -81,7 +81,7 @@ def search(
         sizes=sizes or "",
         dtype=dtype,
         keep=keep,
-        training=parse_training(backward, remat, optimizer, mesh),
+        training=parse_training(backward, remat, optimizer or "none", mesh),
         overlap=overlap,
         microbatches=microbatches,
     )

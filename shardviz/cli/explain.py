@@ -81,7 +81,7 @@ EXAMPLES = (
 
 
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
-@click.argument("einsum")
+@options.program("einsum")
 @options.problem(
     click.option(
         "--specs",
@@ -163,32 +163,16 @@ def command(
     ):
         asking = "a ranking" if ranked else "--vary" if vary is not None else "--versus"
         print_note(f"{asking} asks the planner only, not --target")
-    if ranked and step is not None:
-        raise QuestionError(
-            "--step is a step of one plan, and a ranking has many", "give --specs 'XY,Y_->X_'"
-        )
-    if with_hlo and (ranked or step is not None or target == "none"):
-        lacking = {
-            "give --specs 'XY,Y_->X_'": ranked,
-            "leave out --step": step is not None,
-            "ask a compiler, as with --target cpu": target == "none",
-        }
-        hint = " and ".join(what for what, is_lacking in lacking.items() if is_lacking)
-        raise QuestionError("--hlo shows what compilers make of one plan", hint)
-    if with_times and (ranked or step is not None):
-        raise QuestionError(
-            "--time shows when each operation of one plan runs",
-            "give --specs 'XY,Y_->X_'" if ranked else "leave out --step",
-        )
-    if no_layout and (ranked or step is not None or output.as_json):
-        raise QuestionError(
-            "--no-layout leaves out the pictures of one plan's arrays, and there are none here",
-            "leave out --no-layout",
-        )
 
     def stated() -> Problem:
         given = None if specs == RANKED else specs
         return options.problem_from_options(einsum, given, ranked=ranked, **problem)
+
+    try:
+        refuse_beside(ctx.params, ranked)
+    except QuestionError:
+        stated()  # what is wrong with the program comes first
+        raise
 
     def placed(mesh: Mesh) -> PlacedMesh:
         from shardviz.compiler.machines import placed_for
@@ -196,17 +180,15 @@ def command(
         return placed_for(machine, parse_targets(target), mesh)
 
     if versus is not None:
-        from shardviz.cli.versus import print_comparison, refuse_comparing
+        from shardviz.cli.versus import print_comparison
 
-        refuse_comparing(ctx.params, ranked)
         refuse_stepping(ctx.params)
         other = options.problem_from_options(einsum, versus, **problem)
         print_comparison(stated(), other, placed(other.mesh), output)
         return ExitCode.FINE
     if vary is not None:
-        from shardviz.cli.vary import print_sweep, refuse_varying
+        from shardviz.cli.vary import print_sweep
 
-        refuse_varying(ctx.params, ranked)
         print_sweep(stated(), vary, placed, output)
         return ExitCode.FINE
     if step is not None:
@@ -261,6 +243,46 @@ def _is_made(name: str, einsum: str) -> bool:
     """Return whether an array is a result of the text, and not an operand."""
     made = rf"(?:\A|[;\n])\s*{name}\s*(?:\[[^\]]*\]\s*)?=|->\s*{name}\s*\["
     return re.search(made, einsum) is not None or ("[" not in einsum and _USUAL.fullmatch(name) is not None)
+
+
+def refuse_beside(given: Mapping[str, Any], ranked: bool) -> None:
+    """Raise `QuestionError` for options about one plan where there are many, or none with its arrays, and for
+    --versus and --vary beside others."""
+    one = "give --specs 'XY,Y_->X_'"
+    about = {
+        "a ranking": ranked,
+        "--vary": given["vary"] is not None,
+        "--step": given["step"] is not None,
+        "--hlo": given["with_hlo"],
+        "--time": given["with_times"],
+    }
+    for option in ("--versus", "--vary"):
+        if given[option.strip("-")] is not None:
+            for other, is_given in about.items():
+                if is_given and other != option:
+                    hint = one if other == "a ranking" else f"leave out {other}"
+                    raise QuestionError(f"{option} and {other} cannot be combined", hint)
+    if ranked and about["--step"]:
+        raise QuestionError("--step is a step of one plan, and a ranking has many", one)
+    if about["--hlo"]:
+        lacking = {
+            one: ranked,
+            "leave out --step": about["--step"],
+            "ask a compiler, as with --target cpu": given["target"] == "none",
+        }
+        if any(lacking.values()):
+            hint = " and ".join(what for what, is_lacking in lacking.items() if is_lacking)
+            raise QuestionError("--hlo shows what compilers make of one plan", hint)
+    if about["--time"] and (ranked or about["--step"]):
+        raise QuestionError(
+            "--time shows when each operation of one plan runs", one if ranked else "leave out --step"
+        )
+    has_pictures = not (ranked or about["--step"] or about["--vary"] or given["versus"] is not None)
+    if given["no_layout"] and (given["as_json"] or not has_pictures):
+        raise QuestionError(
+            "--no-layout leaves out the pictures of one plan's arrays, and there are none here",
+            "leave out --no-layout",
+        )
 
 
 def refuse_stepping(given: Mapping[str, object]) -> None:

@@ -328,14 +328,14 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
 
 def _swept(problem: Problem, given: Mapping[str, Any], part: Part | None) -> Subject:
     """The chart of `shardviz explain --vary`."""
-    from shardviz.cli.vary import refuse_varying
+    from shardviz.cli.explain import refuse_beside
     from shardviz.compiler.machines import placed_for
     from shardviz.notation.ranges import parse_range
     from shardviz.planner.pricing.sweep import sweep
 
     if part is not None:
         raise QuestionError(f"--vary and --as {part} cannot be combined", "leave out one of them")
-    refuse_varying(given, ranked=False)
+    refuse_beside(given, ranked=False)
     targets = parse_targets(given["target"])
     sizes = parse_range(given["vary"])
     found = sweep(problem, sizes, lambda mesh: placed_for(given["machine"], targets, mesh))

@@ -12,7 +12,7 @@ import click
 
 from shardviz.cli.output import MIN_WIDTH, CommandOutput
 from shardviz.cli.streams import write_ascii
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, quote
 from shardviz.forms.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, TABLE_KEYS, YES_OR_NO, FormField
 from shardviz.notation import parse_mesh
 
@@ -162,6 +162,55 @@ plain = click.option(
     callback=_write_plainly,
     help="Write ASCII alone: no box drawing, no Greek letters.",
 )
+
+
+def _take_example(ctx: click.Context, _param: click.Parameter, name: str | None) -> None:
+    """Have the fields of an example stand for options that are not given; without a name, list all."""
+    if name is None or ctx.resilient_parsing:
+        return
+    from shardviz.forms.examples import named_examples
+
+    found = named_examples()
+    if not name:
+        for each in found.values():
+            click.echo(f"{each.name:10} {each.title}")
+        ctx.exit()
+    if name not in found:
+        raise QuestionError(f"there is no example {quote(name)}", f"choose one of {', '.join(found)}")
+    entry = found[name].entry
+    ctx.default_map = {"program": entry["einsum"], **{key: entry[key] for key in TABLE_KEYS if key in entry}}
+
+
+def _refuse_beside_example(ctx: click.Context, param: click.Parameter, given: str) -> str:
+    source = ctx.get_parameter_source(param.name or "")
+    if ctx.default_map and source is click.core.ParameterSource.COMMANDLINE:
+        raise QuestionError(f"{quote(given)} and --example are two programs", "leave out one of them")
+    return given
+
+
+def _example_names(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from shardviz.forms.examples import named_examples
+
+    return [name for name in named_examples() if name.startswith(incomplete)]
+
+
+def program(name: str) -> Callable[[F], F]:
+    """The argument that is a program, called `name`, or an example in its place, whose fields stand for
+    options that are not given."""
+    return _all(
+        click.argument(name, callback=_refuse_beside_example),
+        click.option(
+            "--example",
+            is_flag=False,
+            flag_value="",
+            is_eager=True,
+            expose_value=False,
+            metavar="[NAME]",
+            callback=_take_example,
+            shell_complete=_example_names,
+            help="A layer that ships, with its mesh, sizes and specs; without a name, list all.",
+        ),
+    )
 
 
 def output(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -83,26 +83,28 @@ def end_by(number: int, _frame: object = None) -> NoReturn:
 
 
 @contextmanager
-def first_interrupt() -> Iterator[Callable[[], bool]]:
-    """A context in which the first SIGINT does not end the process; yield a function that tells if it
-    came."""
-    before = signal.getsignal(signal.SIGINT)
-    came = False
+def first_interrupt() -> Iterator[Callable[[], int]]:
+    """A context in which the first SIGINT or SIGTERM does not end the process; yield a function that tells
+    the exit code of the one that came, or 0."""
+    watched = [
+        number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN
+    ]
+    before = {number: signal.getsignal(number) for number in watched}
+    came = 0
 
     def note(number: int, frame: object) -> None:
         nonlocal came
         if came:
             end_by(number, frame)
-        came = True
+        came = ExitCode.INTERRUPTED - signal.SIGINT + number
 
-    if before is signal.SIG_IGN:
-        yield lambda: False
-        return
-    signal.signal(signal.SIGINT, note)
+    for number in before:
+        signal.signal(number, note)
     try:
         yield lambda: came
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def allow_descriptors() -> int:

@@ -43,7 +43,7 @@ EXAMPLES = (
 
 
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
-@click.argument("program")
+@options.program("program")
 @options.of_field(
     PROBLEM_FIELDS["machine"],
     shell_complete=options.targets,
@@ -137,7 +137,7 @@ def command(
         microbatches=microbatches,
     )
     target = None if compiled is None else _target(machine)
-    answer = _searched(question)
+    answer, interrupted = _searched(question)
     if not output.as_json:
         opened = ""
         if answer.found:
@@ -166,7 +166,7 @@ def command(
         print_json(search_document(answer, rows))
     if not answer.is_complete:
         print_note(f"interrupted after {answer.looked_at:,} of {answer.meshes:,} meshes: not complete")
-        return ExitCode.INTERRUPTED
+        return interrupted
     return ExitCode.FINE if answer.found else ExitCode.CHECK_FAILED
 
 
@@ -199,19 +199,19 @@ def _compiled(answer: MeshRanking, count: int, target: Target, timeout: float) -
     return by_compiled_time(rows)
 
 
-def _searched(question: SearchQuestion) -> MeshRanking:
-    """The answer, or what it has so far when the user interrupts."""
+def _searched(question: SearchQuestion) -> tuple[MeshRanking, int]:
+    """The answer, or what it has so far when the user interrupts, with the exit code of that."""
     from shardviz.planner.search import search_meshes, with_smallest_machine
     from shardviz.render.search_view import progress_words
 
     line = ProgressLine()
-    with first_interrupt() as is_interrupted:
+    with first_interrupt() as interrupted:
         for answer in search_meshes(question):
             line.show(progress_words(answer))
-            if is_interrupted():
+            if interrupted():
                 break
         if answer.is_complete and not answer.found:
             line.show("looking for a machine that is large enough")
             answer = with_smallest_machine(answer)
     line.clear()
-    return answer
+    return answer, interrupted()

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from shardviz.cli.output import CommandOutput, print_json
-from shardviz.errors import QuestionError
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.planner import Problem
     from shardviz.sharding import Mesh
-
-
-def refuse_varying(given: Mapping[str, object], ranked: bool) -> None:
-    """Raise `QuestionError` for options beside --vary that are about one plan, or about many others."""
-    others = {
-        "a ranking": ranked,
-        "--step": given["step"] is not None,
-        "--hlo": given["with_hlo"],
-        "--time": given["with_times"],
-        "--no-layout": given["no_layout"],
-    }
-    for option, is_given in others.items():
-        if is_given:
-            hint = "give --specs 'XY,Y_->X_'" if option == "a ranking" else f"leave out {option}"
-            raise QuestionError(f"--vary and {option} cannot be combined", hint)
 
 
 def print_sweep(

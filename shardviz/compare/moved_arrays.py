@@ -91,23 +91,22 @@ class MovedArrays:
         given = {array.name for array in self.problem.arguments}
         if origin is not None and origin.computed:
             taken = [array for array in taken if array.name not in given]
-        arrays = (*made, *taken)
-        fitting = [array for array in arrays if self._fits(array, one)]
-        # A gradient is often made transposed.
-        turned = [
-            array for array in arrays if array not in fitting and self._fits(array, one, transposed=True)
-        ]
-        likely = fitting + [array for array in turned if not fitting or self._doubt(array, one) == 0]
-        likely = [array for array in likely if array.rank == len(one.operand_shape)] or likely
-        doubts = {array.name: self._doubt(array, one) for array in likely}
+        doubts = {
+            array.name: self._doubt(array, one, transposed)
+            for transposed in (True, False)  # what fits as it is need not be transposed
+            for array in (*made, *taken)
+            if self._fits(array, one, transposed)
+        }
         return tuple(name for name, doubt in doubts.items() if doubt == min(doubts.values()))
 
-    def _doubt(self, array: ShardedArray, one: Collective) -> int:
-        """0 where a piece of an array by its spec has that shape, 1 where the spec is open, else 2."""
-        if array.spec is None:
-            return 1
-        piece = sorted(array.shard_shape(self.problem.mesh))
-        return 0 if piece in (sorted(one.operand_shape), sorted(one.result_shape)) else 2
+    def _doubt(self, array: ShardedArray, one: Collective, transposed: bool) -> tuple[bool, bool, int, bool]:
+        """A rank of how little speaks for an array: other dimensions than the collective's; a transpose, as
+        gradients are often made; a spec that is open (1) or gives pieces of another shape (2)."""
+        spec = 1
+        if array.spec is not None:
+            piece = sorted(array.shard_shape(self.problem.mesh))
+            spec = 0 if piece in (sorted(one.operand_shape), sorted(one.result_shape)) else 2
+        return array.rank != len(one.operand_shape), transposed and spec > 0, spec, transposed
 
     def _as_moved(self, one: Collective) -> Origin | None:
         """The origin. A value made of one argument, with a shape that its pieces have, is that argument:

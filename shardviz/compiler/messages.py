@@ -99,8 +99,8 @@ class Question:
     """To the child: compile this for `target`.
 
     `arguments` are what the program takes, the first of them what it hands on from run to run; `results` what
-    it returns, the last the one handed on. It runs `layers` times, one after the other, and has its other
-    arguments, and the other results, once for each run. In a train step `gradients` pairs arguments with
+    it returns, the last the one handed on. It runs `layers` times, one after the other, and has the arrays
+    named in `stacked` once for each run. In a train step `gradients` pairs arguments with
     their gradients, whose statements are not among the parts, and `cotangents` pairs results with the
     arguments that are their gradients; `remat` is what `Training` calls so.
     `topology` describes the hardware of a TPU or GPU target. With `dump_to`, a folder, XLA leaves there the
@@ -117,6 +117,7 @@ class Question:
     arguments: tuple[Array, ...] = ()
     results: tuple[Array, ...] = ()
     layers: int = 1
+    stacked: frozenset[str] = frozenset()
     gradients: tuple[tuple[str, Array], ...] = ()
     cotangents: tuple[tuple[str, str], ...] = ()
     remat: str = "none"

@@ -65,6 +65,7 @@ def question_for(problem: Problem, target: Target) -> Question:
         arguments=tuple(_array(each, mesh) for each in problem.arguments),
         results=tuple(_array(each, mesh) for each in returned_arrays(problem)),
         layers=problem.layers,
+        stacked=stacked_names(problem),
         gradients=tuple((name, made[gradient]) for name, gradient in pairs if name not in made),
         cotangents=tuple((name, given) for name, given in pairs if name in made),
         remat="none" if problem.training is None else problem.training.remat,
@@ -76,6 +77,17 @@ def returned_arrays(problem: Problem) -> tuple[ShardedArray, ...]:
     made = {part.result.name: part.result for part in problem.parts}
     last = problem.forward[-1].result
     return (*(made[name] for name in problem.results if name != last.name), last)
+
+
+def stacked_names(problem: Problem) -> frozenset[str]:
+    """The arrays of which each run of the program has one of its own: all but what the runs hand on, and the
+    gradients of that."""
+    if problem.layers == 1:
+        return frozenset()
+    gradients = dict(problem.gradients)
+    handed_on = (problem.arguments[0].name, problem.forward[-1].result.name)
+    names = {array.name for array in problem.arrays}
+    return frozenset(names.difference(handed_on, (gradients.get(name) for name in handed_on)))
 
 
 def layout_request(array: ShardedArray, mesh: Mesh) -> AskLayout:

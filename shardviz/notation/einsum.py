@@ -138,8 +138,8 @@ def _einsum(scanner: Scanner, written: _Dims) -> Einsum:
             scanner.fail(
                 "a third operand begins",
                 scanner.pos - 1,
-                hint="join contractions of two operands by ';', as in ab,bc->ac; ac,cd->ad; or name the "
-                "result to have their order chosen: Y=ab,bc,cd->ad",
+                hint="join contractions of two operands by ';', as in ab,bc->ac; ac,cd->ad; or write the "
+                "result to have their order chosen: ab,bc,cd->ad",
             )
         operands.append(_texts(_operand(scanner, written)))
     explicit = scanner.take("->")

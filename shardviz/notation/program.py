@@ -42,6 +42,8 @@ _LETTERS = re.compile(r"[A-Za-z]+")
 _LAYERS = re.compile(r"(?:×\s*|\bx[ \t]+)(\d{1,9})\s*\Z")
 _COMMENT = re.compile(r"#[^\n]*")
 _ASSIGNS = re.compile(r"(?:\A|;)\s*[A-Za-z][A-Za-z0-9_']*\s*=(?!=)")
+_THREE_OPERANDS = re.compile(r"(?:\A|;)\s*(?:[A-Za-z]+\s*,\s*){2,}[A-Za-z]+\s*(?:,|->|→)")
+"""An einsum of letters that has more than two operands: a chain's have two, and its results no names."""
 _INSIDE = re.compile(r"(?<=\[)[^\]]*|\\?\{[^}]*\}|<sub>[^<]*</sub>|\\\w+|(?<=[*@·×⋅])_\w+")
 _BEYOND_PRODUCT = re.compile(r"[;\n+/()]|-(?!>)|(?<!\w)\d|[A-Za-z][\w']*+(?!\s*+(?:\[|\*\*))")
 """An operation that a product lacks, or a name without brackets, once what stands in brackets is gone."""
@@ -128,7 +130,7 @@ def is_program(text: str) -> bool:
     if "#" in text:
         return True
     if "[" not in plain:
-        return _ASSIGNS.search(plain) is not None
+        return _ASSIGNS.search(plain) is not None or _THREE_OPERANDS.search(plain) is not None
     return _BEYOND_PRODUCT.search(_INSIDE.sub("", plain)) is not None
 
 

@@ -298,9 +298,9 @@ class StepsPicture:
         heads = {}
         for number in (number for number, run in self._runs.items() if number == run[-1]):
             made = _becomes(self._plan.steps[number - 1], self._plan, self._palette)[len("→ ") :]
-            numbers = Text(f"{self._runs[number][0]}–{number}")
-            row = [numbers, Text.assemble(made, " = ", update_text(self._plan, number))]
-            heads[number] = records([row], self._width, INDENT)
+            numbers = f"{self._runs[number][0]}–{number}"
+            value = Text.assemble("= ", update_text(self._plan, number))
+            heads[number] = _numbered(numbers, made, [value], self._width, is_work=True)
         return heads
 
     def _statement_heads(self, rows: Sequence[Sequence[Text]]) -> list[list[Text]]:
@@ -320,9 +320,8 @@ class StepsPicture:
             if is_work and widest <= self._width:
                 second = Text.assemble(second, " " * (made - second.cell_len))
             if is_work:
-                second, rest = Text.assemble(second, " = ", rest[0]), []
-            cells = [Text(f"{first.plain:>{number}}"), second, *rest]
-            heads.append(records([cells], self._width, INDENT))
+                rest = [Text.assemble("= ", rest[0])]
+            heads.append(_numbered(f"{first.plain:>{number}}", second, rest, self._width, is_work))
         return heads
 
     def _totals(self, costs: Mapping[int, StepCost]) -> list[Text]:
@@ -360,6 +359,16 @@ def _cut(reason: list[Text], width: int) -> list[Text]:
     if first.cell_len + len(MORE) > width:
         first = first[: first.plain.rstrip().rindex(" ")]
     return [first.append(MORE, "dim")]
+
+
+def _numbered(number: str, name: Text, rest: Sequence[Text], width: int, is_work: bool) -> list[Text]:
+    """The lines of a step, of which the first begins with its number and what it makes; the value of a
+    statement is beside that or on the next line, and not cut in two."""
+    first = Text.assemble(number, " " * GAP, name)
+    whole = Text(" ").join([first, *rest])
+    if is_work and INDENT + whole.cell_len <= width:
+        return [Text.assemble(" " * INDENT, whole)]
+    return records([[first, *rest]], width, INDENT)
 
 
 def _marked(line: Text) -> Text:

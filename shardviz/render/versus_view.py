@@ -9,7 +9,7 @@ from rich.text import Text
 
 from shardviz.planner.plan import LOCAL_OPS
 from shardviz.planner.pricing.costs import PlanCost
-from shardviz.render.lines import GAP, columns, records, sentence, shelve, table
+from shardviz.render.lines import GAP, columns, records, sentence, shelve
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import headline, named_specs_text, plan_view
 from shardviz.units import flops, human_bytes, seconds
@@ -17,6 +17,8 @@ from shardviz.units import flops, human_bytes, seconds
 LEAST_WIDTH = 56
 """Columns that the steps of a plan take at least beside those of another."""
 RIGHT = frozenset({1, 2, 3})
+ORDINALS = ("first", "second")
+"""Names of the plans where there is no room for others."""
 
 
 def versus_view(first: PlanCost, second: PlanCost, width: int, palette: Palette) -> list[Text]:
@@ -39,30 +41,53 @@ def versus_table(
     """A row for each figure: of the first plan, of the second, and how many times as much that is. Without
     `names` the plans are called by their specs."""
     names = names or (named_specs_text(first.plan), named_specs_text(second.plan))
-    layers = first.plan.problem.layers
-    of_layers = Text(f"one of {layers:,} layers" if layers > 1 else "", "dim")
-    rows = [[of_layers, Text(names[0], "bold"), Text(names[1], "bold"), Text()]]
+    figures = []
     for title, value, written in _FIGURES:
         old, new = value(first), value(second)
-        rows.append([Text(title), Text(written(old)), Text(written(new)), Text(_ratio(old, new), "dim")])
+        figures.append([Text(title), Text(written(old)), Text(written(new)), Text(_ratio(old, new), "dim")])
     last = [Text("collectives"), *(Text(_collectives(cost)) for cost in (first, second))]
-    # The longest row does not take the figures out of their columns.
-    lines = columns([*rows, last], width, right=RIGHT) or [
-        *table(rows, width, right=RIGHT),
-        *records([last], width),
-    ]
-    for number, cost in enumerate((first, second), 1):
+    lines = _in_columns(figures, last, names, first.plan.problem.layers, width)
+    for number, cost in enumerate((first, second)):
         if cost.unknown:
             lines += sentence(
-                f"some times of the {'first' if number == 1 else 'second'} are not known: "
+                f"some times of the {ORDINALS[number]} are not known: "
                 f"{cost.missing_figure}; the totals leave them out",
                 width,
             )
         if cost.over_bytes:
-            which = "first" if number == 1 else "second"
             over = human_bytes(cost.over_bytes)
-            lines += sentence(f"the {which} does not fit: it is {over} over", width)
+            lines += sentence(f"the {ORDINALS[number]} does not fit: it is {over} over", width)
     return lines
+
+
+def _in_columns(
+    figures: list[list[Text]], last: list[Text], names: tuple[str, str], layers: int, width: int
+) -> list[Text]:
+    """The table under the plans' names; where there is no room for those they stand above it, and where there
+    is none for how many times as much a figure is, it is left out."""
+    of_layers = Text(f"one of {layers:,} layers" if layers > 1 else "", "dim")
+
+    def rows(called: tuple[str, str], count: int) -> list[list[Text]]:
+        head = [of_layers, Text(called[0], "bold"), Text(called[1], "bold")]
+        return [head, *(figure[:count] for figure in figures)]
+
+    # The longest row does not take the figures out of their columns.
+    found = columns([*rows(names, 4), last], width, right=RIGHT)
+    if found is not None:
+        return found
+    found = columns(rows(names, 4), width, right=RIGHT)
+    if found is not None:
+        return [*found, *records([last], width)]
+    above = [
+        line
+        for called, name, done in zip(ORDINALS, names, last[1:], strict=True)
+        for line in sentence(f"{name}: {done.plain}", width, lead=f"{called}  ")
+    ]
+    for count in (4, 3):
+        found = columns(rows(ORDINALS, count), width, right=RIGHT)
+        if found is not None:
+            return [*above, *found]
+    return [*above, *records(rows(ORDINALS, 3), width)]
 
 
 _FIGURES: tuple[tuple[str, Callable[[PlanCost], float], Callable[[float], str]], ...] = (

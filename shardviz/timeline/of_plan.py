@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from shardviz.errors import plural
-from shardviz.planner.plan import axes_words
+from shardviz.planner.plan import Step, axes_words
 from shardviz.planner.pricing.costs import PlanCost, PricedStep, ResidentArray
+from shardviz.planner.problem import Problem
+from shardviz.planner.problem.statement_text import named_statement
 from shardviz.timeline.memory import LiveBuffer, MemoryReport
 from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
 from shardviz.units import shaped
@@ -28,7 +30,8 @@ def plan_timeline(cost: PlanCost) -> ProgramTimeline:
             lanes.append(lane)
         starts.append(clock)
         end = clock + (priced.seconds or 0.0)
-        ops.append(_timed(priced, number, lanes.index(lane), clock, end))
+        name = _name(priced.step, cost.plan.problem)
+        ops.append(_timed(priced, name, number, lanes.index(lane), clock, end))
         clock = end
     by_lane = {lane.name: 0.0 for lane in lanes[1:]}
     for op in ops:
@@ -59,12 +62,19 @@ def _lane(priced: PricedStep) -> Lane:
     return Lane("axis", priced.step.axes[0]) if priced.is_collective else COMPUTE
 
 
-def _timed(priced: PricedStep, number: int, lane: int, start: float, end: float) -> TimedOp:
+def _name(step: Step, problem: Problem) -> str:
+    """``psum Y``, ``einsum bd,df->bf``; of a program's statement ``H = X * W1``."""
+    if step.op in ("einsum", "apply") and not problem.is_chain:
+        return named_statement(problem.parts[step.part])
+    return f"{step.function or step.op} {step.einsum or step.array}"
+
+
+def _timed(priced: PricedStep, name: str, number: int, lane: int, start: float, end: float) -> TimedOp:
     step = priced.step
     over = f"over {axes_words(step.axes)}: " if len(step.axes) > 1 else ""
     known = "links" if priced.is_collective else "roofline"
     return TimedOp(
-        name=f"{step.function or step.op} {step.einsum or step.array}",
+        name=name,
         op=step.op,
         lane=lane,
         start=start,

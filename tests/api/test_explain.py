@@ -52,6 +52,12 @@ def test_its_document_is_the_commands(explanation, capsys):
     assert without_time(json.loads(json.dumps(explanation.document()))) == without_time(printed)
 
 
+def test_no_optimizer_is_none():
+    options: dict[str, Any] = {"mesh": "X=2", "specs": "X_,__->X_", "target": "none", "backward": True}
+    steps = [shardviz.explain(EINSUM, optimizer=each, **options) for each in (None, "none")]
+    assert steps[0].plan == steps[1].plan
+
+
 def test_it_holds_the_objects(explanation):
     assert [step.op for step in explanation.plan.steps] == ["einsum", "psum"]
     assert [(each.op, each.axes) for each in explanation.target("shardy").collectives] == [

@@ -82,6 +82,21 @@ CASES = [
     ),
     (("explain", "bd,df->bf", "--specs", "--target", "nobody"), "unknown target 'nobody'", "shardy, cpu"),
     (("explain", "bd,df->bf", "--no-layout"), "the pictures of one plan's arrays", "leave out --no-layout"),
+    (("explain", "--example", "swigluu"), "there is no example 'swigluu'", "choose one of swiglu, residual"),
+    (("explain", "ab,bc->ac", "--example", "swiglu"), "'ab,bc->ac' and --example are two", "one of them"),
+    (("explain", "bd,%f->bf", "--no-layout"), "found '%' at character 4 of 'bd,%f->bf'", "bd,df->bf"),
+    (
+        (*EXPLAIN, "--specs", "XY,Y_", "--versus", "X_,__", "--no-layout"),
+        "the pictures of one plan's arrays, and there are none here",
+        "leave out --no-layout",
+    ),
+    (
+        (*EXPLAIN, "--specs", "XY,Y_", "--versus", "X_,__", "--vary", "b=1:4"),
+        "--versus and --vary cannot be combined",
+        "leave out --vary",
+    ),
+    (("explain", "ab,bc,cd->ad", "--specs", "__,_Y"), "2 specs for 3 operands", "A, W1, W2"),
+    (("explain", "ab,bc,cd->ad", "--specs", "_,_Y,Y_"), "A has 2 dimensions, but its spec has 1", "each"),
     ((*EXPLAIN, "--specs", "XY,Y_", "--json", "--no-layout"), "there are none here", "leave out --no-layout"),
     (
         ("explain", "bd,df->bf", "--specs", "__,__", "--mesh", "X=1024,Y=1024", "--target", "cpu"),

@@ -224,3 +224,20 @@ def test_targets(capsys: Capture) -> None:
     # What is listed can be given.
     names = [each["target"] for group in groups.values() for each in group["targets"]]
     assert [target.name for target in parse_targets(",".join(names))] == names
+
+
+def test_an_example_stands_for_the_program_and_its_options(capsys):
+    assert run(["explain", "--example"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        *("swiglu", "residual", "attention", "experts", "embedding")
+    ]
+    page = printed(capsys, "explain", "--example", "swiglu", "--target", "none")
+    assert "mesh data=2, tensor=4, 8 devices" in page
+    assert "psum Y over tensor" in page
+    page = printed(capsys, "explain", "--mesh", "data=8,tensor=1", "--example", "swiglu", "--target", "none")
+    assert "mesh data=8, tensor=1, 8 devices" in page
+    assert "psum" not in page
+    page = printed(
+        capsys, "search", "--example", "embedding", "--machine", "v5e:2x2", "--axes", "data,tensor"
+    )
+    assert "take(W[v,d], T[b,t])" in page

@@ -8,6 +8,8 @@ import signal
 import pytest
 
 from shardviz.cli.group import run
+from shardviz.planner.search.dual_bounds import least_of_stars
+from shardviz.planner.search.elimination import TooWideError
 
 MLP = ("search", "btd,df->btf; btf,fd->btd", "--machine", "v5e:2x4", "--sizes", "b=16,t=128,d=1024,f=4096")
 
@@ -45,7 +47,12 @@ def test_one_mesh_is_no_plural(capsys):
 
 
 def test_a_mesh_with_too_many_shardings_is_not_called_impossible(capsys, monkeypatch):
-    monkeypatch.setattr("shardviz.planner.search.elimination.MAX_ENTRIES", 300)
+    def only_small(factors, sizes):
+        if max(sizes.values()) > 10:
+            raise TooWideError
+        return least_of_stars(factors, sizes)
+
+    monkeypatch.setattr("shardviz.planner.search.program_tables.least_of_stars", only_small)
     assert run([*MLP, "--axes", "X,Y", "--width", "200"]) == 0
     page = " ".join(capsys.readouterr().out.split())
     assert "2 meshes have too many shardings and were not searched: X=2,Y=4; X=4,Y=2." in page
@@ -90,17 +97,18 @@ def test_a_machine_is_needed(capsys):
     assert "--machine" in capsys.readouterr().err
 
 
-def test_an_interrupt_prints_what_there_is(capsys, monkeypatch):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_prints_what_there_is(capsys, monkeypatch, number, code):
     from shardviz.planner.search import search_meshes
 
     def interrupted(question):
         for answer in search_meshes(question):
             if answer.looked_at == 6:
-                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(number)
             yield answer
 
     monkeypatch.setattr("shardviz.planner.search.search_meshes", interrupted)
-    assert run(list(MLP)) == 130
+    assert run(list(MLP)) == code
     said = capsys.readouterr()
     assert "Not complete: 6 of 10 meshes" in said.out
     assert "interrupted after 6 of 10 meshes: not complete" in said.err

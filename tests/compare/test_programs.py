@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from shardviz.compare import AS_PLANNED, compare, differences
+from shardviz.compare.moved_arrays import MovedArrays
 from shardviz.compiler import TARGETS
 from shardviz.hlo import Collective
 from shardviz.notation import parse_mesh
@@ -105,6 +106,21 @@ def test_a_gradient_that_is_made_transposed_is_not_taken_for_another_of_its_stat
     sizes = "b=16384,d=4096,f=14336"
     codes, messages = compared(worker, "shardy", text, "X=2,Y=4", specs, sizes, backward=True)
     assert codes == {"summed_apart": 1}, messages
+
+
+def test_a_sum_of_transposed_activations_is_not_taken_for_one_of_folded_weights():
+    """A TPU adds up dN as [t,b,d], which has as many elements as dW1 of the same statement."""
+    text = "N = rms_norm(X[b,t,d], d, g[d]); Y = X + gelu(N * W1[d,f]) * W2[f,d]"
+    specs = "X=X__,g=_,W1=_Y,W2=Y_,Y=X__"
+    problem = problem_from_text(
+        text, mesh=parse_mesh("X=2,Y=4"), specs=specs, sizes="b=8,t=4096,d=4096,f=16384"
+    )
+    moved = MovedArrays(with_backward(problem, Training()))
+    shape = (4096, 4, 4096)
+    source = "jit(program)/transpose(jvp(Y_1))/btd,df->btf/dot_general"
+    given = ("all-reduce", "c", ("Y",), None, shape, shape, "bf16", 2**27, 3 * 2**26)
+    one = Collective(*given, source=source)
+    assert moved.of(one) == ("dN",)
 
 
 @pytest.mark.since_jax("0.10", "its XLA combines nothing in loops")

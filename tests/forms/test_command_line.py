@@ -170,7 +170,7 @@ def drafts(draw):
 
 
 @given(drafts(), st.sampled_from(["explain", "tui"]))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_the_words_ask_what_the_draft_asks(draft, command):
     again = form_from_arguments(to_arguments(draft, command), USUAL)
     asked, answered = resolve(draft).problem, resolve(again).problem

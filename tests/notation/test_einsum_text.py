@@ -153,8 +153,8 @@ JOIN = "the first operand of each part is the result of the part before it, lett
         (
             "ab,bc,cd->ad",
             "a third operand begins at character 6 of 'ab,bc,cd->ad'",
-            "join contractions of two operands by ';', as in ab,bc->ac; ac,cd->ad; or name the result to "
-            "have their order chosen: Y=ab,bc,cd->ad",
+            "join contractions of two operands by ';', as in ab,bc->ac; ac,cd->ad; or write the result to "
+            "have their order chosen: ab,bc,cd->ad",
         ),
         (
             "ab->c",

@@ -160,6 +160,14 @@ def test_einsums(text, einsums):
     assert [str(part.einsum) for part in problem(text).parts] == einsums
 
 
+def test_an_einsum_of_three_operands_needs_no_name():
+    named = problem("Out=ab,bc,cd->ad", specs="W1=_Y,W2=Y_,Out=X_")
+    assert problem("ab,bc,cd->ad", specs="__,_Y,Y_->X_") == named
+    assert problem("ab, bc, cd -> ad", specs="W1=_Y,W2=Y_,Out=X_") == named
+    chain = problem("ab,bc,cd->ad; ad,de->ae", specs="W1=_Y,W2=Y_")
+    assert [len(part.operands) for part in chain.parts] == [3, 2]
+
+
 def test_specs_by_name_and_in_brackets_are_the_same():
     named = problem(SWIGLU, specs="X=X_,W1=_Y,W2=_Y,W3=Y_,Y=X_")
     written = problem("H = X[b_X,d] * W1[d,f_Y]; G = X * W2[d,f_Y]; Y[b_X,d] = (silu(H) * G) * W3[f_Y,d]")

@@ -66,6 +66,13 @@ def test_other_programs_have_none(placed):
     assert textbook_plan(problem, placed(BOOK)) is None
 
 
+def test_it_does_not_claim_to_be_the_best(placed):
+    """It is what the cases say, at any cost: nothing was searched."""
+    problem = problem_from_text("bd,df->bf", mesh=BOOK, specs="X_,X_->X_", sizes="b=1024,d=2048,f=8192")
+    literal = textbook_plan(problem, placed(BOOK))
+    assert (literal.optimal, literal.at_most) == (False, None)
+
+
 def test_all_matmuls_on_two_axes(placed, matmul_specs):
     """Right on real numbers, and never cheaper than the plan."""
     on = placed(BOOK)
@@ -79,3 +86,14 @@ def test_all_matmuls_on_two_axes(placed, matmul_specs):
         own, other = (price(each, on).serial_seconds for each in (planner.plan(problem), literal))
         assert own <= other + 1e-8, specs  # whole nanoseconds a step, rounded up
     assert proved > 20
+
+
+@pytest.mark.parametrize("count", [6, 7, 8])
+def test_over_many_axes_it_is_found_as_plans_are(placed, count):
+    """With direct moves: all states over so many axes would be too many to look at."""
+    names = "ABCDEFGH"[:count]
+    mesh = Mesh(tuple(names), (2,) * count)
+    half = names[: count // 2]
+    specs = f"({half})({names[count // 2 :]}),({half})_->({names[::-1]})_"
+    problem = problem_from_text("bd,df->bf", mesh=mesh, specs=specs, sizes="b=256,d=256,f=256")
+    prove(textbook_plan(problem, placed(mesh)))

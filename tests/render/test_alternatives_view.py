@@ -9,7 +9,7 @@ import pytest
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
-from shardviz.render.alternatives_view import alternatives_view, comparison_words
+from shardviz.render.alternatives_view import alternatives_view, bound_words, comparison_words
 from shardviz.render.palette import PLAIN
 from tests.planner.conftest import _placed as on_rings
 
@@ -79,6 +79,20 @@ def test_words_of_bytes(sent, said):
     assert comparison_words(other, own) == said
 
 
+def test_the_fastest_plan_is_the_one_that_was_found_beside_the_plan():
+    """The plan divides the work as its arrays are divided, which here takes a third longer."""
+    cost = cost_of(
+        "btd,df->btf",
+        "__(YWX),(ZXWY)_->(ZW)_X",
+        "X=2,Y=3,Z=2,W=3",
+        "b=384,t=1536,d=4608,f=1536",
+    )
+    assert cost.plan.at_most == pytest.approx(1.36, abs=0.01)
+    (fastest,) = (each for each in cost.alternatives if each.name == "fastest")
+    assert fastest.plan is cost.plan.faster
+    assert cost.serial_seconds / fastest.cost.serial_seconds == pytest.approx(cost.plan.at_most, rel=1e-4)
+
+
 @pytest.mark.parametrize(
     ("factor", "said"), [(1 - 4e-6, ""), (1.004, ""), (1.12, ", computes 12 % more"), (4, ", computes 4 ×")]
 )
@@ -86,3 +100,23 @@ def test_work_that_differs_by_less_than_a_reader_sees_is_not_told(factor, said):
     cost = cost_of("bd,df->bf", "X_,_Y->XY", "X=2,Y=4", "b=1024,d=2048,f=8192")
     steps = tuple(replace(step, flops=int(step.flops * factor)) for step in cost.steps)
     assert comparison_words(replace(cost, steps=steps), cost) == f"sends as much{said}, takes as long"
+
+
+@pytest.mark.parametrize(
+    ("at_most", "expected"),
+    [
+        (1.1, "1.1"),
+        (1.341, "1.35"),
+        (2.0, "2"),
+        (9.999, "10"),
+        (12.341, "12.4"),
+        (100.2, "101"),
+        (1234.5, "1,235"),
+    ],
+)
+def test_a_bound_is_never_rounded_below_itself(at_most, expected):
+    cost = cost_of("bd,df->bf", "X_,_Y->XY", "X=2,Y=4", "b=1024,d=2048,f=8192")
+    plan = replace(cost.plan, optimal=False, at_most=at_most)
+    assert bound_words(plan) == (
+        f"Not every plan was tried; this one takes at most {expected} × the least time."
+    )

@@ -48,6 +48,19 @@ def test_a_program_has_its_specs_by_name():
     assert "W1=Y_" in head
 
 
+@pytest.mark.parametrize("width", [36, 42])
+def test_where_there_is_little_room_the_figures_stay_in_columns(width):
+    text = "H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d]"
+    first, second = (cost(specs, text) for specs in ("X=X_,W1=_Y,W2=Y_", "X=X_,W1=Y_"))
+    lines = [line.plain for line in versus_table(first, second, width)]
+    assert max(map(len, lines)) <= width
+    assert lines[0].startswith("first  X=X_, W1=_Y")
+    head = next(number for number, line in enumerate(lines) if line.split() == ["first", "second"])
+    figures = lines[head + 1 :]
+    assert [line.split()[0] for line in figures][-4:] == ["communication", "sent", "work", "memory"]
+    assert len({line.rfind(line.split()[-1]) + len(line.split()[-1]) for line in figures}) <= 2
+
+
 def test_the_document():
     found = versus_document(cost("XY,Y_->X_"), cost("X_,_Y->XY"))
     assert found["kind"] == "versus"

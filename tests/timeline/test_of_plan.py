@@ -41,6 +41,14 @@ def test_a_collective_over_several_axes_names_them():
     assert found.ops[1].detail.startswith("over XY: ")
 
 
+def test_statements_of_a_program_have_their_names():
+    program = "H = X[b,d] * W1[d,f]; Y = (silu(H) + H) * W2[f,d]"
+    found = plan_timeline(cost_of(program, "X=X_,W1=_Y,W2=Y_"))
+    assert [op.name for op in found.ops] == [
+        *("H = X * W1", "Y_1 = silu(H)", "Y_2 = Y_1 + H", "Y = Y_2 * W2", "psum Y")
+    ]
+
+
 def test_a_step_of_unknown_length_takes_no_room_and_is_named():
     found = plan_timeline(cost_of("bd,df->bf", "XY,Y_->X_", dtype="f32"))
     einsum, psum = found.ops

@@ -67,23 +67,17 @@ class Program:
 
     def _argument(self, array: Array) -> Any:
         spec = self._stacked_spec(array)
-        shape = (self.question.layers, *array.shape) if self._is_stacked(array.name) else array.shape
+        shape = (self.question.layers, *array.shape) if array.name in self.question.stacked else array.shape
         if spec is None and self._is_explicit:
             # A type always says how its array is split, so here an open choice means replicated.
             spec = Spec(((),) * len(shape))
         sharding = None if spec is None else self.sharding(spec)
         return jax.ShapeDtypeStruct(shape, jax_dtype(array.dtype), sharding=sharding)
 
-    def _is_stacked(self, name: str) -> bool:
-        """Each run of the program has an array of its own: all but what they hand on, and its gradients."""
-        first, last = self.question.arguments[0].name, self.question.results[-1].name
-        gradients = {one: gradient.name for one, gradient in self.question.gradients}
-        handed_on = (first, last, gradients.get(first), dict(self.question.cotangents).get(last))
-        return self.question.layers > 1 and name not in handed_on
-
     def _stacked_spec(self, array: Array) -> Spec | None:
+        """The spec of an array of the program, of all runs where each has one of its own."""
         spec = array.spec
-        return _stacked(spec) if spec is not None and self._is_stacked(array.name) else spec
+        return _stacked(spec) if spec is not None and array.name in self.question.stacked else spec
 
     def _run(self, values: dict[str, Any]) -> dict[str, Any]:
         """The arrays that the program returns, and others, from its arguments, all by name."""

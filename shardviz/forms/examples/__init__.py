@@ -31,7 +31,7 @@ class Example:
 
     `document` is the subject of the document that it comes from. `expect` is what it claims, for those who
     check it: `collectives` of the plan ("op array axes"), `shard_shape` and `holders` of arrays, the `result`
-    of a collective, or its `rounds`.
+    of a collective, or its `rounds`. `name` is what a command calls it by, "" where none does.
     """
 
     document: str
@@ -39,6 +39,7 @@ class Example:
     look: str
     screen: str
     entry: Mapping[str, Any] = field(repr=False, hash=False)
+    name: str = ""
 
     @property
     def expect(self) -> Mapping[str, Any]:
@@ -55,10 +56,17 @@ class Example:
 def examples() -> tuple[Example, ...]:
     """All examples, in the order of the menu."""
     return tuple(
-        Example(document["title"], entry["title"], entry["look"], entry["screen"], entry)
+        Example(
+            document["title"], entry["title"], entry["look"], entry["screen"], entry, entry.get("name", "")
+        )
         for document in map(_table, DOCUMENTS)
         for entry in document["example"]
     )
+
+
+def named_examples() -> dict[str, Example]:
+    """The examples that have a name, in the order of the menu."""
+    return {example.name: example for example in examples() if example.name}
 
 
 def _table(name: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from shardviz.errors import NotationError, quote
+from shardviz.errors import NotationError, plural, quote
 from shardviz.notation.named_specs import is_named, parse_named_specs
 from shardviz.notation.numbers import parse_sizes
 from shardviz.notation.program import (
@@ -18,6 +18,7 @@ from shardviz.notation.program import (
     ProgramText,
     parse_program,
 )
+from shardviz.notation.spec_string import parse_specs
 from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram, LoweredStatement, Renamed, lower
 from shardviz.planner.problem.padding import padded
 from shardviz.planner.problem.problem import Problem, Statement
@@ -123,6 +124,8 @@ def _named_specs(
 ) -> dict[str, PartitionSpec | None] | None:
     if specs is None:
         return None
+    if not is_named(specs) and _is_one_einsum(lowered.program):
+        return _specs_in_order(lowered, mesh, specs)
     if not is_named(specs):
         arrays = [*lowered.arguments, *lowered.named]
         raise NotationError(
@@ -133,6 +136,45 @@ def _named_specs(
         )
     uses = [*lowered.arguments.values(), *(each.result for each in lowered.statements)]
     return parse_named_specs(specs, mesh.shape, {use.name: len(use.dims) for use in uses})
+
+
+def _is_one_einsum(program: ProgramText) -> bool:
+    """Return whether the text is one einsum of letters, whose arrays have an order."""
+    values = [each.value for each in program.statements]
+    return (
+        len(values) == 1
+        and isinstance(values[0], EinsumCall)
+        and all(isinstance(each, Mention) and each.array is None for each in values[0].operands)
+    )
+
+
+def _specs_in_order(lowered: LoweredProgram, mesh: Mesh, specs: str) -> dict[str, PartitionSpec | None]:
+    """Specs as those of an einsum: of each operand, and of the result. Raises `NotationError` for another
+    number."""
+    result = lowered.statements[-1].result
+    uses = [*lowered.arguments.values(), result]
+    (part, *more) = parse_specs(specs, mesh.shape, [[len(use.dims) for use in uses]])
+    if more or len(part.operands) != len(lowered.arguments):
+        count = sum(len(each.operands) for each in (part, *more))
+        raise NotationError(
+            f"{plural(count, 'spec')} for {len(lowered.arguments)} operands,",
+            specs,
+            0,
+            len(specs),
+            f"write one for each of {', '.join(lowered.arguments)}, and after -> that of the result",
+        )
+    found = dict(zip(lowered.arguments, part.operands, strict=True)) | {result.name: part.result}
+    for use in uses:
+        spec = found[use.name]
+        if spec is not None and spec.rank != len(use.dims):
+            raise NotationError(
+                f"{use.name} has {plural(len(use.dims), 'dimension')}, but its spec has {spec.rank},",
+                specs,
+                0,
+                len(specs),
+                "write one entry for each dimension",
+            )
+    return found
 
 
 def returned_names(statements: Sequence[Statement]) -> tuple[str, ...]:

@@ -38,6 +38,13 @@ def statement_text(part: Statement) -> str:
     return f"{arrays[-1]} = {value}"
 
 
+def named_statement(part: Statement) -> str:
+    """A statement by the names of its arrays: ``H = X * W1``."""
+    arrays = [array.name for array in part.operands]
+    value = "".join(each if isinstance(each, str) else arrays[each] for each in value_pieces(part))
+    return f"{part.result.name} = {value}"
+
+
 def _between(numbers: Iterable[int], sign: str) -> Iterator[str | int]:
     for number in numbers:
         if number:

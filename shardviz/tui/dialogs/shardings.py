@@ -15,6 +15,7 @@ from textual.worker import get_current_worker
 from shardviz.errors import ShardvizError
 from shardviz.forms.found_sharding import with_shardings
 from shardviz.forms.wording import error_words
+from shardviz.render.lines import READABLE
 from shardviz.tui.dialogs.dialog import CLOSE
 from shardviz.tui.dialogs.lists import CHOOSE, OPEN, ListDialog
 from shardviz.tui.registry import bindings, commands_of
@@ -44,7 +45,7 @@ class ShardingsDialog(ListDialog):
     ShardingsDialog.-broad.-high #choice { layout: vertical; }
     ShardingsDialog.-broad.-high OptionList { width: 100%; height: 1fr; }
     ShardingsDialog.-broad.-high #about { padding: 1 0 0 0; max-height: 12; }
-    ShardingsDialog #about { max-height: 10; }
+    ShardingsDialog #about { max-height: 11; }
     """
 
     def __init__(self, resolved: ResolvedProblem, palette: Palette) -> None:
@@ -111,7 +112,7 @@ class ShardingsDialog(ListDialog):
 
     @property
     def _width(self) -> int:
-        return max(min(self.size.width, 120) - 10, 30)
+        return min(self.query_one("#choice").content_size.width, READABLE)
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="compare")
     def _compare(self, answer: MeshRanking, one: MeshSharding, other: MeshSharding) -> None:

@@ -275,20 +275,20 @@ class PlanPane(Pane):
             self._clock.pause()
 
     def _cost_lines(self, width: int) -> tuple[list[Text], list[Text]]:
-        """The lines of what does not fit and what is padded, which come first, and those of what the plan
-        costs, after a blank line."""
+        """The lines of what does not fit, what is padded and how the plan compares, which come first, and
+        those of what the plan costs, after a blank line."""
         if self._cost is None:
             return [], []
         # Loaded with the first cost: until then the screen needs none of it.
         from shardviz.render.cost_view import cost_view, fit_lines, padding_lines
 
+        above = [*fit_lines(self._cost, width), *padding_lines(self._cost, width)]
         below = [
-            *self._comparison(self._cost, width),
             *self._alternatives(self._cost, width),
             Text(),
             *cost_view(self._cost, width, self.palette),
         ]
-        return [*fit_lines(self._cost, width), *padding_lines(self._cost, width)], below
+        return [*above, *self._comparison(self._cost, width)], below
 
     def _alternatives(self, cost: PlanCost, width: int) -> list[Text]:
         """The plans beside the one that is shown; where they are not known yet, that they are looked for."""
@@ -304,7 +304,7 @@ class PlanPane(Pane):
             return []
         from shardviz.render.versus_view import versus_table
 
-        return [Text(), *versus_table(self._compared, cost, width)]
+        return [*versus_table(self._compared, cost, width), Text()]
 
     def _status_lines(self, plan: Plan, width: int) -> list[Text]:
         """Says that another plan is being made, or that this one is Shardy's."""
