@@ -96,7 +96,8 @@ def _problem(
     layers: int,
 ) -> Problem:
     """The problem of a text in which ``{q_proj}`` stands for a weight with its dimensions."""
-    lowered = read_program(text.format_map(_Written(weights)), {})
+    written = {name: f"{name}[{','.join(dims)}]" for name, (dims, _) in weights.items()}
+    lowered = read_program(text.format_map(written), {})
     sizes = _sizes(architecture, tokens)
     size = program_sizes(lowered, {dim: sizes[dim] for dim in lowered.dims if dim in sizes}, "")
     stream = PartitionSpec((*tokens.spec.dims, ()))
@@ -112,13 +113,6 @@ def _logits_spec(weights: Weights, tokens: Tokens) -> PartitionSpec:
     used = {whole_axis(axis) for axis in tokens.spec.axes}
     free = tuple(axis for axis in spec.dims[0] if whole_axis(axis) not in used)
     return PartitionSpec((*tokens.spec.dims, free))
-
-
-class _Written(dict[str, str]):
-    """``q_proj[k,g,h,d]`` of each weight."""
-
-    def __init__(self, weights: Weights) -> None:
-        super().__init__({name: f"{name}[{','.join(dims)}]" for name, (dims, _) in weights.items()})
 
 
 def _sizes(architecture: Architecture, tokens: Tokens) -> dict[str, int]:
