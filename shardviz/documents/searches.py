@@ -88,6 +88,9 @@ SEARCH = DocumentKind(
     smallest_machine=null_if_empty(
         text("The smallest machine of these chips that would do; null: this one does, or none was found.")
     ),
+    largest_machine_tried=null_if_empty(
+        text("The largest machine of these chips that was tried where none would do; null: one does.")
+    ),
     found=array_of(_FOUND, "The meshes, the fastest step first.").of(lambda answer: _found(answer)),
     compiled=nullable(
         array_of(

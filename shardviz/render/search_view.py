@@ -190,6 +190,15 @@ def infeasible_words(answer: MeshRanking) -> str:
     return " ".join(words)
 
 
+def larger_machine_words(answer: MeshRanking) -> str:
+    """Which machine of the same chips would do where this one is too small, or that none would."""
+    if answer.smallest_machine:
+        return f"The smallest machine that would do is {answer.smallest_machine}."
+    if answer.largest_machine_tried:
+        return f"{answer.largest_machine_tried}, the largest machine tried, is too small as well."
+    return ""
+
+
 def _first(said: Sequence[str]) -> str:
     more = "" if len(said) <= MAX_REASONS else f"; and {len(said) - MAX_REASONS:,} more"
     return f"{'; '.join(said[:MAX_REASONS])}{more}"
@@ -200,8 +209,8 @@ def _infeasible_lines(answer: MeshRanking, width: int) -> list[Text]:
     if not answer.infeasible:
         return []
     lines = sentence(infeasible_words(answer), width, style="dim" if answer.found else "")
-    if answer.smallest_machine:
-        lines += sentence(f"The smallest machine that would do is {answer.smallest_machine}.", width)
+    if words := larger_machine_words(answer):
+        lines += sentence(words, width)
     return lines
 
 

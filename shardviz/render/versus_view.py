@@ -106,7 +106,10 @@ def _ratio(old: float, new: float) -> str:
     """``1.8 ×``, or that they are the same; nothing against nothing."""
     if old == new:
         return "same"
-    return f"× {new / old:.2g}" if old and new else ""
+    if not old or not new:
+        return ""
+    ratio = f"{new / old:.2g}"
+    return f"× {new / old:.3g}" if ratio == "1" else f"× {ratio}"
 
 
 def _collectives(cost: PlanCost) -> str:

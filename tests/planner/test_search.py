@@ -26,6 +26,8 @@ from shardviz.planner.search.rules import ShardingRules
 from shardviz.planner.search.step_time import step_time
 from shardviz.planner.training import Optimizer, Training
 from shardviz.planner.training.memory import training_memory
+from shardviz.render.palette import PLAIN
+from shardviz.render.search_view import search_view
 
 MLP = "btd,df->btf; btf,fd->btd"
 SIZES = "b=64,t=256,d=1024,f=4096"
@@ -182,6 +184,15 @@ def test_the_smallest_machine_that_would_do_is_named():
     half = {"v5e:4x8": "v5e:4x4", "v5e:8x8": "v5e:4x8", "v5e:4x4": "v5e:2x4"}[named]
     assert not best_meshes(replace(answer.question, machine=named_machine(half))).found
     assert with_smallest_machine(best_meshes(asked())).smallest_machine == ""
+
+
+def test_where_no_machine_would_do_the_largest_that_was_tried_is_named():
+    answer = best_meshes(asked(f"{MLP} x 50000", training=TRAINING, machine="v5e:8x8", axes="fsdp"))
+    named = with_smallest_machine(answer)
+    assert (named.smallest_machine, named.largest_machine_tried) == ("", "v5e:16x16")
+    assert with_smallest_machine(best_meshes(asked())).largest_machine_tried == ""
+    lines = " ".join(line.plain for line in search_view(named, 100, PLAIN, 10))
+    assert "v5e:16x16, the largest machine tried, is too small as well." in lines
 
 
 @pytest.mark.parametrize("axes", ["data,fsdp,tensor", "X,Y", "fsdp,sequence"])

@@ -31,6 +31,13 @@ def test_a_row_for_each_figure():
     ]
 
 
+def test_figures_that_differ_are_not_once_each_other():
+    first, second = cost("XY,Y_->X_"), cost("XY,Y_->X_", sizes="b=1020")
+    lines = [line.plain.split() for line in versus_table(first, second, 80)]
+    assert [line[-2:] for line in lines if line[0] == "sent"] == [["×", "0.996"]]
+    assert [line[-2:] for line in lines if line[0] == "memory"] == [["×", "0.998"]]
+
+
 @pytest.mark.parametrize("width", [40, 80, 130])
 def test_every_line_fits_and_the_steps_stand_side_by_side_where_there_is_room(width):
     lines = versus_view(cost("XY,Y_->X_"), cost("XY,_Y->XY"), width, PLAIN)

@@ -40,7 +40,10 @@ def test_a_row_opens_as_the_problem(size):
 def test_two_rows_are_compared():
     async def script(pilot):
         await opened(pilot)
-        await pilot.press("space", "down")
+        assert "kept:" not in text_of(pilot.app)
+        await pilot.press("space")
+        await until(pilot, lambda: "kept: choose another to stand beside it" in text_of(pilot.app))
+        await pilot.press("down")
         await until(pilot, lambda: "in sequence" in text_of(pilot.app))
         words = ("sent", "memory", "collectives", "X=2,Y=4")
         await until(pilot, lambda: all(word in text_of(pilot.app) for word in words))
@@ -48,6 +51,16 @@ def test_two_rows_are_compared():
         await until(pilot, lambda: "in sequence" not in text_of(pilot.app))
 
     drive(script, SIZES["wide"], draft=FORM, screen="plan")
+
+
+def test_a_machine_that_is_too_small_names_one_that_would_do():
+    form = form_from_options("bd,df->bf", mesh="X=2,Y=4", sizes="b=64Ki,d=64Ki,f=1Mi", machine="v5e:2x4")
+
+    async def script(pilot):
+        await pilot.press("R")
+        await until(pilot, lambda: "The smallest machine that would do is v5e:" in text_of(pilot.app))
+
+    drive(script, SIZES["wide"], draft=form, screen="plan")
 
 
 def test_a_row_of_several_lines_is_one_choice():

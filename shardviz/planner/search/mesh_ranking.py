@@ -72,7 +72,8 @@ class MeshRanking:
     `found` are ranked by the seconds of a step, then by communication and memory. `meshes` is how many there
     are, `looked_at` how many were looked at, and `shardings` how many shardings of all arrays these have
     together. `least_seconds` is less than any step can take on the meshes that are left.
-    `smallest_machine` would do where this one is too small, if it was looked for.
+    `smallest_machine` would do where this one is too small, if it was looked for; where none would,
+    `largest_machine_tried` is the largest that is too small as well.
     """
 
     question: SearchQuestion
@@ -83,6 +84,7 @@ class MeshRanking:
     shardings: int = 0
     least_seconds: float = 0.0
     smallest_machine: str = ""
+    largest_machine_tried: str = ""
 
     @property
     def is_complete(self) -> bool:

@@ -16,15 +16,18 @@ DOUBLINGS = 12
 
 def with_smallest_machine(answer: MeshRanking) -> MeshRanking:
     """The answer with the name of the smallest machine that would do, of as many devices times a power of
-    two; as it is where a mesh was found, where memory is not what lacks, and where no machine would do."""
+    two, or of the largest one that was tried where none would do; as it is where a mesh was found and where
+    memory is not what lacks."""
     if answer.found or not any(each.memory_bytes for each in answer.infeasible):
         return answer
     axes = tuple(replace(axis, size=None) for axis in answer.question.axes)
+    tried = ""
     for machine in _larger(answer.question.machine):
         # The first mesh that fits is enough.
         if any(each.found for each in search_meshes(replace(answer.question, machine=machine, axes=axes))):
             return replace(answer, smallest_machine=machine.name)
-    return answer
+        tried = machine.name
+    return replace(answer, largest_machine_tried=tried)
 
 
 def _larger(machine: Machine) -> Iterator[Machine]:

@@ -62,7 +62,7 @@ class ShardingsDialog(ListDialog):
 
     @work(thread=True, exit_on_error=False)
     def _search(self) -> None:
-        from shardviz.planner.search import search_meshes
+        from shardviz.planner.search import search_meshes, with_smallest_machine
 
         worker = get_current_worker()
         try:
@@ -70,6 +70,9 @@ class ShardingsDialog(ListDialog):
                 if worker.is_cancelled:
                     return
                 if answer.is_complete:
+                    answer = with_smallest_machine(answer)
+                    if worker.is_cancelled:
+                        return
                     self.app.call_from_thread(self._show, answer)
                 elif answer.looked_at % 8 == 0:
                     words = f"{answer.looked_at:,} of {answer.meshes:,} meshes …"
@@ -78,11 +81,16 @@ class ShardingsDialog(ListDialog):
             self.app.call_from_thread(self.describe, Text(error_words(error)))
 
     def _show(self, answer: MeshRanking) -> None:
-        from shardviz.render.search_view import found_rows, infeasible_words, shown_columns
+        from shardviz.render.search_view import (
+            found_rows,
+            infeasible_words,
+            larger_machine_words,
+            shown_columns,
+        )
 
         self._answer = answer
         if not answer.found:
-            self.describe(Text(infeasible_words(answer)))
+            self.describe(Text(f"{infeasible_words(answer)}\n{larger_machine_words(answer)}".strip()))
             return
         room = self.size.width - 8
         if self.size.height >= HIGH:
@@ -108,6 +116,8 @@ class ShardingsDialog(ListDialog):
             self._compare(self._answer, self._beside, found)
         else:
             lines = sharding_lines(self._answer, found, self._width, self._palette, self._shown)
+            if self._beside is found:
+                lines.insert(0, Text("kept: choose another to stand beside it", "dim"))
             self.describe(Text("\n").join(lines))
 
     @property
