@@ -158,9 +158,11 @@ def command(
 
             output.show(answer_view(answer, output.width, output.palette))
         if moved is not None and not output.as_json:
-            from shardviz.render.models.change_lines import change_view
+            from rich.text import Text
 
-            output.show(change_view(moved, output.width, output.palette))
+            from shardviz.render.models.change_lines import change_lines
+
+            output.show([Text(), *change_lines(moved, output.width, output.palette)])
         told = _answers(session, answer.step)
         if output.as_json:
             from shardviz.documents.models import model_document

@@ -10,6 +10,8 @@ folding        repeated layers as one
 memory         bytes of a device: parameters, gradients, optimizer, keys and values
 layer_program  a layer, the embedding and the logits as programs for the planner
 step           the plans of a forward and a backward step, and their sums
+question       all of that in the words of a user
+answer         memory and step together, and what moves from one answer to another
 
 Standard library only. No weights are read.
 """

@@ -24,7 +24,7 @@ from shardviz.models.splitting import SplitModel, SplitParameter
 from shardviz.planner.problem.problem import Problem
 from shardviz.planner.problem.programs import program_problem, program_sizes, read_program
 from shardviz.sharding import Mesh, PartitionSpec
-from shardviz.sharding.axis_parts import SubAxis
+from shardviz.sharding.axis_parts import SubAxis, whole_axis
 from shardviz.units import times
 
 LETTERS = {
@@ -96,21 +96,23 @@ def _problem(
     layers: int,
 ) -> Problem:
     """The problem of a text in which ``{q_proj}`` stands for a weight with its dimensions."""
-    lowered = read_program(text.format_map(_Written(weights)), {})
+    written = {name: f"{name}[{','.join(dims)}]" for name, (dims, _) in weights.items()}
+    lowered = read_program(text.format_map(written), {})
     sizes = _sizes(architecture, tokens)
     size = program_sizes(lowered, {dim: sizes[dim] for dim in lowered.dims if dim in sizes}, "")
     stream = PartitionSpec((*tokens.spec.dims, ()))
-    specs = {"tokens": tokens.spec, "x": stream, "y": stream}
+    specs = {"tokens": tokens.spec, "x": stream, "y": stream, "logits": _logits_spec(weights, tokens)}
     specs |= {name: spec for name, (_, spec) in weights.items()}
     problem = program_problem(lowered, mesh, specs, size, architecture.dtype, "auto")
     return replace(problem, layers=layers)
 
 
-class _Written(dict[str, str]):
-    """``q_proj[k,g,h,d]`` of each weight."""
-
-    def __init__(self, weights: Weights) -> None:
-        super().__init__({name: f"{name}[{','.join(dims)}]" for name, (dims, _) in weights.items()})
+def _logits_spec(weights: Weights, tokens: Tokens) -> PartitionSpec:
+    """The logits split as the tokens, and over the axes of the vocabulary that these leave free."""
+    _, spec = next(weights[name] for name in ("lm_head", "embed_tokens", "wte") if name in weights)
+    used = {whole_axis(axis) for axis in tokens.spec.axes}
+    free = tuple(axis for axis in spec.dims[0] if whole_axis(axis) not in used)
+    return PartitionSpec((*tokens.spec.dims, free))
 
 
 def _sizes(architecture: Architecture, tokens: Tokens) -> dict[str, int]:

@@ -57,15 +57,12 @@ def model_memory(question: ModelQuestion, step: ModelStep | None = None) -> Mode
     training, parameters = question.training, question.split.parameters
     optimizer = None if training is None else training.optimizer
     device = question.placed.machine.device
-    gradients = 0
-    if training is not None:
-        gradients = _gradient_bytes(parameters, optimizer)
     activations = None
     if step is not None and (kept := step.layer.cost.training_memory) is not None:
         activations = kept.activations
     return ModelMemory(
         parameters=question.split.bytes_per_device,
-        gradients=gradients,
+        gradients=0 if training is None else _gradient_bytes(parameters, optimizer),
         optimizer=0 if optimizer is None else sum(_state_bytes(each, optimizer) for each in parameters),
         keys_and_values=_cache_bytes(question),
         activations=activations,

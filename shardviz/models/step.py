@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shardviz.hardware.machine import PlacedMesh
 from shardviz.models.layer_program import ModelPart, model_parts
 from shardviz.models.question import ModelQuestion
-from shardviz.planner.planner import plan
+from shardviz.planner.planner import Planner
 from shardviz.planner.pricing.costs import PlanCost, PricedStep, price
 
 if TYPE_CHECKING:
@@ -83,13 +82,14 @@ class ModelStep:
 
 def planned_step(question: ModelQuestion) -> ModelStep:
     """The step of a model. Raises `QuestionError` as `model_parts` does."""
-    parts = model_parts(question.split, question.tokens)
-    return ModelStep(tuple(_planned(part, question.placed, question.training) for part in parts))
-
-
-def _planned(part: ModelPart, placed: PlacedMesh, training: Training | None) -> PlannedPart:
-    problem = part_problem(part, training)
-    return PlannedPart(part, price(plan(problem, placed), placed))
+    placed = question.placed
+    planner = Planner(question.mesh, placed, is_bounded=False)
+    return ModelStep(
+        tuple(
+            PlannedPart(part, price(planner.plan(part_problem(part, question.training)), placed))
+            for part in model_parts(question.split, question.tokens)
+        )
+    )
 
 
 def part_problem(part: ModelPart, training: Training | None) -> Problem:

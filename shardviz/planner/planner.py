@@ -69,13 +69,16 @@ class Planner:
         objective: Objective = "time",
         *,
         anywhere: bool | None = None,
+        is_bounded: bool = True,
     ) -> None:
         """Plan for a mesh as `placed` on a machine; without one on the assumed machine. With `anywhere` given
         only plans are looked at that split the work in any way, or only those that split it as the given
-        arrays are."""
+        arrays are. Without `is_bounded` the plan of a program does not say how far it is from the best, which
+        takes longer to find than the plan."""
         from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 
         self.mesh, self.objective, self.anywhere = mesh, objective, anywhere
+        self.is_bounded = is_bounded
         self.placed = placed or on_assumed_machine(assumed_machine(), mesh)
         self.prices = Prices(self.placed, objective)
         self._programs: dict[tuple[AxisPool, frozenset[tuple[str, str]] | None], StatementChoices] = {}
@@ -131,7 +134,7 @@ class Planner:
                     planned = fastest
         steps, cases = program_steps(problem, planned)
         spec = _last_spec(problem, steps)
-        least = self._least_of_program(problem)
+        least = self._least_of_program(problem) if self.is_bounded else None
         optimal = least is not None and planned.cost <= least
         at_most = None if optimal or least is None else self.prices.ratio(planned.cost, least)
         return Plan(problem, (*first_steps(problem), *steps), spec, cases, self.objective, optimal, at_most)

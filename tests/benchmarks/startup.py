@@ -5,6 +5,10 @@ from __future__ import annotations
 from timing import commands, line, python, shardviz
 
 QUESTION = ("bd,df->bf", "--mesh", "X=2,Y=4", "--specs", "XY,Y_->X_", "--sizes", "b=8,d=2048,f=8192")
+MODEL = (
+    *("llama-3-70b", "--rules", "fsdp+tensor", "--mesh", "data=16,tensor=4"),
+    *("--machine", "v5p:4x4x4"),
+)
 BARE_MATMUL = """
 import jax
 jax.config.update('jax_num_cpu_devices', 8)
@@ -36,6 +40,8 @@ def report() -> None:
     line("shardviz --help / import click", _ratio(ours, bare), "2.5")
     ours, bare = commands(shardviz("explain", *QUESTION, "--target", "none"), python("import jax"))
     line("explain --target none / import jax", _ratio(ours, bare), "0.4")
+    ours, bare = commands(shardviz("model", *MODEL), python("import jax"))
+    line("model llama-3-70b, a train step, in 500 ms / import jax", _ratio(ours, bare), "0.75")
     ours, bare = commands(shardviz("explain", *QUESTION, "--target", "cpu"), python(BARE_MATMUL))
     line("explain --target cpu / a bare script that compiles it", _ratio(ours, bare), "1.15")
     ours, bare = commands(shardviz("explain", *QUESTION, "--target", "v5e:2x4"), python(BARE_TPU_MATMUL))

@@ -63,3 +63,15 @@ def test_shardy_makes_of_a_llama_what_is_planned(capsys):
         ("all-reduce", ["axis"], 32)
     ] * 2
     assert {each["code"] for each in document["differences"]} <= {"as_planned", "combined"}
+
+
+def test_a_change_says_what_moves(capsys):
+    words = ["model", "gpt2", "--rules", "tensor", "--mesh", "tensor=2", "--no-backward", "--sequence", "64"]
+    assert run([*words, "--change", "c_attn.weight=replicated", "--width", "80"]) == 0
+    told = capsys.readouterr().out
+    moved = told.partition("what moves\n")[2]
+    assert "h.0–11.attn.c_attn  _ tensor  →  _ _" in moved
+    assert "40.5 MiB → 81 MiB" in moved
+    assert run([*words, "--change", "c_attn=replicated", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["change"]
+    assert [each["name"] for each in found["parameters"]][:1] == ["h.0–11.attn.c_attn.weight"]

@@ -241,6 +241,20 @@ def test_a_machine_of_a_file_is_refused_whether_it_is_there_or_not(folders):
     assert _run(GUARDED + tries, folders) == len(paths) * "be read: a visitor's session may not do this\n"
 
 
+def test_models_and_rules_of_files_are_refused_whether_they_are_there_or_not(folders):
+    (folders / "home" / "config.json").write_text("{}")
+    paths = [str(folders / "home" / name) for name in ("config.json", "gone.json", "", "gone")]
+    tries = "from shardviz.models.sources.reading import read_model\n"
+    tries += "from shardviz.models.rules.rule_files import read_rule_file\n"
+    tries += "from shardviz.errors import ShardvizError\n"
+    files = [("read_model", path) for path in paths]
+    files += [("read_rule_file", name) for name in ("mine.toml", f"{Path(os.__file__)}:remove")]
+    for read, path in files:
+        tries += f"try: {read}({path!r})\n"
+        tries += "except ShardvizError as error: print(error.message.partition(' cannot ')[2])\n"
+    assert _run(GUARDED + tries, folders) == len(files) * "be read: a visitor's session may not do this\n"
+
+
 def test_what_the_application_needs_is_not(folders):
     assert _said("\n".join(["", *ALLOWED, "print('done')"]), folders) == "done\n"
 

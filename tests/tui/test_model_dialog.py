@@ -34,6 +34,7 @@ def test_a_change_says_what_moves(size):
         await typed(pilot, "tensor data", before="data tensor")
         await until(pilot, lambda: "what moves" in text_of(pilot.app))
         assert "tensor data *" in text_of(pilot.app)
+        await pilot.pause()
         check_snapshot(f"model-{size}", text_of(pilot.app))
         await pilot.press("backspace")
         await until(pilot, lambda: "what moves" not in text_of(pilot.app))

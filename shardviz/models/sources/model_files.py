@@ -26,10 +26,18 @@ class ModelFileError(QuestionError):
         self.name, self.key, self.reason = name, key, reason
 
 
-def opened(path: Path) -> BinaryIO:
-    """The file, opened to read bytes. Raises `ModelFileError` where it cannot be opened, or is none."""
+def announce(path: Path) -> None:
+    """Say that a path is about to be looked at. Raises `ModelFileError` where that is refused."""
     try:
         sys.audit(READ, str(path))
+    except OSError as error:
+        fail_reading(path, error)
+
+
+def opened(path: Path) -> BinaryIO:
+    """The file, opened to read bytes. Raises `ModelFileError` where it cannot be opened, or is none."""
+    announce(path)
+    try:
         descriptor = os.open(path.expanduser(), os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         raise ModelFileError(str(path), "", "the file does not exist", "look at its path") from None

@@ -11,7 +11,7 @@ from shardviz.models.architecture import Architecture, parameters
 from shardviz.models.model import Model, ModelParameter
 from shardviz.models.sources.built_in import built_in_model, built_in_names
 from shardviz.models.sources.config_json import read_architecture
-from shardviz.models.sources.model_files import ModelFileError, json_table, text_of
+from shardviz.models.sources.model_files import ModelFileError, announce, json_table, text_of
 from shardviz.models.sources.safetensors import INDEX, read_safetensors
 
 CONFIG = "config.json"
@@ -29,13 +29,16 @@ def read_model(text: str) -> Model:
     name = text.strip()
     if name.lower() in built_in_names():
         return built_in_model(name.lower())
-    path = Path(name).expanduser()
+    path = Path(name)
+    is_path = os.sep in name or name.startswith("~") or name.endswith((WEIGHTS, ".json"))
+    if is_path:
+        # A visitor's session is not told which paths there are.
+        announce(path)
+    path = path.expanduser()
     if path.is_dir():
         return _of_folder(path)
-    if name.endswith((WEIGHTS, INDEX)):
-        return _of_weights(path)
-    if name.endswith(".json") or os.sep in name:
-        return _of_config(path)
+    if is_path:
+        return _of_weights(path) if name.endswith((WEIGHTS, INDEX)) else _of_config(path)
     known = built_in_names()
     raise QuestionError(
         f"there is no model {quote(name)}",

@@ -1,4 +1,4 @@
-"""What moves from one answer about a model to another: splits, memory, collectives, seconds."""
+"""The differences of two answers about a model: splits, memory, collectives, seconds."""
 
 from __future__ import annotations
 
@@ -15,11 +15,6 @@ from shardviz.units import human_bytes, seconds
 
 ARROW = "→"
 RIGHT = frozenset({3, 4})
-
-
-def change_view(change: ModelChange, width: int, palette: Palette) -> list[Text]:
-    """The same after a blank line."""
-    return [Text(), *change_lines(change, width, palette)]
 
 
 def change_lines(change: ModelChange, width: int, palette: Palette) -> list[Text]:

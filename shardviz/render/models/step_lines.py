@@ -15,7 +15,7 @@ from shardviz.notation import write_spec
 from shardviz.planner.pricing.costs import PricedStep
 from shardviz.planner.problem import Phase
 from shardviz.render.caption import axes_text
-from shardviz.render.cost_view import machine_words
+from shardviz.render.cost_view import machine_words, padding_lines
 from shardviz.render.lines import columns, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.units import human_bytes, seconds
@@ -70,6 +70,7 @@ def step_lines(step: ModelStep, question: ModelQuestion, width: int, palette: Pa
     lines = sentence(words, width, lead="step  ")
     for part in step.parts:
         lines += _part_lines(part, question, width, palette)
+    lines += padding_lines(cost, width)
     for words in total_words(step):
         lines += sentence(words, width, 2)
     return lines
