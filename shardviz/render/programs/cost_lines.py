@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
@@ -114,7 +115,8 @@ def _table(groups: Sequence[AlikeEntries], report: ProgramReport, width: int, pa
     fill.
     """
     if not groups:
-        return [Text("no such collective")] if report.entries else []
+        ops = ", ".join(dict.fromkeys(each.collective.op for each in report.entries))
+        return sentence(f"the program has {ops}", width, lead="no such collective: ") if ops else []
     mesh = report.module.mesh or NO_AXES
     whats = [_what(each, mesh, palette, width) for each in groups]
     longest = max(what.cell_len for what in whats)
@@ -125,7 +127,8 @@ def _table(groups: Sequence[AlikeEntries], report: ProgramReport, width: int, pa
     taken = max(line.cell_len for line in left)
     indent = taken + GAP if taken else 0
     # One line that is longer than the others takes room from its own place alone.
-    aligned = min(longest, max(width - indent - GAP - GOOD_PLACE, 0))
+    wanted = min(GOOD_PLACE, max(_place(each, width).cell_len for each in groups))
+    aligned = min(longest, max(width - indent - GAP - wanted, 0))
     aligned = max((what.cell_len for what in whats if what.cell_len <= aligned), default=aligned)
     lines = []
     heading = Text("collective", "bold")
@@ -193,15 +196,22 @@ def _place(group: AlikeEntries, room: int) -> Text:
     phase = "" if entry.phase == "forward" else f"{SHORT_PHASES[entry.phase]} "
     name = printable(group.name)
     rest = room - len(phase) - (len(line) + GAP if line else 0)
-    if len(name) > rest > 2:
-        # The end of a path tells most.
-        name = f"…{name[len(name) - rest + 1 :]}"
-    elif len(name) > rest:
-        name = ""
+    name = _end(name, rest)
     text = Text(phase, "italic").append(name)
     if line and name:
         text.append("  ")
     return text.append(printable(line), "dim") if text.cell_len + len(line) <= room else text
+
+
+def _end(path: str, room: int) -> str:
+    """A path in `room` columns: without its first pieces if need be, as the last ones tell most."""
+    if len(path) <= room:
+        return path
+    if room < 3:
+        return ""
+    rest = path[len(path) - room + 1 :]
+    piece = re.search(r"[/\[]", rest[: len(rest) // 2])
+    return "…" + rest[piece.start() if piece else 0 :]
 
 
 def _sum_name(total: CostSum, by: By, report: ProgramReport, palette: Palette) -> Text:
