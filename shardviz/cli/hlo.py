@@ -144,6 +144,12 @@ def command(
     from shardviz.render.programs.hlo_view import hlo_view
 
     output.show(hlo_view(module, given, output.width, output.palette, timeline, selection))
+    if timeline is not None and timeline.memory is not None:
+        from rich.text import Text
+
+        from shardviz.render.times.report import memory_report_lines
+
+        output.show([Text(), *memory_report_lines(timeline.memory, output.width, output.palette)])
     return code
 
 

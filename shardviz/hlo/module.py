@@ -326,7 +326,8 @@ class Reader:
         if start < 0:
             return ""
         written = _METADATA.findall(self.text, start, line.stop)
-        return self.locations.of({key: value.strip('"') for key, value in reversed(written)})
+        named = self.locations.of({key: value.strip('"') for key, value in reversed(written)})
+        return named.replace("\\'", "'")
 
     def _lacks_callers(self) -> bool:
         """Return whether the text may be without what calls a computation."""

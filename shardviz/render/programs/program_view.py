@@ -14,7 +14,7 @@ from shardviz.render.programs.cost_lines import cost_lines
 from shardviz.render.programs.hlo_view import hlo_view, module_lines
 from shardviz.render.programs.target_answers import error_lines, placement_words, traffic_words
 from shardviz.render.sanitize import printable, printable_line
-from shardviz.render.times.report import memory_report_lines, misfit_lines
+from shardviz.render.times.report import buffer_lines, memory_report_lines, misfit_lines
 from shardviz.reports.program_report import report_of
 from shardviz.reports.selection import BY_COST, Selection
 from shardviz.units import estimated_seconds, human_bytes, seconds
@@ -46,6 +46,10 @@ def program_view(
     if program.memory is not None:
         lines += [Text(), *misfit_lines(program.memory, width)]
         lines += memory_report_lines(program.memory, width, palette)
+        estimate = None if timeline is None else timeline.memory
+        if not program.memory.buffers and estimate is not None and estimate.by == "estimate":
+            # The compiler's sums do not say what lies there.
+            lines += buffer_lines(estimate, width)
     for note in program.notes:
         lines += sentence(printable(note), width, lead="note: ")
     return [printable_line(line) for line in lines]
