@@ -99,7 +99,8 @@ class Report(Shown):
         if self.compiled is not None:
             from shardviz.render.programs.program_view import program_view
 
-            return program_view(self.compiled, None, width, palette)
+            times = self.compiled.times().times
+            return program_view(self.compiled, None if times is None else times.model, width, palette)
         lines = hlo_view(self.module, self.given, width, palette)
         for note in (*self.notes, *self.module.unread):
             lines += sentence(note, width, lead="note: ")
@@ -146,10 +147,10 @@ class TargetReports(Shown):
         asked = ", ".join(each.target for each in self.programs)
         raise QuestionError(f"{target} was not asked", f"the targets that were asked: {asked}")
 
-    def lines(self, width: int, palette: Palette) -> list[Text]:  # noqa: ARG002
+    def lines(self, width: int, palette: Palette) -> list[Text]:
         from shardviz.render.programs.program_view import programs_view
 
-        return programs_view(self._timed, width)
+        return programs_view(self._timed, width, palette)
 
     def document(self) -> dict[str, Any]:
         from shardviz.documents.programs import program_document

@@ -374,13 +374,15 @@ def _timed(problem: Problem, machine: str | None, targets: str, timeout: float) 
 
 def _program(ctx: click.Context, part: Part | None) -> Subject:
     """The timeline of the program of `shardviz hlo`."""
-    from shardviz.cli.hlo import read_text, timeline_of
+    from shardviz.cli.hlo import pricing_machine, read_text
     from shardviz.notation import parse_mesh
+    from shardviz.timeline.of_program import program_timeline
 
     del part
     given = ctx.params
     mesh = None if given["mesh"] is None else parse_mesh(given["mesh"], given["device_order"])
-    timeline = timeline_of(read_text(given["file"]), mesh, given["machine"])
+    machine = pricing_machine(given["machine"])
+    timeline = program_timeline(read_text(given["file"]), machine, mesh=mesh, infer=True)
     return Subject(Timelines((timeline,)), f"{timeline.title} on {timeline.machine}")
 
 

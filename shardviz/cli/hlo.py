@@ -26,11 +26,11 @@ from shardviz.notation import parse_mesh
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from shardviz.hardware.machine import Machine
     from shardviz.hlo import HloModule, ShardyModule
     from shardviz.hlo.passes.dump_files import DumpFile
     from shardviz.reports.selection import Selection
     from shardviz.sharding import Mesh
-    from shardviz.timeline.program_timeline import ProgramTimeline
 
 
 MAX_NOTES = 5
@@ -57,6 +57,7 @@ EXAMPLES = (
 )
 @click.option("--device-order", metavar="ID,…", help="Device ids in the mesh's order, to show groups with.")
 @options.selection
+@options.trips
 @options.machine
 @click.option("--picture", is_flag=True, help="Show the program line by line instead.")
 @click.option(
@@ -79,6 +80,8 @@ def command(
     FILE holds HLO, StableHLO or Shardy text, as compiled.as_text() or XLA's dumps have it; - reads standard
     input, and gzip is unpacked. Of a folder of dumps it lists the final program of each module. Counts
     include loops. Text that cannot be read is reported, and then the exit code is 2.
+
+    --json has the collectives that the page has, in program order.
     """
     if picture and output.as_json:
         raise QuestionError("--picture and --json cannot be combined", "leave out one of them")
@@ -114,14 +117,20 @@ def command(
         code = _note(listing.module)
         _draw(listing, given, output)
         return code
-    module = read(text, given, infer=True, origins=True)
-    code = _note(module)
-    timeline = timeline_of(text, given, machine) if priced else None
+    from shardviz.reports.program_report import program_report, report_of
+
+    if priced:
+        report = program_report(text, pricing_machine(machine), mesh=given, infer=True)
+    else:
+        report = report_of(read(text, given, infer=True, origins=True))
     del text
+    module, timeline = report.module, report.timeline
+    code = _note(module)
+    selection.check(report.entries, module.mesh)
     if output.as_json:
         from shardviz.documents.programs import hlo_document
 
-        print_json(hlo_document(module, given, timeline))
+        print_json(hlo_document(module, given, timeline, selection))
         return code
     if with_times and timeline is not None:
         from rich.text import Text
@@ -135,6 +144,12 @@ def command(
     from shardviz.render.programs.hlo_view import hlo_view
 
     output.show(hlo_view(module, given, output.width, output.palette, timeline, selection))
+    if timeline is not None and timeline.memory is not None:
+        from rich.text import Text
+
+        from shardviz.render.times.report import memory_report_lines
+
+        output.show([Text(), *memory_report_lines(timeline.memory, output.width, output.palette)])
     return code
 
 
@@ -176,17 +191,15 @@ def _list_modules(
     return code
 
 
-def timeline_of(text: str, given: Mesh | None, named: str | None) -> ProgramTimeline:
-    """The program of a text on the machine of `--machine`, else on one that is assumed.
+def pricing_machine(named: str | None) -> Machine:
+    """The machine of `--machine`, else one that is assumed.
 
-    Raises what `program_timeline` raises, and `QuestionError` for a machine that does not exist.
+    Raises `QuestionError` for a machine that does not exist.
     """
     from shardviz.hardware.machine import assumed_machine
     from shardviz.hardware.machine_file import named_machine
-    from shardviz.timeline.of_program import program_timeline
 
-    machine = named_machine(named) if named else assumed_machine()
-    return program_timeline(text, machine, mesh=given, infer=True)
+    return named_machine(named) if named else assumed_machine()
 
 
 def _draw(listing: Listing, given: Mesh | None, output: CommandOutput) -> None:

@@ -152,7 +152,7 @@ rounds = _all(
 
 def selection(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of what is listed of a program, which the command gets as a `Selection` named
-    ``selection``, and the numbers of runs that it gives loops, as ``trips``."""
+    ``selection``."""
 
     @wraps(command)
     def chosen(
@@ -202,11 +202,13 @@ def selection(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="PLACE",
             help="Only from a file, a line such as step.py:12, a scope or an argument.",
         ),
-        click.option(
-            "--trips", metavar="LOOP=N,…", help="How often loops run whose length the program does not tell."
-        ),
     )
     return add(chosen)
+
+
+trips = click.option(
+    "--trips", metavar="LOOP=N,…", help="How often loops run whose length the program does not tell."
+)
 
 
 def _write_plainly(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:

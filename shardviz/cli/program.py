@@ -18,6 +18,7 @@ from shardviz.forms.form import PROBLEM_FIELDS
 if TYPE_CHECKING:
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.hardware.machine import Machine
+    from shardviz.reports.selection import Selection
 
 EXAMPLES = (
     (
@@ -70,6 +71,7 @@ class CompilerOption(click.ParamType):  # type: ignore[type-arg]
     metavar="NAME=VALUE",
     help="An option of the compiler, such as xla_enable_async_all_gather=true; may be given again.",
 )
+@options.selection
 @options.of_field(
     PROBLEM_FIELDS["machine"],
     shell_complete=options.targets,
@@ -86,6 +88,7 @@ def command(
     target: str,
     axis_types: str,
     compiler_options: Sequence[tuple[str, str]],
+    selection: Selection,
     machine: str | None,
     with_times: bool,
     timeout: float,
@@ -130,7 +133,7 @@ def command(
             program = process.result(timeout)
         session.ask(program, dict(compiler_options), with_costs=with_times)
         found = [*session.programs()]
-        _show(name, found, on, with_times, output)
+        _show(name, found, on, with_times, selection, output)
         return session.exit_code
 
 
@@ -139,9 +142,15 @@ def _show(
     programs: Sequence[TargetProgram],
     machine: Machine | None,
     with_times: bool,
+    selection: Selection,
     output: CommandOutput,
 ) -> None:
-    """Print one target's page, or a line for each of several; then the times of each."""
+    """Print one target's page, or a line for each of several with what costs most in each; then the times."""
+    from shardviz.reports.entries import entries_of
+
+    for each in programs:
+        if each.module is not None:
+            selection.check(entries_of(each.module), each.mesh)
     told = [each.times(machine) for each in programs]
     timed = [
         (each, None if times.times is None else times.times.model)
@@ -150,15 +159,15 @@ def _show(
     if output.as_json:
         from shardviz.documents.programs import program_document
 
-        print_json(program_document(name, timed, with_times))
+        print_json(program_document(name, timed, with_times, selection))
         return
     from shardviz.render.programs.program_view import program_view, programs_view
 
     width = output.width
     if len(programs) > 1:
-        output.show(programs_view(timed, width))
+        output.show(programs_view(timed, width, output.palette, selection))
     elif not with_times or programs[0].module is None:
-        output.show(program_view(*timed[0], width, output.palette))
+        output.show(program_view(*timed[0], width, output.palette, selection))
     if with_times:
         from shardviz.render.programs.program_view import program_lines
         from shardviz.render.times.tellers import target_times_view

@@ -11,7 +11,7 @@ from shardviz.compiler.reading import memory_of, placement_of, schedule_of, unfi
 from shardviz.compiler.target_result import TargetResult, bytes_sent, without_answer
 from shardviz.compiler.target_times import TimesAnswer, answer_times
 from shardviz.errors import CompilerError, ShardvizError, TargetError
-from shardviz.hlo import read_hlo, read_shardy
+from shardviz.hlo import HloModule, read_hlo, read_shardy
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from shardviz.compiler.messages import Output, Versions
     from shardviz.compiler.targets import Target
     from shardviz.hardware.machine import Machine
-    from shardviz.hlo import Collective, HloModule, ShardyModule
+    from shardviz.hlo import Collective, ShardyModule
     from shardviz.timeline.memory import MemoryReport
 
 _FLOAT = re.compile(r"\b(bf16|f\d\w*)\[")
@@ -58,7 +58,8 @@ class TargetProgram:
         if answer.memory is not None and answer.status == "ok" and not answer.memory.buffers:
             # Sums alone: what lies there, and when, is estimated from the program's order.
             answer = replace(answer, memory=None)
-        return answer_times(answer, self.mesh or Mesh((), ()), machine)
+        module = self.module if isinstance(self.module, HloModule) else None
+        return answer_times(answer, self.mesh or Mesh((), ()), machine, module)
 
     def check(self) -> None:
         """Raise what the target said where it has made no program of it."""

@@ -17,6 +17,7 @@ from shardviz.timeline.tellers import compare_tellers
 if TYPE_CHECKING:
     from shardviz.compiler.target_result import TargetResult
     from shardviz.hardware.machine import Machine
+    from shardviz.hlo import HloModule
     from shardviz.sharding import Mesh
     from shardviz.timeline.memory import MemoryReport
     from shardviz.timeline.program_timeline import ProgramTimeline
@@ -37,17 +38,22 @@ class TargetTimes:
     note: str = ""
 
 
-def target_times(answer: TargetResult, machine: Machine, mesh: Mesh) -> TargetTimes:
+def target_times(
+    answer: TargetResult, machine: Machine, mesh: Mesh, module: HloModule | None = None
+) -> TargetTimes:
     """The times of an answer that was asked for with costs. Raises what `program_timeline` raises.
 
-    On a machine of another shape than the target's, the mesh lies where JAX would place it there.
+    On a machine of another shape than the target's, the mesh lies where JAX would place it there. A `module`
+    is the answer's text, which is then not read again.
     """
     placement = answer.placement
     if placement is not None and (placement.torus, mesh.size) != (machine.torus, machine.devices):
         placement = None
     if placement is not None:
         mesh = placement.on(mesh)
-    model = program_timeline(answer.text, machine, mesh=mesh, placement=placement)
+    if module is not None and module.mesh != mesh:
+        module = None
+    model = program_timeline(answer.text, machine, mesh=mesh, placement=placement, module=module)
     if answer.memory is not None:
         model = replace(model, memory=on_clock(answer.memory, model))
     if answer.schedule is None:
@@ -71,13 +77,16 @@ class TimesAnswer:
     memory: MemoryReport | None = None
 
 
-def answer_times(answer: TargetResult, mesh: Mesh, named: Machine | None = None) -> TimesAnswer:
-    """The times of an answer on its `program_machine`, or the reason why there are none."""
+def answer_times(
+    answer: TargetResult, mesh: Mesh, named: Machine | None = None, module: HloModule | None = None
+) -> TimesAnswer:
+    """The times of an answer on its `program_machine`, or the reason why there are none; `module` as in
+    `target_times`."""
     name = answer.target
     try:
         if answer.status != "ok":
             raise QuestionError(f"{name} has no program whose times could be told")
-        return TimesAnswer(name, target_times(answer, program_machine(name, named), mesh))
+        return TimesAnswer(name, target_times(answer, program_machine(name, named), mesh, module))
     except ShardvizError as error:
         return TimesAnswer(name, error=error, memory=answer.memory)
 

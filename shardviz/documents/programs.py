@@ -30,6 +30,7 @@ from shardviz.documents.fields import (
 )
 from shardviz.documents.plans import AXIS_TYPES, COST, MESH, PLAN, PROBLEM, SPEC, TOTALS
 from shardviz.documents.timelines import LIVE_MEMORY, TIMELINE, TOLD_TIMES, told_times
+from shardviz.reports.selection import BY_COST, Selection
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference
@@ -334,6 +335,9 @@ HLO = DocumentKind(
     num_slices=nullable(count("TPU slices that it runs on; null: only HLO says.")),
     is_scheduled=flag("The instructions stand in the order in which they run."),
     collective_matmuls=_MATMULS,
+    unknown_loops=texts("Loops with collectives whose number of runs the text does not tell.").of(
+        lambda module: getattr(module, "unknown_loops", ())
+    ),
     mesh=nullable(MESH("The mesh whose axes the collectives name; null: none is known.")),
     is_mesh_inferred=flag("The mesh was found in the groups."),
     totals=by_name(_TOTALS, "Totals by HLO's name of the operation, within a slice."),
@@ -351,11 +355,15 @@ _MLIR = {"num_partitions": None, "replica_count": None, "num_slices": None}
 
 
 def hlo_document(
-    module: HloModule | ShardyModule, given: Mesh | None = None, timeline: ProgramTimeline | None = None
+    module: HloModule | ShardyModule,
+    given: Mesh | None = None,
+    timeline: ProgramTimeline | None = None,
+    selection: Selection = BY_COST,
 ) -> Document:
     """The module's facts, its `mesh`, `totals` and `collectives`; `given` is the mesh that the user named.
 
-    `timeline` is the module on a machine, where that is asked for.
+    `timeline` is the module on a machine, where that is asked for. Collectives, in program order, and totals
+    are those that the selection shows.
 
     `mesh` is null where it is not known; `is_mesh_inferred` where only the groups tell that there is one.
 
@@ -365,18 +373,22 @@ def hlo_document(
     which `unknown` counts, and without the `unread_collectives`. What only HLO says is null for StableHLO and
     Shardy text.
     """
-    return HLO.document(_hlo(module, given, timeline))
+    return HLO.document(_hlo(module, given, timeline, selection))
 
 
 def _hlo(
-    module: HloModule | ShardyModule, given: Mesh | None, timeline: ProgramTimeline | None = None
+    module: HloModule | ShardyModule,
+    given: Mesh | None,
+    timeline: ProgramTimeline | None = None,
+    selection: Selection = BY_COST,
 ) -> Beside:
     """A module as `HLO` writes it."""
     from shardviz.hlo import HloModule
     from shardviz.hlo.totals import totals
     from shardviz.reports.entries import entries_of
 
-    sums = totals(module.collectives)
+    chosen = selection.shown(entries_of(module, timeline))
+    sums = totals(each.collective for each in chosen)
     is_hlo = isinstance(module, HloModule)
     entries = [
         Beside(
@@ -388,7 +400,7 @@ def _hlo(
             seconds=each.seconds,
             exposed=each.exposed,
         )
-        for each in entries_of(module, timeline)
+        for each in chosen
     ]
     slices = [each for each in module.collectives if each.op == "slice"]
     return Beside(
@@ -431,7 +443,10 @@ PROGRAM = DocumentKind(
 
 
 def program_document(
-    name: str, programs: Iterable[tuple[TargetProgram, ProgramTimeline | None]], with_timelines: bool = False
+    name: str,
+    programs: Iterable[tuple[TargetProgram, ProgramTimeline | None]],
+    with_timelines: bool = False,
+    selection: Selection = BY_COST,
 ) -> Document:
     """The programs of all targets, each with its times on its machine, where those are known; `program` is
     the document of `shardviz hlo`, null where there is none."""
@@ -443,7 +458,9 @@ def program_document(
         placed = None
         if placement is not None and each.mesh is not None:
             placed = Beside(placement, axes=axis_runs(placement, each.mesh))
-        read = None if module is None else _hlo(module, each.mesh, timeline if with_timelines else None)
+        read = None if module is None else _hlo(module, each.mesh, timeline, selection)
+        if read is not None and not with_timelines:
+            read = Beside(read, timeline=None)
         seconds = None if timeline is None else timeline.seconds
         targets.append(Beside(answer, notes=each.notes, placement=placed, seconds=seconds, program=read))
     return PROGRAM.document(name=name, targets=targets)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
 from shardviz.errors import NotationError
+from shardviz.hlo.text.computation import line_at
 from shardviz.hlo.text.shapes import ArrayShape, parse_shape
 
-_ENTRY = re.compile(r"^ENTRY [^\n]*\{\n((?:[^}\n][^\n]*\n|\n)*)", re.MULTILINE)
+_ENTRY = re.compile(r"^ENTRY [^\n]*\{\n", re.MULTILINE)
 _PARAMETER = re.compile(
-    r"^[ ]*+(?:ROOT )?%?([^\s=,(){}]+) = ([a-z]\w*\[[^\]]*\])\S* parameter\((\d{1,9})\)([^\n]*)",
-    re.MULTILINE,
+    r"[ ]*+(?:ROOT )?%?([^\s=,(){}]+) = ([a-z]\w*\[[^\]]*\])\S* parameter\((\d{1,9})\)([^\n]*)"
 )
 _OP_NAME = re.compile(r'metadata=\{[^}]*?op_name="((?:[^"\\]|\\.)*)"')
 _ALIAS = re.compile(r"\{[\d, ]*\}: \((\d+),")
@@ -42,7 +43,7 @@ def arguments_of(text: str) -> tuple[ProgramArgument, ...]:
     _, _, aliases = head.partition("input_output_alias=")
     donated = {int(number) for number in _ALIAS.findall(aliases)}
     found = []
-    for name, shape, number, rest in _PARAMETER.findall(entry[1]):
+    for name, shape, number, rest in _parameters(text, entry.end()):
         told = _OP_NAME.search(rest)
         path = re.sub(r"\\(.)", r"\1", told[1]) if told else ""
         with suppress(NotationError):
@@ -50,3 +51,14 @@ def arguments_of(text: str) -> tuple[ProgramArgument, ...]:
             assert isinstance(array, ArrayShape)
             found.append(ProgramArgument(int(number), name, path, array, int(number) in donated))
     return tuple(sorted(found, key=lambda each: each.number))
+
+
+def _parameters(text: str, start: int) -> Iterator[tuple[str, ...]]:
+    """The pieces of each parameter's line in the computation whose lines begin at `start`."""
+    stop = text.find("\n}", start)
+    stop = len(text) if stop < 0 else stop
+    position = start
+    while (position := text.find(" parameter(", position, stop)) >= 0:
+        begin, position = line_at(text, position)
+        if (found := _PARAMETER.match(text, begin)) is not None:
+            yield found.groups()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +16,7 @@ from shardviz.hlo.origins import InstructionOrigins
 from shardviz.hlo.records import Records
 from shardviz.hlo.schedule.collective_matmuls import Permute, collective_matmuls
 from shardviz.hlo.schedule.overlap import Schedules
-from shardviz.hlo.text.call_graph import CallGraph, in_branches, program_order, run_counts
+from shardviz.hlo.text.call_graph import Call, CallGraph, in_branches, program_order, run_counts
 from shardviz.hlo.text.computation import Computation, line_at
 from shardviz.hlo.text.cross_slice import cross_slice_transfers, slices_named
 from shardviz.hlo.text.instruction import Instruction, InstructionForm, parse_instruction
@@ -68,6 +68,8 @@ class HloModule:
     on several TPU slices is that of one slice: `num_slices` of them run it, with `num_partitions` each.
     `mesh` is the one that was given, its devices in the order in which the text has them, or inferred. Where
     the text has them in several (`mesh_orders`), only axes that a collective's groups name are known.
+    `argument_names` are the paths of the program's arguments by their numbers, where origins were asked for.
+    `unknown_loops` are the while instructions with collectives whose number of runs the text does not tell.
     """
 
     name: str
@@ -83,6 +85,7 @@ class HloModule:
     awaits_partitioner: bool = False
     mesh_orders: int = 1
     argument_names: tuple[str, ...] = ()
+    unknown_loops: tuple[str, ...] = ()
 
 
 def is_hlo(text: str) -> bool:
@@ -242,7 +245,14 @@ class Reader:
             mesh=self.mesh,
             mesh_orders=self.numbers.orders,
             argument_names=_argument_names(self.text) if origins else (),
+            unknown_loops=tuple(dict.fromkeys(self._callers_of_unknown_length(calls))),
         )
+
+    def _callers_of_unknown_length(self, calls: Iterable[Call]) -> Iterator[str]:
+        for call in calls:
+            line = self.lines.at(call.position) if call.times is None else None
+            if line is not None:
+                yield line.name
 
     def _collectives(self) -> dict[Computation, dict[int, Instruction]]:
         """The lines of each computation whose own opcode is a collective's, by position."""
@@ -316,7 +326,8 @@ class Reader:
         if start < 0:
             return ""
         written = _METADATA.findall(self.text, start, line.stop)
-        return self.locations.of({key: value.strip('"') for key, value in reversed(written)})
+        named = self.locations.of({key: value.strip('"') for key, value in reversed(written)})
+        return named.replace("\\'", "'")
 
     def _lacks_callers(self) -> bool:
         """Return whether the text may be without what calls a computation."""

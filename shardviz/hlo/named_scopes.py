@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
+from itertools import groupby, takewhile
 from typing import Literal, NamedTuple
 
 Phase = Literal["forward", "recomputed", "backward"]
@@ -22,6 +23,8 @@ _STRUCTURE = frozenset(
     )
 )
 """Pieces that tell how JAX runs operations, not where they stand."""
+MAX_JOINED = 32
+"""Names looked at where one operation stands for several."""
 _BRANCH = re.compile(r"branch_\d+_fun")
 
 
@@ -39,8 +42,42 @@ class ProgramPlace(NamedTuple):
 
 
 def program_place(op_name: str) -> ProgramPlace:
-    """The place that an operation's name tells; of one that stands for several, the first's."""
-    *path, primitive = op_name.partition(";")[0].split("/")
+    """The place that an operation's name tells.
+
+    Of one that the compiler has made of several, that of the first, in the scopes that all of them share if
+    there are such.
+    """
+    first, *others = (_place(each) for each in joined_names(op_name))
+    shared = list(first.scopes)
+    for each in others:
+        same = (one == other for one, other in zip(shared, each.scopes, strict=False))
+        del shared[sum(takewhile(bool, same)) :]
+    return first._replace(scopes=tuple(shared)) if shared else first
+
+
+def joined_names(op_name: str) -> tuple[str, ...]:
+    """The names of the operations that one stands for.
+
+    XLA joins them with semicolons, or writes what they share once: ``jit(f)/(mlp/dot:norm/mul)``.
+    """
+    op_name = op_name.partition(";")[0]
+    start = op_name.find("(") if op_name.startswith("(") else op_name.find("/(") + 1
+    if not op_name.endswith(")") or not op_name.startswith("(", start):
+        return (op_name,)
+    shared, depth, names = op_name[:start], 0, [""]
+    for character in op_name[start + 1 : -1]:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return (op_name,)
+        if character == ":" and not depth and len(names) < MAX_JOINED:
+            names.append("")
+        else:
+            names[-1] += character
+    return tuple(shared + each for each in names)
+
+
+def _place(op_name: str) -> ProgramPlace:
+    *path, primitive = op_name.split("/")
     phase: Phase = "forward"
     if "rematted_computation" in path:
         phase = "recomputed"
@@ -50,8 +87,9 @@ def program_place(op_name: str) -> ProgramPlace:
     if path and path[0].startswith(("jit(", "pjit(")):
         del path[0]
     inner = (_inner(each) for each in path)
-    scopes = tuple(each for each in inner if each and each not in _STRUCTURE and not _BRANCH.fullmatch(each))
-    return ProgramPlace(scopes, primitive, phase, is_differentiated)
+    scopes = [each for each in inner if each and each not in _STRUCTURE and not _BRANCH.fullmatch(each)]
+    # Flax names a module once more inside of what it computes again: Model/Model/layer_0.
+    return ProgramPlace(tuple(name for name, _ in groupby(scopes)), primitive, phase, is_differentiated)
 
 
 class NamedScope(NamedTuple):

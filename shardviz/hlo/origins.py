@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -14,7 +14,10 @@ from shardviz.hlo.text.instruction import Instruction
 from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
 
 MAX_LOOKS = 1_000
-"""Definitions looked at in one module at most: a chain of einsums has some hundreds, a model far more."""
+"""Definitions looked at in one module at most, to follow what is computed: a chain of einsums has some
+hundreds, a model far more."""
+MAX_MOVES = 200
+"""Definitions looked at for one value that is only moved."""
 MAX_ARGUMENTS = 64
 """A value that is made of more arguments than this has no origin worth telling."""
 
@@ -34,7 +37,10 @@ An all-reduce is one of them: what it adds are the parts of one array.
 _ELEMENTS = {"dynamic-slice": slice(1), "dynamic-update-slice": slice(2), "select": slice(1, None)}
 """The operands that elements come from; the others tell which."""
 _ASYNC = re.compile(r"-(?:start|done|update)$")
+_STARTED = re.compile(r"-start$")
 _CALLING = ("fusion", "call", "async")
+_TPU_ASYNC = 'custom_call_target="AsyncCollective'
+"""The start or the done of a collective in a fusion; its results are the collective's operand and result."""
 _OPERATION = re.compile(r'"?(?:stablehlo|mhlo|sdy|chlo)\.(\w+)"?|(?:func\.)?(call) @')
 _SHARDING = re.compile(r"stablehlo\.custom_call @(?:Sharding|xla\.sdy\.\w+|SPMD\w+)\(")
 _MLIR_VALUE = re.compile(r"%[\w$.#-]+")
@@ -56,11 +62,53 @@ class _Origins(Generic[_Value]):
 
     def __init__(self) -> None:
         self._known: dict[_Value, Origin | None] = {}
+        self._made: dict[_Value, _Made[_Value] | Origin | None] = {}
         self._looks = 0
 
     def _look(self, value: _Value) -> _Made[_Value] | Origin | None:
         """Return how a value is made; the origin itself of an argument; None if that is unknown."""
         raise NotImplementedError
+
+    def _how(self, value: _Value) -> _Made[_Value] | Origin | None:
+        """`_look`, once for each value."""
+        if value not in self._made:
+            self._made[value] = self._look(value)
+        return self._made[value]
+
+    def _joint_origin(self, values: Sequence[_Value]) -> Origin | None:
+        """The origin of several values together."""
+        if not values:
+            return None
+        moved = self._moved(values)
+        if moved is not None or self._looks > MAX_LOOKS:
+            return moved
+        joined = _joined([self._origin(value) for value in values])
+        return joined if joined is None or len(joined.arguments) <= MAX_ARGUMENTS else None
+
+    def _moved(self, values: Iterable[_Value]) -> Origin | None:
+        """The origin of values that are moved, not computed, from the program's arguments to here.
+
+        This ends at the first thing that is computed, and so it is quick in a program of any size.
+        """
+        found: set[int] = set()
+        waiting = [*values]
+        seen = {*waiting}
+        while waiting:
+            made = self._how(waiting.pop())
+            if made is None or len(seen) > MAX_MOVES:
+                return None
+            if isinstance(made, Origin):
+                if made.computed:
+                    return None
+                found.update(made.arguments)
+                continue
+            # A constant, as pads have it, is of no argument.
+            if made.operands and not made.only_moved:
+                return None
+            fresh = [each for each in made.operands if each not in seen]
+            seen.update(fresh)
+            waiting += fresh
+        return Origin(tuple(sorted(found))) if 0 < len(found) <= MAX_ARGUMENTS else None
 
     def _origin(self, value: _Value) -> Origin | None:
         """The origin of a value; None when it is unknown, or too much has been looked at."""
@@ -77,7 +125,7 @@ class _Origins(Generic[_Value]):
                 self._looks += 1
                 if self._looks > MAX_LOOKS:
                     return None
-                found = self._look(current)
+                found = self._how(current)
                 if isinstance(found, _Made):
                     pending.append((current, found))
                     pending.extend((each, None) for each in found.operands)
@@ -111,13 +159,13 @@ class InstructionOrigins(_Origins[_InstructionValue]):
     def __init__(self, lines: InstructionLines) -> None:
         super().__init__()
         self._lines = lines
-        self._loops: dict[int, tuple[Computation, str] | None] = {}
+        self._callers: dict[int, tuple[Computation, InstructionLine] | None] = {}
 
     def of(self, instruction: Instruction, home: Computation) -> Origin | None:
         """The origin of a collective's operands together; None when it cannot be told."""
-        line = None if self._looks > MAX_LOOKS else self._lines.named(home, instruction.name)
+        line = self._lines.named(home, instruction.name)
         names = self._operands(home, line) if line else []
-        return _joined([self._origin(_InstructionValue(home, name)) for name in names]) if names else None
+        return self._joint_origin([_InstructionValue(home, name) for name in names])
 
     def _look(self, value: _InstructionValue) -> _Made[_InstructionValue] | Origin | None:
         home, lines = value.computation, self._lines
@@ -134,8 +182,13 @@ class InstructionOrigins(_Origins[_InstructionValue]):
             # Which element is asked for is the root's affair; the parameters are the same for all.
             made_by = value._replace(element=None)
             return _Made((_InstructionValue(callee, root.name, made_by, value.element),), True)
-        if opcode in ("while", "conditional", "recv", "infeed"):
+        if opcode == "while":
+            return self._kept(value, line)
+        if opcode in ("conditional", "recv", "infeed"):
             return None
+        if opcode == "custom-call" and lines.text.find(_TPU_ASYNC, line.inside, line.stop) >= 0:
+            moved = (_InstructionValue(home, name, value.caller) for name in self._operands(home, line))
+            return _Made(tuple(moved), True)
         names, element = self._operands(home, line)[_ELEMENTS.get(opcode, slice(None))], None
         if opcode == "get-tuple-element":
             element = lines.element_index(line)
@@ -153,42 +206,64 @@ class InstructionOrigins(_Origins[_InstructionValue]):
         if number is None:
             return None
         if caller is None:
-            return Origin((number,)) if value.computation.is_entry else self._carried(value)
+            return Origin((number,)) if value.computation.is_entry else self._from_outside(value, number)
         line = self._lines.named(caller.computation, caller.name)
         operands = self._operands(caller.computation, line) if line else []
         if number >= len(operands):
             return None
         return _Made((_InstructionValue(caller.computation, operands[number], caller.caller),), True)
 
-    def _carried(self, value: _InstructionValue) -> _Made[_InstructionValue] | None:
-        """The element of a loop's state that the loop begins with, where each run hands it on as it is."""
-        lines, body, element = self._lines, value.computation, value.element
-        root = lines.root(body)
-        loop = self._loop_of(body)
-        if element is None or root is None or root.opcode != "tuple" or loop is None:
-            return None
-        handed_on = lines.operands(root)[element : element + 1]
-        line = lines.named(body, handed_on[0]) if handed_on else None
-        if line is None or line.opcode != "get-tuple-element" or lines.element_index(line) != element:
-            return None
-        if lines.operands(line) != [value.name]:
-            return None
-        home, state = loop
-        return _Made((_InstructionValue(home, state, None, element),), True)
+    def _from_outside(self, value: _InstructionValue, number: int) -> _Made[_InstructionValue] | None:
+        """What the one instruction that runs a computation hands to a parameter of it.
 
-    def _loop_of(self, body: Computation) -> tuple[Computation, str] | None:
-        """The computation that has the loop around a body, and the name of the state it begins with."""
-        if body.start not in self._loops:
-            found = None
-            for position in self._lines.computations.sites.get(body.name, ()):
+        Of a loop's body that is the element of the state that the loop begins with, where each run hands it
+        on as it is; of a fusion or an async wrapper the operand.
+        """
+        called = value.computation
+        caller = self._caller_of(called)
+        if caller is None:
+            return None
+        home, line = caller
+        names = self._operands(home, line)
+        if line.opcode != "while":
+            handed = names[number : number + 1]
+            return _Made((_InstructionValue(home, handed[0], None, value.element),), True) if handed else None
+        if value.element is None or not names or not self._hands_on(called, value.element):
+            return None
+        return _Made((_InstructionValue(home, names[0], None, value.element),), True)
+
+    def _kept(self, value: _InstructionValue, loop: InstructionLine) -> _Made[_InstructionValue] | None:
+        """What an element of a loop's state was before the loop, where that leaves it as it is."""
+        lines, home = self._lines, value.computation
+        body = lines.body(loop)
+        names = self._operands(home, loop)
+        if body is None or value.element is None or not names or not self._hands_on(body, value.element):
+            return None
+        return _Made((value._replace(name=names[0]),), True)
+
+    def _hands_on(self, body: Computation, element: int) -> bool:
+        """Return whether each run of a loop's body hands on an element of its state as it is."""
+        lines, root = self._lines, self._lines.root(body)
+        if root is None or root.opcode != "tuple":
+            return False
+        handed_on = lines.operands(root)[element : element + 1]
+        kept = lines.named(body, handed_on[0]) if handed_on else None
+        if kept is None or kept.opcode != "get-tuple-element" or lines.element_index(kept) != element:
+            return False
+        state = lines.named(body, (lines.operands(kept) or [""])[0])
+        return state is not None and state.opcode == "parameter"
+
+    def _caller_of(self, called: Computation) -> tuple[Computation, InstructionLine] | None:
+        """The loop, fusion, call or async wrapper that alone runs a computation, and where it stands."""
+        if called.start not in self._callers:
+            found = []
+            for position in self._lines.computations.sites.get(called.name, ()):
                 line = self._lines.at(position)
-                if line is None or line.opcode != "while":
-                    continue
-                home = self._lines.computations.around(position)
-                names = self._operands(home, line)
-                found = (home, names[0]) if names else None
-            self._loops[body.start] = found
-        return self._loops[body.start]
+                opcode = "" if line is None else line.opcode
+                if line is not None and (opcode == "while" or _STARTED.sub("", opcode) in _CALLING):
+                    found.append((self._lines.computations.around(position), line))
+            self._callers[called.start] = found[0] if len(found) == 1 else None
+        return self._callers[called.start]
 
     def _operands(self, home: Computation, line: InstructionLine) -> list[str]:
         """The operands of an instruction that its computation defines."""
@@ -209,9 +284,9 @@ class OperationOrigins(_Origins[tuple[str, int, int]]):
 
     def of(self, operation: MlirOperation) -> Origin | None:
         """The origin of what a collective moves; None when it cannot be told."""
-        operand = None if self._looks > MAX_LOOKS else _MLIR_VALUE.search(operation.text)
+        operand = _MLIR_VALUE.search(operation.text)
         key = self._key(operand[0]) if operand else None
-        return self._origin(key) if key else None
+        return self._joint_origin([key]) if key else None
 
     def _key(self, value: str) -> tuple[str, int, int] | None:
         """A value and which text defines it: regions beside each other may use its name again."""

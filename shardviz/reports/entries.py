@@ -73,7 +73,7 @@ def entries_of(
     places = [program_place(each.op_name) for each in moving]
     takes_gradients = any(place.phase == "backward" for place in places)
     names = () if isinstance(module, ShardyModule) else module.argument_names
-    timed = {} if timeline is None else {op.name: op for op in timeline.ops}
+    timed = {} if timeline is None else {op.collective: op for op in timeline.ops}
     found = []
     for collective, place in zip(moving, places, strict=True):
         phase: Phase = place.phase

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from shardviz.reports.alike import AlikeEntries
+from shardviz.errors import QuestionError, did_you_mean, quote
+from shardviz.hlo.collective import OPS
+from shardviz.reports.alike import AlikeEntries, alike
 from shardviz.reports.entries import CollectiveEntry
+
+if TYPE_CHECKING:
+    from shardviz.sharding import Mesh
 
 Sort = Literal["cost", "order", "bytes"]
 _PLACE_ENDS = re.compile(r"[/:]|$")
@@ -36,13 +41,38 @@ class Selection:
         number of bytes."""
         return tuple(each for each in entries if self._has(each))
 
-    def sorted(self, groups: Sequence[AlikeEntries]) -> tuple[AlikeEntries, ...]:
-        """The groups in the order that is asked for; of equal cost in program order, and those whose cost
-        nobody can tell first."""
+    def groups(self, entries: Iterable[CollectiveEntry]) -> tuple[AlikeEntries, ...]:
+        """All that pass the filters, alike ones together, in the order that is asked for; of equal cost in
+        program order, and those whose cost nobody can tell first."""
+        groups = alike(self.chosen(entries))
         if self.sort == "order":
-            return tuple(groups)
+            return groups
         by_time = self.sort == "cost" and any(each.exposed is not None for each in groups)
         return tuple(sorted(groups, key=_expense if by_time else _sent))
+
+    def shown(self, entries: Iterable[CollectiveEntry]) -> tuple[CollectiveEntry, ...]:
+        """The entries of the first `top` groups, in program order."""
+        found = self.chosen(entries)
+        if self.top is None:
+            return found
+        first = {id(each) for group in self.groups(found)[: self.top] for each in group.entries}
+        return tuple(each for each in found if id(each) in first)
+
+    def check(self, entries: Iterable[CollectiveEntry], mesh: Mesh | None = None) -> None:
+        """Raise `QuestionError` for an operation or an axis that the program does not have."""
+        moving = [each.collective for each in entries]
+        ops = dict.fromkeys(each.op for each in moving)
+        axes = dict.fromkeys(() if mesh is None else mesh.axis_names)
+        axes |= dict.fromkeys(axis.partition(":")[0] for each in moving for axis in each.axes)
+        for asked, known, kind in ((self.ops, ops, "operation"), (self.axes, axes, "mesh axis")):
+            for name in asked:
+                # A collective that this program happens to lack is a fair question.
+                if name not in known and name not in (OPS if kind == "operation" else ()):
+                    there = f"this program has {', '.join(known)}" if known else f"this program has no {kind}"
+                    raise QuestionError(
+                        f"{quote(name)} is not {'an' if kind == 'operation' else 'a'} {kind} of this program",
+                        did_you_mean(name, known) + there,
+                    )
 
     def _has(self, entry: CollectiveEntry) -> bool:
         one = entry.collective

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -63,4 +63,20 @@ def _summed(name: str, entries: list[CollectiveEntry]) -> CostSum:
         math.fsum(each.all_exposed or 0.0 for each in timed) if timed else None,
         len(entries) - len(known),
         len(known) - len(timed),
+    )
+
+
+def all_of(parts: Sequence[CostSum]) -> CostSum:
+    """The sum of sums that share no entry."""
+    timed = [each for each in parts if each.seconds is not None]
+    return CostSum(
+        "",
+        sum(each.count for each in parts),
+        sum(each.runs for each in parts),
+        sum(each.bytes for each in parts),
+        sum(each.wire_bytes for each in parts),
+        math.fsum(each.seconds or 0.0 for each in timed) if timed else None,
+        math.fsum(each.exposed or 0.0 for each in timed) if timed else None,
+        sum(each.unknown for each in parts),
+        sum(each.untimed for each in parts),
     )

@@ -101,6 +101,7 @@ def _operation(each: _Drawn, lanes: dict[Lane, int], place: list[int]) -> TimedO
         duration.bytes,
         duration.flops,
         step.is_async,
+        step.collective,
     )
 
 

@@ -31,9 +31,13 @@ def program_timeline(
     mesh: Mesh | None = None,
     placement: Placement | None = None,
     infer: bool = False,
+    module: HloModule | None = None,
 ) -> ProgramTimeline:
-    """The timeline of HLO text on a machine; `timed_program` has the module as well."""
-    return timed_program(text, machine, mesh=mesh, placement=placement, infer=infer)[1]
+    """The timeline of HLO text on a machine; `timed_program` has the module as well.
+
+    `module` is the text as it was read before on the same mesh, if it was.
+    """
+    return timed_program(text, machine, mesh=mesh, placement=placement, infer=infer, module=module)[1]
 
 
 def timed_program(
@@ -44,6 +48,7 @@ def timed_program(
     placement: Placement | None = None,
     infer: bool = False,
     origins: bool = False,
+    module: HloModule | None = None,
 ) -> tuple[HloModule, ProgramTimeline]:
     """HLO text as a module, and its timeline on a machine.
 
@@ -52,12 +57,13 @@ def timed_program(
     not scheduled is timed in the order of its lines, which `notes` says.
 
     Raises what `read_hlo` raises, and `QuestionError` for a text without an entry computation, and for a mesh
-    that the machine cannot hold. `origins` as in `read_hlo`.
+    that the machine cannot hold. `origins` as in `read_hlo`; with a `module` the text was read before.
     """
     placed = place_mesh(machine, mesh, placement) if mesh is not None else None
     slices = placed.placement.slices if placed is not None and placed.placement is not None else None
     reader = Reader(text, mesh, slices)
-    module = reader.read(infer=infer, origins=origins)
+    if module is None:
+        module = reader.read(infer=infer, origins=origins)
     if mesh is None and module.mesh is not None:
         placed = place_mesh(machine, module.mesh, placement, of_program=True)
     mesh = module.mesh or mesh

@@ -36,7 +36,7 @@ class TimedStep(ProgramStep):
     """An operation that takes `duration` on a lane.
 
     `ticks` is its length. The device waits for one that is not `is_async`. `channels` are the links that it
-    occupies; the device's own work has none.
+    occupies; the device's own work has none. `collective` is the name of the one that it is, or has inside.
     """
 
     op: str = ""
@@ -46,6 +46,7 @@ class TimedStep(ProgramStep):
     channels: tuple[Channel, ...] = ()
     is_async: bool = False
     source: str = ""
+    collective: str = ""
 
 
 @dataclass(slots=True)

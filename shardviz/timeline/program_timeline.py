@@ -34,6 +34,7 @@ class TimedOp:
     step's op. `bound` is what bounds it ("compute", "HBM", "latency", a mesh axis), `detail` how it was
     counted, `source` the user's line. `after` numbers the operations that it waited for: the one that let it
     begin first, then those whose results it reads. `bytes` are those of a collective or of HBM traffic.
+    `collective` is the name of the program's collective that it is, or that it has inside, or "".
     """
 
     name: str
@@ -52,6 +53,7 @@ class TimedOp:
     bytes: int = 0
     flops: int = 0
     is_async: bool = False
+    collective: str = ""
 
 
 @dataclass(frozen=True)

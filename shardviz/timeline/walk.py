@@ -254,7 +254,7 @@ class _BlockWalk:
         *,
         use: LinkUse | None = None,
         is_async: bool = False,
-        source: str | None = None,
+        record: Collective | None = None,
     ) -> int:
         step = TimedStep(
             line.name,
@@ -265,7 +265,8 @@ class _BlockWalk:
             ticks_of(duration.seconds),
             use.channels if use is not None else (),
             is_async,
-            self._walker.source(line) if source is None else source,
+            self._walker.source(line) if record is None else record.source,
+            "" if record is None else record.name,
         )
         number = self._add(line, step)
         if duration.doubtful:
@@ -302,7 +303,7 @@ class _BlockWalk:
             use.duration,
             use=use,
             is_async=is_async,
-            source=record.source,
+            record=record,
         )
 
     def _start(self, line: InstructionLine, names: list[str]) -> None:
@@ -379,7 +380,7 @@ class _BlockWalk:
         use = self._walker.links.of(record)
         step.op, step.lane, step.duration = record.op, use.lane, use.duration
         step.ticks, step.channels = ticks_of(use.duration.seconds), use.channels
-        step.source = record.source or step.source
+        step.source, step.collective = record.source or step.source, record.name
 
     def _fused(self, line: InstructionLine, names: list[str], callee: Computation, moves: list[Move]) -> None:
         """A fusion that holds a collective: alone, or as a part of a chain."""

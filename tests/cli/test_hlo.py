@@ -93,8 +93,8 @@ def test_for_a_person(capsys: Capture) -> None:
     out, err = capsys.readouterr()
     assert err == ""
     assert out.splitlines()[0] == "jit_step  8 partitions, scheduled"
-    assert "all                    5  11 MiB  100 %" in out
-    assert "\nmodel.py:15        3  9 MiB   82 %\n" in out
+    assert "all                 100 %     5  11 MiB" in out
+    assert "\nmodel.py:15      82 %     3  9 MiB\n" in out
     assert run(["hlo", str(PROGRAM), "--width", "80", "--picture", "--mesh", "X=2,Y=4"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
@@ -278,11 +278,14 @@ def refused(capsys: Capture, said: str, hint: str, *words: str) -> None:
 
 
 def test_wrong_questions(tmp_path: Path, capsys: Capture) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "module_1.jit_f.before_optimizations.txt").write_text("")
+    refused(capsys, "is a folder", "module_1.jit_f.before_optimizations.txt", str(folder))
+    (folder / "module_1.jit_f.cpu_after_optimizations.txt").write_text("")
+    refused(capsys, "is empty", "save compiled.as_text()", str(folder))
     refused(capsys, "a file without a name", "standard input", "")
     refused(capsys, "does not exist", "as_text", str(tmp_path / "missing"))
-    refused(capsys, "is a folder without the final program", "as_text", str(tmp_path))
-    (tmp_path / "module_1.jit_f.before_optimizations.txt").write_text("HloModule f\n")
-    refused(capsys, "is a folder without the final program", "module_1.jit_f.before", str(tmp_path))
     refused(capsys, "is binary", "dump", "/dev/zero")
     refused(capsys, "cannot read", "", str(PROGRAM / "below"))
     refused(
@@ -290,6 +293,16 @@ def test_wrong_questions(tmp_path: Path, capsys: Capture) -> None:
     )
     refused(capsys, "cannot be combined", "leave out", str(PROGRAM), "--picture", "--json")
     refused(capsys, "--device-order", "--mesh", str(PROGRAM), "--device-order", "0,1")
+    refused(
+        capsys,
+        "'all-gathr' is not an operation",
+        "did you mean all-gather?",
+        str(PROGRAM),
+        "--op",
+        "all-gathr",
+    )
+    refused(capsys, "'Z' is not a mesh axis", "X, Y", str(PROGRAM), "--mesh", "X=2,Y=4", "--axis", "Z")
+    refused(capsys, "no loop is called 'w'", "its loops are", str(PROGRAM), "--trips", "w=3")
     mlir = tmp_path / "lowered.mlir"
     mlir.write_text("module @m {\n  func.func public @main() {\n    return\n  }\n}\n")
     refused(capsys, "not compiled yet", "compile()", str(mlir), "--picture")

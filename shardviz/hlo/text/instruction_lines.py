@@ -20,6 +20,7 @@ _LINE = re.compile(
 )
 _NAMES = re.compile(r"%([^\s,(){}=%]+)")
 _CALLEE = re.compile(r" (?:calls|to_apply)=%?([^\s,(){}]+)")
+_BODY = re.compile(r" body=%?([^\s,(){}]+)")
 _PARAMETER = re.compile(r"\s*(\d{1,6})\s*\)")
 _INDEX = re.compile(r" index=(\d{1,6})")
 _KERNEL = re.compile(r'custom_call_target="[^"]{0,200}?(?:gemm|matmul|\$conv)')
@@ -110,6 +111,11 @@ class InstructionLines:
             found = self.computations.named(called[1], line.start) if called else None
             self._callees[line.start] = found
         return self._callees[line.start]
+
+    def body(self, line: InstructionLine) -> Computation | None:
+        """The computation that a while instruction repeats."""
+        called = _BODY.search(self.text, line.inside, line.stop)
+        return self.computations.named(called[1], line.start) if called else None
 
     def is_matmul(self, line: InstructionLine) -> bool:
         """Return whether it multiplies matrices: by itself, in a library's kernel, or in what it calls."""

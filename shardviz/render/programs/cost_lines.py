@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
 from rich.text import Text
 
 from shardviz.errors import plural
+from shardviz.hlo import HloModule
 from shardviz.render.caption import axes_text
 from shardviz.render.lines import GAP, columns, records, sentence
 from shardviz.render.palette import Palette
@@ -16,10 +18,10 @@ from shardviz.render.programs.collective_rows import members_text, shapes, way_o
 from shardviz.render.programs.hlo_picture import NO_AXES
 from shardviz.render.sanitize import printable
 from shardviz.render.times.report import percent
-from shardviz.reports.alike import AlikeEntries, alike
+from shardviz.reports.alike import AlikeEntries
 from shardviz.reports.program_report import ProgramReport
 from shardviz.reports.selection import Selection
-from shardviz.reports.sums import By, CostSum, sums
+from shardviz.reports.sums import By, CostSum, all_of, sums
 from shardviz.sharding import Mesh
 from shardviz.units import estimated_seconds, human_bytes
 
@@ -39,30 +41,38 @@ WIDE = 100
 """From this width on, a line has the shapes."""
 LEAST_PLACE = 12
 """Columns that the place of a collective may be cut to."""
+GOOD_PLACE = 28
+"""Columns for places that a few long lines do not take from the others."""
+MOST_LOOPS = 4
+"""Loops that a note names."""
 MOST_SOURCES = 8
 """Source lines in the sums, the most expensive."""
 
 
 def cost_lines(report: ProgramReport, selection: Selection, width: int, palette: Palette) -> list[Text]:
-    """A line for each group of alike collectives, the most expensive first, as the selection says."""
-    entries = selection.chosen(report.entries)
-    groups = selection.sorted(alike(entries))
-    shown = groups if selection.top is None else groups[: selection.top]
-    lines = _table(shown, report, width, palette)
-    more = len(groups) - len(shown)
-    if more:
-        rest = groups[len(shown) :]
+    """A line for each group of alike collectives, in the order that the selection asks for."""
+    groups = selection.groups(report.entries)
+    shown = groups[: selection.top]
+    return _table(shown, report, width, palette) + rest_lines(report, selection)
+
+
+def rest_lines(report: ProgramReport, selection: Selection) -> list[Text]:
+    """What the selection leaves out: the lines after the first ones, and what its filters do not let pass."""
+    groups = selection.groups(report.entries)
+    rest = groups[selection.top :] if selection.top is not None else ()
+    lines = []
+    if rest:
         share = _share(rest, report)
-        of_all = "" if share is None else f", {percent(share)} of the cost"
-        lines += [Text(f"and {plural(more, 'more line')}{of_all}", "dim")]
-    left_out = len(report.entries) - len(entries)
+        of_all = "" if share is None else f", {percent(share)} of the {_whole(report)}"
+        lines.append(Text(f"and {plural(len(rest), 'more line')}{of_all}", "dim"))
+    left_out = len(report.entries) - sum(len(each.entries) for each in groups)
     if left_out:
-        lines += [Text(f"{plural(left_out, 'collective is', 'collectives are')} left out", "dim")]
+        lines.append(Text(f"{plural(left_out, 'collective is', 'collectives are')} left out", "dim"))
     return lines
 
 
 def sum_lines(report: ProgramReport, selection: Selection, width: int, palette: Palette) -> list[Text]:
-    """The sums by operation, axis, link, phase and source line, of what the selection has."""
+    """The sums by operation, axis, link, phase and source line, of what the filters let pass."""
     entries = selection.chosen(report.entries)
     lines: list[Text] = []
     for by, title in TITLES.items():
@@ -71,63 +81,99 @@ def sum_lines(report: ProgramReport, selection: Selection, width: int, palette: 
         if not found or (by in ("link", "phase") and len(found) < 2 and not (by == "link" and found[0].name)):
             continue
         shown = found[:MOST_SOURCES] if by == "source" else found
-        rows = [_sum_cells(each, by, report, palette) for each in shown]
-        if by == "op" and len(found) > 1:
-            rows.append(_sum_cells(_all(found), by, report, palette))
-        is_timed = report.timeline is not None
-        head = [title, "runs", "sent", *(["exposed", "time"] if is_timed else []), "share"]
-        bold = [Text(words, "bold") for words in head]
+        whole = [all_of(found)] if by == "op" and len(found) > 1 else []
+        names = [*(_sum_name(each, by, report, palette) for each in shown), *(Text("all") for _ in whole)]
+        rows = [_figures(each, report, "") for each in (*shown, *whole)]
+        room = max(width - GAP - max(name.cell_len for name in (Text(title), *names)), 0)
+        cells = _fitting(rows, room)
+        table = [[name, *row] for name, row in zip((Text(title, "bold"), *names), cells, strict=True)]
         lines.append(Text())
-        lines += columns([bold, *rows], width, 0, frozenset({1, 2, 3, 4, 5})) or records(rows, width)
+        lines += columns(table, width, 0, frozenset(range(1, len(table[0])))) or records(table, width)
         if len(found) > len(shown):
             lines.append(Text(f"and {plural(len(found) - len(shown), 'more line')}", "dim"))
     unknown = sum(each.runs is None for each in entries)
     if unknown:
-        runs = plural(unknown, "collective runs", "collectives run")
-        words = f"{runs} an unknown number of times, and is not in the sums: --trips NAME=COUNT tells it"
-        lines += [Text(), *sentence(words if unknown == 1 else words.replace(" is ", " are "), width)]
+        lines += [Text(), *sentence(_unknown_words(unknown, report), width)]
     return lines
+
+
+def _unknown_words(count: int, report: ProgramReport) -> str:
+    """The collectives that the sums leave out, and the option that tells how often their loops run."""
+    many = f"{count:,} collectives run an unknown number of times, and are"
+    one = "1 collective runs an unknown number of times, and is"
+    loops = report.module.unknown_loops if isinstance(report.module, HloModule) else ()
+    if not loops:
+        return f"{one if count == 1 else many} not in the sums"
+    counts = ",".join(f"{printable(loop)}=N" for loop in loops[:MOST_LOOPS])
+    return f"{one if count == 1 else many} not in the sums; --trips {counts} tells how often the loops run"
 
 
 def _table(groups: Sequence[AlikeEntries], report: ProgramReport, width: int, palette: Palette) -> list[Text]:
-    """The groups as lines of at most `width` columns, under a heading."""
+    """The groups as lines of at most `width` columns, under a heading.
+
+    Figures give way to the operation and its axes, and the place begins further right in a line that these
+    fill.
+    """
     if not groups:
-        return [Text("no such collective")] if report.entries else []
+        ops = ", ".join(dict.fromkeys(each.collective.op for each in report.entries))
+        return sentence(f"the program has {ops}", width, lead="no such collective: ") if ops else []
     mesh = report.module.mesh or NO_AXES
-    is_timed = report.timeline is not None
-    numbers = [_numbers(each, report) for each in groups]
-    head = [*(["share", "exposed", "time"] if is_timed else ["share"]), "runs", "sent"]
-    bold = [Text(words, "bold") for words in head]
-    right = frozenset(range(len(head)))
-    left = columns([bold, *numbers], width, 0, right)
-    whats = [Text("collective", "bold"), *(_what(each, mesh, palette, width) for each in groups)]
-    if left is None:
-        rows = [[*cells, what] for cells, what in zip(numbers, whats[1:], strict=True)]
-        return records(rows, width)
-    taken = max(line.cell_len for line in left)
-    room = width - taken - GAP
+    whats = [_what(each, mesh, palette, width) for each in groups]
     longest = max(what.cell_len for what in whats)
+    rows = _fitting([_figures(each, report, "×") for each in groups], max(width - GAP - longest, 0))
+    left = columns(rows, width, 0, frozenset(range(len(rows[0]))))
+    if left is None or longest > width:
+        return records([[*cells, what] for cells, what in zip(rows[1:], whats, strict=True)], width)
+    taken = max(line.cell_len for line in left)
+    indent = taken + GAP if taken else 0
+    # One line that is longer than the others takes room from its own place alone.
+    wanted = min(GOOD_PLACE, max(_place(each, width).cell_len for each in groups))
+    aligned = min(longest, max(width - indent - GAP - wanted, 0))
+    aligned = max((what.cell_len for what in whats if what.cell_len <= aligned), default=aligned)
     lines = []
-    for line, what, group in zip(left, whats, (None, *groups), strict=True):
-        line.append(" " * (taken - line.cell_len + GAP))
-        place = Text("where", "bold") if group is None else _place(group, room - longest - GAP)
-        beside = what.copy()
-        if room - longest - GAP >= LEAST_PLACE:
-            beside.append(" " * (longest - what.cell_len + GAP)).append_text(place)
-        elif beside.cell_len > room:
-            beside.truncate(max(room, 1), overflow="ellipsis")
-        lines.append(line.append_text(beside))
-        lines[-1].rstrip()
+    heading = Text("collective", "bold")
+    for line, what, group in zip(left, (heading, *whats), (None, *groups), strict=True):
+        line.append(" " * (indent - line.cell_len)).append_text(what)
+        start = indent + max(what.cell_len, aligned) + GAP
+        place = Text("where", "bold") if group is None else _place(group, width - start)
+        if width - start >= LEAST_PLACE:
+            line.append(" " * (start - line.cell_len)).append_text(place)
+        line.rstrip()
+        lines.append(line)
     return lines
 
 
-def _numbers(group: AlikeEntries, report: ProgramReport) -> list[Text]:
-    share = _share([group], report)
-    cells = [Text("?" if share is None else percent(share))]
-    if report.timeline is not None:
-        cells += [_seconds(group.exposed), _seconds(group.seconds)]
-    runs = "?" if group.runs is None else f"×{group.runs:,}"
-    return [*cells, Text(runs), Text(_sent(group.wire_bytes))]
+HEADINGS = ("share", "exposed", "time", "runs", "sent")
+GIVING_WAY = ("time", "runs", "share", "exposed", "sent")
+"""The figures in the order in which a narrow page leaves them out."""
+
+
+def _figures(cost: AlikeEntries | CostSum, report: ProgramReport, times: str) -> dict[str, Text]:
+    """The figures of a line by their headings, the runs after `times`."""
+    more = " + ?" * bool(cost.unknown) if isinstance(cost, CostSum) else ""
+    share = _share_of(cost.exposed, cost.wire_bytes, report)
+    seconds = {} if report.timeline is None else {"exposed": cost.exposed, "time": cost.seconds}
+    return {
+        "share": Text("?" if share is None else percent(share)),
+        **{name: _seconds(each) for name, each in seconds.items()},
+        "runs": Text("?" if cost.runs is None else f"{times}{cost.runs:,}{more}"),
+        "sent": Text("?" if cost.wire_bytes is None else human_bytes(cost.wire_bytes) + more),
+    }
+
+
+def _fitting(rows: Sequence[dict[str, Text]], room: int) -> list[list[Text]]:
+    """Headings and rows of the figures that `room` columns hold. The time is there where some of it is
+    hidden."""
+    names = [name for name in HEADINGS if name in rows[0]]
+    if "time" in names and all(row["time"].plain == row["exposed"].plain for row in rows):
+        names.remove("time")
+    widths = {name: max(len(name), *(row[name].cell_len for row in rows)) for name in names}
+    for name in GIVING_WAY:
+        if sum(widths.values()) + GAP * (len(widths) - 1) <= room:
+            break
+        widths.pop(name, None)
+    kept = [name for name in names if name in widths]
+    return [[Text(name, "bold") for name in kept], *([row[name] for name in kept] for row in rows)]
 
 
 def _what(group: AlikeEntries, mesh: Mesh, palette: Palette, width: int) -> Text:
@@ -150,44 +196,29 @@ def _place(group: AlikeEntries, room: int) -> Text:
     phase = "" if entry.phase == "forward" else f"{SHORT_PHASES[entry.phase]} "
     name = printable(group.name)
     rest = room - len(phase) - (len(line) + GAP if line else 0)
-    if len(name) > rest > 2:
-        # The end of a path tells most.
-        name = f"…{name[len(name) - rest + 1 :]}"
-    elif len(name) > rest:
-        name = ""
+    name = _end(name, rest)
     text = Text(phase, "italic").append(name)
     if line and name:
         text.append("  ")
     return text.append(printable(line), "dim") if text.cell_len + len(line) <= room else text
 
 
-def _sum_cells(total: CostSum, by: By, report: ProgramReport, palette: Palette) -> list[Text]:
-    name: Text | str = printable(total.name) or UNKNOWN.get(by, "")
+def _end(path: str, room: int) -> str:
+    """A path in `room` columns: without its first pieces if need be, as the last ones tell most."""
+    if len(path) <= room:
+        return path
+    if room < 3:
+        return ""
+    rest = path[len(path) - room + 1 :]
+    piece = re.search(r"[/\[]", rest[: len(rest) // 2])
+    return "…" + rest[piece.start() if piece else 0 :]
+
+
+def _sum_name(total: CostSum, by: By, report: ProgramReport, palette: Palette) -> Text:
+    name = printable(total.name) or UNKNOWN.get(by, "")
     if by == "axes" and total.name:
-        name = axes_text(total.name.split(", "), report.module.mesh or NO_AXES, palette)
-    elif by == "source":
-        name = PurePath(str(name)).name
-    more = " + ?" * bool(total.unknown)
-    cells = [Text.assemble(name), Text(f"{total.runs:,}{more}"), Text(human_bytes(total.wire_bytes) + more)]
-    share = _share_of(total.exposed, total.wire_bytes, report)
-    if report.timeline is not None:
-        cells += [_seconds(total.exposed), _seconds(total.seconds)]
-    return [*cells, Text("?" if share is None else percent(share))]
-
-
-def _all(found: Sequence[CostSum]) -> CostSum:
-    timed = [each for each in found if each.seconds is not None]
-    return CostSum(
-        "all",
-        sum(each.count for each in found),
-        sum(each.runs for each in found),
-        sum(each.bytes for each in found),
-        sum(each.wire_bytes for each in found),
-        math.fsum(each.seconds or 0.0 for each in timed) if timed else None,
-        math.fsum(each.exposed or 0.0 for each in timed) if timed else None,
-        sum(each.unknown for each in found),
-        sum(each.untimed for each in found),
-    )
+        return axes_text(total.name.split(", "), report.module.mesh or NO_AXES, palette)
+    return Text(PurePath(name).name if by == "source" else name)
 
 
 def _share(groups: Sequence[AlikeEntries], report: ProgramReport) -> float | None:
@@ -209,11 +240,11 @@ def _share_of(exposed: float | None, sent: int | None, report: ProgramReport) ->
     return None if sent is None or not every else sent / every
 
 
+def _whole(report: ProgramReport) -> str:
+    return "bytes" if report.timeline is None else "time"
+
+
 def _seconds(seconds: float | None) -> Text:
     if seconds is None:
         return Text("?", "bold")
     return Text(estimated_seconds(seconds)) if seconds else Text("hidden", "dim")
-
-
-def _sent(count: int | None) -> str:
-    return "?" if count is None else human_bytes(count)

@@ -27,7 +27,7 @@ from shardviz.render.programs.collective_rows import (
     rows_of,
     way_out,
 )
-from shardviz.render.programs.cost_lines import cost_lines, sum_lines
+from shardviz.render.programs.cost_lines import cost_lines, rest_lines, sum_lines
 from shardviz.render.programs.hlo_picture import NO_AXES
 from shardviz.render.sanitize import printable, printable_line
 from shardviz.reports.program_report import ProgramReport, report_of
@@ -36,7 +36,6 @@ from shardviz.sharding import Mesh
 from shardviz.units import estimated_seconds, human_bytes
 
 if TYPE_CHECKING:
-    from shardviz.reports.entries import CollectiveEntry
     from shardviz.timeline.program_timeline import ProgramTimeline
 
 TOTALS_RIGHT = frozenset({1, 2, 3, 5})
@@ -66,7 +65,7 @@ def hlo_view(
     """
     report = report_of(module, timeline)
     if selection.sort == "order":
-        lines = _in_order(module, given, selection.chosen(report.entries), width, palette, timeline)
+        lines = _in_order(report, given, selection, width, palette)
     else:
         lines = _by_cost(report, given, selection, width, palette)
     if timeline is not None:
@@ -88,18 +87,14 @@ def _by_cost(
 
 
 def _in_order(
-    module: HloModule | ShardyModule,
-    given: Mesh | None,
-    entries: Sequence[CollectiveEntry],
-    width: int,
-    palette: Palette,
-    timeline: ProgramTimeline | None,
+    report: ProgramReport, given: Mesh | None, selection: Selection, width: int, palette: Palette
 ) -> list[Text]:
-    moving = [each.collective for each in entries]
+    module = report.module
+    moving = [each.collective for each in selection.shown(report.entries)]
     lines = [
         *module_lines(module, given, width, palette),
         Text(),
-        *_totals(module, totals(moving), width, timeline),
+        *_totals(module, totals(moving), width, report.timeline),
     ]
     matmuls = module.collective_matmuls if isinstance(module, HloModule) else ()
     is_scheduled = isinstance(module, HloModule) and module.is_scheduled
@@ -108,6 +103,8 @@ def _in_order(
         rows = rows_of(those, module.mesh or NO_AXES, palette, matmuls)
         tells_how = is_scheduled and any(row.algorithm or row.when != "synchronous" for row in rows)
         lines += row_lines(rows, width, tells_how)
+    if left_out := rest_lines(report, selection):
+        lines += [Text(), *left_out]
     return lines + _remarks(module, moving, width)
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from shardviz.render.lines import columns, records, sentence, shared
 from shardviz.render.palette import Palette
+from shardviz.render.programs.cost_lines import cost_lines
 from shardviz.render.programs.hlo_view import hlo_view, module_lines
 from shardviz.render.programs.target_answers import error_lines, placement_words, traffic_words
 from shardviz.render.sanitize import printable, printable_line
-from shardviz.render.times.report import memory_report_lines, misfit_lines
+from shardviz.render.times.report import buffer_lines, memory_report_lines, misfit_lines
+from shardviz.reports.program_report import report_of
+from shardviz.reports.selection import BY_COST, Selection
 from shardviz.units import estimated_seconds, human_bytes, seconds
 
 if TYPE_CHECKING:
@@ -21,10 +25,16 @@ if TYPE_CHECKING:
 
 HEADINGS = ("target", "collectives", "sent by a device", "time", "exposed", "memory")
 RIGHT = frozenset({1, 2, 3, 4, 5})
+FEW = 5
+"""Lines of collectives for each of several targets."""
 
 
 def program_view(
-    program: TargetProgram, timeline: ProgramTimeline | None, width: int, palette: Palette
+    program: TargetProgram,
+    timeline: ProgramTimeline | None,
+    width: int,
+    palette: Palette,
+    selection: Selection = BY_COST,
 ) -> list[Text]:
     """The target and where the mesh lies on it, then the page of `shardviz hlo`, with the times where there
     is a `timeline`, the memory, and the notes; of a target without a program the reason."""
@@ -32,10 +42,14 @@ def program_view(
     if program.module is None:
         lines += error_lines(program.answer, width, 0)
     else:
-        lines += hlo_view(program.module, program.mesh, width, palette, timeline)
+        lines += hlo_view(program.module, program.mesh, width, palette, timeline, selection)
     if program.memory is not None:
         lines += [Text(), *misfit_lines(program.memory, width)]
         lines += memory_report_lines(program.memory, width, palette)
+        estimate = None if timeline is None else timeline.memory
+        if not program.memory.buffers and estimate is not None and estimate.by == "estimate":
+            # The compiler's sums do not say what lies there.
+            lines += buffer_lines(estimate, width)
     for note in program.notes:
         lines += sentence(printable(note), width, lead="note: ")
     return [printable_line(line) for line in lines]
@@ -64,9 +78,15 @@ def target_lines(program: TargetProgram, width: int) -> list[Text]:
     return lines
 
 
-def programs_view(programs: Sequence[tuple[TargetProgram, ProgramTimeline | None]], width: int) -> list[Text]:
+def programs_view(
+    programs: Sequence[tuple[TargetProgram, ProgramTimeline | None]],
+    width: int,
+    palette: Palette,
+    selection: Selection = BY_COST,
+) -> list[Text]:
     """A line a target: runs of collectives, what a device sends in them, the time of a run and what of it
-    waits for communication, the memory at the peak; then the reasons of those without a program."""
+    waits for communication, the memory at the peak; then what costs most on each, the first few if the
+    selection does not say how many; and the reasons of those without a program."""
     rows = [_cells(program, timeline) for program, timeline in programs]
     head = [Text(heading, "bold") for heading in HEADINGS]
     lines = columns([head, *rows], width, right=RIGHT)
@@ -77,8 +97,12 @@ def programs_view(programs: Sequence[tuple[TargetProgram, ProgramTimeline | None
             for row in rows
         ]
         lines = records([[cell for cell in row if cell] for row in named], width)
-    for program, _ in programs:
-        if program.module is None:
+    few = selection if selection.top is not None else replace(selection, top=FEW)
+    for program, timeline in programs:
+        if program.module is not None and program.module.collectives:
+            report = report_of(program.module, timeline)
+            lines += [Text(), Text(program.target, "bold"), *cost_lines(report, few, width, palette)]
+        elif program.module is None:
             lines += [Text(), Text(program.target, "bold"), *error_lines(program.answer, width, 2)]
     placed = [
         (each.target, placement_words(each.answer.placement, each.mesh))

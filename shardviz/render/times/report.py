@@ -287,7 +287,8 @@ def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> l
     limit = memory.limit_bytes
     against = "" if limit is None else f" of {human_bytes(limit)} allowed"
     by = "the compiler's own figures" if memory.by == "compiler" else "estimated from the program's order"
-    lines = sentence(f"{human_bytes(memory.peak_bytes)}{against}, {by}", width, lead="memory at the peak: ")
+    words = f"{human_bytes(memory.peak_bytes)}{against}, {by}{_moment(memory)}"
+    lines = sentence(words, width, lead="memory at the peak: ")
     outputs = max(memory.output_bytes - memory.alias_bytes, 0)
     parts = [
         ("argument", "arguments", memory.argument_bytes),
@@ -319,7 +320,16 @@ def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> l
         at = min(2 + round(limit / whole * room), width - len(words))
         lines.append(Text(" " * at + words, "bold"))
     lines += records([told], width, 2) if told else []
-    return lines + _buffer_lines(memory, width)
+    return lines + buffer_lines(memory, width)
+
+
+def _moment(memory: MemoryReport) -> str:
+    """The instruction at whose time the most memory is live, and when on the drawn clock that is."""
+    if not memory.order:
+        return ""
+    name, _ = max(memory.order, key=lambda each: each[1])
+    at = f", at {estimated_seconds(memory.peak_at)}" if memory.curve and memory.peak_at else ""
+    return f"; when {printable(name)} runs{at}"
 
 
 def _kind_style(kind: str, palette: Palette) -> Style:
@@ -328,7 +338,7 @@ def _kind_style(kind: str, palette: Palette) -> Style:
     return Style(color=palette.lanes[{"argument": "copy", "temporary": "memory"}.get(kind, "network")])
 
 
-def _buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
+def buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
     """The largest buffers at the peak, with their shapes, their source lines and how long they live."""
     rows: list[Sequence[Text]] = []
     shown = [each for each in memory.buffers if each.bytes >= memory.peak_bytes * NEGLIGIBLE]
