@@ -112,8 +112,10 @@ def _changes_of(old: SummaryLine, line: SummaryLine) -> list[Change]:
         else:
             kind = "more runs" if more else "fewer runs"
         found.append(Change(kind, old, line))
-    if line.is_overlapped != old.is_overlapped:
-        found.append(Change("overlapped" if line.is_overlapped else "not overlapped", old, line))
+    is_told = (line.runs is None) == (old.runs is None)
+    if is_told and line.overlapped_share != old.overlapped_share:
+        is_better = line.overlapped_share > old.overlapped_share
+        found.append(Change("overlapped" if is_better else "not overlapped", old, line))
     return found
 
 

@@ -6,7 +6,7 @@ Instructions' names and device ids are left out, and lines of files are not kept
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shardviz.reports.alike import AlikeEntries, alike
@@ -20,8 +20,9 @@ class SummaryLine:
 
     `shape` is that of a device's operand, ``bf16[64,128]``, and after an arrow the result's where it is
     another. `runs` are those of all of them, None in a loop of unknown length; `bytes` and `wire_bytes` those
-    of one run of one. `is_overlapped` tells that something runs beside each of them, `in_loop` that each run
-    of a loop has them. `source` is the user's line of the first, which is neither compared nor kept.
+    of one run of one. `overlapped` are the runs that something runs beside, a loop of unknown length counted
+    as one; `in_loop` tells that one of them is in a loop. `source` is the user's line of the first, which is
+    neither compared nor kept.
     """
 
     op: str
@@ -32,7 +33,7 @@ class SummaryLine:
     runs: int | None
     bytes: int
     wire_bytes: int
-    is_overlapped: bool
+    overlapped: int
     in_loop: bool = False
     source: str = field(default="", compare=False)
 
@@ -40,6 +41,11 @@ class SummaryLine:
     def all_wire_bytes(self) -> int | None:
         """Bytes that a device sends at least, in all runs; None in a loop of unknown length."""
         return None if self.runs is None else self.runs * self.wire_bytes
+
+    @property
+    def overlapped_share(self) -> float:
+        """The part of the runs that something runs beside; of unknown ones their number."""
+        return self.overlapped / self.runs if self.runs else float(self.overlapped)
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ def summary(report: ProgramReport, memory: int | None = None) -> ReportSummary:
     return ReportSummary(
         () if mesh is None else tuple(mesh.shape.items()),
         "" if timeline is None else timeline.machine,
-        _sorted(map(_line, alike(report.entries))),
+        _sorted(map(_line, alike(report.entries, by_schedule=False))),
         None if timeline is None else _three_digits(timeline.seconds),
         memory,
     )
@@ -114,7 +120,7 @@ def _line(group: AlikeEntries) -> SummaryLine:
     shape = f"{one.dtype}[{operand}]" + (f"→[{result}]" if result != operand else "")
     if one.arrays > 1:
         shape += f" × {one.arrays}"
-    overlapped = all(each.collective.overlapped for each in group.entries)
+    overlapped = sum(each.runs or 1 for each in group.entries if each.collective.overlapped)
     return SummaryLine(
         one.op,
         one.axes,
@@ -131,18 +137,23 @@ def _line(group: AlikeEntries) -> SummaryLine:
 
 
 def _sorted(lines: Iterable[SummaryLine]) -> tuple[SummaryLine, ...]:
-    """Lines that differ in their runs alone as one, all in their order."""
-    found: dict[SummaryLine, list[int | None]] = {}
+    """Lines that differ in how and how often they run as one, all in their order."""
+    found: dict[SummaryLine, list[SummaryLine]] = {}
     for line in lines:
-        found.setdefault(replace(line, runs=0), []).append(line.runs)
-    merged = [
-        replace(line, runs=None if None in runs else sum(each or 0 for each in runs))
-        for line, runs in found.items()
-    ]
-    return tuple(sorted(merged, key=_order))
+        found.setdefault(replace(line, runs=0, overlapped=0, in_loop=False), []).append(line)
+    return tuple(sorted(map(_merged, found.values()), key=_order))
+
+
+def _merged(lines: Sequence[SummaryLine]) -> SummaryLine:
+    runs = [line.runs for line in lines]
+    return replace(
+        lines[0],
+        runs=None if None in runs else sum(each or 0 for each in runs),
+        overlapped=sum(line.overlapped for line in lines),
+        in_loop=any(line.in_loop for line in lines),
+    )
 
 
 def _order(line: SummaryLine) -> tuple[object, ...]:
     runs = -1 if line.runs is None else line.runs
-    cost = runs, line.bytes, line.wire_bytes
-    return (line.op, line.axes, line.phase, line.place, line.shape, line.is_overlapped, line.in_loop, cost)
+    return line.op, line.axes, line.phase, line.place, line.shape, runs, line.bytes, line.wire_bytes

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shardviz.api.inspecting import Report, inspect
+from shardviz.documents.summary_file import load_summary, save_summary, summary_text
 from shardviz.errors import QuestionError, quote
 from shardviz.reports.changes import report_changes
 from shardviz.reports.limits import broken_limits, parse_limits
-from shardviz.reports.summary_file import load_summary, save_summary, summary_text
 from shardviz.testing.outcomes import RENEWED, UPDATE, BaselineChanged
 
 if TYPE_CHECKING:

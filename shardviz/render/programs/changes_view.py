@@ -29,11 +29,14 @@ MARKS: dict[ChangeKind, str] = {
 """More than before, or less."""
 MAX_CHANGES = 40
 UNKNOWN = "not known"
+MOST_PERCENT = 3.0
+"""A ratio above which it is told as a factor."""
 
 
 def changes_view(found: ReportChanges, broken: Sequence[BrokenLimit], width: int) -> list[Text]:
     """The collectives that change, the figures before and after, and each broken limit with its figures."""
     lines = _hardware(found, width)
+    lines += [Text()] * bool(lines)
     shown = found.changes[:MAX_CHANGES]
     if found.changes:
         lines += [Text(plural(len(found.changes), "change"), "bold"), Text()]
@@ -59,6 +62,7 @@ def changes_text(found: ReportChanges, broken: Sequence[BrokenLimit], width: int
 
 
 def _hardware(found: ReportChanges, width: int) -> list[Text]:
+    """The mesh and the machine; where they differ, before and after."""
     lines = []
     for name, old, new in (
         ("mesh", _mesh(found.before), _mesh(found.after)),
@@ -66,7 +70,9 @@ def _hardware(found: ReportChanges, width: int) -> list[Text]:
     ):
         if old != new:
             lines += sentence(printable(f"{old} → {new}"), width, lead=f"another {name}: ")
-    return [*lines, Text()] if lines else []
+        elif old != "none":
+            lines += sentence(printable(f"{name} {old}"), width, style="dim")
+    return lines
 
 
 def _mesh(summary: ReportSummary) -> str:
@@ -98,13 +104,16 @@ def _figure(change: Change) -> str:
     if change.kind in ("grown", "shrunk"):
         return f"{before.shape} to {after.shape}, {_sent(before)} to {_sent(after)} sent"
     if change.kind in ("overlapped", "not overlapped"):
-        beside = "something runs beside it" if after.is_overlapped else "nothing runs beside it any more"
-        return f"{after.shape}, {_runs(after)}, {beside}"
+        return f"{after.shape}, work beside {_beside(before)} runs before, {_beside(after)} now"
     return f"{after.shape}, {_runs(before)} to {_runs(after)}, {_sent(before)} to {_sent(after)} sent"
 
 
 def _runs(line: SummaryLine) -> str:
     return "in a loop of unknown length" if line.runs is None else f"×{line.runs:,}"
+
+
+def _beside(line: SummaryLine) -> str:
+    return f"{line.overlapped:,}" + ("" if line.runs is None else f" of {line.runs:,}")
 
 
 def _sent(line: SummaryLine) -> str:
@@ -121,15 +130,23 @@ def _figures(found: ReportChanges, width: int) -> list[Text]:
     if before.memory is not None or after.memory is not None:
         rows.append(_row("memory at the peak", before.memory, after.memory, _bytes))
     head = [Text(words, "bold") for words in ("", "before", "after", "")]
-    return columns([head, *rows], width, 0, frozenset({1, 2, 3})) or records(rows, width)
+    lines = columns([head, *rows], width, 0, frozenset({1, 2, 3}))
+    if lines is None:
+        told = [[Text(f"{name}:"), Text(f"{old} to {new}"), share] for name, old, new, share in rows]
+        lines = records(told, width)
+    return lines
 
 
 def _row(name: str, before: float | None, after: float | None, written: Callable[[float], str]) -> list[Text]:
     share = ""
     if before is not None and after is not None and before != after:
-        share = f"{(after - before) / before * 100:+.1f} %" if before else "new"
+        share = _share(after / before) if before else "new"
     told = [UNKNOWN if each is None else written(each) for each in (before, after)]
     return [Text(name), *map(Text, told), Text(share)]
+
+
+def _share(ratio: float) -> str:
+    return f"×{ratio:,.3g}" if ratio > MOST_PERCENT else f"{(ratio - 1) * 100:+.1f} %"
 
 
 def _bytes(count: float) -> str:

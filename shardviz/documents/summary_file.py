@@ -22,58 +22,31 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
+from shardviz.documents.fields import SCHEMA
+from shardviz.documents.summaries import LINE_KEYS, SUMMARY
 from shardviz.errors import QuestionError, quote
 from shardviz.reports.entries import Phase
 from shardviz.reports.summary import ReportSummary, SummaryLine
-from shardviz.strict_table import StrictTable
+from shardviz.strict_table import ErrorAt, StrictTable
 
-SCHEMA = "shardviz/1"
-KIND = "summary"
 MAX_BYTES = 10_000_000
 MAX_LINES = 20_000
 MOST = 2**62
 MAX_TEXT = 2_000
 HINT = "write it anew with SHARDVIZ_UPDATE=1, or take the version in the repository's history"
 
-_HEAD = ("schema", "kind", "mesh", "machine", "seconds", "memory_bytes", "wire_bytes", "collectives")
-_LINE = ("op", "axes", "phase", "place", "shape", "runs", "bytes", "wire_bytes", "overlapped", "in_loop")
-
 
 def summary_text(summary: ReportSummary) -> str:
     """The text of the file. It depends on the summary alone, and a line of it is a collective."""
-    head: dict[str, Any] = {
-        "schema": SCHEMA,
-        "kind": KIND,
-        "mesh": dict(summary.mesh),
-        "machine": summary.machine,
-        "seconds": summary.seconds,
-        "memory_bytes": summary.memory,
-        "wire_bytes": summary.wire_bytes,
-    }
-    lines = [f"  {_json(key)}: {_json(value)}," for key, value in head.items()]
-    found = ",\n".join(f"    {_json(_written(line))}" for line in summary.lines)
-    body = f'  "collectives": [\n{found}\n  ]' if found else '  "collectives": []'
-    return "\n".join(["{", *lines, body, "}"]) + "\n"
+    document = SUMMARY.document(summary)
+    found = ",\n".join(f"    {_json(line)}" for line in document.pop("collectives"))
+    lines = [f"  {_json(key)}: {_json(value)}," for key, value in document.items()]
+    return "\n".join(["{", *lines, '  "collectives": [', *filter(None, [found]), "  ]", "}"]) + "\n"
 
 
-def _written(line: SummaryLine) -> dict[str, Any]:
-    return {
-        "op": line.op,
-        "axes": list(line.axes),
-        "phase": line.phase,
-        "place": line.place,
-        "shape": line.shape,
-        "runs": line.runs,
-        "bytes": line.bytes,
-        "wire_bytes": line.wire_bytes,
-        "overlapped": line.is_overlapped,
-        "in_loop": line.in_loop,
-    }
-
-
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -92,11 +65,10 @@ def read_summary(text: str, name: str) -> ReportSummary:
     except (ValueError, RecursionError):
         raise _damaged(name)("", "it is not JSON that can be read", HINT) from None
     table = StrictTable(values, _damaged(name))
-    if "kind" in table and values["kind"] != KIND:
-        table.fail("kind", f"it is {quote(str(values['kind']), 30)}, not {quote(KIND)}", HINT)
-    if "schema" in table and values["schema"] != SCHEMA:
-        table.fail("schema", f"it is of another version, {quote(str(values['schema']), 30)}", HINT)
-    table.exactly(_HEAD)
+    for key, wanted in (("kind", SUMMARY.name), ("schema", SCHEMA)):
+        if key in table and values[key] != wanted:
+            table.fail(key, f"it is {quote(str(values[key]), 30)}, not {quote(wanted)}", HINT)
+    table.exactly([*SUMMARY.record.schema["properties"]])
     sizes = table.table("mesh")
     lines = table.tables("collectives")
     if len(lines) > MAX_LINES:
@@ -111,7 +83,7 @@ def read_summary(text: str, name: str) -> ReportSummary:
 
 
 def _read(table: StrictTable) -> SummaryLine:
-    table.exactly(_LINE)
+    table.exactly(LINE_KEYS)
     axes = table.listed("axes", MAX_LINES)
     phases: tuple[Phase, ...] = get_args(Phase)
     phase = table.choice("phase", phases)
@@ -124,7 +96,7 @@ def _read(table: StrictTable) -> SummaryLine:
         None if table.values["runs"] is None else table.count("runs", MOST),
         table.count("bytes", MOST),
         table.count("wire_bytes", MOST),
-        table.typed("overlapped", bool),
+        table.count("overlapped", MOST),
         table.typed("in_loop", bool),
     )
 
@@ -139,7 +111,7 @@ def _seconds(table: StrictTable) -> float | None:
     return seconds
 
 
-def _damaged(name: str) -> Any:
+def _damaged(name: str) -> ErrorAt:
     """The errors of the file `name`."""
 
     def error_at(key: str, reason: str, hint: str) -> QuestionError:
