@@ -22,14 +22,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, cast
 
 from shardviz.documents.fields import SCHEMA
-from shardviz.documents.summaries import LINE_KEYS, SUMMARY
+from shardviz.documents.summaries import LINE_KEYS, PHASES, SUMMARY
 from shardviz.errors import QuestionError, quote
-from shardviz.reports.entries import Phase
 from shardviz.reports.summary import ReportSummary, SummaryLine
 from shardviz.strict_table import ErrorAt, StrictTable
+
+if TYPE_CHECKING:
+    from shardviz.reports.entries import Phase
 
 MAX_BYTES = 10_000_000
 MAX_LINES = 20_000
@@ -85,12 +87,11 @@ def read_summary(text: str, name: str) -> ReportSummary:
 def _read(table: StrictTable) -> SummaryLine:
     table.exactly(LINE_KEYS)
     axes = table.listed("axes", MAX_LINES)
-    phases: tuple[Phase, ...] = get_args(Phase)
-    phase = table.choice("phase", phases)
+    phase = table.choice("phase", PHASES)
     return SummaryLine(
         table.line("op", MAX_TEXT),
         tuple(axes.line(number, MAX_TEXT) for number in axes.values),
-        next(each for each in phases if each == phase),
+        cast("Phase", phase),
         table.line("place", MAX_TEXT),
         table.line("shape", MAX_TEXT),
         None if table.values["runs"] is None else table.count("runs", MOST),

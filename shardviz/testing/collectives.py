@@ -8,8 +8,8 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from shardviz.api.inspecting import Report, inspect
-from shardviz.errors import QuestionError, quote
-from shardviz.hardware.quantities import LATENCY, SIZE, Quantity
+from shardviz.errors import NotationError, QuestionError, quote
+from shardviz.hardware.quantities import SIZE, TIME, Quantity
 from shardviz.hlo.totals import Expected, tallies, unmet
 from shardviz.units import estimated_seconds, human_bytes
 
@@ -81,7 +81,7 @@ def assert_collectives(
     named = {op: _expected(op, given) for op, given in expected.items() if given is not None}
     rest = None if others is None else _number("others", others)
     most_bytes = _most("max_bytes", max_bytes, SIZE)
-    most_seconds = _most("max_seconds", max_seconds, LATENCY)
+    most_seconds = _most("max_seconds", max_seconds, TIME)
     most_memory = _most("max_memory", max_memory, SIZE)
     counts = rest is not None or any(number is not None for number in named.values())
     if not counts and most_bytes is most_seconds is most_memory is None:
@@ -158,6 +158,8 @@ def _most(name: str, given: float | str | None, quantity: Quantity) -> float | N
         return None
     try:
         value = quantity.parse(given) if isinstance(given, str) else float(given)
+    except NotationError as error:
+        raise QuestionError(f"{name}={given!r}: {error.message}", error.hint) from None
     except (TypeError, ValueError):
         value = -1.0
     if not 0 <= value < float("inf"):
