@@ -35,8 +35,8 @@ EXAMPLES = (
         "shardviz diff old.txt new.txt --machine v5e:2x4 --fail-on new-collective,bytes+5%,seconds+5%",
     ),
     (
-        "A function of your own at two targets",
-        "shardviz diff train_step train_step --mesh data=4,model=2 --target v5e:2x4,v5p:2x2x2",
+        "With the names of the mesh's axes, for a script",
+        "shardviz diff old.txt new.txt --mesh X=2,Y=4 --json",
     ),
 )
 
@@ -133,7 +133,7 @@ def _targets(named: str | None, functions: Sequence[bool]) -> Sequence[Target | 
         if named is not None:
             raise TargetError("--target is for functions, and neither program is one", "leave it out")
         return [None, None]
-    found = parse_targets(named or "")
+    found = parse_targets(named) if named else ()
     if not found:
         raise TargetError("a function is compiled for a target, and none is named", "add --target v5e:4x4")
     if len(found) > sum(functions):

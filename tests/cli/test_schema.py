@@ -17,6 +17,7 @@ from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.share import Shared, to_string
 
 PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
+SMALLER = Path(__file__).parent.parent / "benchmarks" / "programs" / "gather_first.txt"
 EINSUM = ("bd,df->bf", "--specs", "XY,Y_->X_", "--sizes", "b=8,d=16,f=4")
 SHARED = Shared(ProblemForm(collective=CollectiveFields("psum", parameters=(("pieces", "2"),))), "step")
 COMMANDS = {
@@ -27,6 +28,7 @@ COMMANDS = {
     "search": ("search", "bd,df->bf", "--machine", "v5e:2x4", "--sizes", "b=4,d=64,f=64", "--backward"),
     "passes": ("passes", *EINSUM, "--target", "shardy", "--diff"),
     "hlo": ("hlo", str(PROGRAM)),
+    "diff": ("diff", str(PROGRAM), str(SMALLER), "--machine", "v5e:2x4", "--fail-on", "memory+1GiB"),
     "layout": ("layout", "8x16", "--spec", "X Y"),
     "step": ("step", "all_gather", "--mesh", "X=2,Y=4", "--on", "none", "--bandwidth", "inf"),
     "comparison": ("step", "psum", "--mesh", "i=6", "--compare"),
@@ -40,8 +42,8 @@ COMMANDS = {
     "info": ("info",),
 }
 """For each kind a command that prints it."""
-PARTS = {"timeline"}
-"""Kinds that commands print as a part of others; Python has them alone."""
+PARTS = {"summary", "timeline"}
+"""Kinds that commands print as a part of others, or write into files; Python has them alone."""
 
 
 def nodes(schema: Any) -> Iterator[dict[str, Any]]:

@@ -37,8 +37,8 @@ PARAMS = {"w_in": split((64, 128), None, "model"), "w_out": split((128, 64), "mo
 X = split((16, 64), "data", None)
 """
 CARELESS = STEP.replace(
-    "    return",
-    '    hidden = lax.with_sharding_constraint(hidden, NamedSharding(MESH, P("data", None)))\n    return',
+    'tanh(x @ params["w_in"])',
+    'tanh(lax.with_sharding_constraint(x @ params["w_in"], NamedSharding(MESH, P("data", None))))',
 )
 TEST = """
 from shardviz.testing import check_baseline
@@ -115,7 +115,7 @@ def test_a_program_of_a_repository_from_the_first_run_to_a_change(repository):
     section = out[out.index("shardviz: the program and its baseline") :]
     assert "\n+ added: all-gather over model  f32[8,32]→[8,128], ×1, 3 KiB sent\n" in section
     assert "step.py:" in section
-    assert "sent by a device  3 KiB  6 KiB  +100.0 %" in section
+    assert "\nsent by a device   3 KiB   6 KiB  +100.0 %\n" in section
     assert "the program is not as baselines/step.json has it; if it should be so, run again with" in out
     assert kept.read_bytes() == first
 
