@@ -58,13 +58,13 @@ class ReportChanges:
 def report_changes(before: ReportSummary, after: ReportSummary) -> ReportChanges:
     """The changes from one summary to another, the most bytes first.
 
-    Collectives are the same ones where they have the operation, axes, phase and place; those that only have
-    another place, as after a change of names, are no change.
+    Collectives are the same ones where they have the operation, axes, phase and place; else where they have
+    the shape in place of the place, so that a change of names is no change.
     """
     gone = [line for line in before.lines if line not in after.lines]
     new = [line for line in after.lines if line not in before.lines]
     changes: list[Change] = []
-    for key in (_known_by_place, _known_by_shape, _known_by_axes):
+    for key in (_known_by_place, _known_by_shape, _known_by_axes, _known_but_for_runs):
         for old, line in _taken_pairs(gone, new, key):
             changes += _changes_of(old, line)
     changes += [Change("removed", line, None) for line in gone]
@@ -82,6 +82,11 @@ def _known_by_shape(line: SummaryLine) -> object:
 
 def _known_by_axes(line: SummaryLine) -> object:
     return line.op, line.axes, line.shape, line.runs
+
+
+def _known_but_for_runs(line: SummaryLine) -> object:
+    """What moves into a loop has another place there."""
+    return line.op, line.axes, line.phase, line.shape
 
 
 def _taken_pairs(

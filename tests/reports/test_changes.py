@@ -57,6 +57,26 @@ def test_a_change_of_names_is_none():
     )
 
 
+def test_what_moves_into_a_loop_has_another_place_there():
+    moved = replace(REDUCE, place="", runs=64, in_loop=True)
+    (change,) = changed(GATHER, moved).changes
+    assert (change.kind, change.before, change.after) == ("into a loop", REDUCE, moved)
+    back = report_changes(replace(BEFORE, lines=(GATHER, moved)), BEFORE)
+    assert kinds(back) == ["out of a loop"]
+
+
+def test_a_loop_of_as_many_runs_is_no_change():
+    assert changed(replace(GATHER, in_loop=True), REDUCE).changes == ()
+
+
+def test_of_several_at_one_place_those_of_one_shape_are_the_same():
+    other = replace(GATHER, shape="bf16[8]→[32]", bytes=64, wire_bytes=48)
+    grown = replace(other, shape="bf16[16]→[64]", bytes=128, wire_bytes=96)
+    before = replace(BEFORE, lines=(GATHER, other))
+    (change,) = report_changes(before, replace(BEFORE, lines=(grown, GATHER))).changes
+    assert (change.kind, change.before, change.after) == ("grown", other, grown)
+
+
 def test_a_collective_that_moves_to_another_axis_is_new():
     assert sorted(kinds(changed(replace(GATHER, axes=("model",)), REDUCE))) == ["added", "removed"]
 
