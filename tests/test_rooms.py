@@ -46,7 +46,7 @@ MAY_IMPORT = {
     "codegen": {*PURE, "compiler"},
     "render": {*PURE, "compiler", "forms", "lessons", "codegen"},
     "api": {*PURE, "compiler", "documents", "render"},
-    "testing": {"hardware", "hlo", "api", "render"},
+    "testing": {"hardware", "hlo", "timeline", "reports", "documents", "api", "render"},
     "tui": {*PURE, "compiler", "forms", "lessons", "documents", "codegen", "render"},
     "serve": {"compiler", "forms", "lessons", "tui"},
     "examples": set(),

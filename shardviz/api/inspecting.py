@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from shardviz.hlo import Collective, HloModule, ShardyModule
     from shardviz.hlo.arguments import ProgramArgument
     from shardviz.render.palette import Palette
+    from shardviz.reports.summary import ReportSummary
     from shardviz.sharding import Mesh
     from shardviz.timeline.memory import MemoryReport
     from shardviz.timeline.program_timeline import ProgramTimeline
@@ -64,6 +65,25 @@ class Report(Shown):
     def memory(self) -> MemoryReport | None:
         """Bytes of one device by the target's compiler; None where no target was asked, or it has none."""
         return None if self.compiled is None else self.compiled.memory
+
+    def summary(self, machine: MachineLike = None) -> ReportSummary:
+        """The collectives with what they cost, in a form that is the same on every run and every machine.
+
+        Seconds are those of the target, or of a `machine`; without either there are none.
+        """
+        from shardviz.hlo import HloModule
+        from shardviz.reports.program_report import report_of
+        from shardviz.reports.summary import summary
+
+        named = as_machine(machine)
+        timeline = None
+        if self.compiled is not None:
+            told = self.compiled.times(named).times
+            timeline = None if told is None else told.model
+        elif named is not None and isinstance(self.module, HloModule):
+            timeline = self.timeline(named).timeline
+        memory = None if self.memory is None else self.memory.peak_bytes
+        return summary(report_of(self.module, timeline), memory)
 
     def timeline(self, machine: MachineLike = None) -> TimelineReport:
         """When each instruction of a compiled program runs on a machine, and its live memory.

@@ -92,17 +92,17 @@ def command(
         raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
     given = None if mesh is None else parse_mesh(mesh, device_order)
     priced = with_times or machine is not None
-    if file not in ("", STDIN) and Path(file).is_dir():
-        finals = _finals(Path(file))
-        if len(finals) > 1:
+    if file not in (STDIN, "") and Path(file).is_dir():
+        found = finals(Path(file))
+        if len(found) > 1:
             if picture or with_times:
                 option = "--picture" if picture else "--time"
                 raise QuestionError(
-                    f"{option} is about one program, and {quote(file)} has those of {len(finals)} modules",
-                    f"name one: {finals[-1].path}",
+                    f"{option} is about one program, and {quote(file)} has those of {len(found)} modules",
+                    f"name one: {found[-1].path}",
                 )
-            return _list_modules(finals, given, machine, output)
-        file = finals[0].path
+            return _list_modules(found, given, machine, output)
+        file = found[0].path
     text = read_text(file)
     if trips is not None:
         text = with_trip_counts(text, parse_trip_counts(trips))
@@ -114,7 +114,7 @@ def command(
         )
     if picture:
         listing = list_hlo(text, given, infer=True)
-        code = _note(listing.module)
+        code = note_unread(listing.module)
         _draw(listing, given, output)
         return code
     from shardviz.reports.program_report import program_report, report_of
@@ -125,7 +125,7 @@ def command(
         report = report_of(read(text, given, infer=True, origins=True))
     del text
     module, timeline = report.module, report.timeline
-    code = _note(module)
+    code = note_unread(module)
     selection.check(report.entries, module.mesh)
     if output.as_json:
         from shardviz.documents.programs import hlo_document
@@ -153,7 +153,7 @@ def command(
     return code
 
 
-def _finals(folder: Path) -> tuple[DumpFile, ...]:
+def finals(folder: Path) -> tuple[DumpFile, ...]:
     """The final programs in a folder of dumps. Raises `QuestionError` where there is none."""
     from shardviz.hlo.passes.dump_files import final_files
 
@@ -162,12 +162,12 @@ def _finals(folder: Path) -> tuple[DumpFile, ...]:
         names = sorted(str(path) for path in folder.iterdir())
     except OSError as error:
         raise QuestionError(f"cannot read {where}: {error.strerror}", HOW) from None
-    finals = final_files(names)
-    if not finals:
+    found = final_files(names)
+    if not found:
         texts = [name for name in names if name.endswith((".txt", ".mlir"))]
         named = f"name a file in it, such as {texts[0]}" if texts else HOW
         raise QuestionError(f"{where} is a folder without the final program of a module", named)
-    return finals
+    return found
 
 
 def _list_modules(
@@ -216,7 +216,7 @@ def _draw(listing: Listing, given: Mesh | None, output: CommandOutput) -> None:
         output.show([picture.line(number) for number in range(start, min(start + LINES_AT_ONCE, count))])
 
 
-def _note(module: HloModule | ShardyModule) -> ExitCode:
+def note_unread(module: HloModule | ShardyModule) -> ExitCode:
     """Tell what of the text could not be read. Raises `QuestionError` where no collective can be."""
     unread = module.unread
     if module.unread_collectives and not module.collectives:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +9,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import CommandOutput, print_json, working
-from shardviz.cli.process import on_signal
+from shardviz.cli.output import CommandOutput, print_json
 from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.forms.form import PROBLEM_FIELDS
 
@@ -104,7 +102,7 @@ def command(
     """
     from shardviz.cli.target_session import ProgramSession
     from shardviz.compiler import check_mesh, parse_targets
-    from shardviz.compiler.user_file import UserFileProcess, UserFileRequest, find_function
+    from shardviz.compiler.user_file import find_function
     from shardviz.hardware.machine_file import named_machine
     from shardviz.notation import parse_mesh
 
@@ -118,19 +116,8 @@ def command(
         check_mesh(targets[0], wanted)
     on = None if machine is None else named_machine(machine)
     file, name = find_function(function)
-    request = UserFileRequest(
-        file,
-        name,
-        wanted.axis_names,
-        wanted.axis_sizes,
-        tuple(dict.fromkeys(each.platform for each in targets)),
-        axis_types == "explicit",
-    )
     with ProgramSession(targets, timeout) as session:
-        process = UserFileProcess(request, os.environ)
-        on_signal(process.kill)
-        with working(f"running {file}"):
-            program = process.result(timeout)
+        program = session.run_file(file, name, wanted, axis_types)
         session.ask(program, dict(compiler_options), with_costs=with_times)
         found = [*session.programs()]
         _show(name, found, on, with_times, selection, output)

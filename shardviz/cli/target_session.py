@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from shardviz.cli.output import print_error, print_note, wait_for
+from shardviz.cli.output import print_error, print_note, wait_for, working
 from shardviz.cli.process import ExitCode, on_signal
 from shardviz.compiler import Target, check_axis_types, check_devices, check_mesh, parse_targets
 from shardviz.errors import CompilerError, ShardvizError, TargetError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.compiler.user_file import UserProgram
     from shardviz.planner import Problem
+    from shardviz.sharding import Mesh
 
 
 def started_worker(timeout: float, *targets: Target) -> Worker:
@@ -55,8 +57,21 @@ class ProgramSession(WorkerSession):
 
     def __init__(self, targets: Sequence[Target], timeout: float) -> None:
         super().__init__(timeout, *targets)
-        self._targets = targets
+        self._targets, self._timeout = targets, timeout
         self._pending: list[tuple[Target, CompilerRequest[TargetProgram]]] = []
+
+    def run_file(self, file: str, name: str, mesh: Mesh, axis_types: str) -> UserProgram:
+        """Call a function of a file with a mesh, in a process of its own. Raises what it has said."""
+        from shardviz.compiler.user_file import UserFileProcess, UserFileRequest
+
+        platforms = tuple(dict.fromkeys(each.platform for each in self._targets))
+        request = UserFileRequest(
+            file, name, mesh.axis_names, mesh.axis_sizes, platforms, axis_types == "explicit"
+        )
+        process = UserFileProcess(request, os.environ)
+        on_signal(process.kill)
+        with working(f"running {file}"):
+            return process.result(self._timeout)
 
     def ask(self, program: UserProgram, options: Mapping[str, str], with_costs: bool = False) -> None:
         """Send the program to every target; what one cannot have is its answer."""
@@ -73,18 +88,21 @@ class ProgramSession(WorkerSession):
             self._pending.append((target, pending))
 
     def programs(self) -> Iterator[TargetProgram]:
-        """The answers in the order of the targets. Where there is no program, the reason is in its place, and
-        `exit_code` remembers it."""
+        """The answers in the order of the targets, which `exit_code` remembers."""
+        for compiled in self.answers():
+            self.note(compiled.answer)
+            yield compiled
+
+    def answers(self) -> Iterator[TargetProgram]:
+        """The answers in the order of the targets. Where there is no program, the reason is in its place."""
         from shardviz.compiler.target_program import without_program
 
         for number, (target, pending) in enumerate(self._pending):
             others = [(other.name, each) for other, each in self._pending[number + 1 :]]
             try:
-                compiled = wait_for(pending, target.name, others)
+                yield wait_for(pending, target.name, others)
             except CompilerError as error:
-                compiled = without_program(target.name, error)
-            self.note(compiled.answer)
-            yield compiled
+                yield without_program(target.name, error)
 
 
 class TargetSession(WorkerSession):

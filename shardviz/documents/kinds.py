@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shardviz.documents import course, machines, models, plans, programs, rounds, searches, timelines
+from shardviz.documents import (
+    course,
+    machines,
+    models,
+    plans,
+    programs,
+    rounds,
+    searches,
+    summaries,
+    timelines,
+)
 from shardviz.documents.fields import DEFINITIONS, Schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -21,6 +31,8 @@ KINDS = {
         programs.HLO,
         programs.MODULES,
         programs.PROGRAM,
+        summaries.SUMMARY,
+        summaries.DIFF,
         timelines.TIMELINE_KIND,
         plans.LAYOUT,
         rounds.STEP,

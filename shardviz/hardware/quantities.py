@@ -62,6 +62,7 @@ LATENCY = Quantity(
     {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9},
     "write a number with s, ms, us or ns, as in 1us; 0 needs none",
 )
+TIME = Quantity("time", LATENCY.units, "write a number with s, ms, us or ns, as in 1.5ms")
 BANDWIDTH = Quantity(
     "bandwidth",
     {f"{unit}{per}": factor for unit, factor in _BYTES.items() for per in ("/s", "ps")},

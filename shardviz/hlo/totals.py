@@ -48,17 +48,30 @@ def totals(collectives: Iterable[Collective]) -> tuple[Total, ...]:
     return tuple(found.values())
 
 
+Expected = int | Mapping[tuple[str, ...], int | None] | None
+"""Runs in all, or those over each group of mesh axes, whose order does not matter; None is any number."""
+
+
 @dataclass(frozen=True)
 class Tally:
     """The collectives of one operation, by HLO's name, or of all `OTHERS`.
 
     `expected` is how often they should run in all, None where nothing is expected. `found` counts runs
-    through loops and calls; `uncounted` is how many of the collectives are in loops of unknown length.
+    through loops and calls; `uncounted` is how many of the collectives are in loops of unknown length. With
+    `axes` they are those over these mesh axes alone, and without any, those over axes that are not named.
     """
 
     op: str
     expected: int | None
     collectives: tuple[Collective, ...]
+    axes: tuple[str, ...] | None = None
+
+    @property
+    def name(self) -> str:
+        """``all-gather``, ``all-gather over model``."""
+        if self.axes is None:
+            return self.op
+        return f"{self.op} over {', '.join(self.axes) or 'other axes'}"
 
     @property
     def found(self) -> int:
@@ -75,23 +88,33 @@ class Tally:
 
 
 def tallies(
-    collectives: Iterable[Collective], expected: Mapping[str, int | None], others: int | None
+    collectives: Iterable[Collective], expected: Mapping[str, Expected], others: int | None
 ) -> tuple[Tally, ...]:
-    """One tally for each operation that is expected, or that runs.
+    """One tally for each operation that is expected, for each of its axes, or that runs.
 
     `expected` has HLO's names; None there exempts an operation from `others`, the runs of all that
-    `expected` does not name (None: not checked). Local slices, which move nothing, and transfers to and from
-    the host are left out.
+    `expected` does not name (None: not checked). Where the axes of an operation are named, it is not to run
+    over others. Local slices, which move nothing, and transfers to and from the host are left out.
     """
     found: dict[str, list[Collective]] = {op: [] for op in expected}
     for each in collectives:
         if each.op != "slice" and not each.is_host_transfer:
             found.setdefault(each.op, []).append(each)
+    named = [tally for op, wanted in expected.items() for tally in _tallies(op, wanted, found[op])]
+    rest = {op: those for op, those in found.items() if op not in expected}
     if others is None:
-        return tuple(Tally(op, expected.get(op), tuple(those)) for op, those in found.items())
-    named = [Tally(op, expected[op], tuple(found[op])) for op in expected]
-    rest = [each for op, those in found.items() if op not in expected for each in those]
-    return (*named, Tally(OTHERS, others, tuple(rest)))
+        return (*named, *(Tally(op, None, tuple(those)) for op, those in rest.items()))
+    return (*named, Tally(OTHERS, others, tuple(each for those in rest.values() for each in those)))
+
+
+def _tallies(op: str, wanted: Expected, found: Sequence[Collective]) -> list[Tally]:
+    if not isinstance(wanted, Mapping):
+        return [Tally(op, wanted, tuple(found))]
+    keys = {frozenset(axes): axes for axes in wanted}
+    by_axes: dict[tuple[str, ...], list[Collective]] = {axes: [] for axes in wanted}
+    for each in found:
+        by_axes.setdefault(keys.get(frozenset(each.axes), ()), []).append(each)
+    return [Tally(op, wanted.get(axes, 0), tuple(those), axes) for axes, those in by_axes.items()]
 
 
 def unmet(tallied: Sequence[Tally]) -> tuple[Tally, ...]:

@@ -55,14 +55,19 @@ class AlikeEntries:
         return _float_sum(each.all_exposed for each in self.entries)
 
 
-def alike(entries: Iterable[CollectiveEntry]) -> tuple[AlikeEntries, ...]:
-    """The entries in groups, in the order of each group's first."""
+def alike(entries: Iterable[CollectiveEntry], by_schedule: bool = True) -> tuple[AlikeEntries, ...]:
+    """The entries in groups, in the order of each group's first.
+
+    Without `by_schedule`, those that the compiler has begun earlier and those that it has not are together,
+    and so are those of several source lines.
+    """
     found: dict[tuple[object, ...], list[CollectiveEntry]] = {}
     for each in entries:
         one = each.collective
         key = (
             (one.op, one.axes, one.operand_shape, one.result_shape, one.dtype, one.arrays, one.bytes),
-            (one.source, one.is_async, one.between_slices, one.is_host_transfer, one.count is None),
+            (one.source, one.is_async) if by_schedule else (),
+            (one.between_slices, one.is_host_transfer, one.count is None),
             # Without axes the groups tell who takes part.
             () if one.axes else one.groups,
             (each.phase, _numberless("/".join(each.scopes)), _numberless(each.argument), each.link),

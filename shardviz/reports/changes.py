@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from shardviz.reports.summary import ReportSummary, SummaryLine
 
 ChangeKind = Literal[
-    "added", "removed", "grown", "shrunk", "more runs", "fewer runs", "not overlapped", "overlapped"
+    "added",
+    "removed",
+    "grown",
+    "shrunk",
+    "into a loop",
+    "out of a loop",
+    "more runs",
+    "fewer runs",
+    "not overlapped",
+    "overlapped",
 ]
 
 
@@ -18,7 +26,8 @@ ChangeKind = Literal[
 class Change:
     """A collective before and after; None where there is none.
 
-    A collective that a loop runs more often, or that came into one, has "more runs".
+    "into a loop" and "out of a loop" are said where the runs change with it: the same runs without a loop, as
+    of one that is unrolled, cost the same.
     """
 
     kind: ChangeKind
@@ -39,28 +48,28 @@ class ReportChanges:
     after: ReportSummary
     changes: tuple[Change, ...]
 
+    @property
+    def is_same_hardware(self) -> bool:
+        """Return whether mesh and machine are the same, so that the figures can be compared."""
+        before, after = self.before, self.after
+        return (before.mesh, before.machine) == (after.mesh, after.machine)
+
 
 def report_changes(before: ReportSummary, after: ReportSummary) -> ReportChanges:
     """The changes from one summary to another, the most bytes first.
 
-    Collectives are the same ones where they have the operation, axes, phase and place; those that only have
-    another place, as after a change of names, have not changed.
+    Collectives are the same ones where they have the operation, axes, phase and place; else where they have
+    the shape in place of the place, so that a change of names is no change.
     """
-    gone, new = _without_equal(before.lines, after.lines)
+    gone = [line for line in before.lines if line not in after.lines]
+    new = [line for line in after.lines if line not in before.lines]
     changes: list[Change] = []
-    for alike in (_known_by_place, _known_by_shape, _known_by_axes):
-        gone, new, pairs = _paired(gone, new, alike)
-        changes += [change for old, line in pairs for change in _changes_of(old, line)]
+    for key in (_known_by_place, _known_by_shape, _known_by_axes, _known_but_for_runs):
+        for old, line in _taken_pairs(gone, new, key):
+            changes += _changes_of(old, line)
     changes += [Change("removed", line, None) for line in gone]
     changes += [Change("added", None, line) for line in new]
     return ReportChanges(before, after, tuple(sorted(changes, key=lambda each: -abs(each.wire_bytes))))
-
-
-def _without_equal(
-    before: Iterable[SummaryLine], after: Iterable[SummaryLine]
-) -> tuple[list[SummaryLine], list[SummaryLine]]:
-    old, new = dict.fromkeys(before), dict.fromkeys(after)
-    return [line for line in old if line not in new], [line for line in new if line not in old]
 
 
 def _known_by_place(line: SummaryLine) -> object:
@@ -75,26 +84,26 @@ def _known_by_axes(line: SummaryLine) -> object:
     return line.op, line.axes, line.shape, line.runs
 
 
-def _paired(
+def _known_but_for_runs(line: SummaryLine) -> object:
+    """What moves into a loop has another place there."""
+    return line.op, line.axes, line.phase, line.shape
+
+
+def _taken_pairs(
     gone: list[SummaryLine], new: list[SummaryLine], key: Callable[[SummaryLine], object]
-) -> tuple[list[SummaryLine], list[SummaryLine], list[tuple[SummaryLine, SummaryLine]]]:
-    """Lines with one key together, those of one shape first; and what is left of both."""
-    waiting: defaultdict[object, list[SummaryLine]] = defaultdict(list)
-    for line in gone:
-        waiting[key(line)].append(line)
-    pairs: list[tuple[SummaryLine, SummaryLine]] = []
+) -> list[tuple[SummaryLine, SummaryLine]]:
+    """Take pairs with one key out of both lists: those of one shape first, then those of nearest size."""
+    pairs = []
     for same_shape in (True, False):
-        for line in new:
-            if any(line is each for _, each in pairs):
-                continue
-            found = waiting[key(line)]
-            old = next((each for each in found if not same_shape or each.shape == line.shape), None)
-            if old is not None:
-                found.remove(old)
+        for line in list(new):
+            known = [old for old in gone if key(old) == key(line)]
+            known = [old for old in known if old.shape == line.shape or not same_shape]
+            if known:
+                old = min(known, key=lambda each: abs(each.bytes - line.bytes))
+                gone.remove(old)
+                new.remove(line)
                 pairs.append((old, line))
-    left = [line for those in waiting.values() for line in those]
-    taken = {id(line) for _, line in pairs}
-    return left, [line for line in new if id(line) not in taken], pairs
+    return pairs
 
 
 def _changes_of(old: SummaryLine, line: SummaryLine) -> list[Change]:
@@ -103,11 +112,17 @@ def _changes_of(old: SummaryLine, line: SummaryLine) -> list[Change]:
         found.append(Change("grown" if line.bytes > old.bytes else "shrunk", old, line))
     elif line.runs != old.runs:
         more = line.runs is None or (old.runs is not None and line.runs > old.runs)
-        found.append(Change("more runs" if more else "fewer runs", old, line))
-    if line.is_overlapped != old.is_overlapped:
-        found.append(Change("overlapped" if line.is_overlapped else "not overlapped", old, line))
+        if line.in_loop != old.in_loop:
+            kind: ChangeKind = "into a loop" if line.in_loop else "out of a loop"
+        else:
+            kind = "more runs" if more else "fewer runs"
+        found.append(Change(kind, old, line))
+    is_told = (line.runs is None) == (old.runs is None)
+    if is_told and line.overlapped_share != old.overlapped_share:
+        is_better = line.overlapped_share > old.overlapped_share
+        found.append(Change("overlapped" if is_better else "not overlapped", old, line))
     return found
 
 
 def _sent(line: SummaryLine | None) -> int:
-    return 0 if line is None or line.runs is None else line.runs * line.wire_bytes
+    return 0 if line is None else line.all_wire_bytes or 0

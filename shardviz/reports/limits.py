@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from shardviz.errors import NotationError, did_you_mean, plural, quote
-from shardviz.hardware.quantities import LATENCY, SIZE
+from shardviz.hardware.quantities import SIZE, TIME
 from shardviz.reports.changes import ReportChanges
 from shardviz.reports.summary import ReportSummary
 from shardviz.units import estimated_seconds, human_bytes
@@ -65,7 +65,7 @@ def _limit(piece: str, text: str, start: int) -> Limit:
         raise NotationError(f"{quantity} {problem}", text, start, stop, HINT)
     if quantity == "new-collective":
         return Limit(quantity, stripped)
-    units = (LATENCY if quantity == "seconds" else SIZE).units
+    units = (TIME if quantity == "seconds" else SIZE).units
     if match[3] == "%":
         return Limit(quantity, stripped, float(match[2]) / 100, True)
     if match[3] not in units:

@@ -44,7 +44,8 @@ def test_example_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    (tmp_path / "step.txt").write_bytes(PROGRAM.read_bytes())
+    for name in ("step.txt", "old.txt", "new.txt"):
+        (tmp_path / name).write_bytes(PROGRAM.read_bytes())
     (tmp_path / "step.py").write_text(STEP)
     (tmp_path / "dumps").mkdir()
     for number in (1, 2):

@@ -17,6 +17,7 @@ from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.share import Shared, to_string
 
 PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
+SMALLER = Path(__file__).parent.parent / "benchmarks" / "programs" / "gather_first.txt"
 EINSUM = ("bd,df->bf", "--specs", "XY,Y_->X_", "--sizes", "b=8,d=16,f=4")
 SHARED = Shared(ProblemForm(collective=CollectiveFields("psum", parameters=(("pieces", "2"),))), "step")
 COMMANDS = {
@@ -29,6 +30,7 @@ COMMANDS = {
     "hlo": ("hlo", str(PROGRAM)),
     "modules": ("hlo", "dumps"),
     "program": ("program", "train_step", "--mesh", "data=2,model=2", "--target", "shardy"),
+    "diff": ("diff", str(PROGRAM), str(SMALLER), "--machine", "v5e:2x4", "--fail-on", "memory+1GiB"),
     "layout": ("layout", "8x16", "--spec", "X Y"),
     "step": ("step", "all_gather", "--mesh", "X=2,Y=4", "--on", "none", "--bandwidth", "inf"),
     "comparison": ("step", "psum", "--mesh", "i=6", "--compare"),
@@ -43,8 +45,8 @@ COMMANDS = {
     "info": ("info",),
 }
 """For each kind a command that prints it."""
-PARTS = {"timeline"}
-"""Kinds that commands print as a part of others; Python has them alone."""
+PARTS = {"summary", "timeline"}
+"""Kinds that commands print as a part of others, or write into files; Python has them alone."""
 
 
 def nodes(schema: Any) -> Iterator[dict[str, Any]]:

@@ -17,9 +17,9 @@ from shardviz.reports.selection import Selection
 
 PROGRAM = Path(__file__).with_name("program.txt").read_text(encoding="utf-8")
 XY = parse_mesh("X=2,Y=4")
-ROW = """  %g.{n} = f32[64,8]{{1,0}} {op}(%w.{n}), channel_id={n}, replica_groups={groups}, dimensions={{0}}, \
-use_global_device_ids=true{more}, metadata={{op_name="jit(step)/{path}/dot_general" source_file="/home/me/{file}" \
-source_line={n}}}
+ROW = """  %g.{n} = f32[64,8]{{1,0}} {op}(%w.{n}), channel_id={n}, replica_groups={groups}, dimensions={{0}}\
+, use_global_device_ids=true{more}, metadata={{op_name="jit(step)/{path}/dot_general" \
+source_file="/home/me/{file}" source_line={n}}}
 """
 LAYERS = "\n".join(
     [

@@ -11,8 +11,8 @@ from shardviz.reports.changes import report_changes
 from shardviz.reports.limits import broken_limits, parse_limits
 from shardviz.reports.summary import ReportSummary, SummaryLine
 
-GATHER = SummaryLine("all-gather", ("data",), "forward", "params['w']", "bf16[64]→[256]", 4, 512, 384, True)
-REDUCE = SummaryLine("all-reduce", ("model",), "forward", "mlp", "bf16[256]", 4, 512, 768, False)
+GATHER = SummaryLine("all-gather", ("data",), "forward", "params['w']", "bf16[64]→[256]", 4, 512, 384, 4)
+REDUCE = SummaryLine("all-reduce", ("model",), "forward", "mlp", "bf16[256]", 4, 512, 768, 0)
 BEFORE = ReportSummary((("data", 4), ("model", 2)), "v5e:2x4", (GATHER, REDUCE), 1e-3, 1 << 30)
 
 
@@ -39,10 +39,11 @@ def test_added_and_removed_the_most_bytes_first():
     [
         (replace(GATHER, bytes=1024, wire_bytes=768, shape="bf16[128]→[512]"), "grown"),
         (replace(GATHER, bytes=256, wire_bytes=192, shape="bf16[32]→[128]"), "shrunk"),
-        (replace(GATHER, runs=32), "more runs"),
+        (replace(GATHER, runs=32, overlapped=32), "more runs"),
         (replace(GATHER, runs=None), "more runs"),
-        (replace(GATHER, runs=1), "fewer runs"),
-        (replace(GATHER, is_overlapped=False), "not overlapped"),
+        (replace(GATHER, runs=1, overlapped=1), "fewer runs"),
+        (replace(GATHER, runs=32, overlapped=32, in_loop=True), "into a loop"),
+        (replace(GATHER, overlapped=3), "not overlapped"),
     ],
 )
 def test_one_collective_changes(line, kind):
@@ -54,6 +55,26 @@ def test_a_change_of_names_is_none():
     assert (
         changed(replace(GATHER, place="params['weight']"), replace(REDUCE, place="Block/mlp")).changes == ()
     )
+
+
+def test_what_moves_into_a_loop_has_another_place_there():
+    moved = replace(REDUCE, place="", runs=64, in_loop=True)
+    (change,) = changed(GATHER, moved).changes
+    assert (change.kind, change.before, change.after) == ("into a loop", REDUCE, moved)
+    back = report_changes(replace(BEFORE, lines=(GATHER, moved)), BEFORE)
+    assert kinds(back) == ["out of a loop"]
+
+
+def test_a_loop_of_as_many_runs_is_no_change():
+    assert changed(replace(GATHER, in_loop=True), REDUCE).changes == ()
+
+
+def test_of_several_at_one_place_those_of_one_shape_are_the_same():
+    other = replace(GATHER, shape="bf16[8]→[32]", bytes=64, wire_bytes=48)
+    grown = replace(other, shape="bf16[16]→[64]", bytes=128, wire_bytes=96)
+    before = replace(BEFORE, lines=(GATHER, other))
+    (change,) = report_changes(before, replace(BEFORE, lines=(grown, GATHER))).changes
+    assert (change.kind, change.before, change.after) == ("grown", other, grown)
 
 
 def test_a_collective_that_moves_to_another_axis_is_new():

@@ -1,14 +1,9 @@
-"""A program's collectives: totals first, then each in program order under the line that it comes from.
-
-A failed test has those that were expected beside those that the program has.
-"""
+"""A program's collectives: totals first, then each in program order under the line that it comes from."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -16,11 +11,10 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul, HloModule, ShardyModule
 from shardviz.hlo.collective import by_permute
-from shardviz.hlo.totals import Tally, Total, totals
-from shardviz.render.lines import columns, records, sentence, table
-from shardviz.render.palette import PLAIN, Palette
+from shardviz.hlo.totals import Total, totals
+from shardviz.render.lines import columns, records, sentence
+from shardviz.render.palette import Palette
 from shardviz.render.programs.collective_rows import (
-    RIGHT,
     parts_of_axes,
     reads_of,
     row_lines,
@@ -241,77 +235,3 @@ def _slices(module: HloModule | ShardyModule) -> str:
     """The local slices of replicated arrays, which send nothing."""
     count = sum(each.op == "slice" for each in module.collectives)
     return f"and {plural(count, 'local slice')} of replicated arrays: nothing is sent" if count else ""
-
-
-WIDTH = 100
-MAX_ROWS = 20
-"""Lines for one operation."""
-
-
-def expectation_text(
-    module: HloModule | ShardyModule, mesh: Mesh | None, tallies: Sequence[Tally], width: int = WIDTH
-) -> str:
-    """The expected and the found number of each operation, then the collectives of those that differ."""
-    name = module.name or "the program"
-    unmet = [tally for tally in tallies if not tally.is_met]
-    what = "has other collectives than expected" if unmet else "cannot be read in full"
-    lines = [Text(f"{name}{f', on the mesh {mesh},' if mesh else ''} {what}")]
-    head = [Text(heading) for heading in ("", "operation", "expected", "found")]
-    rows = [
-        [
-            Text("" if tally.is_met else "≠"),
-            Text(tally.op),
-            Text("any" if tally.expected is None else f"{tally.expected:,}"),
-            Text(_found(tally)),
-        ]
-        for tally in tallies
-    ]
-    lines += [Text(), *table([head, *rows], width, 2, frozenset({2}))]
-    matmuls = module.collective_matmuls if isinstance(module, HloModule) else ()
-    for tally in unmet:
-        lines += [Text(), *_collectives(tally, matmuls, mesh or NO_AXES, width)]
-    lines += _hint(unmet, tallies, width)
-    for complaint in module.unread:
-        lines += [Text(), *sentence(complaint, width, lead="unread: ")]
-    return "\n".join(printable(line.plain) for line in lines)
-
-
-def _found(tally: Tally) -> str:
-    if not tally.uncounted:
-        return f"{tally.found:,}"
-    loops = f"{tally.uncounted:,} in loops of unknown length"
-    return f"{tally.found:,}, and {loops}" if tally.found else loops
-
-
-def _collectives(tally: Tally, matmuls: Sequence[CollectiveMatmul], mesh: Mesh, width: int) -> list[Text]:
-    """One line a collective, with its place in the source; equal ones in a row share one."""
-    if not tally.collectives:
-        return [Text(f"no {tally.op}")]
-    rows = [
-        (*row.cells, Text(_place(source)))
-        for source, those in groupby(tally.collectives, lambda each: each.source)
-        for row in rows_of([*those], mesh, PLAIN, matmuls)
-    ]
-    lines = [Text(f"{tally.op}:"), *table(rows[:MAX_ROWS], width, 2, RIGHT)]
-    more = len(rows) - MAX_ROWS
-    return [*lines, Text(f"  … and {plural(more, 'more line')}")] if more > 0 else lines
-
-
-def _place(source: str) -> str:
-    """``at layer.py:12``, short below the current directory; an op name stays as it is."""
-    path, _, line = source.rpartition(":")
-    if not line.isdecimal():
-        return source
-    found = Path(path)
-    return f"at {found.relative_to(Path.cwd()) if found.is_relative_to(Path.cwd()) else found}:{line}"
-
-
-def _hint(unmet: Sequence[Tally], tallies: Sequence[Tally], width: int) -> list[Text]:
-    missing = any(
-        tally.op == "reduce-scatter" and (tally.expected or 0) > tally.found and not tally.uncounted
-        for tally in unmet
-    )
-    if not missing or not any(tally.op == "all-reduce" and tally.collectives for tally in tallies):
-        return []
-    words = "a compiler for CPUs may leave an all-reduce and a slice where one for GPUs has a reduce-scatter"
-    return [Text(), *sentence(words, width, lead="hint: ")]

@@ -1,9 +1,11 @@
-"""`shardviz.testing.assert_collectives` on a layer of a model, on eight simulated devices."""
+"""`shardviz.testing.assert_collectives` on a layer of a model, on eight simulated devices, and for a TPU."""
 
 from __future__ import annotations
 
 import inspect
+import platform
 import re
+import sys
 from pathlib import Path
 
 import jax
@@ -91,7 +93,8 @@ jit_careless_mlp, on the mesh X=2,Y=4, has other collectives than expected
      all-reduce         1  1
 
 all-gather:
-  all-gather over Y  f32[8,32]→[8,128]  4,096 bytes  3,072 sent  at {place(careless_mlp, "hidden = ")}"""
+  all-gather over Y  f32[8,32]→[8,128]  4,096 bytes  3,072 sent
+    at {place(careless_mlp, "hidden = ")}"""
     )
 
 
@@ -175,6 +178,84 @@ def test_pytest_shows_the_users_line():
     assert [Path(entry.path) for entry in shown] == [Path(__file__)]
 
 
+def test_runs_by_mesh_axis():
+    assert_collectives(careless_mlp, X, W_IN, W_OUT, all_gather={"Y": 1}, all_reduce={("Y",): 1}, others=0)
+    assert_collectives(careless_mlp, X, W_IN, W_OUT, all_gather={"Y": ..., "X": 0})
+    assert (
+        failure(careless_mlp, X, W_IN, W_OUT, all_gather={"X": 1})
+        == f"""\
+jit_careless_mlp, on the mesh X=2,Y=4, has other collectives than expected
+
+     operation                   expected  found
+  ≠  all-gather over X                  1  0
+  ≠  all-gather over other axes         0  1
+     all-reduce                       any  1
+
+no all-gather over X
+
+all-gather over other axes:
+  all-gather over Y  f32[8,32]→[8,128]  4,096 bytes  3,072 sent
+    at {place(careless_mlp, "hidden = ")}"""
+    )
+
+
+def test_several_axes_in_any_order():
+    def total(x):
+        return jax.lax.psum(x, ("X", "Y"))
+
+    mapped = jax.shard_map(total, mesh=MESH, in_specs=P("X", "Y"), out_specs=P())
+    for axes in (("X", "Y"), ("Y", "X")):
+        assert_collectives(mapped, jnp.ones((8, 8)), all_reduce={axes: 1}, others=0)
+    assert "all-reduce over X, Y             1  1" not in failure(
+        mapped, jnp.ones((8, 8)), all_reduce={"X": 1}
+    )
+
+
+def test_bytes_of_all_runs():
+    assert_collectives(mlp, X, W_IN, W_OUT, max_bytes=3072)
+    assert_collectives(mlp, X, W_IN, W_OUT, max_bytes="3KiB", all_reduce=1)
+    assert (
+        failure(mlp, X, W_IN, W_OUT, max_bytes="1KiB")
+        == f"""\
+jit_mlp, on the mesh X=2,Y=4, sends 3 KiB (3,072 bytes) a device: at most 1 KiB are expected
+
+  all-reduce over Y  f32[8,64]  ×1  3,072 sent  at {place(mlp, "@ w_out")}"""
+    )
+
+
+def test_bytes_of_a_loop_of_unknown_length_pass_no_test():
+    said = failure(stack, *STACK, max_bytes="1GiB")
+    assert "has collectives in loops of unknown length: at most 1 GiB are expected" in said
+    assert place(stack, "while_loop") in said
+
+
+def test_memory():
+    assert_collectives(mlp, X, W_IN, W_OUT, max_memory="1MiB")
+    said = failure(mlp, X, W_IN, W_OUT, max_memory="1KiB")
+    assert "of a device: at most 1 KiB are expected" in said
+    assert "w_in" in said
+
+
+def test_seconds_need_a_target():
+    with pytest.raises(QuestionError, match="seconds are those of a machine, and none is named"):
+        assert_collectives(mlp, X, W_IN, W_OUT, max_seconds="1ms")
+    with pytest.raises(QuestionError, match="a report is of a program that is compiled already"):
+        assert_collectives(shardviz.inspect(mlp, X, W_IN, W_OUT), all_gather=0, target="v5e:2x4")
+
+
+@pytest.mark.skipif(
+    (sys.platform, platform.machine()) != ("linux", "x86_64"), reason="libtpu is for Linux on x86-64"
+)
+def test_a_target():
+    on = {"target": "v5e:2x4"}
+    assert_collectives(mlp, X, W_IN, W_OUT, all_reduce={"Y": 1}, others=0, max_seconds="1ms", **on)
+    said = failure(mlp, X, W_IN, W_OUT, max_seconds="1ns", **on)
+    assert " on v5e:2x4: at most 1.00 ns are expected\n" in said
+    assert re.search(rf" exposed\s+at {re.escape(place(mlp, '@ w_out'))}\n", said)
+    said = failure(mlp, X, W_IN, W_OUT, max_memory=10, **on)
+    assert "of a device: at most 10 B are expected" in said
+
+
 @pytest.mark.parametrize(
     ("expected", "message"),
     [
@@ -184,6 +265,13 @@ def test_pytest_shows_the_users_line():
         ({"all_gather": "none"}, "all_gather='none' is not a number of runs"),
         ({"all_gather": 0.5}, "all_gather=0.5 is not a number of runs"),
         ({"others": -1}, "others=-1 is not a number of runs"),
+        ({"all_gather": {}}, "all_gather={} names no axis"),
+        ({"all_gather": {3: 1}}, "all_gather: '3' is not a mesh axis"),
+        ({"all_gather": {"X": -1}}, "is not a number of runs"),
+        ({"max_bytes": "5"}, "max_bytes='5': '5' has no unit of size"),
+        ({"max_bytes": -1}, "max_bytes=-1 is not a size"),
+        ({"max_bytes": "much"}, "max_bytes='much': 'much' is not a size"),
+        ({"max_seconds": "1MiB"}, "max_seconds='1MiB': 'MiB' is not a unit of time"),
     ],
 )
 def test_a_check_of_nothing(expected, message):

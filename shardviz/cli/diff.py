@@ -1,0 +1,222 @@
+"""`shardviz diff`: what has changed between two versions of a program, and whether that breaks a limit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from shardviz.cli import options
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.hlo import STDIN, finals, note_unread, read_text
+from shardviz.cli.output import CommandOutput, print_json
+from shardviz.cli.process import ExitCode
+from shardviz.errors import QuestionError, TargetError, quote
+from shardviz.forms.form import PROBLEM_FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shardviz.compiler import Target
+    from shardviz.hardware.machine import Machine
+    from shardviz.reports.changes import ReportChanges
+    from shardviz.reports.limits import Limit
+    from shardviz.reports.summary import ReportSummary
+    from shardviz.sharding import Mesh
+
+EXAMPLES = (
+    (
+        "Two compiled programs, with seconds and memory on a TPU",
+        "shardviz diff old.txt new.txt --machine v5e:2x4",
+    ),
+    (
+        "Exit with 1 where a limit is broken, for a CI",
+        "shardviz diff old.txt new.txt --machine v5e:2x4 --fail-on new-collective,bytes+5%,seconds+5%",
+    ),
+    (
+        "With the names of the mesh's axes, for a script",
+        "shardviz diff old.txt new.txt --mesh X=2,Y=4 --json",
+    ),
+)
+
+
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.argument("old")
+@click.argument("new")
+@click.option(
+    "--mesh", metavar="NAME=SIZE,…", help="Axes of the mesh; default: inferred from the texts' groups."
+)
+@options.of_field(
+    PROBLEM_FIELDS["targets"],
+    default=None,
+    show_default=False,
+    shell_complete=options.targets,
+    help="Target of functions; with a comma those of OLD and of NEW.",
+)
+@options.of_field(PROBLEM_FIELDS["axis_types"])
+@options.machine
+@click.option(
+    "--fail-on",
+    metavar="LIMIT,…",
+    help="Exit with 1 where one is broken, such as new-collective,bytes+5%,seconds+5%,memory+1GiB.",
+)
+@options.timeout
+@options.output
+def command(
+    old: str,
+    new: str,
+    mesh: str | None,
+    target: str | None,
+    axis_types: str,
+    machine: str | None,
+    fail_on: str | None,
+    timeout: float,
+    output: CommandOutput,
+) -> int:
+    """List what has changed from the program OLD to NEW: collectives, bytes, seconds and memory.
+
+    OLD and NEW are each a file of HLO text, a folder of XLA's dumps, a report saved by --save or by
+    shardviz.testing.check_baseline, or FILE.py:FUNCTION, which runs the file as shardviz program does.
+    Functions need --mesh and --target. Names of files, lines and instructions make no difference.
+    """
+    from shardviz.hardware.machine_file import named_machine
+    from shardviz.notation import parse_mesh
+    from shardviz.reports.changes import report_changes
+    from shardviz.reports.limits import broken_limits, parse_limits
+
+    limits = () if fail_on is None else parse_limits(fail_on)
+    if old == new == STDIN:
+        raise QuestionError("standard input holds one program", "name a file for the other")
+    given = None if mesh is None else parse_mesh(mesh)
+    on = None if machine is None else named_machine(machine)
+    functions = [_is_function(each) for each in (old, new)]
+    targets = _targets(target, functions)
+    if any(functions) and given is None:
+        raise QuestionError(
+            "a function is called with a mesh, and none is named", "add --mesh data=4,model=4"
+        )
+    code = ExitCode.FINE
+    summaries = []
+    for text, compiler in zip((old, new), targets, strict=True):
+        if compiler is not None and given is not None:
+            summaries.append(_of_function(text, given, compiler, axis_types, on, timeout))
+        else:
+            found, read = _of_files(text, given, on)
+            code = max(code, read)
+            summaries.append(found)
+    changes = report_changes(*summaries)
+    _check_figures(limits, changes)
+    broken = broken_limits(limits, changes)
+    if output.as_json:
+        from shardviz.documents.summaries import diff_document
+
+        print_json(diff_document(changes, broken))
+    else:
+        from shardviz.render.programs.changes_view import changes_view
+
+        output.show(changes_view(changes, broken, output.width))
+    return ExitCode.CHECK_FAILED if broken and code == ExitCode.FINE else code
+
+
+def _is_function(text: str) -> bool:
+    """Return whether it names a function of a file, or an example, and nothing that can be read."""
+    file, colon, _ = text.rpartition(":")
+    return (file if colon else text).endswith(".py") or (text.isidentifier() and not Path(text).exists())
+
+
+def _targets(named: str | None, functions: Sequence[bool]) -> Sequence[Target | None]:
+    """The target of each program that is a function."""
+    from shardviz.compiler import parse_targets
+
+    if not any(functions):
+        if named is not None:
+            raise TargetError("--target is for functions, and neither program is one", "leave it out")
+        return [None, None]
+    found = parse_targets(named) if named else ()
+    if not found:
+        raise TargetError("a function is compiled for a target, and none is named", "add --target v5e:4x4")
+    if len(found) > sum(functions):
+        raise TargetError(
+            f"there are {len(found)} targets for {sum(functions)} of the programs", "name one for each"
+        )
+    left = [*found] * (1 if len(found) == 2 else 2)
+    return [left.pop(0) if each else None for each in functions]
+
+
+def _of_function(
+    text: str, mesh: Mesh, target: Target, axis_types: str, machine: Machine | None, timeout: float
+) -> ReportSummary:
+    """The summary of a function as a target compiles it. Raises what the file or the compiler has said."""
+    from shardviz.cli.target_session import ProgramSession
+    from shardviz.compiler import check_mesh
+    from shardviz.compiler.user_file import find_function
+    from shardviz.reports.program_report import report_of
+    from shardviz.reports.summary import summary
+
+    check_mesh(target, mesh)
+    file, name = find_function(text)
+    with ProgramSession((target,), timeout) as session:
+        session.ask(session.run_file(file, name, mesh, axis_types), {})
+        (found,) = session.answers()
+    found.check()
+    assert found.module is not None
+    times = found.times(machine).times
+    report = report_of(found.module, None if times is None else times.model)
+    return summary(report, None if found.memory is None else found.memory.peak_bytes)
+
+
+def _of_files(name: str, given: Mesh | None, machine: Machine | None) -> tuple[ReportSummary, ExitCode]:
+    """The summary of a file, or of all modules in a folder, and whether all could be read."""
+    from shardviz.documents.summary_file import is_summary, read_summary
+    from shardviz.reports.summary import together
+
+    if name not in (STDIN, "") and Path(name).is_dir():
+        found = {}
+        code = ExitCode.FINE
+        for number, each in enumerate(finals(Path(name))):
+            one, read = _of_text(each.path, read_text(each.path), given, machine)
+            key = each.module if each.module not in found else f"{each.module} ({number})"
+            found[key] = one
+            code = max(code, read)
+        return together(found), code
+    text = read_text(name)
+    if is_summary(text):
+        return read_summary(text, name), ExitCode.FINE
+    return _of_text(name, text, given, machine)
+
+
+def _of_text(
+    name: str, text: str, given: Mesh | None, machine: Machine | None
+) -> tuple[ReportSummary, ExitCode]:
+    from shardviz.hlo import read
+    from shardviz.hlo.mlir.shardy import is_mlir
+    from shardviz.hlo.module import is_hlo
+    from shardviz.reports.program_report import program_report, report_of
+    from shardviz.reports.summary import summary
+
+    if machine is not None and is_mlir(text) and not is_hlo(text):
+        raise QuestionError(
+            f"--machine is about a compiled program, and {quote(name)} is not compiled yet",
+            "leave it out, or give HLO: lowered.compile().as_text()",
+        )
+    if machine is None:
+        report = report_of(read(text, given, infer=True, origins=True))
+    else:
+        report = program_report(text, machine, mesh=given, infer=True)
+    return summary(report), note_unread(report.module)
+
+
+def _check_figures(limits: Sequence[Limit], found: ReportChanges) -> None:
+    """Raise `QuestionError` for a limit of what nobody has told."""
+    for limit in limits:
+        pairs = {
+            "seconds": (found.before.seconds, found.after.seconds),
+            "memory": (found.before.memory, found.after.memory),
+        }
+        for number, figure in zip(("OLD", "NEW"), pairs.get(limit.quantity, ()), strict=False):
+            if figure is None:
+                raise QuestionError(
+                    f"{quote(limit.text)} is a limit of {limit.quantity}, which {number} does not have",
+                    "add --machine v5e:2x4, or save its report with a target",
+                )

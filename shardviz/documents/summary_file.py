@@ -1,0 +1,150 @@
+"""The file that keeps a summary in a repository: JSON, one line for a collective, always the same bytes.
+
+::
+
+    {
+      "schema": "shardviz/1",
+      "kind": "summary",
+      "mesh": {"data": 4, "model": 4},
+      "machine": "v5e:4x4",
+      "seconds": 0.0123,
+      "memory_bytes": 123456,
+      "wire_bytes": 3145728,
+      "collectives": [
+        {"op": "all-gather", "axes": ["model"], "phase": "forward", …}
+      ]
+    }
+
+The sum `wire_bytes` is there for those who read it; a reader computes its own.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from shardviz.documents.fields import SCHEMA
+from shardviz.documents.summaries import LINE_KEYS, PHASES, SUMMARY
+from shardviz.errors import QuestionError, quote
+from shardviz.reports.summary import ReportSummary, SummaryLine
+from shardviz.strict_table import ErrorAt, StrictTable
+
+if TYPE_CHECKING:
+    from shardviz.reports.entries import Phase
+
+MAX_BYTES = 10_000_000
+MAX_LINES = 20_000
+MOST = 2**62
+MAX_TEXT = 2_000
+HINT = "write it anew with SHARDVIZ_UPDATE=1, or take the version in the repository's history"
+
+
+def summary_text(summary: ReportSummary) -> str:
+    """The text of the file. It depends on the summary alone, and a line of it is a collective."""
+    document = SUMMARY.document(summary)
+    found = ",\n".join(f"    {_json(line)}" for line in document.pop("collectives"))
+    lines = [f"  {_json(key)}: {_json(value)}," for key, value in document.items()]
+    return "\n".join(["{", *lines, '  "collectives": [', *filter(None, [found]), "  ]", "}"]) + "\n"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def is_summary(text: str) -> bool:
+    """Return whether a text is to be read as JSON; HLO text never begins so."""
+    return text.lstrip().startswith("{")
+
+
+def read_summary(text: str, name: str) -> ReportSummary:
+    """Read the text of the file `name`. Raises `QuestionError` with the place of what is wrong."""
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        reason = f"line {error.lineno}, column {error.colno}: {error.msg}"
+        raise _damaged(name)("", reason, HINT) from None
+    except (ValueError, RecursionError):
+        raise _damaged(name)("", "it is not JSON that can be read", HINT) from None
+    table = StrictTable(values, _damaged(name))
+    for key, wanted in (("kind", SUMMARY.name), ("schema", SCHEMA)):
+        if key in table and values[key] != wanted:
+            table.fail(key, f"it is {quote(str(values[key]), 30)}, not {quote(wanted)}", HINT)
+    table.exactly([*SUMMARY.record.schema["properties"]])
+    sizes = table.table("mesh")
+    lines = table.tables("collectives")
+    if len(lines) > MAX_LINES:
+        table.fail("collectives", f"there are {len(lines):,}", f"at most {MAX_LINES:,} are read")
+    return ReportSummary(
+        tuple((axis, sizes.count(axis, MOST)) for axis in sizes.values),
+        table.line("machine", MAX_TEXT),
+        tuple(map(_read, lines)),
+        _seconds(table),
+        None if values["memory_bytes"] is None else table.count("memory_bytes", MOST),
+    )
+
+
+def _read(table: StrictTable) -> SummaryLine:
+    table.exactly(LINE_KEYS)
+    axes = table.listed("axes", MAX_LINES)
+    phase = table.choice("phase", PHASES)
+    return SummaryLine(
+        table.line("op", MAX_TEXT),
+        tuple(axes.line(number, MAX_TEXT) for number in axes.values),
+        cast("Phase", phase),
+        table.line("place", MAX_TEXT),
+        table.line("shape", MAX_TEXT),
+        None if table.values["runs"] is None else table.count("runs", MOST),
+        table.count("bytes", MOST),
+        table.count("wire_bytes", MOST),
+        table.count("overlapped", MOST),
+        table.typed("in_loop", bool),
+    )
+
+
+def _seconds(table: StrictTable) -> float | None:
+    value = table.values["seconds"]
+    if value is None:
+        return None
+    seconds = float(table.typed("seconds", int if type(value) is int else float))
+    if not 0 <= seconds < float("inf"):
+        table.fail("seconds", "it is not a number of seconds")
+    return seconds
+
+
+def _damaged(name: str) -> ErrorAt:
+    """The errors of the file `name`."""
+
+    def error_at(key: str, reason: str, hint: str) -> QuestionError:
+        return QuestionError(f"{quote(name)}{f', {key}' if key else ''}: {reason}", hint or HINT)
+
+    return error_at
+
+
+def load_summary(path: Path) -> ReportSummary:
+    """Read a file. Raises `QuestionError`, and `FileNotFoundError` for one that is not there."""
+    name = str(path)
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise QuestionError(f"{quote(name)} has more than {MAX_BYTES:,} bytes", HINT)
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise
+    except UnicodeDecodeError:
+        raise QuestionError(f"{quote(name)} is not UTF-8", HINT) from None
+    except OSError as error:
+        raise QuestionError(f"cannot read {quote(name)}: {error.strerror}") from None
+    return read_summary(text, name)
+
+
+def save_summary(summary: ReportSummary, path: Path) -> None:
+    """Write a file, with the folders above it. Raises `QuestionError`."""
+    unfinished = path.with_name(f"{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_text(summary_text(summary), encoding="utf-8", newline="\n")
+        unfinished.replace(path)
+    except OSError as error:
+        raise QuestionError(
+            f"cannot write {quote(str(path))}: {error.strerror}", "name a file that can be written"
+        ) from None

@@ -1,0 +1,153 @@
+"""The changes from one program to another: a line for each collective, the sums, and the broken limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich.text import Text
+
+from shardviz.errors import plural
+from shardviz.render.lines import columns, records, sentence
+from shardviz.render.sanitize import printable, printable_line
+from shardviz.reports.changes import Change, ChangeKind, ReportChanges
+from shardviz.reports.limits import BrokenLimit
+from shardviz.reports.summary import ReportSummary, SummaryLine
+from shardviz.units import estimated_seconds, human_bytes
+
+MARKS: dict[ChangeKind, str] = {
+    "added": "+",
+    "removed": "-",
+    "grown": "↑",
+    "into a loop": "↑",
+    "more runs": "↑",
+    "not overlapped": "↑",
+    "shrunk": "↓",
+    "out of a loop": "↓",
+    "fewer runs": "↓",
+    "overlapped": "↓",
+}
+"""More than before, or less."""
+MAX_CHANGES = 40
+UNKNOWN = "not known"
+MOST_PERCENT = 3.0
+"""A ratio above which it is told as a factor."""
+
+
+def changes_view(found: ReportChanges, broken: Sequence[BrokenLimit], width: int) -> list[Text]:
+    """The collectives that change, the figures before and after, and each broken limit with its figures."""
+    lines = _hardware(found, width)
+    lines += [Text()] * bool(lines)
+    shown = found.changes[:MAX_CHANGES]
+    if found.changes:
+        lines += [Text(plural(len(found.changes), "change"), "bold"), Text()]
+    elif found.before.lines or found.after.lines:
+        same = plural(len(found.after.lines), "line of the summary is", "lines of the summary are")
+        lines += sentence(f"no collective changes: {same} the same", width)
+    else:
+        lines += sentence("no collective before and after", width)
+    for change in shown:
+        lines += _change_lines(change, width)
+    if len(found.changes) > len(shown):
+        lines.append(Text(f"… and {plural(len(found.changes) - len(shown), 'more change')}", "dim"))
+    lines += [Text(), *_figures(found, width)]
+    lines += [Text()] * bool(broken)
+    for each in broken:
+        lines += sentence(printable(each.message), width, lead="✗ ")
+    return [printable_line(line) for line in lines]
+
+
+def changes_text(found: ReportChanges, broken: Sequence[BrokenLimit], width: int) -> str:
+    """The page as plain text."""
+    return "\n".join(line.plain.rstrip() for line in changes_view(found, broken, width))
+
+
+def _hardware(found: ReportChanges, width: int) -> list[Text]:
+    """The mesh and the machine; where they differ, before and after."""
+    lines = []
+    for name, old, new in (
+        ("mesh", _mesh(found.before), _mesh(found.after)),
+        ("machine", found.before.machine or "none", found.after.machine or "none"),
+    ):
+        if old != new:
+            lines += sentence(printable(f"{old} → {new}"), width, lead=f"another {name}: ")
+        elif old != "none":
+            lines += sentence(printable(f"{name} {old}"), width, style="dim")
+    return lines
+
+
+def _mesh(summary: ReportSummary) -> str:
+    return ",".join(f"{axis}={size}" for axis, size in summary.mesh) or "none"
+
+
+def _change_lines(change: Change, width: int) -> list[Text]:
+    """What changes and its figures; below it where that stands."""
+    line = change.after or change.before
+    assert line is not None
+    over = f" over {', '.join(line.axes)}" if line.axes else ""
+    head = Text.assemble(
+        (MARKS[change.kind], "bold"), f" {change.kind}: ", (printable(f"{line.op}{over}"), "bold")
+    )
+    lines = records([[head, Text(printable(_figure(change)))]], width)
+    where = [line.place, *([line.phase] if line.phase != "forward" else []), line.source]
+    if any(where):
+        lines += sentence(printable(", ".join(filter(None, where))), width, 4, style="dim")
+    return lines
+
+
+def _figure(change: Change) -> str:
+    """The figure that the change is about."""
+    before, after = change.before, change.after
+    if before is None or after is None:
+        line = before or after
+        assert line is not None
+        return f"{line.shape}, {_runs(line)}, {_sent(line)} sent"
+    if change.kind in ("grown", "shrunk"):
+        return f"{before.shape} to {after.shape}, {_sent(before)} to {_sent(after)} sent"
+    if change.kind in ("overlapped", "not overlapped"):
+        return f"{after.shape}, work beside {_beside(before)} runs before, {_beside(after)} now"
+    return f"{after.shape}, {_runs(before)} to {_runs(after)}, {_sent(before)} to {_sent(after)} sent"
+
+
+def _runs(line: SummaryLine) -> str:
+    return "in a loop of unknown length" if line.runs is None else f"×{line.runs:,}"
+
+
+def _beside(line: SummaryLine) -> str:
+    return f"{line.overlapped:,}" + ("" if line.runs is None else f" of {line.runs:,}")
+
+
+def _sent(line: SummaryLine) -> str:
+    sent = line.all_wire_bytes
+    return f"{human_bytes(line.wire_bytes)} a run" if sent is None else human_bytes(sent)
+
+
+def _figures(found: ReportChanges, width: int) -> list[Text]:
+    """A line for each quantity that one of the two has."""
+    before, after = found.before, found.after
+    rows = [_row("sent by a device", before.wire_bytes, after.wire_bytes, _bytes)]
+    if before.seconds is not None or after.seconds is not None:
+        rows.append(_row("time", before.seconds, after.seconds, estimated_seconds))
+    if before.memory is not None or after.memory is not None:
+        rows.append(_row("memory at the peak", before.memory, after.memory, _bytes))
+    head = [Text(words, "bold") for words in ("", "before", "after", "")]
+    lines = columns([head, *rows], width, 0, frozenset({1, 2, 3}))
+    if lines is None:
+        told = [[Text(f"{name}:"), Text(f"{old} to {new}"), share] for name, old, new, share in rows]
+        lines = records(told, width)
+    return lines
+
+
+def _row(name: str, before: float | None, after: float | None, written: Callable[[float], str]) -> list[Text]:
+    share = ""
+    if before is not None and after is not None and before != after:
+        share = _share(after / before) if before else "new"
+    told = [UNKNOWN if each is None else written(each) for each in (before, after)]
+    return [Text(name), *map(Text, told), Text(share)]
+
+
+def _share(ratio: float) -> str:
+    return f"×{ratio:,.3g}" if ratio > MOST_PERCENT else f"{(ratio - 1) * 100:+.1f} %"
+
+
+def _bytes(count: float) -> str:
+    return human_bytes(round(count))

@@ -1,0 +1,139 @@
+"""The failures of tests: what a program was expected to have, beside what it has, with the lines to blame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from shardviz.errors import plural
+from shardviz.hlo import CollectiveMatmul, HloModule, ShardyModule
+from shardviz.hlo.totals import Tally
+from shardviz.render.lines import sentence, table
+from shardviz.render.palette import PLAIN
+from shardviz.render.programs.collective_rows import RIGHT, rows_of
+from shardviz.render.programs.hlo_picture import NO_AXES
+from shardviz.render.sanitize import printable
+from shardviz.render.times.report import brief_view, memory_report_lines
+from shardviz.reports.alike import AlikeEntries
+from shardviz.reports.program_report import ProgramReport
+from shardviz.reports.selection import BY_COST
+from shardviz.sharding import Mesh
+from shardviz.units import estimated_seconds
+
+if TYPE_CHECKING:
+    from shardviz.timeline.memory import MemoryReport
+
+WIDTH = 100
+MAX_ROWS = 20
+"""Lines for one operation."""
+
+
+def expectation_text(
+    module: HloModule | ShardyModule, mesh: Mesh | None, tallies: Sequence[Tally], width: int = WIDTH
+) -> str:
+    """The expected and the found number of each operation, then the collectives of those that differ."""
+    unmet = [tally for tally in tallies if not tally.is_met]
+    what = "has other collectives than expected" if unmet else "cannot be read in full"
+    lines = [Text(f"{_named(module, mesh)} {what}")]
+    head = [Text(heading) for heading in ("", "operation", "expected", "found")]
+    rows = [
+        [
+            Text("" if tally.is_met else "≠"),
+            Text(tally.name),
+            Text("any" if tally.expected is None else f"{tally.expected:,}"),
+            Text(_found(tally)),
+        ]
+        for tally in tallies
+    ]
+    lines += [Text(), *table([head, *rows], width, 2, frozenset({2}))]
+    matmuls = module.collective_matmuls if isinstance(module, HloModule) else ()
+    for tally in unmet:
+        lines += [Text(), *_collectives(tally, matmuls, mesh or NO_AXES, width)]
+    lines += _hint(unmet, tallies, width)
+    for complaint in module.unread:
+        lines += [Text(), *sentence(complaint, width, lead="unread: ")]
+    return "\n".join(printable(line.plain) for line in lines)
+
+
+def excess_text(
+    report: ProgramReport, mesh: Mesh | None, problem: str, memory: MemoryReport | None = None
+) -> str:
+    """What a program has too much of, then what it spends most on: its collectives, the most expensive first,
+    with their places in the source; where there is `memory`, that and its largest buffers."""
+    lines = [Text(f"{_named(report.module, mesh)} {problem}"), Text()]
+    if memory is not None:
+        lines += memory_report_lines(memory, WIDTH, PLAIN)
+        return "\n".join(printable(line.plain).rstrip() for line in lines)
+    if not report.entries:
+        lines.append(Text("no collective"))
+    groups = BY_COST.groups(report.entries)
+    rows = [
+        [*row.cells[:2], *_cost_cells(group), Text(_place(one.source))]
+        for group in groups[:MAX_ROWS]
+        for one in (group.first.collective,)
+        for row in rows_of([one], mesh or NO_AXES, PLAIN)
+    ]
+    lines += table(rows, WIDTH, 2, RIGHT)
+    more = len(groups) - MAX_ROWS
+    if more > 0:
+        lines.append(Text(f"  … and {plural(more, 'more line')}"))
+    if report.timeline is not None:
+        lines += [Text(), *brief_view(report.timeline, WIDTH, PLAIN)]
+    return "\n".join(printable(line.plain).rstrip() for line in lines)
+
+
+def _cost_cells(group: AlikeEntries) -> list[Text]:
+    """The runs of a group, the bytes that a device sends in them, and the seconds that it waits for them."""
+    runs = "in a loop" if group.runs is None else f"×{group.runs:,}"
+    sent = "" if group.wire_bytes is None else f"{group.wire_bytes:,} sent"
+    waits = "" if group.exposed is None else f"{estimated_seconds(group.exposed)} exposed"
+    return [Text(runs), Text(sent), Text(waits)]
+
+
+def _named(module: HloModule | ShardyModule, mesh: Mesh | None) -> str:
+    return f"{module.name or 'the program'}{f', on the mesh {mesh},' if mesh else ''}"
+
+
+def _found(tally: Tally) -> str:
+    if not tally.uncounted:
+        return f"{tally.found:,}"
+    loops = f"{tally.uncounted:,} in loops of unknown length"
+    return f"{tally.found:,}, and {loops}" if tally.found else loops
+
+
+def _collectives(tally: Tally, matmuls: Sequence[CollectiveMatmul], mesh: Mesh, width: int) -> list[Text]:
+    """One line a collective, with its place in the source; equal ones in a row share one."""
+    if not tally.collectives:
+        return [Text(f"no {tally.name}")]
+    rows = [
+        (*row.cells, Text(_place(source)))
+        for source, those in groupby(tally.collectives, lambda each: each.source)
+        for row in rows_of([*those], mesh, PLAIN, matmuls)
+    ]
+    lines = [Text(f"{tally.name}:"), *table(rows[:MAX_ROWS], width, 2, RIGHT)]
+    more = len(rows) - MAX_ROWS
+    return [*lines, Text(f"  … and {plural(more, 'more line')}")] if more > 0 else lines
+
+
+def _place(source: str) -> str:
+    """``at layer.py:12``, short below the current directory; an op name stays as it is."""
+    path, _, line = source.rpartition(":")
+    if not line.isdecimal():
+        return source
+    found = Path(path)
+    return f"at {found.relative_to(Path.cwd()) if found.is_relative_to(Path.cwd()) else found}:{line}"
+
+
+def _hint(unmet: Sequence[Tally], tallies: Sequence[Tally], width: int) -> list[Text]:
+    missing = any(
+        tally.op == "reduce-scatter" and (tally.expected or 0) > tally.found and not tally.uncounted
+        for tally in unmet
+    )
+    if not missing or not any(tally.op == "all-reduce" and tally.collectives for tally in tallies):
+        return []
+    words = "a compiler for CPUs may leave an all-reduce and a slice where one for GPUs has a reduce-scatter"
+    return [Text(), *sentence(words, width, lead="hint: ")]

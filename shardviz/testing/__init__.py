@@ -1,0 +1,36 @@
+"""For the tests of a code base on JAX: a change that adds a collective, bytes or seconds, or
+holds more than a chip has, fails one.
+
+::
+
+    def test_the_layer_gathers_nothing():
+        shardviz.testing.assert_collectives(layer, weights, x, all_reduce=1, others=0)
+
+    def test_the_train_step_costs_what_it_did():
+        shardviz.testing.check_baseline(step, params, batch, path="train_step.json", target="v5p:4x4x4")
+
+    def test_the_model_fits():
+        shardviz.testing.assert_fits("llama-3-8b", "fsdp", "data=16", "v5e:4x4", batch=16)
+"""
+
+from __future__ import annotations
+
+from shardviz.lazy_names import lazy_names
+
+TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
+if TYPE_CHECKING:
+    from shardviz.testing.baseline import check_baseline as check_baseline
+    from shardviz.testing.collectives import assert_collectives as assert_collectives
+    from shardviz.testing.models import assert_fits as assert_fits
+    from shardviz.testing.outcomes import BaselineChanged as BaselineChanged
+else:
+    # Loaded on first use: pytest loads the plugin of this package at its start.
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "baseline": "check_baseline",
+            "collectives": "assert_collectives",
+            "models": "assert_fits",
+            "outcomes": "BaselineChanged",
+        },
+    )

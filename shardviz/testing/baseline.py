@@ -1,0 +1,139 @@
+"""A program against its baseline: a summary of its costs that is kept in the user's repository."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shardviz.api.inspecting import Report, inspect
+from shardviz.documents.summary_file import load_summary, save_summary, summary_text
+from shardviz.errors import QuestionError, quote
+from shardviz.reports.changes import report_changes
+from shardviz.reports.limits import broken_limits, parse_limits
+from shardviz.testing.outcomes import RENEWED, UPDATE, BaselineChanged
+
+if TYPE_CHECKING:
+    from shardviz.reports.changes import ReportChanges
+    from shardviz.reports.summary import ReportSummary
+
+WIDTH = 80
+SLACK = 0.01
+"""Without limits, seconds and memory may differ by this part: they are estimates."""
+
+
+def check_baseline(
+    program: Any,
+    /,
+    *args: Any,
+    path: str | os.PathLike[str],
+    target: str | None = None,
+    fail_on: str | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> None:
+    """Check that a program costs what the file at `path` says.
+
+    `program`, its arguments, `target` and `options` are those of `shardviz.inspect`, its keyword arguments go
+    into `kwargs`; it is compiled and does not run. A `Report` will do as well. The file is JSON, with a line
+    for each kind of collective, which belongs into the repository; a relative `path` starts at the folder of
+    the file that calls. Seconds are in it where there is a `target`.
+
+    Without a file the first run writes it; where the environment variable CI is set it fails instead, since
+    nobody would commit it. ``SHARDVIZ_UPDATE=1``, or ``pytest --shardviz-update``, writes it anew.
+
+    `fail_on` has the limits of `shardviz diff`, such as ``"new-collective,bytes+5%,seconds+5%,memory+1GiB"``.
+    Without them every change of a collective fails, and so do seconds and memory that differ by more than
+    1 %. Another mesh or machine than the file's fails always.
+
+    Raises `BaselineChanged`, an `AssertionError`, with the changes; `QuestionError` for a file that cannot be
+    read, or limits that cannot; and what `shardviz.inspect` raises.
+    """
+    __tracebackhide__ = True
+
+    limits = () if fail_on is None else parse_limits(fail_on)
+    file = _file(path, sys._getframe(1).f_code.co_filename)
+    renews = os.environ.get(UPDATE, "") not in ("", "0")
+    before = None if renews else _kept(file)
+    after = _summary(program, args, target, kwargs, options)
+    if before is None:
+        _write(after, file, renews)
+        return
+    found = report_changes(before, after)
+    broken = broken_limits(limits, found)
+    if found.is_same_hardware and not broken and (limits or not _differs(found)):
+        return
+    from shardviz.render.programs.changes_view import changes_text
+
+    raise BaselineChanged(
+        f"the program is not as {_shown(file)} has it; if it should be so, run again with {UPDATE}=1",
+        changes_text(found, broken, WIDTH),
+    )
+
+
+def _file(path: str | os.PathLike[str], caller: str) -> Path:
+    """The file of a baseline: a notebook has no folder, and starts at the current one."""
+    folder = Path(caller).parent if Path(caller).exists() else Path.cwd()
+    return folder / path
+
+
+def _kept(file: Path) -> ReportSummary | None:
+    """The summary that is kept; None where there is none yet. Raises `AssertionError` for that on a CI."""
+    try:
+        return load_summary(file)
+    except FileNotFoundError:
+        if os.environ.get("CI", "").lower() in ("", "0", "false"):
+            return None
+        raise AssertionError(
+            f"there is no baseline {_shown(file)}: run the test on your own machine, and commit the file"
+        ) from None
+
+
+def _summary(
+    program: Any,
+    args: tuple[Any, ...],
+    target: str | None,
+    kwargs: Mapping[str, Any] | None,
+    options: Mapping[str, Any] | None,
+) -> ReportSummary:
+    """Raises `QuestionError` for a program of which not all can be read: its baseline would be short."""
+    if isinstance(program, Report):
+        report = program
+    else:
+        report = inspect(program, *args, target=target, options=options, **(kwargs or {}))
+    if report.module.unread:
+        raise QuestionError(f"the program cannot be read in full: {report.module.unread[0]}")
+    return report.summary()
+
+
+def _write(after: ReportSummary, file: Path, renews: bool) -> None:
+    old = None
+    with suppress(OSError, UnicodeDecodeError):
+        old = file.read_text(encoding="utf-8")
+    if old == summary_text(after):
+        return
+    save_summary(after, file)
+    reason = "written anew" if renews and old is not None else "written for the first time, commit it"
+    RENEWED.add(_shown(file), reason)
+    print(f"shardviz: {quote(_shown(file), 200)} is {reason}", file=sys.stderr)
+
+
+def _differs(found: ReportChanges) -> bool:
+    before, after = found.before, found.after
+    pairs = (before.seconds, after.seconds), (before.memory, after.memory)
+    return bool(found.changes) or any(_is_other(old, new) for old, new in pairs)
+
+
+def _is_other(old: float | None, new: float | None) -> bool:
+    if old is None or new is None:
+        return old is not new
+    return abs(new - old) > SLACK * old
+
+
+def _shown(file: Path) -> str:
+    """The path, short below the current folder."""
+    path = file.resolve()
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

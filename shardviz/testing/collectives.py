@@ -1,0 +1,220 @@
+"""What a program may have: how often each collective runs and over which axes, bytes, seconds, memory."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any
+
+from shardviz.api.inspecting import Report, inspect
+from shardviz.errors import NotationError, QuestionError, quote
+from shardviz.hardware.quantities import SIZE, TIME, Quantity
+from shardviz.hlo.totals import Expected, tallies, unmet
+from shardviz.units import estimated_seconds, human_bytes
+
+if TYPE_CHECKING:
+    from shardviz.reports.program_report import ProgramReport
+    from shardviz.timeline.memory import MemoryReport
+
+Runs = int | EllipsisType
+"""A number of runs; ``...`` is any number of them."""
+Wanted = Runs | Mapping[str | tuple[str, ...], Runs] | None
+"""Runs of an operation, in all or by mesh axis; None leaves the operation to `others`."""
+AXES_HINT = "give mesh axes and runs, such as {'model': 2} or {('data', 'model'): 1}"
+
+
+def assert_collectives(
+    program: Any,
+    /,
+    *args: Any,
+    kwargs: Mapping[str, Any] | None = None,
+    all_gather: Wanted = None,
+    all_reduce: Wanted = None,
+    reduce_scatter: Wanted = None,
+    all_to_all: Wanted = None,
+    ragged_all_to_all: Wanted = None,
+    collective_permute: Wanted = None,
+    collective_broadcast: Wanted = None,
+    others: int | None = None,
+    max_bytes: float | str | None = None,
+    max_seconds: float | str | None = None,
+    max_memory: float | str | None = None,
+    target: str | None = None,
+) -> None:
+    """Check which collectives the compiler put into a program, how often each runs, and what they cost.
+
+    `program` and its arguments are those of `shardviz.inspect`, its keyword arguments go into `kwargs`; it
+    is compiled for the devices of its arguments, or for a `target` such as ``"v5e:4x4"``, and does not run. A
+    `Report` of `shardviz.read_hlo` will do as well.
+
+    Every number counts runs: a collective in a loop of four counts four times, a combined one of several
+    arrays once, a start and its done once, and of a conditional all branches count. A collective matmul
+    counts as the permutes that it is made of. The operations are HLO's, as this compiler has left them: the
+    CPU's has an all-reduce and a slice where a GPU's has a reduce-scatter. Operations that are not named are
+    not checked, unless `others` says how often all of them run together; with ``others=0``, name those of
+    any number with ``...``.
+
+    By mesh axis, ``all_gather={"model": 2}`` is two over the axis model and none over any other;
+    ``{("data", "model"): 1}`` is one over both together, in any order.
+
+    `max_bytes` are those that one device sends at least, in all runs of all collectives; `max_memory` are
+    those of one device at the peak: numbers, or text such as ``"64MiB"``. `max_seconds`, a number or
+    ``"1.5ms"``, is the estimated time of a run on the target.
+
+    Raises `AssertionError` with what was expected, what was found, and where that stands in the source;
+    also where a loop of unknown length, or text that cannot be read, leaves a number open. Raises
+    `QuestionError` for a check of nothing, for `max_seconds` without a target, and what `shardviz.inspect`
+    raises.
+    """
+    __tracebackhide__ = True
+
+    expected = {
+        "all-gather": all_gather,
+        "all-reduce": all_reduce,
+        "reduce-scatter": reduce_scatter,
+        "all-to-all": all_to_all,
+        "ragged-all-to-all": ragged_all_to_all,
+        "collective-permute": collective_permute,
+        "collective-broadcast": collective_broadcast,
+    }
+    named = {op: _expected(op, given) for op, given in expected.items() if given is not None}
+    rest = None if others is None else _number("others", others)
+    most_bytes = _most("max_bytes", max_bytes, SIZE)
+    most_seconds = _most("max_seconds", max_seconds, TIME)
+    most_memory = _most("max_memory", max_memory, SIZE)
+    counts = rest is not None or any(number is not None for number in named.values())
+    if not counts and most_bytes is most_seconds is most_memory is None:
+        raise QuestionError(
+            "no operation is named, so there is nothing to check",
+            "give all_gather=0, all_reduce=2, …, others=0 for none at all, or max_bytes='64MiB'",
+        )
+    report = _report(program, args, kwargs, target)
+    found = tallies(report.collectives, named, rest)
+    if unmet(found) or report.module.unread:
+        from shardviz.render.programs.expectations import expectation_text
+
+        raise AssertionError(expectation_text(report.module, report.mesh, found))
+    if most_bytes is most_seconds is most_memory is None:
+        return
+    cost = _cost(report, most_seconds is not None)
+    problem = _too_many_bytes(cost, most_bytes) or _too_many_seconds(cost, most_seconds)
+    memory = None
+    if not problem and most_memory is not None:
+        memory = _memory(report)
+        problem = _too_much_memory(memory, most_memory)
+    if problem:
+        from shardviz.render.programs.expectations import excess_text
+
+        raise AssertionError(excess_text(cost, report.mesh, problem, memory))
+
+
+def _report(
+    program: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, target: str | None
+) -> Report:
+    if not isinstance(program, Report):
+        return inspect(program, *args, target=target, **(kwargs or {}))
+    if target is not None:
+        raise QuestionError(
+            "a report is of a program that is compiled already", "leave out target, or give the function"
+        )
+    return program
+
+
+def _expected(op: str, given: Runs | Mapping[str | tuple[str, ...], Runs]) -> Expected:
+    """The runs, those over each group of axes where these are named; None for any."""
+    if not isinstance(given, Mapping):
+        return _number(op, given)
+    found = {}
+    for key, runs in given.items():
+        axes = (key,) if isinstance(key, str) else key
+        if not isinstance(axes, tuple) or not axes or not all(isinstance(axis, str) for axis in axes):
+            raise QuestionError(f"{op.replace('-', '_')}: {quote(repr(key))} is not a mesh axis", AXES_HINT)
+        found[axes] = _number(f"{op} over {', '.join(axes)}", runs)
+    if not found:
+        raise QuestionError(f"{op.replace('-', '_')}={{}} names no axis", AXES_HINT)
+    return found
+
+
+def _number(op: str, given: Any) -> int | None:
+    """The number, None for any. Raises `QuestionError` for what is not a number of runs."""
+    if given is ...:
+        return None
+    try:
+        number = operator.index(given)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise QuestionError(
+            f"{op.replace('-', '_')}={given!r} is not a number of runs",
+            "give 0, 1, 2, …, or ... for any number",
+        )
+    return number
+
+
+def _most(name: str, given: float | str | None, quantity: Quantity) -> float | None:
+    """The limit in bytes or seconds. Raises `QuestionError` for what is none."""
+    if given is None:
+        return None
+    try:
+        value = quantity.parse(given) if isinstance(given, str) else float(given)
+    except NotationError as error:
+        raise QuestionError(f"{name}={given!r}: {error.message}", error.hint) from None
+    except (TypeError, ValueError):
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise QuestionError(f"{name}={given!r} is not a {quantity.name}", quantity.hint)
+    return value
+
+
+def _cost(report: Report, with_seconds: bool) -> ProgramReport:
+    """The collectives with what they cost; seconds are those of the target that has compiled the program."""
+    from shardviz.reports.program_report import report_of
+
+    if not with_seconds:
+        return report_of(report.module)
+    if report.compiled is None:
+        raise QuestionError("seconds are those of a machine, and none is named", "give target='v5e:4x4'")
+    return report_of(report.module, report.timeline().timeline)
+
+
+def _too_many_bytes(cost: ProgramReport, most: float | None) -> str:
+    if most is None:
+        return ""
+    entries = [each for each in cost.entries if not each.collective.is_host_transfer]
+    if any(each.runs is None for each in entries):
+        return f"has collectives in loops of unknown length: at most {human_bytes(round(most))} are expected"
+    sent = sum(each.all_wire_bytes or 0 for each in entries)
+    if sent <= most:
+        return ""
+    told = f"sends {human_bytes(sent)} ({sent:,} bytes) a device"
+    return f"{told}: at most {human_bytes(round(most))} are expected"
+
+
+def _too_many_seconds(cost: ProgramReport, most: float | None) -> str:
+    if most is None or cost.timeline is None:
+        return ""
+    took = cost.timeline.seconds
+    if took <= most and not cost.timeline.unknown:
+        return ""
+    if took <= most:
+        unknown = cost.timeline.unknown[0]
+        return f"has operations whose time nobody can tell, such as {quote(unknown)}: no limit can be checked"
+    written = estimated_seconds(took), estimated_seconds(most)
+    return f"takes {written[0]} on {cost.timeline.machine}: at most {written[1]} are expected"
+
+
+def _memory(report: Report) -> MemoryReport:
+    """The compiler's account, else an estimate from the order of the program."""
+    found = report.memory or report.timeline().memory
+    if found is None:
+        raise QuestionError("the memory of this program is not known", "give target='v5e:4x4'")
+    return found
+
+
+def _too_much_memory(memory: MemoryReport, most: float) -> str:
+    if memory.peak_bytes <= most:
+        return ""
+    return (
+        f"takes {human_bytes(memory.peak_bytes)} of a device: at most {human_bytes(round(most))} are expected"
+    )

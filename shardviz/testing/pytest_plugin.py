@@ -1,0 +1,77 @@
+"""The pytest plugin: the changes of a baseline as a section of the failure, and the renewed ones at the end.
+
+It is loaded whenever pytest starts where shardviz is installed, so it loads nothing of shardviz that takes
+time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shardviz.testing.outcomes import RENEWED, UPDATE, BaselineChanged
+
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+
+SECTION = "shardviz: the program and its baseline"
+PROPERTY = "shardviz_baseline"
+"""The name under which a test's report has the baselines that it wrote; pytest-xdist carries it over."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("shardviz").addoption(
+        "--shardviz-update",
+        action="store_true",
+        help=f"write the baselines of shardviz.testing.check_baseline anew, as {UPDATE}=1 does",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.getoption("shardviz_update"):
+        return
+    before = os.environ.get(UPDATE)
+    os.environ[UPDATE] = "1"
+
+    def restore() -> None:
+        if before is None:
+            os.environ.pop(UPDATE, None)
+        else:
+            os.environ[UPDATE] = before
+
+    config.add_cleanup(restore)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[Any],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    error = None if call.excinfo is None else call.excinfo.value
+    page = ""
+    if isinstance(error, BaselineChanged):
+        # The page has a section of its own, without the marks of a traceback before each line.
+        page, error.page = error.page, ""
+    report = yield
+    if page:
+        report.sections.append((SECTION, page))
+    report.user_properties += [(PROPERTY, f"{path}: {reason}") for path, reason in RENEWED.take()]
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    written = sorted(
+        {
+            str(words)
+            for reports in terminalreporter.stats.values()
+            for report in reports
+            for name, words in getattr(report, "user_properties", ())
+            if name == PROPERTY
+        }
+    )
+    if written:
+        terminalreporter.section("shardviz baselines")
+        for words in written:
+            terminalreporter.write_line(words)
