@@ -59,7 +59,7 @@ _MATMUL_ORDER = closed(
 
 
 def _reported(name: str) -> Callable[[Any], Any]:
-    """What a report tells of a collective; None of one that stands in no report."""
+    """A reader of what a report tells of a collective; None of one that stands in no report."""
     return lambda collective: getattr(collective, name, None)
 
 
