@@ -214,7 +214,7 @@ class InstructionOrigins(_Origins[_InstructionValue]):
         return _Made((_InstructionValue(caller.computation, operands[number], caller.caller),), True)
 
     def _from_outside(self, value: _InstructionValue, number: int) -> _Made[_InstructionValue] | None:
-        """What the one instruction that runs a computation hands to a parameter of it.
+        """The value that the one instruction that runs a computation hands to a parameter of it.
 
         Of a loop's body that is the element of the state that the loop begins with, where each run hands it
         on as it is; of a fusion or an async wrapper the operand.
@@ -233,7 +233,7 @@ class InstructionOrigins(_Origins[_InstructionValue]):
         return _Made((_InstructionValue(home, names[0], None, value.element),), True)
 
     def _kept(self, value: _InstructionValue, loop: InstructionLine) -> _Made[_InstructionValue] | None:
-        """What an element of a loop's state was before the loop, where that leaves it as it is."""
+        """The value of an element of a loop's state before the loop, where that leaves it as it is."""
         lines, home = self._lines, value.computation
         body = lines.body(loop)
         names = self._operands(home, loop)

@@ -21,7 +21,7 @@ _PLACE_ENDS = re.compile(r"[/:]|$")
 
 @dataclass(frozen=True)
 class Selection:
-    """The collectives to show of a program.
+    """The part of a program that is shown.
 
     `sort` is "cost" (exposed seconds, or bytes sent where there are none), "order" (the program's) or
     "bytes" (those that a device sends in all runs). `top` is how many groups are shown, None for all. `ops`

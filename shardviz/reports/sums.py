@@ -1,4 +1,4 @@
-"""The cost of all collectives of a program together, by one of their properties."""
+"""The costs of the collectives of a program in all, by one of their properties."""
 
 from __future__ import annotations
 

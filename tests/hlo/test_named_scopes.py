@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.hlo.named_scopes import named_scope
+from shardviz.hlo.named_scopes import joined_names, named_scope, program_place
 
 NAMES = {"H", "Y", "Y_1"}
 
@@ -30,3 +30,52 @@ NAMES = {"H", "Y", "Y_1"}
 )
 def test_scopes(source, scope):
     assert named_scope(source, NAMES) == scope
+
+
+@pytest.mark.parametrize(
+    ("op_name", "names"),
+    [
+        ("jit(f)/mlp/dot", ("jit(f)/mlp/dot",)),
+        ("jit(f)/mlp/dot;jit(f)/norm/mul", ("jit(f)/mlp/dot",)),
+        # As XLA for CPUs wrote them where it combined all-reduces.
+        (
+            "jit(f)/(transpose(jvp(mlp))/dot:jvp()/reduce_sum)",
+            ("jit(f)/transpose(jvp(mlp))/dot", "jit(f)/jvp()/reduce_sum"),
+        ),
+        ("jit(f)/norm/(jit(_var)/sum:sum)", ("jit(f)/norm/jit(_var)/sum", "jit(f)/norm/sum")),
+        ("(a/dot:b/dot)", ("a/dot", "b/dot")),
+        ("jit(f)/(a)/b)", ("jit(f)/(a)/b)",)),
+        ("", ("",)),
+    ],
+)
+def test_names_that_xla_has_joined(op_name, names):
+    assert joined_names(op_name) == names
+
+
+@pytest.mark.parametrize(
+    ("op_name", "scopes", "phase"),
+    [
+        # Names that JAX gives, of Flax Linen's remat, Equinox, and a loop that adds up gradients.
+        (
+            "jit(step)/transpose(jvp(Model))/jvp(Model)/checkpoint/rematted_computation/layer_0/Dense_1/dot_general",
+            ("Model", "layer_0", "Dense_1"),
+            "recomputed",
+        ),
+        (
+            "jit(step)/transpose(jvp(vmap(jvp(vmap()))))/checkpoint/vmap(eqx.nn.Linear)/dot_general",
+            ("eqx.nn.Linear",),
+            "backward",
+        ),
+        (
+            "jit(step)/while/body/closed_call/microbatch/(transpose(jvp())/dot:jvp()/reduce_sum)",
+            ("microbatch",),
+            "backward",
+        ),
+        ("jit(f)/transpose(jvp())/(mlp/in/dot:mlp/out/dot)", ("mlp",), "backward"),
+        ("jit(f)/transpose(jvp())/(mlp/in/dot:attention/dot)", ("mlp", "in"), "backward"),
+        ("jit(step)/jvp()/shard_map/all_gather", (), "forward"),
+    ],
+)
+def test_places(op_name, scopes, phase):
+    place = program_place(op_name)
+    assert (place.scopes, place.phase) == (scopes, phase)

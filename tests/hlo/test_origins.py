@@ -186,3 +186,57 @@ def test_the_collectives_of_a_compiled_chain():
     assert ("all-reduce", (0, 1), True) in origins
     assert ("all-gather", (3,), False) in origins
     assert all(one.origin for one in found)
+
+
+TPU = """HloModule m, is_scheduled=true, num_partitions=8
+
+%start (w.0: f32[4,8]) -> (f32[4,8], f32[8,8]) {
+  %w.0 = f32[4,8]{1,0} parameter(0)
+  %gathered = f32[8,8]{1,0} all-gather(%w.0), replica_groups={{0,1}}, dimensions={0}
+  ROOT %started = (f32[4,8]{1,0}, f32[8,8]{1,0}) custom-call(%gathered), \
+custom_call_target="AsyncCollectiveStart"
+}
+
+%body (state: (s32[], f32[4,8], f32[4,8])) -> (s32[], f32[4,8], f32[4,8]) {
+  %state = (s32[], f32[4,8]{1,0}, f32[4,8]{1,0}) parameter(0)
+  %i = s32[] get-tuple-element(%state), index=0
+  %w = f32[4,8]{1,0} get-tuple-element(%state), index=1
+  %x = f32[4,8]{1,0} get-tuple-element(%state), index=2
+  %begun = (f32[4,8]{1,0}, f32[8,8]{1,0}) fusion(%w), kind=kCustom, calls=%start
+  %more = f32[4,8]{1,0} negate(%x)
+  ROOT %next = (s32[], f32[4,8]{1,0}, f32[4,8]{1,0}) tuple(%i, %w, %more)
+}
+
+ENTRY %main (W: f32[4,8], X: f32[4,8]) -> f32[4,8] {
+  %W = f32[4,8]{1,0} parameter(0)
+  %X = f32[4,8]{1,0} parameter(1)
+  %zero = s32[] constant(0)
+  %first = (s32[], f32[4,8]{1,0}, f32[4,8]{1,0}) tuple(%zero, %W, %X)
+  %loop = (s32[], f32[4,8]{1,0}, f32[4,8]{1,0}) while(%first), condition=%c, body=%body, \
+backend_config={"known_trip_count":{"n":"4"}}
+  %kept = f32[4,8]{1,0} get-tuple-element(%loop), index=1
+  %changed = f32[4,8]{1,0} get-tuple-element(%loop), index=2
+  %again = f32[8,8]{1,0} all-gather(%kept), replica_groups={{0,1}}, dimensions={0}
+  ROOT %last = f32[8,8]{1,0} all-gather(%changed), replica_groups={{0,1}}, dimensions={0}
+}
+"""
+
+
+def test_through_loops_and_the_fusions_of_tpus():
+    found = {one.name: one.origin for one in read_hlo(TPU, origins=True).collectives}
+    assert found == {"gathered": Origin((0,)), "again": Origin((0,)), "last": None}
+
+
+def test_what_is_only_moved_is_followed_in_a_program_of_any_size():
+    layers = 2 * MAX_LOOKS
+    lines = "".join(
+        f"  %n{i} = f32[8]{{0}} negate({f'%n{i - 1}' if i else '%p'})\n"
+        f"  %r{i} = f32[8]{{0}} all-reduce(%n{i}), replica_groups={{{{0,1}}}}\n"
+        for i in range(layers)
+    )
+    text = (
+        f"HloModule m\n\nENTRY %e (p: f32[8]) -> f32[8] {{\n  %p = f32[8]{{0}} parameter(0)\n{lines}"
+        "  ROOT %g = f32[8]{0} all-reduce(%p), replica_groups={{0,1}}\n}\n"
+    )
+    *_, last = read_hlo(text, origins=True).collectives
+    assert last.origin == Origin((0,))

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardviz.errors import NotationError, QuestionError
 from shardviz.hlo import HloModule, read_hlo
-from shardviz.hlo.text.trip_count import trips
+from shardviz.hlo.text.trip_count import parse_trip_counts, trips, with_trip_counts
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 WRITTEN = re.compile(r'"known_trip_count":\{"n":"\d+"\},?')
@@ -245,3 +246,39 @@ def test_a_scan_on_tpu_moves_what_its_unrolled_program_does(topology):
     once, whole = (read_hlo(compiled(makers[name], devices)) for name in ("scan", "unrolled"))
     assert len(once.collectives) < len(whole.collectives)
     assert traffic(once) == traffic(whole)
+
+
+TOLD = """HloModule m
+
+%body (s: f32[8]) -> f32[8] {
+  %s = f32[8]{0} parameter(0)
+  ROOT %r = f32[8]{0} all-reduce(%s), replica_groups={{0,1}}
+}
+
+ENTRY %main (x: f32[8]) -> f32[8] {
+  %x = f32[8]{0} parameter(0)
+  ROOT %layers = f32[8]{0} while(%x), condition=%unknown, body=%body
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["layers", "body"])
+def test_a_length_that_the_text_does_not_tell_is_told(name):
+    module = read_hlo(TOLD)
+    assert (module.collectives[0].count, module.unknown_loops) == (None, ("layers",))
+    told = read_hlo(with_trip_counts(TOLD, parse_trip_counts(f"{name} = 32")))
+    assert (told.collectives[0].count, told.unknown_loops) == (32, ())
+
+
+@pytest.mark.parametrize("text", ["", "body", "body=", "body=x", "a=1,,b=2", "a=-1"])
+def test_what_is_not_a_length(text):
+    with pytest.raises(NotationError) as error:
+        parse_trip_counts(text)
+    assert "is not a loop with its runs" in error.value.message
+
+
+def test_a_loop_that_is_not_there():
+    with pytest.raises(QuestionError) as error:
+        with_trip_counts(TOLD, {"layer": 3})
+    assert error.value.message == "no loop is called 'layer'"
+    assert error.value.hint == "did you mean layers? its loops are layers"

@@ -17,8 +17,8 @@ from shardviz.reports.selection import Selection
 
 PROGRAM = Path(__file__).with_name("program.txt").read_text(encoding="utf-8")
 XY = parse_mesh("X=2,Y=4")
-ROW = """  %g.{n} = f32[64,8]{{1,0}} {op}(%w.{n}), channel_id={n}, replica_groups={groups}, dimensions={{0}}\
-, use_global_device_ids=true{more}, metadata={{op_name="jit(step)/{path}/dot_general" \
+ROW = """  %g.{n} = f32[64,8]{{1,0}} {op}(%w.{n}), channel_id={n}, replica_groups={groups}, \
+dimensions={{0}}, use_global_device_ids=true, metadata={{op_name="jit(step)/{path}/dot_general" \
 source_file="/home/me/{file}" source_line={n}}}
 """
 LAYERS = "\n".join(
@@ -33,7 +33,6 @@ LAYERS = "\n".join(
             groups="{}, source_target_pairs={{0,1},{1,0}}",
             path="jvp(model)/while/body/a_long_name_of_a_scope/attention/rotate",
             file="rotary_embedding_of_positions.py",
-            more="",
         ).replace(" replica_groups={},", ""),
         "  %i = s32[] get-tuple-element(%s), index=0",
         "  ROOT %t = (s32[], f32[64,8]{1,0}) tuple(%i, %g.9)",
@@ -46,7 +45,7 @@ LAYERS = "\n".join(
         "ENTRY %main (w: f32[32,8]) -> f32[64,8] {",
         "  %w.1 = f32[32,8]{1,0} parameter(0), metadata={op_name=\"params['layers']['mlp']['w_in']\"}",
         ROW.format(
-            n=1, op="all-gather", groups="[4,2]<=[2,4]T(1,0)", path="jvp(mlp)", file="mlp.py", more=""
+            n=1, op="all-gather", groups="[4,2]<=[2,4]T(1,0)", path="jvp(mlp)", file="mlp.py"
         ).rstrip(),
         "  %zero = s32[] constant(0)",
         "  %start = (s32[], f32[64,8]{1,0}) tuple(%zero, %g.1)",

@@ -57,7 +57,7 @@ def cost_lines(report: ProgramReport, selection: Selection, width: int, palette:
 
 
 def rest_lines(report: ProgramReport, selection: Selection) -> list[Text]:
-    """What the selection leaves out: the lines after the first ones, and what its filters do not let pass."""
+    """The number of lines after the first ones, and of collectives that the filters leave out."""
     groups = selection.groups(report.entries)
     rest = groups[selection.top :] if selection.top is not None else ()
     lines = []
