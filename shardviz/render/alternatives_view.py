@@ -7,7 +7,6 @@ import math
 from rich.text import Text
 
 from shardviz.planner.alternatives import AlternativeName
-from shardviz.planner.plan import Plan
 from shardviz.planner.pricing.costs import PlanCost
 from shardviz.render.lines import sentence
 from shardviz.render.palette import Palette
@@ -32,15 +31,17 @@ def alternatives_view(cost: PlanCost, width: int, palette: Palette) -> list[Text
         found = " found" if each.name == "fastest" and not each.plan.optimal else ""
         lines += sentence(f"{LEADS[each.name]}{found} {comparison_words(each.cost, cost)}", width, INDENT)
         lines += sentence(collectives_text(each.plan, palette).plain, width, HOW_INDENT, style="dim")
-    return lines + sentence(bound_words(cost.plan), width, INDENT)
+    return lines + sentence(bound_words(cost), width, INDENT)
 
 
-def bound_words(plan: Plan) -> str:
+def bound_words(cost: PlanCost) -> str:
     """``Not every plan was tried; this one takes at most 1.3 × the least time.``; "" where the best one is
     known: this, or the fastest."""
-    if plan.optimal or (plan.faster is not None and plan.faster.optimal):
-        return ""
+    plan = cost.plan
     by_time = plan.objective == "time"
+    faster = [each.plan for each in cost.alternatives if by_time and each.name == "fastest"]
+    if any(each is not None and each.optimal for each in (plan, plan.faster, *faster)):
+        return ""
     if plan.at_most is None:
         better = "takes less time" if by_time else "sends fewer bytes"
         return f"Not every plan was tried: one that {better} may exist."

@@ -359,6 +359,13 @@ def test_an_outer_product_that_is_written_or_goes_on_is_no_error(text):
                 "X[b, d] is also taken as X[b, f]: f is d, 2,048",
             ),
         ),
+        (
+            "F = X[b,d] * W[d,f]; G = X * V[d,f]; H = X[b,e] * U[e,f]; Y = X[b,e] * T[e,f]",
+            (
+                "F, G and H are used by no statement: they are returned beside Y",
+                "X[b, d] is also taken as X[b, e]: e is d, 2,048",
+            ),
+        ),
     ],
 )
 def test_what_may_not_be_meant_is_said(text, found):

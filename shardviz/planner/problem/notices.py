@@ -10,7 +10,7 @@ from shardviz.sharding import ShardedArray
 
 def notices(problem: Problem) -> tuple[str, ...]:
     """One sentence for each; none for an einsum or a chain of them."""
-    return () if problem.is_chain else (*_unused(problem), *_renamed(problem))
+    return () if problem.is_chain else (*_unused(problem), *dict.fromkeys(_renamed(problem)))
 
 
 def _unused(problem: Problem) -> Iterator[str]:
@@ -20,7 +20,8 @@ def _unused(problem: Problem) -> Iterator[str]:
     unused = [part.result.name for part in before if part.result.name not in used]
     if unused:
         verb, returned = ("is", "it is") if len(unused) == 1 else ("are", "they are")
-        names = " and ".join(unused)
+        *first, final = unused
+        names = f"{', '.join(first)} and {final}" if first else final
         yield f"{names} {verb} used by no statement: {returned} returned beside {last.result.name}"
 
 
