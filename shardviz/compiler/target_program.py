@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from shardviz.compiler.targets import Target
     from shardviz.hardware.machine import Machine
     from shardviz.hlo import HloModule, ShardyModule
+    from shardviz.reports.rematerialization import Rematerialization
     from shardviz.timeline.memory import MemoryReport
 
 
@@ -27,12 +28,14 @@ class TargetProgram:
     """One target's answer: the `module` that it has made of the program, None where it has made none.
 
     `mesh` is the program's mesh whose axes the collectives name, `notes` are sentences on how it was read.
+    `rematerializations` are the arrays that XLA has said it makes whole on every device.
     """
 
     answer: TargetResult
     module: HloModule | ShardyModule | None = None
     mesh: Mesh | None = None
     notes: tuple[str, ...] = ()
+    rematerializations: tuple[Rematerialization, ...] = ()
 
     @property
     def target(self) -> str:
@@ -87,7 +90,7 @@ def read_program(
         memory=memory_of(output, target),
     )
     if output.status != "ok":
-        return TargetProgram(unfit(answer))
+        return TargetProgram(unfit(answer), rematerializations=_remade(output, program.mesh))
     if target.name == "shardy":
         shardy = read_shardy(output.text, program.mesh)
         return TargetProgram(replace(answer, collectives=shardy.collectives), shardy, program.mesh)
@@ -108,7 +111,16 @@ def read_program(
         collective_matmuls=named.collective_matmuls,
         placement=placement,
     )
-    return TargetProgram(answer, named, mesh, tuple(notes))
+    return TargetProgram(answer, named, mesh, tuple(notes), _remade(output, mesh))
+
+
+def _remade(output: Output, mesh: Mesh) -> tuple[Rematerialization, ...]:
+    """The arrays of which XLA warns; its log numbers devices by their positions in the mesh."""
+    if not output.warnings:
+        return ()
+    from shardviz.reports.rematerialization import rematerializations
+
+    return rematerializations(output.warnings, mesh, output.text)
 
 
 def _named(module: HloModule) -> int:

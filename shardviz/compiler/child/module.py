@@ -19,7 +19,7 @@ from jaxlib.xla_client import DeviceList
 
 from shardviz.compiler.child import shardy, xla
 from shardviz.compiler.child.program import words_of
-from shardviz.compiler.child.recording import Recording, memory_sizes
+from shardviz.compiler.child.recording import Recording, Warnings, memory_sizes
 from shardviz.compiler.messages import NO_ROOM, CompileModule, MemoryTexts, Output
 from shardviz.errors import CompilerError, TargetError
 
@@ -70,12 +70,14 @@ def _answer(request: CompileModule, module: ir.Module, devices: np.ndarray[Any, 
     recording = None
     if request.with_costs:
         recording = Recording(costs_to=request.folder, topology=request.topology)
+    warnings = Warnings()
     try:
-        executable = _executable(request, module, devices, recording)
+        with warnings:
+            executable = _executable(request, module, devices, recording)
     except jax.errors.JaxRuntimeError as error:
         failure = error
     else:
-        return _program(executable, recording)
+        return replace(_program(executable, recording), warnings=warnings.text)
     if recording is None:
         recording = Recording(costs_to=request.folder)
         try:
@@ -84,11 +86,19 @@ def _answer(request: CompileModule, module: ir.Module, devices: np.ndarray[Any, 
             failure = error
     if NO_ROOM.search(str(failure)):
         words, memory = words_of(failure), recording.memory()
-        return Output("error", error=words, schedule=recording.schedule, memory=memory)
+        return Output(
+            "error", error=words, schedule=recording.schedule, memory=memory, warnings=warnings.text
+        )
     if recording.final is None:
         raise failure
     # The compiler has finished, and jaxlib cannot load the program.
-    return Output("ok", recording.final, schedule=recording.schedule, memory=recording.memory())
+    return Output(
+        "ok",
+        recording.final,
+        schedule=recording.schedule,
+        memory=recording.memory(),
+        warnings=warnings.text,
+    )
 
 
 def _program(executable: Any, recording: Recording | None) -> Output:
