@@ -65,6 +65,7 @@ class CompilerOption(click.ParamType):  # type: ignore[type-arg]
     metavar="NAME=VALUE",
     help="An option of the compiler, such as xla_tpu_scoped_vmem_limit_kib=16384; may be given again.",
 )
+@click.option("--why", "with_reasons", is_flag=True, help="Show why each collective is there.")
 @options.machine
 @click.option("--time", "with_times", is_flag=True, help="Show when each instruction runs, and live memory.")
 @options.timeout
@@ -75,6 +76,7 @@ def command(
     target: str,
     axis_types: str,
     compiler_options: Sequence[tuple[str, str]],
+    with_reasons: bool,
     machine: str | None,
     with_times: bool,
     timeout: float,
@@ -117,7 +119,7 @@ def command(
             program = process.result(timeout)
         session.ask(program, dict(compiler_options), with_costs=with_times)
         found = [*session.programs()]
-        _show(name, found, on, with_times, output)
+        _show(name, found, on, with_times, with_reasons, output)
         return session.exit_code
 
 
@@ -126,6 +128,7 @@ def _show(
     programs: Sequence[TargetProgram],
     machine: Machine | None,
     with_times: bool,
+    with_reasons: bool,
     output: CommandOutput,
 ) -> None:
     """Print one target's page, or a line for each of several; then the times of each."""
@@ -145,7 +148,7 @@ def _show(
     if len(programs) > 1:
         output.show(programs_view(timed, width))
     elif not with_times or programs[0].module is None:
-        output.show(program_view(*timed[0], width, output.palette))
+        output.show(program_view(*timed[0], width, output.palette, with_reasons))
     if with_times:
         from shardviz.render.programs.program_view import program_lines
         from shardviz.render.times.tellers import target_times_view

@@ -216,7 +216,8 @@ class Output:
 
     `text` is the module to read, `partitioned` the one right after SPMD partitioning. `located` is the text
     of Shardy's module with the place of each operation in a program of several statements. `warnings` are the
-    lines of XLA's log about arrays that it makes whole on every device. `result_spec` is
+    lines of XLA's log about arrays that it makes whole on every device. `reshards` is a program of the user's
+    with Shardy's reshards made explicit, "" where Shardy has refused it. `result_spec` is
     None where the text must tell. `devices` says of the device at each mesh position its id (from 0), the
     coordinates of its chip, its core and its slice (a GPU: no coordinates, its number in the node, the node);
     empty where no machine was described. Where JAX refused, `error` has its words, `refused_part` says which
@@ -240,6 +241,7 @@ class Output:
     memory: MemoryTexts | None = None
     located: str = ""
     warnings: str = ""
+    reshards: str = ""
 
 
 @dataclass(frozen=True)

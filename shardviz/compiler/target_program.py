@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from shardviz.compiler.reading import memory_of, placement_of, schedule_of, unfit
@@ -11,6 +11,7 @@ from shardviz.compiler.target_result import TargetResult, bytes_sent, without_an
 from shardviz.compiler.target_times import TimesAnswer, answer_times
 from shardviz.errors import CompilerError, ShardvizError, TargetError
 from shardviz.hlo import read_hlo, read_shardy
+from shardviz.hlo.mlir.reshards import meetings
 from shardviz.sharding import Mesh
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from shardviz.compiler.targets import Target
     from shardviz.hardware.machine import Machine
     from shardviz.hlo import HloModule, ShardyModule
+    from shardviz.reports.entries import CollectiveEntry
     from shardviz.reports.rematerialization import Rematerialization
+    from shardviz.reports.why import Reason
     from shardviz.timeline.memory import MemoryReport
 
 
@@ -29,6 +32,7 @@ class TargetProgram:
 
     `mesh` is the program's mesh whose axes the collectives name, `notes` are sentences on how it was read.
     `rematerializations` are the arrays that XLA has said it makes whole on every device.
+    `reshards` is the program's text with Shardy's reshards made explicit, "" where Shardy has refused it.
     """
 
     answer: TargetResult
@@ -36,6 +40,7 @@ class TargetProgram:
     mesh: Mesh | None = None
     notes: tuple[str, ...] = ()
     rematerializations: tuple[Rematerialization, ...] = ()
+    reshards: str = field(default="", repr=False)
 
     @property
     def target(self) -> str:
@@ -50,6 +55,12 @@ class TargetProgram:
     def bytes_sent(self) -> int | None:
         """The least bytes that one device sends in all collectives; None without a program."""
         return None if self.module is None else bytes_sent(self.module.collectives)
+
+    def reasons(self, entries: Sequence[CollectiveEntry]) -> tuple[Reason, ...]:
+        """Why each of the entries of its report is there."""
+        from shardviz.reports.why import reasons
+
+        return reasons(entries, meetings(self.reshards), self.mesh)
 
     def times(self, machine: Machine | None = None) -> TimesAnswer:
         """When each instruction runs on the target's own hardware, or on a machine; or why it has none."""
@@ -93,7 +104,8 @@ def read_program(
         return TargetProgram(unfit(answer), rematerializations=_remade(output, program.mesh))
     if target.name == "shardy":
         shardy = read_shardy(output.text, program.mesh)
-        return TargetProgram(replace(answer, collectives=shardy.collectives), shardy, program.mesh)
+        answer = replace(answer, collectives=shardy.collectives)
+        return TargetProgram(answer, shardy, program.mesh, reshards=output.reshards)
     placement = placement_of(output, target)
     slices = None if placement is None else placement.slices
     meshes = program.meshes or (program.mesh,)
@@ -111,7 +123,13 @@ def read_program(
         collective_matmuls=named.collective_matmuls,
         placement=placement,
     )
-    return TargetProgram(answer, named, mesh, tuple(notes), _remade(output, mesh))
+    made = _remade(output, mesh)
+    if output.reshards and mesh.size > 1:
+        from shardviz.reports.entries import entries_of
+        from shardviz.reports.rematerialization import unwarned_rematerializations
+
+        made += unwarned_rematerializations(entries_of(named), meetings(output.reshards), mesh, made)
+    return TargetProgram(answer, named, mesh, tuple(notes), made, output.reshards)
 
 
 def _remade(output: Output, mesh: Mesh) -> tuple[Rematerialization, ...]:

@@ -18,6 +18,7 @@ from itertools import count
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hlo.mlir.reshards import Meeting
 from shardviz.hlo.text.instruction import open_instruction
 from shardviz.hlo.text.shapes import ArrayShape, arrays, parse_shape
 from shardviz.hlo.text.source_locations import SourceLocations
@@ -33,6 +34,8 @@ from shardviz.planner.states.moves import (
     state_of,
     state_space,
 )
+from shardviz.reports.entries import CollectiveEntry
+from shardviz.reports.why import meeting_of
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, shard_shape
 
 MOST_AXES = 5
@@ -67,13 +70,13 @@ class Move:
 class Rematerialization:
     """An array that is made whole on every device on its way from one sharding to another.
 
-    `written` are the two shardings as XLA prints them; `before` and `after` in axis names, None where no mesh
+    `written` are the two shardings as XLA prints them, None where it did not warn; `before` and `after` in axis names, None where no mesh
     is known or the shardings follow none of its axes. `shape` is global (rounded up where the axes do not
     divide it), None in the words of old versions. `op_name` and `source` are as those of `Collective`; `times`
     counts equal warnings. `route` has the planner's moves, () where none is known.
     """
 
-    written: tuple[str, str]
+    written: tuple[str, str] | None
     before: PartitionSpec | None = None
     after: PartitionSpec | None = None
     shape: tuple[int, ...] | None = None
@@ -124,6 +127,43 @@ def rematerializations(
     return tuple(_with_route(kind, mesh, times) for kind, times in kinds.items())
 
 
+def unwarned_rematerializations(
+    entries: Iterable[CollectiveEntry],
+    found: Sequence[Meeting],
+    mesh: Mesh,
+    warned: Iterable[Rematerialization],
+) -> tuple[Rematerialization, ...]:
+    """Arrays that a compiler makes whole and does not warn of: it gathers more than is there before or after.
+
+    `found` are the meetings of the program, and `warned` what it does warn of.
+    """
+    known = {(each.before, each.after, each.shape) for each in warned}
+    made: dict[tuple[object, ...], Rematerialization] = {}
+    for entry in entries:
+        if entry.collective.op != "all-gather" or (meeting := meeting_of(entry, found, mesh)) is None:
+            continue
+        before, after, shape = meeting.before, meeting.after, meeting.shape
+        gathered = math.prod(entry.collective.result_shape)
+        parts = [math.prod(shard_shape(shape, spec, mesh)) for spec in (before, after)]
+        key = before, after, shape
+        if gathered <= max(parts) or gathered < math.prod(shape) or key in known:
+            continue
+        made.setdefault(
+            key,
+            Rematerialization(
+                None,
+                before,
+                after,
+                shape,
+                meeting.dtype,
+                entry.collective.op_name,
+                entry.collective.source,
+                parts=math.prod(before.parts(mesh)),
+            ),
+        )
+    return tuple(_with_route(each, mesh, 1) for each in made.values())
+
+
 def mesh_of_warnings(lines: Iterable[str]) -> Mesh | None:
     """The mesh that the shardings name, else one of the sizes in which they number the devices most finely."""
     finest: tuple[int, ...] = ()
@@ -153,10 +193,12 @@ def _read(warning: re.Match[str], mesh: Mesh | None, locations: SourceLocations)
     shape, dtype, parts = None, "", 1
     if part is not None and mesh is not None and before is not None and len(part.sizes) == before.rank:
         cuts = before.parts(mesh)
-        shape, dtype, parts = tuple(map(math.prod, zip(part.sizes, cuts, strict=True))), part.dtype, math.prod(cuts)
-    return Rematerialization(
-        written, before, after, shape, dtype, name, locations.of(metadata), parts=parts
-    )
+        shape, dtype, parts = (
+            tuple(map(math.prod, zip(part.sizes, cuts, strict=True))),
+            part.dtype,
+            math.prod(cuts),
+        )
+    return Rematerialization(written, before, after, shape, dtype, name, locations.of(metadata), parts=parts)
 
 
 def _array(line: str) -> ArrayShape | None:

@@ -48,7 +48,8 @@ def _compiled(request: CompileModule, report: Callable[[str], None]) -> Output:
         module = ir.Module.parse(request.code)
     if request.target == "shardy":
         report("partitioning")
-        return Output("ok", shardy.partitioned(module))
+        text, reshards = shardy.partitioned(module)
+        return Output("ok", text, reshards=reshards)
     devices: list[Any] = []
     if request.topology is not None:
         # Imported late: mesh_utils and topologies are for these targets alone.
@@ -61,7 +62,11 @@ def _compiled(request: CompileModule, report: Callable[[str], None]) -> Output:
     else:
         mesh, placed = xla.simulated_mesh(request.mesh), ()
     report("compiling")
-    return replace(_answer(request, module, mesh.devices.ravel()), devices=placed)
+    output = replace(_answer(request, module, mesh.devices.ravel()), devices=placed)
+    if not _is_for_shardy(module):
+        return output
+    with make_ir_context():
+        return replace(output, reshards=shardy.with_reshards(ir.Module.parse(request.code)))
 
 
 def _answer(request: CompileModule, module: ir.Module, devices: np.ndarray[Any, Any]) -> Output:

@@ -28,6 +28,7 @@ The last joins an all-reduce and the slice of its result into `sdy.reduce_scatte
 """
 
 
+RESHARDS, LAST = "insert-explicit-reshards", "canonicalize"
 EARLY_DEVICES = 64
 """As many simulated devices start in some milliseconds."""
 
@@ -55,13 +56,29 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
     return Output("ok", str(module), located=located)
 
 
-def partitioned(module: Any) -> str:
-    """The text of a module after all passes, with the place of each operation. Raises what they raise."""
+def partitioned(module: Any) -> tuple[str, str]:
+    """The text of a module after all passes, with the place of each operation, and before that the one with
+    explicit reshards. Raises what they raise."""
+    texts = {}
     with module.context:
-        for passes in PASSES.values():
+        for name, passes in PASSES.items():
             PassManager.parse(passes).run(module.operation)
-        text: str = module.operation.get_asm(enable_debug_info=True)
-    return text
+            if name in (RESHARDS, LAST):
+                texts[name] = module.operation.get_asm(enable_debug_info=True)
+    return texts[LAST], texts[RESHARDS]
+
+
+def with_reshards(module: Any) -> str:
+    """The text with explicit reshards alone, "" where Shardy refuses the module."""
+    try:
+        with module.context:
+            for name, passes in PASSES.items():
+                PassManager.parse(passes).run(module.operation)
+                if name == RESHARDS:
+                    return str(module.operation.get_asm(enable_debug_info=True))
+    except Exception:  # what XLA compiles all the same has no reasons then
+        pass
+    return ""
 
 
 def _dump(program: Program, name: str, module: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -10,9 +11,13 @@ from rich.text import Text
 from shardviz.render.lines import columns, records, sentence, shared
 from shardviz.render.palette import Palette
 from shardviz.render.programs.hlo_view import hlo_view, module_lines
+from shardviz.render.programs.rematerialization_lines import rematerialization_lines
 from shardviz.render.programs.target_answers import error_lines, placement_words, traffic_words
+from shardviz.render.programs.why_lines import FEW, why_lines
 from shardviz.render.sanitize import printable, printable_line
 from shardviz.render.times.report import memory_report_lines, misfit_lines
+from shardviz.reports.program_report import report_of
+from shardviz.reports.selection import BY_COST
 from shardviz.units import estimated_seconds, human_bytes, seconds
 
 if TYPE_CHECKING:
@@ -24,15 +29,25 @@ RIGHT = frozenset({1, 2, 3, 4, 5})
 
 
 def program_view(
-    program: TargetProgram, timeline: ProgramTimeline | None, width: int, palette: Palette
+    program: TargetProgram,
+    timeline: ProgramTimeline | None,
+    width: int,
+    palette: Palette,
+    with_reasons: bool = False,
 ) -> list[Text]:
     """The target and where the mesh lies on it, then the page of `shardviz hlo`, with the times where there
-    is a `timeline`, the memory, and the notes; of a target without a program the reason."""
+    is a `timeline`, why the collectives are there (of the most expensive, or of all `with_reasons`), arrays
+    that are made whole, the memory, and the notes; of a target without a program the reason."""
     lines = target_lines(program, width)
     if program.module is None:
         lines += error_lines(program.answer, width, 0)
     else:
         lines += hlo_view(program.module, program.mesh, width, palette, timeline)
+        if program.reshards:
+            report = report_of(program.module, timeline)
+            selection = BY_COST if with_reasons else replace(BY_COST, top=FEW)
+            lines += why_lines(report, program.reasons(report.entries), selection, width, palette)
+    lines += rematerialization_lines(program.rematerializations, width)
     if program.memory is not None:
         lines += [Text(), *misfit_lines(program.memory, width)]
         lines += memory_report_lines(program.memory, width, palette)
