@@ -20,6 +20,7 @@ KINDS = {
         programs.PASSES,
         programs.HLO,
         programs.MODULES,
+        programs.REMATERIALIZATIONS,
         programs.PROGRAM,
         timelines.TIMELINE_KIND,
         plans.LAYOUT,

@@ -127,6 +127,11 @@ def rematerializations(
     return tuple(_with_route(kind, mesh, times) for kind, times in kinds.items())
 
 
+def without_warnings(text: str) -> str:
+    """The text without the lines of XLA's warnings, which quote instructions."""
+    return "".join(line for line in text.splitlines(keepends=True) if MARK not in line)
+
+
 def unwarned_rematerializations(
     entries: Iterable[CollectiveEntry],
     found: Sequence[Meeting],

@@ -17,7 +17,7 @@ from shardviz.hlo.collective import Collective
 from shardviz.hlo.mlir.reshards import ARGUMENT, Meeting
 from shardviz.hlo.named_scopes import program_place
 from shardviz.reports.entries import CollectiveEntry
-from shardviz.sharding import Mesh, PartitionSpec, shard_shape
+from shardviz.sharding import Mesh, shard_shape
 
 ReasonKind = Literal["contraction", "gradient", "parameter", "constraint", "result", "reshard", "unknown"]
 CONTRACTIONS = frozenset(("dot_general", "dot", "convolution"))
@@ -75,7 +75,9 @@ def meeting_of(entry: CollectiveEntry, found: Sequence[Meeting], mesh: Mesh) -> 
         own = {axis.partition(":")[0] for axis in meeting.axes}
         if not axes or not _is_of_kind(collective, meeting) or not axes <= own:
             continue
-        points = _likeness(collective.op_name, meeting) + _size_points(collective, meeting, mesh)
+        points = _likeness(collective.op_name or collective.source, meeting) + _size_points(
+            collective, meeting, mesh
+        )
         points += (axes == own) * 0.5 + (meeting.argument != "" and meeting.argument == entry.argument)
         if points > score and points >= LEAST:
             best, score = meeting, points

@@ -123,7 +123,7 @@ class _Reader:
             before = (
                 sharding if axes else sharding_of(function, value, sizes, self.meshes, len(sharding.dims))
             )
-            if before is None or before == sharding and not axes:
+            if before is None or (before == sharding and not axes):
                 return
             specs = before.spec(), sharding.spec()
         except (NotationError, QuestionError):

@@ -11,9 +11,10 @@ from shardviz.errors import plural
 from shardviz.render.lines import sentence
 from shardviz.render.sanitize import printable
 from shardviz.reports.rematerialization import Rematerialization
-from shardviz.sharding import PartitionSpec
+from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.units import human_bytes
 
+UNNAMED = "axes are those of the log's shardings: --mesh NAME=SIZE,… names yours"
 MOST = 8
 """Arrays that a page tells of; JSON has all."""
 
@@ -34,12 +35,26 @@ def rematerialization_lines(found: Sequence[Rematerialization], width: int) -> l
     return lines
 
 
+def log_lines(
+    found: Sequence[Rematerialization], mesh: Mesh | None, width: int, *, is_given: bool
+) -> list[Text]:
+    """What a log alone tells: the mesh of its shardings, and the arrays."""
+    if not found:
+        return sentence("the log has a warning of a rematerialization that cannot be read", width)
+    lines = [] if mesh is None else sentence(str(mesh), width, lead="mesh ")
+    if not is_given:
+        lines += sentence(UNNAMED, width, style="dim")
+    return [*lines, *rematerialization_lines(found, width)]
+
+
 def _lines(one: Rematerialization, width: int) -> list[Text]:
     array = "" if one.shape is None else f"{one.dtype}[{','.join(map(str, one.shape))}] "
     before, after = (_split(spec, number, one) for number, spec in enumerate((one.before, one.after)))
     times = f", {one.times} times" if one.times > 1 else ""
     lines = sentence(printable(f"{array}from {before} to {after}{times}"), width)
     place = one.source if one.op_name in ("", one.source) else f"{one.op_name}  {one.source}"
+    if place and "/" not in place:
+        place = f"the argument {place}"
     if place:
         lines += sentence(printable(place), width, 2, style="dim")
     if one.whole_bytes is not None and one.wire_bytes is not None:
