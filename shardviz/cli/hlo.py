@@ -85,8 +85,8 @@ def command(
 
     FILE holds HLO, StableHLO or Shardy text, as compiled.as_text() or XLA's dumps have it; - reads standard
     input, and gzip is unpacked. A log, alone or around the text, may have XLA's warnings of an involuntary
-    full rematerialization: they are read too. Of a folder of dumps it lists the final program of each module. Counts
-    include loops. Text that cannot be read is reported, and then the exit code is 2.
+    full rematerialization: they are read too. Of a folder of dumps it lists the final program of each module.
+    Counts include loops. Text that cannot be read is reported, and then the exit code is 2.
     """
     if picture and output.as_json:
         raise QuestionError("--picture and --json cannot be combined", "leave out one of them")

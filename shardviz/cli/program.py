@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +18,8 @@ from shardviz.forms.form import PROBLEM_FIELDS
 if TYPE_CHECKING:
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.hardware.machine import Machine
+    from shardviz.reports.suggestions import Suggestion
+    from shardviz.reports.why import Reason
 
 EXAMPLES = (
     (
@@ -27,6 +29,10 @@ EXAMPLES = (
     (
         "Your own, on two kinds of hardware side by side",
         "shardviz program step.py:train_step --mesh data=4,model=4 --target v5p:4x2x2,h100:2x8",
+    ),
+    (
+        "Why its collectives are there, and what avoids them",
+        "shardviz program train_step --mesh data=4,model=4 --target shardy --why",
     ),
     (
         "With an option of the compiler, and what runs when",
@@ -65,7 +71,9 @@ class CompilerOption(click.ParamType):  # type: ignore[type-arg]
     metavar="NAME=VALUE",
     help="An option of the compiler, such as xla_tpu_scoped_vmem_limit_kib=16384; may be given again.",
 )
-@click.option("--why", "with_reasons", is_flag=True, help="Show why each collective is there.")
+@click.option(
+    "--why", "with_reasons", is_flag=True, help="Show why each collective is there, and what avoids it."
+)
 @options.machine
 @click.option("--time", "with_times", is_flag=True, help="Show when each instruction runs, and live memory.")
 @options.timeout
@@ -92,6 +100,7 @@ def command(
     """
     from shardviz.cli.target_session import ProgramSession
     from shardviz.compiler import check_mesh, parse_targets
+    from shardviz.compiler.suggesting import dearest_reasons
     from shardviz.compiler.user_file import UserFileProcess, UserFileRequest, find_function
     from shardviz.hardware.machine_file import named_machine
     from shardviz.notation import parse_mesh
@@ -119,7 +128,11 @@ def command(
             program = process.result(timeout)
         session.ask(program, dict(compiler_options), with_costs=with_times)
         found = [*session.programs()]
-        _show(name, found, on, with_times, with_reasons, output)
+        tried: list[dict[Reason, Suggestion]] = []
+        if with_reasons:
+            with working("trying other shardings on Shardy"):
+                tried = [session.suggestions(program, dearest_reasons(each)) for each in found]
+        _show(name, found, on, with_times, tried, output)
         return session.exit_code
 
 
@@ -128,10 +141,11 @@ def _show(
     programs: Sequence[TargetProgram],
     machine: Machine | None,
     with_times: bool,
-    with_reasons: bool,
+    tried: Sequence[Mapping[Reason, Suggestion]],
     output: CommandOutput,
 ) -> None:
-    """Print one target's page, or a line for each of several; then the times of each."""
+    """Print one target's page, or a line for each of several; then the times of each. What was `tried` of
+    each target's collectives makes its page longer."""
     told = [each.times(machine) for each in programs]
     timed = [
         (each, None if times.times is None else times.times.model)
@@ -140,7 +154,7 @@ def _show(
     if output.as_json:
         from shardviz.documents.programs import program_document
 
-        print_json(program_document(name, timed, with_times))
+        print_json(program_document(name, timed, with_times, tried))
         return
     from shardviz.render.programs.program_view import program_view, programs_view
 
@@ -148,7 +162,7 @@ def _show(
     if len(programs) > 1:
         output.show(programs_view(timed, width))
     elif not with_times or programs[0].module is None:
-        output.show(program_view(*timed[0], width, output.palette, with_reasons))
+        output.show(program_view(*timed[0], width, output.palette, tried[0] if tried else None))
     if with_times:
         from shardviz.render.programs.program_view import program_lines
         from shardviz.render.times.tellers import target_times_view

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
     from shardviz.reports.rematerialization import Rematerialization
+    from shardviz.reports.suggestions import Suggestion
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
     from shardviz.timeline.dumped_modules import DumpedModule
@@ -91,6 +92,17 @@ _REPORTED = {
             before=nullable(SPEC("The value's own sharding; null: not known.")),
             after=nullable(SPEC("The sharding that is wanted; null: not known.")),
             shape=nullable(counts("The value's global shape; null: not known.")),
+            suggestion=optional(
+                closed(
+                    "What to write so that it is not there, tried on Shardy.",
+                    code=text("The change."),
+                    argument=null_if_empty(text("The argument that is split in another way; null: none is.")),
+                    made_by=null_if_empty(text("The operation whose result is constrained; null: none is.")),
+                    spec=SPEC("The other sharding."),
+                    saved_bytes=count("Bytes that a device sends less in a run, by Shardy's account."),
+                    memory_bytes=number("Bytes that the argument takes more on each device."),
+                )
+            ),
         )
     ).of(_reported("why")),
 }
@@ -445,8 +457,10 @@ def _hlo(
     timeline: ProgramTimeline | None = None,
     rematerializations: Sequence[Rematerialization] = (),
     compiled: TargetProgram | None = None,
+    suggestions: Mapping[Reason, Suggestion] | None = None,
 ) -> Beside:
-    """A module as `HLO` writes it; a `compiled` one has the reasons of its collectives."""
+    """A module as `HLO` writes it; a `compiled` one has the reasons of its collectives, with the suggestions
+    that were found."""
     from shardviz.hlo import HloModule
     from shardviz.hlo.totals import totals
     from shardviz.reports.entries import entries_of
@@ -464,7 +478,8 @@ def _hlo(
             link=each.link,
             seconds=each.seconds,
             exposed=each.exposed,
-            why=reason and Beside(reason, **_met(reason)),
+            why=reason
+            and Beside(reason, **_met(reason), suggestion=_suggested((suggestions or {}).get(reason))),
         )
         for each, reason in zip(found, reasons, strict=True)
     ]
@@ -488,6 +503,14 @@ def _met(reason: Reason) -> dict[str, object]:
     if meeting is None:
         return {"before": None, "after": None, "shape": None}
     return {"before": meeting.before, "after": meeting.after, "shape": meeting.shape}
+
+
+def _suggested(one: Suggestion | None) -> Beside | None:
+    if one is None:
+        return None
+    candidate = one.candidate
+    name = "" if candidate.argument is None else candidate.argument.name
+    return Beside(candidate, argument=name, saved_bytes=one.saved_bytes)
 
 
 PROGRAM = DocumentKind(
@@ -516,14 +539,18 @@ PROGRAM = DocumentKind(
 
 
 def program_document(
-    name: str, programs: Iterable[tuple[TargetProgram, ProgramTimeline | None]], with_timelines: bool = False
+    name: str,
+    programs: Sequence[tuple[TargetProgram, ProgramTimeline | None]],
+    with_timelines: bool = False,
+    suggestions: Sequence[Mapping[Reason, Suggestion]] = (),
 ) -> Document:
     """The programs of all targets, each with its times on its machine, where those are known; `program` is
     the document of `shardviz hlo`, null where there is none."""
     from shardviz.hardware import axis_runs
 
     targets = []
-    for each, timeline in programs:
+    tried = suggestions or [{}] * len(programs)
+    for (each, timeline), found in zip(programs, tried, strict=True):
         placement, answer, module = each.answer.placement, each.answer, each.module
         placed = None
         if placement is not None and each.mesh is not None:
@@ -531,7 +558,9 @@ def program_document(
         read = None
         if module is not None:
             times = timeline if with_timelines else None
-            read = _hlo(module, each.mesh, times, each.rematerializations, each if each.reshards else None)
+            read = _hlo(
+                module, each.mesh, times, each.rematerializations, each if each.reshards else None, found
+            )
         seconds = None if timeline is None else timeline.seconds
         targets.append(Beside(answer, notes=each.notes, placement=placed, seconds=seconds, program=read))
     return PROGRAM.document(name=name, targets=targets)

@@ -70,10 +70,11 @@ class Move:
 class Rematerialization:
     """An array that is made whole on every device on its way from one sharding to another.
 
-    `written` are the two shardings as XLA prints them, None where it did not warn; `before` and `after` in axis names, None where no mesh
-    is known or the shardings follow none of its axes. `shape` is global (rounded up where the axes do not
-    divide it), None in the words of old versions. `op_name` and `source` are as those of `Collective`; `times`
-    counts equal warnings. `route` has the planner's moves, () where none is known.
+    `written` are the two shardings as XLA prints them, None where it did not warn; `before` and `after` in
+    axis names, None where no mesh is known or the shardings follow none of its axes. `shape` is global
+    (rounded up where the axes do not divide it), None in the words of old versions. `op_name` and `source`
+    are as those of `Collective`; `times` counts equal warnings. `route` has the planner's moves, () where
+    none is known.
     """
 
     written: tuple[str, str] | None
@@ -170,7 +171,8 @@ def unwarned_rematerializations(
 
 
 def mesh_of_warnings(lines: Iterable[str]) -> Mesh | None:
-    """The mesh that the shardings name, else one of the sizes in which they number the devices most finely."""
+    """The mesh that the shardings name, else one of the sizes in which they number the devices most
+    finely."""
     finest: tuple[int, ...] = ()
     for line in lines:
         if named := _NAMED_MESH.search(line):

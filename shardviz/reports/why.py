@@ -25,6 +25,8 @@ CONSTRAINTS = frozenset(("sharding_constraint", "reshard"))
 """JAX's names of operations that say how a value is split."""
 WANTED: frozenset[ReasonKind] = frozenset(("gradient", "parameter"))
 """Collectives that a program has by design: data-parallel sums, parameters that are stored in parts."""
+_GRADIENTS_GO_TO = frozenset(("reshard", "transpose", "return", "dynamic_update_slice", "convert"))
+"""Operations that take a parameter's gradient, and seldom one of a value inside of a layer."""
 LEAST = 2.0
 """Points for names and sizes from which on a collective and a meeting belong together."""
 _MOVES = frozenset(("all-gather", "all-to-all", "collective-permute", "ragged-all-to-all"))
@@ -34,10 +36,10 @@ _MOVES = frozenset(("all-gather", "all-to-all", "collective-permute", "ragged-al
 class Reason:
     """Why one collective is there.
 
-    A "contraction" sums over a split dimension, a "gradient" sums a parameter's gradient over the devices that
-    have parts of the batch, a "parameter" is stored in parts and wanted whole, a "constraint" and a "result"
-    are split as the program says, and in a "reshard" two operations want a value in two ways. Where the kind
-    is "unknown" there is no `meeting`, and `words` say what shapes and groups tell.
+    A "contraction" sums over a split dimension, a "gradient" sums a parameter's gradient over the devices
+    that have parts of the batch, a "parameter" is stored in parts and wanted whole, a "constraint" and a
+    "result" are split as the program says, and in a "reshard" two operations want a value in two ways. Where
+    the kind is "unknown" there is no `meeting`, and `words` say what shapes and groups tell.
     """
 
     kind: ReasonKind
@@ -122,11 +124,9 @@ def _dims(shape: Sequence[int]) -> tuple[int, ...]:
 
 def _kind(entry: CollectiveEntry, meeting: Meeting) -> ReasonKind:
     if meeting.kind == "sum":
-        is_gradient = entry.phase in ("backward", "optimizer") and meeting.consumer in (
-            "reshard",
-            "transpose",
-        )
-        if entry.phase in ("backward", "optimizer") and (is_gradient or _leaves_loop(meeting)):
+        # The text of Shardy names its own collectives after nothing.
+        phases = {entry.phase, program_place(meeting.name).phase}
+        if phases & {"backward", "optimizer"} and meeting.consumer in _GRADIENTS_GO_TO:
             return "gradient"
         return "contraction"
     if (entry.argument or meeting.argument) and all(
@@ -138,10 +138,6 @@ def _kind(entry: CollectiveEntry, meeting: Meeting) -> ReasonKind:
     ):
         return "constraint"
     return "result" if meeting.consumer == "return" else "reshard"
-
-
-def _leaves_loop(meeting: Meeting) -> bool:
-    return meeting.consumer in ("return", "dynamic_update_slice")
 
 
 def _words(kind: ReasonKind, entry: CollectiveEntry, meeting: Meeting) -> str:

@@ -48,6 +48,8 @@ def _compiled(request: CompileModule, report: Callable[[str], None]) -> Output:
         module = ir.Module.parse(request.code)
     if request.target == "shardy":
         report("partitioning")
+        for change in request.changes:
+            shardy.change(module, change)
         text, reshards = shardy.partitioned(module)
         return Output("ok", text, reshards=reshards)
     devices: list[Any] = []

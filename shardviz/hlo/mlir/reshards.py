@@ -7,13 +7,22 @@ devices have of a value.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from shardviz.errors import NotationError, QuestionError
-from shardviz.hlo.mlir.attributes import Meshes, parse_axes, parse_sharding, parse_tensor
+from shardviz.hlo.mlir.attributes import (
+    Meshes,
+    parse_axes,
+    parse_sharding,
+    parse_sharding_list,
+    parse_tensor,
+    parse_tensors,
+    parts,
+)
 from shardviz.hlo.mlir.named_shardings import NAMED_PLACE, PLACE
 from shardviz.hlo.mlir.regions import Function, MlirOperation, Walk
 from shardviz.hlo.mlir.sdy_op import sharding_of
@@ -25,7 +34,9 @@ _SUM = re.compile(r"sdy\.all_reduce \{([^{}]*)\} (%[\w$.#-]+) out_sharding=")
 _OPERATION = re.compile(r'"?(?:[\w$]+\.)?([\w$]+)')
 _CALL = re.compile(r'(?:func\.)?call @("[^"]*"|[\w.$-]+)\(([^)]*)\)')
 _ARGUMENT_PLACE = re.compile(r'loc\((?:"((?:[^"\\]|\\.)*)"|(#loc\d*))')
+_MATMUL = re.compile(r"stablehlo\.dot_general (%[\w$.#-]+), .*?contracting_dims = \[([\d, ]*)\]")
 _SHARDING = "#sdy.sharding"
+_PER_VALUE = "sdy.sharding_per_value<"
 ARGUMENT = "argument"
 """In place of the operation that makes an argument of the function around it."""
 
@@ -63,6 +74,31 @@ def meetings(text: str) -> tuple[Meeting, ...]:
 
 
 @dataclass(frozen=True)
+class SplitArgument:
+    """An argument of the program, by its path and its number; `shape` is global."""
+
+    number: int
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    spec: PartitionSpec
+
+
+def split_arguments(text: str) -> tuple[SplitArgument, ...]:
+    """The arguments whose sharding and place the text tells."""
+    reader = _Reader(text)
+    reader.read()
+    return tuple(reader.arguments)
+
+
+def local_products(text: str) -> int:
+    """The multiplications of one device in every matmul of the text, each counted once."""
+    reader = _Reader(text)
+    reader.read()
+    return sum(reader.products())
+
+
+@dataclass(frozen=True)
 class _Found:
     """A meeting as it is read, before the names of the functions around it are known."""
 
@@ -81,12 +117,14 @@ class _Reader:
         self.meshes = Meshes(text)
         self.places = dict(NAMED_PLACE.findall(text))
         self.sizes = next((sizes for sizes in self.meshes.sizes.values() if sizes), {})
+        self.walk = Walk(text)
+        self.arguments: list[SplitArgument] = []
         self.callers: dict[str, tuple[str, str]] = {}
         """The function around the first call of each function, and the name of that call."""
 
     def read(self) -> Iterator[Meeting]:
         found: list[_Found] = []
-        walk = Walk("\n".join(self.lines))
+        walk = self.walk
         for operation in walk.operations():
             if call := _CALL.match(operation.text):
                 called = call[1].strip('"')
@@ -100,17 +138,46 @@ class _Reader:
         self.arguments = [*self._arguments(main)] if main else []
         return map(self._meeting, found)
 
-    def _arguments(self, main: Function) -> Iterator[tuple[str, tuple[int, ...], PartitionSpec]]:
-        for chunk in main.arguments:
+    def _arguments(self, main: Function) -> Iterator[SplitArgument]:
+        for number, chunk in enumerate(main.arguments):
             place = _ARGUMENT_PLACE.search(chunk)
             at = chunk.find(_SHARDING)
             if place is None or at < 0:
                 continue
             try:
-                sharding = parse_sharding(chunk, at + len(_SHARDING), self.meshes)[0]
-                yield place[1] or self.places.get(place[2], ""), parse_tensor(chunk).sizes, sharding.spec()
+                spec = parse_sharding(chunk, at + len(_SHARDING), self.meshes)[0].spec()
+                tensor = parse_tensor(chunk)
             except (NotationError, QuestionError):
                 continue
+            name = place[1] or self.places.get(place[2], "")
+            yield SplitArgument(number, name, tensor.sizes, tensor.dtype, spec)
+
+    def products(self) -> Iterator[int]:
+        """The multiplications of one device in each matmul: of its part of the result, and of what is
+        summed."""
+        for function in self.walk.functions:
+            for body, _ in [*function.definitions.values()]:
+                match = _MATMUL.match(body)
+                if match is None:
+                    continue
+                try:
+                    left, _, result = [*parse_tensors(body[body.rfind(" : ") :])][-3:]
+                    out = self._local(body, result)
+                    operand = sharding_of(function, match[1], self.sizes, self.meshes, len(left.sizes))
+                except (NotationError, QuestionError, ValueError):
+                    continue
+                if operand is None or out is None:
+                    continue
+                summed = left.part([parts(dim) for dim in operand.dims]).sizes
+                dims = [int(dim) for dim in match[2].split(",") if dim.strip()]
+                yield math.prod(out) * math.prod(summed[dim] for dim in dims)
+
+    def _local(self, body: str, result: ArrayShape) -> tuple[int, ...] | None:
+        at = body.find(_PER_VALUE)
+        if at < 0:
+            return result.sizes
+        sharding = next(iter(parse_sharding_list(body, at + len(_PER_VALUE), self.meshes)))[0]
+        return result.part([parts(dim) for dim in sharding.dims]).sizes
 
     def _found(
         self, operation: MlirOperation, value: str, at: int, axes: tuple[str, ...]
@@ -157,9 +224,9 @@ class _Reader:
 
     def _argument(self, found: _Found) -> str:
         known = found.tensor.sizes, found.before.dims
-        for name, shape, spec in self.arguments:
-            if known in ((shape, spec.dims), (shape[1:], spec.dims[1:])):
-                return name
+        for one in self.arguments:
+            if known in ((one.shape, one.spec.dims), (one.shape[1:], one.spec.dims[1:])):
+                return one.name
         return ""
 
     def _user(self, operation: MlirOperation) -> str:

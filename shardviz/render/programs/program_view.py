@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ from shardviz.units import estimated_seconds, human_bytes, seconds
 
 if TYPE_CHECKING:
     from shardviz.compiler.target_program import TargetProgram
+    from shardviz.reports.suggestions import Suggestion
+    from shardviz.reports.why import Reason
     from shardviz.timeline.program_timeline import ProgramTimeline
 
 HEADINGS = ("target", "collectives", "sent by a device", "time", "exposed", "memory")
@@ -33,11 +35,12 @@ def program_view(
     timeline: ProgramTimeline | None,
     width: int,
     palette: Palette,
-    with_reasons: bool = False,
+    suggestions: Mapping[Reason, Suggestion] | None = None,
 ) -> list[Text]:
     """The target and where the mesh lies on it, then the page of `shardviz hlo`, with the times where there
-    is a `timeline`, why the collectives are there (of the most expensive, or of all `with_reasons`), arrays
-    that are made whole, the memory, and the notes; of a target without a program the reason."""
+    is a `timeline`, why the collectives are there (of the most expensive, or of all with `suggestions` of
+    what avoids them), arrays that are made whole, the memory, and the notes; of a target without a program
+    the reason."""
     lines = target_lines(program, width)
     if program.module is None:
         lines += error_lines(program.answer, width, 0)
@@ -45,8 +48,9 @@ def program_view(
         lines += hlo_view(program.module, program.mesh, width, palette, timeline)
         if program.reshards:
             report = report_of(program.module, timeline)
-            selection = BY_COST if with_reasons else replace(BY_COST, top=FEW)
-            lines += why_lines(report, program.reasons(report.entries), selection, width, palette)
+            selection = replace(BY_COST, top=FEW) if suggestions is None else BY_COST
+            reasons = program.reasons(report.entries)
+            lines += why_lines(report, reasons, selection, width, palette, suggestions or {})
     lines += rematerialization_lines(program.rematerializations, width)
     if program.memory is not None:
         lines += [Text(), *misfit_lines(program.memory, width)]

@@ -1,4 +1,5 @@
-"""Arrays that a compiler makes whole on their way: from which sharding to which, what it costs, and a route."""
+"""Arrays that a compiler makes whole on their way: from which sharding to which, what it costs, and a
+route."""
 
 from __future__ import annotations
 

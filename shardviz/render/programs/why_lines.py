@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.text import Text
 
@@ -16,6 +16,7 @@ from shardviz.render.sanitize import printable
 from shardviz.reports.alike import alike
 from shardviz.reports.program_report import ProgramReport
 from shardviz.reports.selection import Selection
+from shardviz.reports.suggestions import Suggestion
 from shardviz.reports.why import Reason
 from shardviz.units import human_bytes
 
@@ -24,9 +25,15 @@ FEW = 5
 
 
 def why_lines(
-    report: ProgramReport, reasons: Sequence[Reason], selection: Selection, width: int, palette: Palette
+    report: ProgramReport,
+    reasons: Sequence[Reason],
+    selection: Selection,
+    width: int,
+    palette: Palette,
+    suggestions: Mapping[Reason, Suggestion],
 ) -> list[Text]:
-    """A reason for each group of collectives, the most expensive first; those with one reason together."""
+    """A reason for each group of collectives, the most expensive first; those with one reason together. Below
+    it is what avoids it, where that was found."""
     by_entry = {id(entry): reason for entry, reason in zip(report.entries, reasons, strict=True)}
     mesh = report.module.mesh or NO_AXES
     said: dict[tuple[object, ...], list[Text]] = {}
@@ -41,9 +48,10 @@ def why_lines(
             lead.append(" ").append_text(axes_text(one.axes, mesh, palette, ","))
         sent = "" if group.wire_bytes is None else f"  {human_bytes(group.wire_bytes)}"
         lines = [lead.append(sent, "dim")]
-        lines += sentence(printable(reason.words), width, 2)
-        if reason.is_wanted:
-            lines[-1].append("  as meant", "dim")
+        meant = " (as meant)" if reason.is_wanted else ""
+        lines += sentence(f"{printable(reason.words)}{meant}", width, 2)
+        if reason in suggestions:
+            lines += _suggestion_lines(suggestions[reason], width)
         said[key] = lines
     shown = [*said.values()][: selection.top]
     if not shown:
@@ -51,3 +59,16 @@ def why_lines(
     lines = [Text(), Text("why", "bold"), *(line for each in shown for line in each)]
     more = len(said) - len(shown)
     return [*lines, Text(f"and {plural(more, 'more reason')}: --why", "dim")] if more else lines
+
+
+def _suggestion_lines(one: Suggestion, width: int) -> list[Text]:
+    """What to write, what it saves by Shardy's account, and what it costs."""
+    candidate = one.candidate
+    lines = sentence(printable(candidate.code), width, 2, "instead: ")
+    if candidate.made_by:
+        lines += sentence(printable(f"x is the result of {candidate.made_by}"), width, 4, style="dim")
+    words = f"a device sends {human_bytes(one.saved_bytes)} less in a run, tried on Shardy"
+    if candidate.memory_bytes:
+        more = "more" if candidate.memory_bytes > 0 else "less"
+        words += f"; the argument takes {human_bytes(abs(candidate.memory_bytes))} {more} on each"
+    return lines + sentence(words, width, 4)
