@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from shardviz.hlo import Collective, HloModule, ShardyModule
     from shardviz.hlo.arguments import ProgramArgument
     from shardviz.render.palette import Palette
+    from shardviz.reports.rematerialization import Rematerialization
+    from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
     from shardviz.timeline.memory import MemoryReport
     from shardviz.timeline.program_timeline import ProgramTimeline
@@ -65,6 +67,23 @@ class Report(Shown):
     def memory(self) -> MemoryReport | None:
         """Bytes of one device by the target's compiler; None where no target was asked, or it has none."""
         return None if self.compiled is None else self.compiled.memory
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why each collective but the local slices is there, in program order: the two shardings that met where
+        a target was asked, else what shapes and groups tell."""
+        from shardviz.reports.entries import entries_of
+        from shardviz.reports.why import reasons
+
+        entries = entries_of(self.module)
+        if self.compiled is not None:
+            return self.compiled.reasons(entries)
+        return reasons(entries, (), self.mesh)
+
+    @property
+    def rematerializations(self) -> tuple[Rematerialization, ...]:
+        """Arrays that the target's compiler makes whole on every device on their way between shardings."""
+        return () if self.compiled is None else self.compiled.rematerializations
 
     def timeline(self, machine: MachineLike = None) -> TimelineReport:
         """When each instruction of a compiled program runs on a machine, and its live memory.

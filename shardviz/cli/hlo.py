@@ -64,6 +64,7 @@ EXAMPLES = (
 )
 @click.option("--device-order", metavar="ID,…", help="Device ids in the mesh's order, to show groups with.")
 @options.selection
+@click.option("--why", is_flag=True, help="Show why collectives are there, as shapes and groups tell it.")
 @options.machine
 @click.option("--picture", is_flag=True, help="Show the program line by line instead.")
 @click.option(
@@ -76,6 +77,7 @@ def command(
     device_order: str | None,
     selection: Selection,
     trips: str | None,
+    why: bool,
     machine: str | None,
     picture: bool,
     with_times: bool,
@@ -149,6 +151,11 @@ def command(
     from shardviz.render.programs.hlo_view import hlo_view
 
     output.show(hlo_view(module, given, output.width, output.palette, timeline, selection))
+    if why:
+        from shardviz.render.programs.why_lines import shape_lines
+        from shardviz.reports.program_report import report_of
+
+        output.show(shape_lines(report_of(module, timeline), selection, output.width, output.palette))
     if remade:
         from shardviz.render.programs.rematerialization_lines import rematerialization_lines
 

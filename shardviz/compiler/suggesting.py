@@ -9,7 +9,7 @@ from shardviz.compiler.messages import ShardingChange
 from shardviz.compiler.target_program import TargetProgram
 from shardviz.hlo.mlir.reshards import local_products, meetings, split_arguments
 from shardviz.reports.entries import entries_of
-from shardviz.reports.suggestions import Candidate, Outcome, Suggestion, candidates, suggestion
+from shardviz.reports.suggestions import Candidate, Outcome, Suggestion, best, candidates, suggestion
 from shardviz.reports.why import Reason
 
 MOST_REASONS = 3
@@ -32,16 +32,17 @@ def suggestions(
     looked_at = ((each, candidates(each, arguments, plain.mesh)) for each in dict.fromkeys(reasons))
     for reason, changes in islice(((each, those) for each, those in looked_at if those), MOST_REASONS):
         assert reason.meeting is not None
-        kept = []
+        kept: list[Suggestion] = []
         for change in changes:
             if change not in tried:
                 answer = ask((_message(change),))
                 tried[change] = None if answer.module is None else _outcome(answer)
             after = tried[change]
             one = None if after is None else suggestion(change, reason.meeting, before, after)
-            kept += [one] * (one is not None)
+            if one is not None:
+                kept.append(one)
         if kept:
-            found[reason] = max(kept, key=lambda each: each.saved_bytes)
+            found[reason] = best(kept)
     return found
 
 

@@ -16,6 +16,8 @@ from shardviz.sharding import Mesh, PartitionSpec, array_bytes, shard_shape
 
 MOST = 8
 """Candidates that are tried for one collective."""
+ENOUGH = 0.95
+"""The part of the most that can be saved for which less memory is preferred."""
 MARGIN = 1.001
 """How much more a device may multiply: some sizes are rounded up."""
 
@@ -108,6 +110,13 @@ def suggestion(candidate: Candidate, meeting: Meeting, before: Outcome, after: O
     if saved <= 0 or not gone or after.products > before.products * MARGIN:
         return None
     return Suggestion(candidate, saved)
+
+
+def best(found: Sequence[Suggestion]) -> Suggestion:
+    """The one that takes the least memory of those that save about as much as any."""
+    most = max(each.saved_bytes for each in found)
+    enough = [each for each in found if each.saved_bytes >= ENOUGH * most]
+    return min(enough, key=lambda each: (each.candidate.memory_bytes, -each.saved_bytes))
 
 
 def _key(meeting: Meeting) -> tuple[object, ...]:

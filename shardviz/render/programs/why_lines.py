@@ -18,8 +18,10 @@ from shardviz.reports.program_report import ProgramReport
 from shardviz.reports.selection import Selection
 from shardviz.reports.suggestions import Suggestion
 from shardviz.reports.why import Reason
+from shardviz.reports.why import reasons as reasons_of
 from shardviz.units import human_bytes
 
+FROM_SHAPES = "the two shardings that met: shardviz program FILE.py:FUNCTION … --why, or shardviz.inspect"
 FEW = 5
 """Reasons on a page that was not asked for them."""
 
@@ -59,6 +61,13 @@ def why_lines(
     lines = [Text(), Text("why", "bold"), *(line for each in shown for line in each)]
     more = len(said) - len(shown)
     return [*lines, Text(f"and {plural(more, 'more reason')}: --why", "dim")] if more else lines
+
+
+def shape_lines(report: ProgramReport, selection: Selection, width: int, palette: Palette) -> list[Text]:
+    """What a compiled program's shapes and groups tell, without the program that it was made of."""
+    told = reasons_of(report.entries, (), report.module.mesh)
+    lines = why_lines(report, told, selection, width, palette, {})
+    return [*lines, *sentence(FROM_SHAPES, width, style="dim")] if lines else []
 
 
 def _suggestion_lines(one: Suggestion, width: int) -> list[Text]:
