@@ -6,6 +6,7 @@
     shardviz.rank('bd,df->bf', mesh='X=2,Y=4')                         # all shardings worth considering
     shardviz.vary('bd,df->bf', 'b=1Ki:1Mi', specs='X_,X_->X_')         # compute and communication over sizes
     shardviz.search('bd,df->bf', machine='v5e:4x4')                    # the best meshes and shardings
+    shardviz.model('llama-3-8b', rules='fsdp', mesh='data=8')          # every parameter of a model
     shardviz.inspect(jitted, *args)                                    # the collectives of your own program
     shardviz.read_hlo(text)                                            # those in a compiler's text
     shardviz.testing.assert_collectives(jitted, *args, all_gather=0)   # a test that keeps them in check
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         inspect as inspect,
         read_hlo as read_hlo,
     )
+    from shardviz.api.modelling import ModelReport as ModelReport, model as model
     from shardviz.api.searching import SearchReport as SearchReport, search as search
     from shardviz.api.varying import CostCurve as CostCurve, vary as vary
     from shardviz.errors import ShardvizError as ShardvizError
@@ -42,6 +44,7 @@ else:
         {
             "api.explaining": "Explanation Ranking explain rank",
             "api.inspecting": "Report TargetReports inspect read_hlo",
+            "api.modelling": "ModelReport model",
             "api.searching": "SearchReport search",
             "api.varying": "CostCurve vary",
             "errors": "ShardvizError",

@@ -1,9 +1,13 @@
-"""For the tests of a code base on JAX: a change that adds a collective fails one.
+"""For the tests of a code base on JAX: a change that adds a collective, or holds more than a chip has, fails
+one.
 
 ::
 
     def test_the_layer_gathers_nothing():
         shardviz.testing.assert_collectives(layer, weights, x, all_reduce=1, others=0)
+
+    def test_the_model_fits():
+        shardviz.testing.assert_fits("llama-3-8b", "fsdp", "data=16", "v5e:4x4", batch=16)
 """
 
 from __future__ import annotations
@@ -11,11 +15,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from types import EllipsisType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from shardviz.api.inspecting import Report, inspect
 from shardviz.errors import QuestionError
 from shardviz.hlo.totals import tallies, unmet
+
+if TYPE_CHECKING:
+    from shardviz.api.arguments import MachineLike, MeshLike
+    from shardviz.api.modelling import ModelLike, RulesLike
 
 Expected = int | EllipsisType | None
 """Runs of an operation; ``...`` is any number of them, None leaves the operation to `others`."""
@@ -92,3 +100,61 @@ def _number(op: str, given: Expected) -> int | None:
             "give 0, 1, 2, …, or ... for any number",
         )
     return number
+
+
+def assert_fits(
+    model: ModelLike,
+    rules: RulesLike,
+    mesh: MeshLike,
+    chip: MachineLike,
+    *,
+    dtype: str = "",
+    batch: int | None = None,
+    sequence: int | None = None,
+    inputs: str = "",
+    backward: bool = True,
+    remat: Literal["none", "layer", "dots"] = "layer",
+    optimizer: str = "adam",
+) -> None:
+    """Check that a model fits the memory of a chip: a whole train step, or without `backward` its parameters
+    with the keys and values of all tokens.
+
+    The model, the rules and the other arguments are those of `shardviz.model`. `chip` is a machine of the
+    mesh's size (``"v5e:4x4"``) or the name of a chip (``"v5e"``). Of a model of which only names and shapes
+    are known a train step counts without its activations.
+
+    Raises `AssertionError` with the memory as a table where it does not fit. Raises `QuestionError` as
+    `shardviz.model` does, and for a chip whose memory is not known.
+    """
+    __tracebackhide__ = True
+
+    from shardviz.api.modelling import model as report_of
+
+    report = report_of(
+        model,
+        rules=rules,
+        mesh=mesh,
+        machine=_machine(chip),
+        dtype=dtype,
+        batch=batch,
+        sequence=sequence,
+        inputs=inputs,
+        backward=backward,
+        remat=remat,
+        optimizer=optimizer,
+    )
+    memory = report.memory
+    if memory.limit is None:
+        raise QuestionError(f"the memory of {chip} is not known", "name a chip, such as v5e")
+    if memory.over(memory.training if backward else memory.serving):
+        from shardviz.render.models.memory_bars import memory_text
+
+        raise AssertionError(memory_text(report.answer))
+
+
+def _machine(chip: MachineLike) -> MachineLike:
+    """The machine; that of a chip's name alone has a ring for each mesh axis."""
+    from shardviz.hardware.chips import GPUS, TPUS
+    from shardviz.hardware.machine import assumed_machine
+
+    return assumed_machine(chip) if chip in TPUS or chip in GPUS else chip

@@ -31,7 +31,12 @@ PROGRAMS = {
 }
 
 
-QUICKLY = {"explain": ["--target", "none"], "passes": ["--target", "shardy"], "step": ["--on", "none"]}
+QUICKLY = {
+    "explain": ["--target", "none"],
+    "passes": ["--target", "shardy"],
+    "program": ["--target", "shardy"],
+    "step": ["--on", "none"],
+}
 """Who answers here; the real compilers are asked in the tests of their rooms."""
 THEIRS = re.compile(r" --hlo\b| --diff \d")
 """What only they can show."""
@@ -85,3 +90,8 @@ def test_links_and_pictures_are_there(name):
 def test_every_picture_is_shown():
     shown = " ".join(PAGES.values())
     assert [path.name for path in (ROOT / "screenshots").glob("*.svg") if path.name not in shown] == []
+
+
+def test_the_example_that_ships_is_the_one_of_the_page():
+    shown = re.search(r"^```python\n(.*?)^```$", PAGES["own-programs.md"], re.M | re.S)
+    assert shown[1] == (ROOT / "shardviz" / "examples" / "train_step.py").read_text(encoding="utf-8")

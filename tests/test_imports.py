@@ -39,6 +39,8 @@ PURE = (
     "shardviz.collectives",
     "shardviz.collectives.operations",
     "shardviz.hardware",
+    "shardviz.models.question",
+    "shardviz.models.step",
     "shardviz.hlo",
     "shardviz.compare",
     "shardviz.documents.kinds",
@@ -86,6 +88,7 @@ TEXT = "HloModule m\n\nENTRY %main (x: f32[8]) -> f32[8] {\n  ROOT %x = f32[8]{0
         f"shardviz.testing.assert_collectives(shardviz.read_hlo({TEXT!r}), others=0)",
         "shardviz.explain('bd,df->bf', specs='XY,Y_', target='none')",
         "shardviz.rank('bd,df->bf')",
+        "shardviz.model('gpt2', rules='fsdp', mesh='data=4', backward=False)",
     ],
 )
 def test_the_python_interface_loads_no_more_than_it_needs(statement: str) -> None:
@@ -126,6 +129,8 @@ QUESTION = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "none")
         (("hlo", PROGRAM, "--picture"), {"click", "rich"}),
         (("targets",), {"click", "rich"}),
         (("search", "--help"), {"click"}),
+        (("model", "--help"), {"click"}),
+        (("model", "gpt2", "--rules", "fsdp", "--mesh", "data=4", "--no-backward"), {"click", "rich"}),
         (("schema", "explain"), {"click"}),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,12 +10,12 @@ from typing import TYPE_CHECKING, Any, overload
 from shardviz.api.arguments import JaxMesh, MachineLike, MeshLike, as_machine, as_mesh
 from shardviz.api.shown import Shown
 from shardviz.compiler.lowering import PROGRAM_HINT, check_program
+from shardviz.compiler.target_program import widened_types
 from shardviz.documents.programs import hlo_document
 from shardviz.errors import QuestionError, quote
 from shardviz.hlo import read
 from shardviz.hlo import read_hlo as read_compiled
 from shardviz.hlo.arguments import arguments_of
-from shardviz.sharding.array import BITS
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -183,9 +182,6 @@ class TargetReports(Shown):
         return [(each, None if times is None else times.model) for each, times in told]
 
 
-_FLOAT = re.compile(r"\b(bf16|f\d\w*)\[")
-
-
 @overload
 def inspect(
     program: Any,
@@ -281,15 +277,15 @@ def _compiled_for(
     """Each target's answer. Where several are asked, one that cannot be has the reason in its place."""
     from shardviz.api.shared_worker import ask_program
     from shardviz.compiler import parse_targets
-    from shardviz.compiler.lowering import LoweredProgram, check_program, lower_program
+    from shardviz.compiler.lowering import LoweredModule, check_program, lower_program
 
     asked = parse_targets(names)
     if not asked:
         raise QuestionError("no target is named", "name hardware such as v5e:2x4")
     check_program(program)
-    lowered: dict[str, LoweredProgram] = {}
+    lowered: dict[str, LoweredModule] = {}
 
-    def program_for(platform: str) -> LoweredProgram:
+    def program_for(platform: str) -> LoweredModule:
         if platform not in lowered:
             lowered[platform] = lower_program(program, args, kwargs, platform)
         return lowered[platform]
@@ -314,22 +310,8 @@ def _inspected(compiled: CompiledProgram) -> Report:
         notes.append(f"this program has several meshes: {meshes}; axes are named after {named.mesh}")
     module = read_compiled(compiled.text, infer=True, origins=True) if named is None else named
     if compiled.is_for_cpu:
-        notes += _widened(compiled.text, module.collectives)
+        notes += widened_types(compiled.text, module.collectives)
     return Report(module, None if named is None else named.mesh, compiled.text, tuple(notes))
-
-
-def _widened(text: str, collectives: Sequence[Collective]) -> list[str]:
-    """Where XLA for CPU may have computed the floats of the arguments and results, which the first line of
-    its text lists, in a wider type, and moved them so."""
-    moved = {each.dtype for each in collectives if each.wire_bytes and _FLOAT.match(f"{each.dtype}[")}
-    widest = max(moved, key=BITS.__getitem__, default="")
-    given = dict.fromkeys(_FLOAT.findall(text.partition("\n")[0]))
-    narrower = [dtype for dtype in given if widest and BITS[dtype] < BITS[widest]]
-    return [
-        f"XLA for CPU computes {dtype} as {widest}: what carries {widest} here may carry {dtype} on a TPU or "
-        f"GPU, 1/{BITS[widest] // BITS[dtype]} of the bytes"
-        for dtype in narrower
-    ]
 
 
 def _written(mesh: JaxMesh) -> str:

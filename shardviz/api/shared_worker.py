@@ -13,7 +13,7 @@ from shardviz.errors import CompilerError, ShardvizError, TargetError
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, Target, TargetResult, Worker
-    from shardviz.compiler.lowering import LoweredProgram
+    from shardviz.compiler.lowering import LoweredModule
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.planner import Problem
 
@@ -57,7 +57,7 @@ def ask(
 
 
 def ask_program(
-    program_for: Callable[[str], LoweredProgram],
+    program_for: Callable[[str], LoweredModule],
     targets: Sequence[Target],
     timeout: float,
     options: Mapping[str, Any],

@@ -32,6 +32,7 @@ COMMANDS = {
     "serve": "The application in a browser, for a class on this machine or network.",
     "schema": "JSON Schemas of what --json prints, one for each kind of document.",
     "search": "The best meshes and shardings of a program on a machine.",
+    "model": "Every parameter of a model, split by rules: memory and collectives of a step.",
     "machine": "Chips, links and figures of hardware, and where a mesh lies on it.",
     "targets": "List targets and how to install them: simulated devices, TPUs and GPUs.",
     "info": "The versions that answers depend on.",

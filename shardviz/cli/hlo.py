@@ -99,7 +99,7 @@ def command(
         raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
     given = None if mesh is None else parse_mesh(mesh, device_order)
     priced = with_times or machine is not None
-    if file not in (STDIN, "") and Path(file).is_dir():
+    if file not in ("", STDIN) and Path(file).is_dir():
         finals = _finals(Path(file))
         if len(finals) > 1:
             if picture or with_times:

@@ -12,7 +12,7 @@ from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, working
 from shardviz.cli.process import on_signal
-from shardviz.errors import TargetError, quote
+from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.forms.form import PROBLEM_FIELDS
 
 if TYPE_CHECKING:
@@ -23,21 +23,20 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     (
-        "A train step that ships with shardviz, on 16 TPUs",
-        "shardviz program train_step --mesh data=4,model=4 --target v5e:4x4",
+        "A train step that ships with shardviz, on 16 simulated devices",
+        "shardviz program train_step --mesh data=4,model=4",
     ),
     (
-        "Your own, on two kinds of hardware side by side",
-        "shardviz program step.py:train_step --mesh data=4,model=4 --target v5p:4x2x2,h100:2x8",
+        "Your own on two kinds of TPU, side by side",
+        "shardviz program step.py:step --mesh data=4 --target v5e:2x2,v5p:2x2x1",
     ),
     (
         "Why its collectives are there, and what avoids them",
-        "shardviz program train_step --mesh data=4,model=4 --target shardy --why",
+        "shardviz program train_step --mesh data=4,model=4 --why",
     ),
     (
-        "With an option of the compiler, and what runs when",
-        "shardviz program train_step --mesh data=4,model=4 --target v5e:4x4 --time "
-        "--option xla_tpu_scoped_vmem_limit_kib=16384",
+        "What runs when, and live memory",
+        "shardviz program step.py:step --mesh data=4 --target v5e:2x2 --time",
     ),
 )
 
@@ -60,7 +59,7 @@ class CompilerOption(click.ParamType):  # type: ignore[type-arg]
 
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("function", metavar="FILE.py:FUNCTION")
-@options.of_field(PROBLEM_FIELDS["mesh"], default=None, show_default=False, required=True)
+@options.of_field(PROBLEM_FIELDS["mesh"], default=None, show_default=False)
 @options.of_field(PROBLEM_FIELDS["targets"], default="cpu", show_default=True, shell_complete=options.targets)
 @options.of_field(PROBLEM_FIELDS["axis_types"])
 @click.option(
@@ -69,7 +68,7 @@ class CompilerOption(click.ParamType):  # type: ignore[type-arg]
     type=CompilerOption(),
     multiple=True,
     metavar="NAME=VALUE",
-    help="An option of the compiler, such as xla_tpu_scoped_vmem_limit_kib=16384; may be given again.",
+    help="An option of the compiler, such as xla_enable_async_all_gather=true; may be given again.",
 )
 @click.option(
     "--why", "with_reasons", is_flag=True, help="Show why each collective is there, and what avoids it."
@@ -80,7 +79,7 @@ class CompilerOption(click.ParamType):  # type: ignore[type-arg]
 @options.output
 def command(
     function: str,
-    mesh: str,
+    mesh: str | None,
     target: str,
     axis_types: str,
     compiler_options: Sequence[tuple[str, str]],
@@ -108,6 +107,8 @@ def command(
     targets = parse_targets(target)
     if not targets:
         raise TargetError("a program is compiled for a target, and none is named", "give --target v5e:4x4")
+    if mesh is None:
+        raise QuestionError("a program needs a mesh", "add --mesh data=4,model=4, or another")
     wanted = parse_mesh(mesh)
     if len(targets) == 1:
         check_mesh(targets[0], wanted)

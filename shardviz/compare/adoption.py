@@ -51,6 +51,7 @@ def cheaper_if_split(plan: Plan, splits: Iterable[tuple[str, PartitionSpec]], pl
         problem=_reopened(other.problem, plan.question),
         optimal=False,
         at_most=plan.at_most,
+        faster=plan.faster,
         teller="shardy",
         asked=plan.question,
     )

@@ -100,7 +100,7 @@ class MovedArrays:
         return tuple(name for name, doubt in doubts.items() if doubt == min(doubts.values()))
 
     def _doubt(self, array: ShardedArray, one: Collective, transposed: bool) -> tuple[bool, bool, int, bool]:
-        """How little speaks for an array, to compare: other dimensions than the collective's; a transpose, as
+        """A rank of how little speaks for an array: other dimensions than the collective's; a transpose, as
         gradients are often made; a spec that is open (1) or gives pieces of another shape (2)."""
         spec = 1
         if array.spec is not None:

@@ -30,7 +30,7 @@ PROGRAM_HINT = "give a function, a jitted one, what its lower(…) returns, or w
 
 
 @dataclass(frozen=True)
-class LoweredProgram:
+class LoweredModule:
     """A program before any compiler has seen it: `code` is its StableHLO module as MLIR's bytes.
 
     `platform` is the one that it is lowered for, "" where that was done before and cannot be told. It runs on
@@ -52,7 +52,7 @@ class LoweredProgram:
 
 def lower_program(
     program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], platform: str
-) -> LoweredProgram:
+) -> LoweredModule:
     """Lower a program for a platform of JAX: "tpu", "cuda" or "cpu".
 
     A plain function is jitted as it stands. Raises `QuestionError` for what is not a program, and for one
@@ -79,11 +79,11 @@ def lower_program(
     meshes = [*_meshes(module)] or [*_meshes_of(args, kwargs)]
     meshes = [mesh for mesh in dict.fromkeys(meshes) if mesh.size == devices]
     name = str(attributes["sym_name"]).strip('"')
-    return LoweredProgram(name, "" if was_lowered else platform, devices, tuple(meshes), code.getvalue())
+    return LoweredModule(name, "" if was_lowered else platform, devices, tuple(meshes), code.getvalue())
 
 
 def refusal_of(error: Exception) -> ShardvizError:
-    """What was raised as JAX lowered a program, as an error of ours: its own words, on one line."""
+    """An error of ours for one that JAX raised as it lowered a program, in its words, on one line."""
     if isinstance(error, ShardvizError):
         return error
     words = " ".join(str(error).split())
@@ -102,7 +102,7 @@ def check_program(program: Any) -> None:
 
 
 def _lowered(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], platform: str) -> tuple[Any, bool]:
-    """What JAX calls `Lowered`, and whether it was that before."""
+    """JAX's `Lowered`, and true where the program was that already."""
     stage = _stage(program)
     if stage and (args or kwargs):
         raise QuestionError(

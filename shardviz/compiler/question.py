@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.collectives import Operation
-    from shardviz.compiler.lowering import LoweredProgram
+    from shardviz.compiler.lowering import LoweredModule
     from shardviz.compiler.targets import Target
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
@@ -75,7 +75,7 @@ def question_for(problem: Problem, target: Target) -> Question:
 
 
 def module_request(
-    program: LoweredProgram, target: Target, options: Mapping[str, Any], with_costs: bool
+    program: LoweredModule, target: Target, options: Mapping[str, Any], with_costs: bool
 ) -> CompileModule:
     """The message that has the child compile a program of the user's for a target.
 

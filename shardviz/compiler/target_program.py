@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -13,17 +14,20 @@ from shardviz.errors import CompilerError, ShardvizError, TargetError
 from shardviz.hlo import read_hlo, read_shardy
 from shardviz.hlo.mlir.reshards import meetings
 from shardviz.sharding import Mesh
+from shardviz.sharding.array import BITS
 
 if TYPE_CHECKING:
-    from shardviz.compiler.lowering import LoweredProgram
+    from shardviz.compiler.lowering import LoweredModule
     from shardviz.compiler.messages import Output, Versions
     from shardviz.compiler.targets import Target
     from shardviz.hardware.machine import Machine
-    from shardviz.hlo import HloModule, ShardyModule
+    from shardviz.hlo import Collective, HloModule, ShardyModule
     from shardviz.reports.entries import CollectiveEntry
     from shardviz.reports.rematerialization import Rematerialization
     from shardviz.reports.why import Reason
     from shardviz.timeline.memory import MemoryReport
+
+_FLOAT = re.compile(r"\b(bf16|f\d\w*)\[")
 
 
 @dataclass(frozen=True)
@@ -85,9 +89,7 @@ def without_program(target: str, error: ShardvizError) -> TargetProgram:
     return TargetProgram(without_answer(target, error))
 
 
-def read_program(
-    output: Output, program: LoweredProgram, target: Target, versions: Versions
-) -> TargetProgram:
+def read_program(output: Output, program: LoweredModule, target: Target, versions: Versions) -> TargetProgram:
     """The answer of a target. Raises what the readers raise for a text that they cannot read."""
     answer = TargetResult(
         target.name,
@@ -115,6 +117,8 @@ def read_program(
     notes = [f"this program has several meshes: {_listed(meshes)}; axes are named after {mesh}"] * (
         len(meshes) > 1
     )
+    if target.name == "cpu":
+        notes += widened_types(output.text, named.collectives)
     if not program.platform and target.cluster is not None:
         notes.append("it was lowered before, for the devices of its own process; better give the function")
     answer = replace(
@@ -141,8 +145,22 @@ def _remade(output: Output, mesh: Mesh) -> tuple[Rematerialization, ...]:
     return rematerializations(output.warnings, mesh, output.text)
 
 
+def widened_types(text: str, collectives: Sequence[Collective]) -> list[str]:
+    """Sentences where XLA for CPU may have computed the floats of the arguments and results, which the first
+    line of its text lists, in a wider type, and moved them so."""
+    moved = {each.dtype for each in collectives if each.wire_bytes and _FLOAT.match(f"{each.dtype}[")}
+    widest = max(moved, key=BITS.__getitem__, default="")
+    given = dict.fromkeys(_FLOAT.findall(text.partition("\n")[0]))
+    narrower = [dtype for dtype in given if widest and BITS[dtype] < BITS[widest]]
+    return [
+        f"XLA for CPU computes {dtype} as {widest}: what carries {widest} here may carry {dtype} on a TPU or "
+        f"GPU, 1/{BITS[widest] // BITS[dtype]} of the bytes"
+        for dtype in narrower
+    ]
+
+
 def _named(module: HloModule) -> int:
-    """How many collectives have axes."""
+    """The number of collectives with axes."""
     return sum(bool(each.axes) for each in module.collectives)
 
 

@@ -20,7 +20,7 @@ from shardviz.compiler.messages import Channel
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
 
 if TYPE_CHECKING:
-    from shardviz.compiler.lowering import LoweredProgram
+    from shardviz.compiler.lowering import LoweredModule
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 """Files that ship: each is known by its name, and has a function of the same name."""
@@ -55,9 +55,9 @@ class UserProgram:
     """From the process: the program by platform, or why JAX does not lower it for that one."""
 
     name: str
-    lowered: tuple[tuple[str, LoweredProgram | ShardvizError], ...]
+    lowered: tuple[tuple[str, LoweredModule | ShardvizError], ...]
 
-    def lowered_for(self, platform: str) -> LoweredProgram:
+    def lowered_for(self, platform: str) -> LoweredModule:
         """The program for a platform; raises what kept JAX from lowering it."""
         found = dict(self.lowered)[platform]
         if isinstance(found, ShardvizError):
@@ -167,7 +167,7 @@ class UserFileProcess:
         return found
 
     def _end(self) -> str:
-        """How the file ended its process."""
+        """Say in which way the file ended its process."""
         code = self._popen.wait()
         if code >= 0:
             return f"ended the process with status {code}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from shardviz.collectives import Operation
     from shardviz.compiler.dump_folders import DumpFolders
-    from shardviz.compiler.lowering import LoweredProgram
+    from shardviz.compiler.lowering import LoweredModule
     from shardviz.compiler.messages import (
         About,
         LayoutOutput,
@@ -115,7 +115,7 @@ class Worker:
 
     def compile(
         self,
-        program: LoweredProgram,
+        program: LoweredModule,
         target: Target,
         options: Mapping[str, Any] | None = None,
         with_costs: bool = False,

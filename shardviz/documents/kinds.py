@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shardviz.documents import course, machines, plans, programs, rounds, searches, timelines
+from shardviz.documents import course, machines, models, plans, programs, rounds, searches, timelines
 from shardviz.documents.fields import DEFINITIONS, Schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -31,6 +31,7 @@ KINDS = {
         course.LESSON,
         course.LESSON_CHECK,
         course.SHARED,
+        models.MODEL,
         machines.MACHINE,
         machines.TARGETS,
         plans.INFO,

@@ -138,7 +138,7 @@ _TRAINING = closed(
         "What the optimizer makes in the place of arguments.",
     ),
 )
-_PHASES = ("forward", "recomputed", "backward", "optimizer")
+PHASES = ("forward", "recomputed", "backward", "optimizer")
 PROBLEM = shared(
     "problem",
     closed(
@@ -184,7 +184,7 @@ PLAN = shared(
                     *("all_to_all", "ppermute"),
                 ),
                 function=null_if_empty(text("The function that is applied; null: an einsum, or a move.")),
-                phase=one_of("The part of a train step that it belongs to; forward in others.", *_PHASES),
+                phase=one_of("The part of a train step that it belongs to; forward in others.", *PHASES),
                 array=text("The array that it changes or makes."),
                 axes=texts("Mesh axes of its groups, the major one first."),
                 dim=nullable(

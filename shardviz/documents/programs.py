@@ -61,7 +61,7 @@ _MATMUL_ORDER = closed(
 
 
 def _reported(name: str) -> Callable[[Any], Any]:
-    """What a report tells of a collective; None of one that stands in no report."""
+    """A figure of a report on a collective; None of one that is in no report."""
     return lambda collective: getattr(collective, name, None)
 
 
@@ -234,7 +234,15 @@ TARGET = shared(
 )
 
 
-def _answer(compiled: TargetResult, mesh: Mesh, with_text: bool = False) -> Beside:
+DIFFERENCE = closed(
+    "A difference between the plan and a target.",
+    target=text("The target's name."),
+    code=text("A stable name of the kind of difference, such as promoted_dtype."),
+    message=text("The cause, in a sentence with the numbers."),
+)
+
+
+def target_answer(compiled: TargetResult, mesh: Mesh, with_text: bool = False) -> Beside:
     """A target's answer as `TARGET` writes it, on the problem's mesh; its text only if it is wanted."""
     from shardviz.hardware import axis_runs
 
@@ -260,15 +268,7 @@ EXPLAIN = DocumentKind(
         "The plans that others would choose, where they are other plans.",
     ).of("cost.alternatives"),
     targets=array_of(TARGET("A target's answer."), "The answers of the compilers."),
-    differences=array_of(
-        closed(
-            "A difference between the plan and a target.",
-            target=text("The target's name."),
-            code=text("A stable name of the kind of difference, such as promoted_dtype."),
-            message=text("The cause, in a sentence with the numbers."),
-        ),
-        "The differences between targets and the plan.",
-    ),
+    differences=array_of(DIFFERENCE, "The differences between targets and the plan."),
     timelines=optional(TOLD_TIMES),
 )
 
@@ -286,7 +286,7 @@ def explain_document(
     they are asked for.
     """
     plan = cost.plan
-    targets = [_answer(each, plan.problem.mesh, with_text) for each in compiled]
+    targets = [target_answer(each, plan.problem.mesh, with_text) for each in compiled]
     timelines = None if times is None else told_times(cost, times)
     return EXPLAIN.document(
         plan=plan, cost=cost, targets=targets, differences=differences, timelines=timelines
@@ -341,7 +341,7 @@ def passes_document(traced: PassTrace, problem: Problem, diffs: frozenset[int] =
         Beside(stage, stage=number, diff=stage.diff() if number in diffs else None)
         for number, stage in enumerate(traced.stages, 1)
     ]
-    return PASSES.document(problem, answer=_answer(traced.compiled, problem.mesh), stages=stages)
+    return PASSES.document(problem, answer=target_answer(traced.compiled, problem.mesh), stages=stages)
 
 
 _TOTALS = closed(
@@ -528,7 +528,9 @@ PROGRAM = DocumentKind(
             elapsed_s=number("Seconds from the request to the answer.").by(lambda taken: round(taken, 6)),
             versions=by_name(STRING, "Versions of what answered, by package."),
             placement=nullable(PLACEMENT("The placement of the mesh; null: the target has no hardware.")),
-            memory=nullable(LIVE_MEMORY("The compiler's account of a device's memory; null: none is known.")),
+            live_memory=nullable(
+                LIVE_MEMORY("The compiler's account of a device's memory; null: none is known.")
+            ).of("memory"),
             seconds=nullable(number("Seconds of a run on the machine; null: nobody can tell.")),
             notes=texts("Notes on how the program was read, a sentence each."),
             program=nullable(HLO.record),

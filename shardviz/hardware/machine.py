@@ -272,13 +272,16 @@ def machine_of(cluster: Cluster) -> Machine:
     )
 
 
-def assumed_machine() -> Machine:
-    """The machine where nobody has named one: v5e chips, and each mesh axis a ring of its own."""
-    chip = TPUS[ASSUMED]
-    links = (LinkSpec(ICI_HOP, chip.link),)
-    return Machine(
-        ASSUMED, chip.name, _tpu_figures(chip), 0, axis_links=links, assumed=True, source=chip.source
-    )
+def assumed_machine(name: str = ASSUMED) -> Machine:
+    """The machine where nobody has named one, or a chip alone: each mesh axis a ring of its own."""
+    if name in GPUS:
+        gpu = GPUS[name]
+        link, device = LinkSpec(NVLINK_HOP, gpu.link), _gpu_figures(gpu)
+    else:
+        chip = TPUS[name]
+        link, device = LinkSpec(ICI_HOP, chip.link), _tpu_figures(chip)
+    source = (GPUS.get(name) or TPUS[name]).source
+    return Machine(name, name, device, 0, axis_links=(link,), assumed=True, source=source)
 
 
 def on_assumed_machine(machine: Machine, mesh: Mesh) -> PlacedMesh:
@@ -301,12 +304,16 @@ def _tpu_figures(chip: TpuChip) -> DeviceFigures:
     )
 
 
+def _gpu_figures(gpu: Gpu) -> DeviceFigures:
+    return DeviceFigures(gpu.peak, gpu.hbm, None, gpu.hbm_bandwidth, gpu.l2, gpu.clock)
+
+
 def _gpu_machine(cluster: GpuNodes) -> Machine:
     gpu: Gpu = cluster.chip
     return Machine(
         cluster.name,
         gpu.name,
-        DeviceFigures(gpu.peak, gpu.hbm, None, gpu.hbm_bandwidth, gpu.l2, gpu.clock),
+        _gpu_figures(gpu),
         cluster.devices,
         node=cluster.gpus,
         node_link=LinkSpec(NVLINK_HOP, gpu.link),

@@ -32,10 +32,9 @@ def alternatives(cost: PlanCost) -> tuple[Alternative, ...]:
     textbook's where it is another."""
     problem, placed = cost.plan.question, cost.placed
     found: list[Alternative] = []
-    if not cost.unknown and (cost.plan.objective != "time" or _is_beaten(cost.plan)):
-        fastest = price(Planner(problem.mesh, placed, "time", anywhere=True).plan(problem), placed)
-        if fastest.serial_seconds < cost.serial_seconds * (1 - NEGLIGIBLE):
-            found.append(Alternative("fastest", fastest))
+    faster = None if cost.unknown else _faster(cost)
+    if faster is not None and faster.serial_seconds < cost.serial_seconds * (1 - NEGLIGIBLE):
+        found.append(Alternative("fastest", faster))
     if cost.plan.objective == "time":
         fewest = price(plan(problem, placed, "bytes"), placed)
         if fewest.wire_bytes < cost.wire_bytes:
@@ -48,11 +47,14 @@ def alternatives(cost: PlanCost) -> tuple[Alternative, ...]:
     return tuple(found)
 
 
-def _is_beaten(plan: Plan) -> bool:
-    """Return whether a plan that splits the work elsewhere than the arrays are may be faster."""
-    if plan.problem.is_tree:
-        return plan.at_most is not None
-    return not plan.optimal and is_searched_anywhere(plan.problem)
+def _faster(cost: PlanCost) -> PlanCost | None:
+    """The plan that may be faster, as it splits the work elsewhere than the arrays are."""
+    shown, problem = cost.plan, cost.plan.question
+    if shown.faster is not None:
+        return price(shown.faster, cost.placed)
+    if shown.objective == "time" and (problem.is_tree or shown.optimal or not is_searched_anywhere(problem)):
+        return None
+    return price(Planner(problem.mesh, cost.placed, "time", anywhere=True).plan(problem), cost.placed)
 
 
 def _same(one: PlanCost, other: PlanCost) -> bool:

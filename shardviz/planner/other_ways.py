@@ -8,11 +8,12 @@ from typing import Protocol
 
 from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Objective, Statement
+from shardviz.planner.statements.array_searches import ArrayPaths
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.statements.work_split import WorkSplit
 from shardviz.planner.states.moves import Axes
-from shardviz.planner.states.paths import UNREACHABLE, PathSearch
+from shardviz.planner.states.paths import UNREACHABLE
 from shardviz.sharding import PartitionSpec
 from shardviz.units import estimated_seconds, exact_bytes
 
@@ -63,7 +64,7 @@ def cost_of_other_way(prices: Prices, other: Cost, chosen: Cost, gathered: froze
 
 
 class WaysNotTaken(Protocol):
-    """How a statement could be planned otherwise."""
+    """The other ways to plan a statement."""
 
     def keeping(self, dim: str, axes: Axes) -> OtherWay | None:
         """The best way that splits a dimension over axes while the devices compute; None where there is none,
@@ -84,8 +85,8 @@ class OtherWays:
     splits: Collection[tuple[str, str]] | None
     part: Statement
     chosen: WorkSplit
-    searches: Sequence[PathSearch]
-    ends: PathSearch
+    searches: Sequence[ArrayPaths]
+    ends: ArrayPaths
 
     def keeping(self, dim: str, axes: Axes) -> OtherWay | None:
         """As `WaysNotTaken` has it."""

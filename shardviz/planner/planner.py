@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
@@ -27,14 +27,14 @@ from shardviz.planner.plan import Plan, Step
 from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Objective, Problem, Statement
 from shardviz.planner.reasons import EinsumChoice, explain_einsum, explain_moves
+from shardviz.planner.statements.array_searches import ArrayPaths, ArraySearches, space_of
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.contraction_order import Order, contraction_orders, has_all_orders
 from shardviz.planner.statements.other_devices import check_devices, first_steps
-from shardviz.planner.statements.statement_ways import StatementWays, Way
+from shardviz.planner.statements.statement_ways import StatementWays, Way, WaysByResult
 from shardviz.planner.statements.work_split import WorkSplit, case_of
-from shardviz.planner.states.direct_paths import DirectPaths
-from shardviz.planner.states.moves import ReshardMove, State, StateSpace, state_space
-from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, PathSearch
+from shardviz.planner.states.moves import ReshardMove, State
+from shardviz.planner.states.paths import UNREACHABLE
 from shardviz.planner.steps import Joined, move_step, moves_of_work, work_step
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
@@ -46,15 +46,13 @@ if TYPE_CHECKING:
 MARGIN = 1.0
 """How much longer than the best of all a plan may take, as a part of that, because it splits the work as the
 given arrays are split, as compilers and textbooks do; `Plan.at_most` says how much it is."""
-MOST_SEARCHED = 5
-"""Parts of axes up to which the cheapest moves are searched: with more, direct ones are taken."""
 MOST_WAYS = 3000
 """Ways to split the work of all statements of a program up to which a bound is sought over all of them."""
 MOST_WAYS_PLANNED = 500
 """Such ways up to which plans of a program are looked at that split the work elsewhere."""
 MOST_PARTS = 10
 """Prime parts of axes up to which a bound is sought by the numbers of pieces."""
-MOST_ANYWHERE = 4
+MOST_ANYWHERE = 5
 """Parts of axes up to which all plans are looked at that split the work elsewhere."""
 MOST_WAYS_QUICK = 300
 """Ways to split the work of all statements up to which a tree of them is planned in some hundredths of a
@@ -87,29 +85,32 @@ class Planner:
         check_devices(problem)
         if not problem.is_tree:
             return self._program(problem)
-        planned, optimal, at_most = self._tree(problem)
-        return plan_of(problem, planned, self.objective, optimal, at_most)
+        return self._tree(problem)
 
-    def _tree(self, problem: Problem) -> tuple[list[PlannedStatement], bool, float | None]:
-        """The statements of a problem whose arrays are used once, whether they are the best of all, and how
-        many times the best they cost at most."""
+    def _tree(self, problem: Problem) -> Plan:
+        """The plan of a problem whose arrays are used once."""
         pool = AxisPool.of(problem)
         given = None
+        searches = ArraySearches(pool, self.mesh, self.prices)
         if not self.anywhere:
-            given = _Planning(self, problem, pool, pool.splits).planned()
+            given = _Planning(problem, searches, pool.splits).planned()
         if self.anywhere or (self.anywhere is None and len(pool.sizes) <= MOST_ANYWHERE):
             limit = UNREACHABLE if given is None else given[0]
             fine = AxisPool.of(problem, into_primes=True)
-            best = _Planning(self, problem, fine, None).planned(limit)
+            if fine.sizes != pool.sizes:
+                searches = ArraySearches(fine, self.mesh, self.prices)
+            best = _Planning(problem, searches, None).planned(limit)
             ratio = self.prices.ratio(given[0], best[0]) if given and best else math.inf
             is_all = fine.is_finest and all(map(has_all_orders, problem.parts))
-            if best is not None and (ratio is None or ratio > 1 + self._margin):
-                return best[1], is_all, None
+            fastest = None if best is None else plan_of(problem, best[1], self.objective, is_all)
+            if fastest is not None and (ratio is None or ratio > 1 + self._margin):
+                return fastest
             if given is not None:
-                return given[1], best is None and is_all, ratio if best and is_all else None
+                found = plan_of(problem, given[1], self.objective, fastest is None and is_all)
+                return replace(found, at_most=ratio if fastest and is_all else None, faster=fastest)
         if given is None:
             raise _cannot_be_had(problem.result, problem.result.decided_spec)
-        return given[1], False, None
+        return plan_of(problem, given[1], self.objective, optimal=False)
 
     def _program(self, problem: Problem) -> Plan:
         """The plan of a program whose arrays are used several times."""
@@ -128,7 +129,7 @@ class Planner:
                 if self._is_too_dear(planned.cost, fastest.cost):
                     planned = fastest
         steps, cases = program_steps(problem, planned)
-        spec = next(step.to_spec for step in reversed(steps) if step.array == problem.result.name)
+        spec = _last_spec(problem, steps)
         least = self._least_of_program(problem)
         optimal = least is not None and planned.cost <= least
         at_most = None if optimal or least is None else self.prices.ratio(planned.cost, least)
@@ -166,12 +167,8 @@ class Planner:
 
         key = (pool, splits)
         if key not in self._programs:
-            self._programs[key] = StatementChoices(pool, self.space(pool), self.prices, splits)
+            self._programs[key] = StatementChoices(pool, space_of(pool, self.mesh), self.prices, splits)
         return self._programs[key]
-
-    def space(self, pool: AxisPool) -> StateSpace:
-        """The states that arrays can be in over some axes."""
-        return state_space(pool.sizes_of_parts, tuple(self.mesh.shape.items()), pool.may_mask)
 
 
 def plan(problem: Problem, placed: PlacedMesh | None = None, objective: Objective | None = None) -> Plan:
@@ -204,25 +201,55 @@ def plan_of(
     planned: Sequence[PlannedStatement],
     objective: Objective,
     optimal: bool = True,
-    at_most: float | None = None,
 ) -> Plan:
     """The plan of a problem's statements as planned, of which some may be several."""
     asked, problem = problem, replace(problem, parts=tuple(one.part for one in planned))
     steps = (*first_steps(problem), *_steps(problem, planned))
-    result = problem.result.name
-    spec = next(step.to_spec for step in reversed(steps) if step.array == result)
     cases = tuple(case_of(one.part.einsum, one.starts, problem.mesh) for one in planned)
-    return Plan(problem, steps, spec, cases, objective, optimal, at_most, asked=asked)
+    return Plan(problem, steps, _last_spec(problem, steps), cases, objective, optimal, asked=asked)
+
+
+def _last_spec(problem: Problem, steps: Sequence[Step]) -> PartitionSpec:
+    """The spec in which the last step leaves the result."""
+    return next(step.to_spec for step in reversed(steps) if step.array == problem.result.name)
 
 
 @dataclass
 class _Made:
-    """An array as it is had: the searches through the states that it must pass, one after the other; where a
-    statement makes it, for each state in which that leaves it the order and the way to run it."""
+    """An array as it is had: the searches through the states that it must pass, one after the other; where
+    statements make it, the orders of these, each with the ways to run its last."""
 
     array: ShardedArray
-    searches: list[PathSearch]
-    ways: dict[State, tuple[_Order, Way]] = field(default_factory=dict)
+    searches: list[ArrayPaths]
+    ways: Sequence[tuple[_Order, WaysByResult]] = ()
+
+    def least(self) -> dict[State, Cost]:
+        """The least cost of the array in each state in which its statements can leave it."""
+        found: dict[State, Cost] = {}
+        for _, ways in self.ways:
+            for state, least in ways.least.items():
+                found[state] = min(least, found.get(state, least))
+        return found
+
+    def cost(self, state: State, limit: Cost) -> Cost | None:
+        """The cost of the array in a state; None where that is not less than a limit."""
+        found = self._cheapest(state, limit)
+        return None if found is None else found[1].cost
+
+    def way(self, state: State) -> tuple[_Order, Way]:
+        """The cheapest way to make the array in a state in which it can be left, with its order."""
+        found = self._cheapest(state, UNREACHABLE)
+        if found is None:
+            raise KeyError(state)
+        return found
+
+    def _cheapest(self, state: State, limit: Cost) -> tuple[_Order, Way] | None:
+        found = None
+        for order, ways in self.ways:
+            way = ways.way(state, limit)
+            if way is not None:
+                found, limit = (order, way), way.cost
+        return found
 
 
 @dataclass(frozen=True)
@@ -255,14 +282,12 @@ class _Planning:
     """
 
     def __init__(
-        self, planner: Planner, problem: Problem, pool: AxisPool, splits: frozenset[tuple[str, str]] | None
+        self, problem: Problem, searches: ArraySearches, splits: frozenset[tuple[str, str]] | None
     ) -> None:
-        self._problem, self._prices = problem, planner.prices
+        self._problem, self._searches, self._splits = problem, searches, splits
+        self._prices, self._pool, self._space = searches.prices, searches.pool, searches.space
         self._joined = Joined(problem.mesh)
-        self._pool, self._splits = pool, splits
-        self._space = planner.space(pool)
-        self._ways = StatementWays(self._space, planner.prices)
-        self._paths = PathSearch if len(pool.sizes) <= MOST_SEARCHED else DirectPaths
+        self._ways = StatementWays(self._space, self._prices)
         self._made: ChainMap[str, _Made] = ChainMap()
 
     def planned(self, limit: Cost = UNREACHABLE) -> tuple[Cost, list[PlannedStatement]] | None:
@@ -270,14 +295,9 @@ class _Planning:
         not less than `limit`."""
         *before, last = self._problem.parts
         for part in before:
-            ways: dict[State, tuple[_Order, Way]] = {}
-            for order in self._orders(part):
-                operands = self._operands(order.parts[-1], order)
-                found = self._ways.ways(order.parts[-1], operands, self._pool.uneven, self._splits)
-                for state, way in found.items():
-                    if state not in ways or way.cost < ways[state][1].cost:
-                        ways[state] = order, way
-            made = self._made[part.result.name] = self._as_made(part.result, ways)
+            made = self._made[part.result.name] = self._as_made(
+                part.result, [(order, self._ways_of(order)) for order in self._orders(part)]
+            )
             if part.result.spec is not None:
                 self._pass(made, part.result.spec)
         return self._last(last, limit)
@@ -303,33 +323,32 @@ class _Planning:
             for end, step in enumerate(parts[:-1], 1):
                 made = done.get(parts[:end])
                 if made is None:
-                    ways = self._ways.ways(step, self._operands(step, order), self._pool.uneven, self._splits)
-                    found = {state: (_Order((step,), order.arrays), way) for state, way in ways.items()}
-                    made = done[parts[:end]] = self._as_made(step.result, found)
+                    own = _Order((step,), order.arrays)
+                    made = done[parts[:end]] = self._as_made(step.result, [(own, self._ways_of(own))])
                 order.arrays[step.result.name] = made
             yield order
 
-    def _operands(self, part: Statement, order: _Order) -> list[PathSearch]:
+    def _operands(self, part: Statement, order: _Order) -> list[ArrayPaths]:
         return [order.arrays[operand.name].searches[-1] for operand in part.operands]
 
-    def _as_made(self, array: ShardedArray, ways: dict[State, tuple[_Order, Way]]) -> _Made:
-        sources = {state: way.cost for state, (_, way) in ways.items()}
-        return _Made(array, [self._search(array, sources)], ways)
+    def _ways_of(self, order: _Order) -> WaysByResult:
+        """The ways to run the last statement of an order."""
+        part = order.parts[-1]
+        return self._ways.ways(part, self._operands(part, order), self._pool.uneven, self._splits)
+
+    def _as_made(self, array: ShardedArray, ways: Sequence[tuple[_Order, WaysByResult]]) -> _Made:
+        made = _Made(array, [], ways)
+        made.searches.append(self._searches.of_made(array, made.least(), made.cost))
+        return made
 
     def _give(self, operand: ShardedArray) -> None:
         """Have an operand as a statement is given it."""
         made = self._made.get(operand.name)
         if made is None:
             start = self._pool.state(operand.decided_spec)
-            self._made[operand.name] = _Made(operand, [self._search(operand, {start: 0})])
+            self._made[operand.name] = _Made(operand, [self._searches.to(operand, {start: 0})])
         elif operand.spec is not None:
             self._pass(made, operand.spec)
-
-    def _kind(self, array: ShardedArray) -> ArrayKind:
-        return ArrayKind(array.shape, array.dtype, self._pool.uneven_of(array))
-
-    def _search(self, array: ShardedArray, sources: Mapping[State, Cost]) -> PathSearch:
-        return self._paths(self._space, self._kind(array), self._prices, sources)
 
     def _pass(self, made: _Made, spec: PartitionSpec) -> None:
         """Have an array pass through the state of a spec."""
@@ -337,9 +356,9 @@ class _Planning:
         cost = made.searches[-1].cost(state)
         if cost is None:
             raise _cannot_be_had(made.array, spec)
-        made.searches.append(self._search(made.array, {state: cost}))
+        made.searches.append(self._searches.to(made.array, {state: cost}))
 
-    def _ends(self, part: Statement) -> PathSearch:
+    def _ends(self, part: Statement) -> ArrayPaths:
         """The costs of bringing the last result from each state to where it may be left."""
         result, operands = part.result, [self._made.get(operand.name) for operand in part.operands]
         pending = {axis for made in operands if made is not None for axis in made.searches[-1].pending}
@@ -349,9 +368,9 @@ class _Planning:
             pending |= set(self._space.sizes)
         goals = self._pool.open_states(result) if result.spec is None else [self._pool.state(result.spec)]
         axes = tuple(axis for axis in self._space.sizes if axis in pending)
-        return self._paths(self._space, self._kind(result), self._prices, dict.fromkeys(goals, 0), axes)
+        return self._searches.onward(result, goals, axes)
 
-    def _traced(self, order: _Order, way: Way, ends: PathSearch) -> list[PlannedStatement]:
+    def _traced(self, order: _Order, way: Way, ends: ArrayPaths) -> list[PlannedStatement]:
         """The ways and the moves that led to the result, from the last statement to the first."""
         result = self._problem.result
         natural = way.split.result
@@ -361,10 +380,10 @@ class _Planning:
         found: list[PlannedStatement] = []
         for whole in reversed(self._problem.parts):
             if whole is not self._problem.parts[-1]:
-                order, way = self._made[whole.result.name].ways[came[whole.result.name][0]]
+                order, way = self._made[whole.result.name].way(came[whole.result.name][0])
             for part in reversed(order.parts):
                 if part is not order.parts[-1]:
-                    _, way = order.arrays[part.result.name].ways[came[part.result.name][0]]
+                    _, way = order.arrays[part.result.name].way(came[part.result.name][0])
                 found.append(self._planned_statement(part, order, way, came, after))
         return found[::-1]
 
@@ -374,7 +393,7 @@ class _Planning:
         order: _Order,
         way: Way,
         came: dict[str, tuple[State, list[tuple[ReshardMove, ...]]]],
-        after: dict[str, PathSearch],
+        after: dict[str, ArrayPaths],
     ) -> PlannedStatement:
         """A statement as planned; adds what its operands come from, and where they go next."""
         starts, operand_moves = [], []
@@ -384,10 +403,9 @@ class _Planning:
             starts.append(self._joined.state(start))
             operand_moves.append(self._joined.moves(operand, last))
             came[operand.name] = self._path(made, start, made.searches[:-1])
-            goal = made.searches[1].sources[0].state if len(made.searches) > 1 else needed
-            after[operand.name] = self._paths(
-                self._space, self._kind(operand), self._prices, {goal: 0}, tuple(self._space.sizes)
-            )
+            if made.ways:
+                goal = made.searches[1].sources[0].state if len(made.searches) > 1 else needed
+                after[operand.name] = self._searches.onward(operand, [goal], tuple(self._space.sizes))
         result_moves = tuple(came[part.result.name][1])
         split = self._joined.split(way.split)
         searches = [order.arrays[operand.name].searches[-1] for operand in part.operands]
@@ -404,7 +422,7 @@ class _Planning:
         return PlannedStatement(part, split, tuple(operand_moves), result_moves, tuple(starts), other_ways)
 
     def _path(
-        self, made: _Made, state: State, searches: Sequence[PathSearch]
+        self, made: _Made, state: State, searches: Sequence[ArrayPaths]
     ) -> tuple[State, list[tuple[ReshardMove, ...]]]:
         """The state in which a statement left an array, and the moves through all searches to a state."""
         moves: list[tuple[ReshardMove, ...]] = []

@@ -76,7 +76,7 @@ def work_step(mesh: Mesh, part: Statement, split: WorkSplit, reason: str, number
 
 
 def moves_of_work(mesh: Mesh, part: Statement, split: WorkSplit) -> tuple[ReshardMove, ...]:
-    """What follows the local work at once: the `pmax` of the largest of all parts, if any."""
+    """The step that follows the local work at once: the `pmax` of the largest of all parts, if any."""
     if not split.largest:
         return ()
     return (reshard_move(part.result, mesh, "pmax", split.largest, None, split.made, split.result),)

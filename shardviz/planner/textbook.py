@@ -12,14 +12,15 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from shardviz.errors import QuestionError
 from shardviz.planner.plan import Plan
-from shardviz.planner.planner import PlannedStatement, Planner, plan_of
+from shardviz.planner.planner import PlannedStatement, plan_of
+from shardviz.planner.pricing.prices import Prices
 from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.statements.array_searches import ArraySearches
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.work_split import Assignment, WorkSplit
-from shardviz.planner.states.moves import State, StateSpace
-from shardviz.planner.states.paths import ArrayKind, PathMove, PathSearch
+from shardviz.planner.states.moves import State
+from shardviz.planner.states.paths import PathMove
 from shardviz.planner.steps import Joined
 from shardviz.sharding import ShardedArray
 
@@ -29,18 +30,20 @@ if TYPE_CHECKING:
 
 def textbook_plan(problem: Problem, placed: PlacedMesh) -> Plan | None:
     """The textbook's plan of a chain of einsums of one or two operands; None for other programs, of which the
-    cases say nothing."""
+    cases say nothing, and where no moves lead to what a case says."""
     if not problem.is_chain or any(len(part.operands) > 2 for part in problem.parts):
         return None
-    return plan_of(problem, list(_Textbook(problem, placed).statements()), "bytes")
+    try:
+        statements = list(_Textbook(problem, placed).statements())
+    except KeyError:
+        return None
+    return plan_of(problem, statements, "bytes")
 
 
 class _Textbook:
     def __init__(self, problem: Problem, placed: PlacedMesh) -> None:
-        planner = Planner(problem.mesh, placed, "bytes")
-        self._problem, self._prices = problem, planner.prices
-        self._pool = AxisPool.of(problem)
-        self._space: StateSpace = planner.space(self._pool)
+        self._problem, self._pool = problem, AxisPool.of(problem)
+        self._searches = ArraySearches(self._pool, problem.mesh, Prices(placed, "bytes"))
         self._joined = Joined(problem.mesh)
 
     def statements(self) -> Iterator[PlannedStatement]:
@@ -82,14 +85,8 @@ class _Textbook:
         return wanted or [(split.result[0], ())]
 
     def _moves(self, array: ShardedArray, start: State, goal: State) -> tuple[PathMove, ...]:
-        kind = ArrayKind(array.shape, array.dtype, self._pool.uneven_of(array))
-        search = PathSearch(self._space, kind, self._prices, {start: 0})
-        try:
-            return search.path(goal)[1]
-        except KeyError:
-            raise QuestionError(
-                f"no textbook case leads {array.name} to its split", "use sizes that its axes divide"
-            ) from None
+        """The moves between two states. Raises `KeyError` where none lead from the one to the other."""
+        return self._searches.to(array, {start: 0}).path(goal)[1]
 
     def _work_split(self, part: Statement, starts: tuple[State, ...]) -> WorkSplit:
         """The work as the cases share it; pending sums of operands are added first."""
@@ -144,7 +141,7 @@ class _Textbook:
         array = part.operands[place]
         parts = 1
         for axes in starts[place][0]:
-            parts *= self._space.group_size(axes)
+            parts *= self._searches.space.group_size(axes)
         return array.nbytes // parts
 
 

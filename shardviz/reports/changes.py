@@ -44,7 +44,7 @@ def report_changes(before: ReportSummary, after: ReportSummary) -> ReportChanges
     """The changes from one summary to another, the most bytes first.
 
     Collectives are the same ones where they have the operation, axes, phase and place; those that only have
-    another place, as after a change of names, are no change.
+    another place, as after a change of names, have not changed.
     """
     gone, new = _without_equal(before.lines, after.lines)
     changes: list[Change] = []

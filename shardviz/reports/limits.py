@@ -70,7 +70,7 @@ def _limit(piece: str, text: str, start: int) -> Limit:
         return Limit(quantity, stripped, float(match[2]) / 100, True)
     if match[3] not in units:
         hint = f"use % or one of {', '.join(units)}"
-        raise NotationError(f"{quote(match[3])} is no unit of {quantity}", text, start, stop, hint)
+        raise NotationError(f"{quote(match[3])} is not a unit of {quantity}", text, start, stop, hint)
     return Limit(quantity, stripped, float(match[2]) * units[match[3]])
 
 

@@ -16,7 +16,7 @@ _PLACE_ENDS = re.compile(r"[/:]|$")
 
 @dataclass(frozen=True)
 class Selection:
-    """What to show of a program.
+    """The collectives to show of a program.
 
     `sort` is "cost" (exposed seconds, or bytes sent where there are none), "order" (the program's) or
     "bytes" (those that a device sends in all runs). `top` is how many groups are shown, None for all. `ops`

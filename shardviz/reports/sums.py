@@ -1,4 +1,4 @@
-"""What the collectives of a program cost in all, by one of their properties."""
+"""The cost of all collectives of a program together, by one of their properties."""
 
 from __future__ import annotations
 

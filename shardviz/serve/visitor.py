@@ -58,8 +58,8 @@ _STARTS = {
 }
 _CONNECTS = {f"socket.{name}" for name in ("bind", "connect", "getaddrinfo", "sendmsg", "sendto")}
 _CONNECTS |= {"sqlite3.connect", "webbrowser.open"}
-_MACHINE = "shardviz.machine_file"
-"""What `hardware/machine_file.py` announces before it reads a file."""
+_FILES = {"shardviz.machine_file", "shardviz.model_file"}
+"""What `hardware/machine_file.py` and `models/sources/model_files.py` announce before they read a file."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -135,7 +135,7 @@ def _hook(own: str, readable: set[str]) -> Callable[[str, tuple[Any, ...]], None
         elif event == "subprocess.Popen":
             is_fine = args[1][:4] == [sys.executable, "-P", "-c", PROGRAM] and args[1][7] in CHILDREN
         else:
-            is_fine = event not in _STARTS and event not in _CONNECTS and event != _MACHINE
+            is_fine = event not in _STARTS and event not in _CONNECTS | _FILES
         if not is_fine:
             raise PermissionError(errno.EACCES, "a visitor's session may not do this", f"{event} {args[:1]}")
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from shardviz.lessons.lesson import Lesson
     from shardviz.tui.lesson.progress import LessonProgress
     from shardviz.tui.lesson.view import LessonView
+    from shardviz.tui.model.editor import ModelEditor
 
 KEEP_AFTER_S = 0.5
 """Pause after the last edit until the session is kept, in seconds."""
@@ -105,6 +106,13 @@ class ShardvizApp(ResilientApp):
 
     class PlanFound(Message):
         """A plan is here that was not."""
+
+    @cached_property
+    def _model(self) -> ModelEditor:
+        """The whole model, as its screen was left: loaded when that is opened."""
+        from shardviz.tui.model.editor import ModelEditor
+
+        return ModelEditor()
 
     @cached_property
     def progress(self) -> LessonProgress:
@@ -323,6 +331,11 @@ class ShardvizApp(ResilientApp):
             self.state.edit(example.draft)
             self.state.step_number = 0
             await self.action_show(example.screen)
+
+    def action_model(self) -> None:
+        from shardviz.tui.model.dialog import ModelDialog
+
+        self.push_screen(ModelDialog(self._model))
 
     def action_shardings(self) -> None:
         from shardviz.tui.dialogs.shardings import ShardingsDialog

@@ -78,6 +78,7 @@ APP = commands_of(
         "Rank shardings",
         "All meshes of the machine with the best shardings of the problem: open one.",
     ),
+    ("model", "M", "Whole model", "Every parameter of a model: splits, memory, collectives; change a split."),
     ("undo", "u", "Undo", "Undo the last edit.", "undo"),
     ("redo", "U ctrl+y", "Redo", "Redo the edit that was undone."),
     ("code", "c", "Code", "Show the JAX code that builds what is on screen.", "code"),

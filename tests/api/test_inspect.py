@@ -18,13 +18,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.errors import JaxRuntimeError
 from jax.experimental import serialize_executable
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import shardviz
 from shardviz.cli.group import run
-from shardviz.errors import NotationError, QuestionError
+from shardviz.compiler.installed import EXTRAS
+from shardviz.errors import NotationError, QuestionError, TargetError
 
 ROWS = ((3, 1, 4, 0), (5, 7, 2, 6))
 """The device ids along Y of the fixture's mesh."""
@@ -331,3 +333,93 @@ def test_a_program_is_not_a_text():
 def test_a_mesh_that_is_not_the_programs(texts):
     with pytest.raises(QuestionError, match="8 devices"):
         shardviz.read_hlo(texts["hlo"], "X=3")
+
+
+# Targets, compiled in another process.
+
+ABSTRACT = jax.sharding.AbstractMesh((2, 4), ("X", "Y"), axis_types=(AxisType.Auto,) * 2)
+needs_libtpu = pytest.mark.skipif(not EXTRAS["tpu"].installed, reason="the extra tpu is not installed")
+
+
+def mlp(params, x):
+    return jnp.tanh(x @ params["layers"]["w_in"]) @ params["layers"]["w_out"]
+
+
+def layer(mesh, **shape):
+    layers = {
+        "w_in": given(mesh, None, "Y", shape=(64, 256)),
+        "w_out": given(mesh, "Y", None, shape=(256, 64)),
+    }
+    return {"layers": layers}, given(mesh, "X", None, **shape)
+
+
+@needs_libtpu
+def test_a_target_that_is_not_here():
+    report = shardviz.inspect(mlp, *layer(ABSTRACT), target="v5e:2x4")
+    (found,) = report.collectives
+    assert (found.op, found.axes) == ("all-reduce", ("Y",))
+    assert found.source.startswith(f"{__file__}:")
+    assert report.compiled.answer.placement.torus == (2, 4)
+    paths = [each.path for each in report.arguments]
+    assert paths == ["params['layers']['w_in']", "params['layers']['w_out']", "x"]
+    assert report.memory.limit_bytes > report.memory.peak_bytes > 0
+    timeline = report.timeline()
+    assert timeline.timeline.machine == "v5e:2x4"
+    assert timeline.seconds > 0
+    shown = repr(report)
+    assert "v5e:2x4  compiled in" in shown
+    assert "placed: X along" in shown
+    assert "all-reduce over Y" in shown
+    assert report.document()["kind"] == "hlo"
+    full = shardviz.inspect(mlp, *layer(ABSTRACT), target="v5e:2x4", times=True)
+    assert full.memory.buffers
+
+
+def test_several_targets_are_a_table_and_one_that_fails_leaves_the_others():
+    reports = shardviz.inspect(mlp, *layer(ABSTRACT), targets=["cpu", "shardy", "v5p:4x4x4"])
+    assert [each.answer.status for each in reports.programs] == ["ok", "ok", "unavailable"]
+    shown = repr(reports)
+    lines = [line.split() for line in shown.splitlines()]
+    assert lines[1][:2] == ["cpu", "1"]
+    assert lines[3] == ["v5p:4x4x4", "✗"]
+    assert {each.op for each in reports["cpu"].collectives} == {"all-reduce"}
+    with pytest.raises(TargetError):
+        _ = reports["v5p:4x4x4"]
+    with pytest.raises(QuestionError, match="v4:2x2x1 was not asked"):
+        _ = reports["v4:2x2x1"]
+    document = reports.document()
+    assert [each["target"] for each in document["targets"]] == ["cpu", "shardy", "v5p:4x4x4"]
+    assert document["targets"][0]["program"]["collectives"][0]["axes"] == ["Y"]
+    assert document["targets"][2]["program"] is None
+
+
+def test_options_for_the_devices_at_hand(mesh):
+    x = given(mesh, "X", "Y")
+    check_sum_of_rows(shardviz.inspect(sum_of_rows, x, options={"xla_embed_ir_in_executable": True}))
+    with pytest.raises(JaxRuntimeError, match="No such compile option"):
+        shardviz.inspect(sum_of_rows, x, options={"xla_no_such": 1})
+    with pytest.raises(QuestionError, match="not compiled yet"):
+        shardviz.inspect(sum_of_rows.lower(x).compile(), options={"xla_no_such": 1})
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"target": "cpu", "targets": ["cpu"]}, "target and targets cannot be combined"),
+        ({"target": "cpu,shardy"}, "'cpu,shardy' is not one target"),
+        ({"target": "none"}, "no target is named"),
+        ({"target": "real"}, "the program's own process compiles"),
+        ({"target": "v99:2x2"}, "v99"),
+    ],
+)
+def test_targets_that_are_none(asked, words):
+    with pytest.raises(QuestionError, match=words):
+        shardviz.inspect(mlp, *layer(ABSTRACT), **asked)
+
+
+def test_what_jax_refuses_as_it_traces_comes_through():
+    with pytest.raises(TypeError, match="contracting dimensions"):
+        shardviz.inspect(mlp, *layer(ABSTRACT, shape=(8, 63)), target="cpu")
+    reports = shardviz.inspect(mlp, *layer(ABSTRACT, shape=(8, 63)), targets="cpu,shardy")
+    assert {each.answer.status for each in reports.programs} == {"error"}
+    assert "TypeError: dot_general" in reports.programs[0].answer.error

@@ -7,6 +7,7 @@ import differences
 import first_frame
 import frames
 import layouts
+import own_program
 import program_times
 import reading
 import startup
@@ -17,6 +18,7 @@ for benchmark in (
     first_frame,
     frames,
     targets,
+    own_program,
     layouts,
     collectives,
     reading,

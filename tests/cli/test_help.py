@@ -26,6 +26,14 @@ EXAMPLES = [line for name in COMMANDS for _, line in command(name).examples]
 
 
 PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
+STEP = """
+import jax
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+def step(mesh):
+    x = jax.ShapeDtypeStruct((64, 64), "float32", sharding=NamedSharding(mesh, P("data")))
+    return lambda x: x @ x, x
+"""
 LESSON = Path(shardviz.__file__).parent / "lessons" / file_names()[0]
 
 
@@ -37,6 +45,11 @@ def test_example_runs(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     (tmp_path / "step.txt").write_bytes(PROGRAM.read_bytes())
+    (tmp_path / "step.py").write_text(STEP)
+    (tmp_path / "dumps").mkdir()
+    for number in (1, 2):
+        dumped = tmp_path / "dumps" / f"module_000{number}.jit_f.cpu_after_optimizations.txt"
+        dumped.write_bytes(PROGRAM.read_bytes())
     (tmp_path / "my-lesson.toml").write_bytes(LESSON.read_bytes())
     program, *words = shlex.split(line)
     assert program == "shardviz"

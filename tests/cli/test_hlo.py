@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import io
 import json
+import re
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from shardviz.errors import ShardvizError
 from shardviz.hlo import read_hlo
 from shardviz.hlo.listing import list_hlo
 from shardviz.notation import parse_mesh
+from shardviz.units import human_bytes
 
 Capture = pytest.CaptureFixture[str]
 XY = parse_mesh("X=2,Y=4")
@@ -276,10 +278,11 @@ def refused(capsys: Capture, said: str, hint: str, *words: str) -> None:
 
 
 def test_wrong_questions(tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "module_1.jit_f.cpu_after_optimizations.txt").write_text("")
     refused(capsys, "a file without a name", "standard input", "")
     refused(capsys, "does not exist", "as_text", str(tmp_path / "missing"))
-    refused(capsys, "is a folder", "module_1.jit_f.cpu_after_optimizations.txt", str(tmp_path))
+    refused(capsys, "is a folder without the final program", "as_text", str(tmp_path))
+    (tmp_path / "module_1.jit_f.before_optimizations.txt").write_text("HloModule f\n")
+    refused(capsys, "is a folder without the final program", "module_1.jit_f.before", str(tmp_path))
     refused(capsys, "is binary", "dump", "/dev/zero")
     refused(capsys, "cannot read", "", str(PROGRAM / "below"))
     refused(
@@ -290,3 +293,75 @@ def test_wrong_questions(tmp_path: Path, capsys: Capture) -> None:
     mlir = tmp_path / "lowered.mlir"
     mlir.write_text("module @m {\n  func.func public @main() {\n    return\n  }\n}\n")
     refused(capsys, "not compiled yet", "compile()", str(mlir), "--picture")
+
+
+FINAL = "module_000{}.jit_{}.cpu_after_optimizations.txt"
+QUIET = """HloModule jit_add, num_partitions=8
+
+ENTRY %main (x: f32[8]) -> f32[8] {
+  ROOT %x = f32[8]{0} parameter(0)
+}
+"""
+
+
+@pytest.fixture
+def dumps(tmp_path: Path) -> Path:
+    """A folder as XLA leaves one: two programs that send, one that does not, and other files."""
+    for number, name in ((4, "g"), (2, "f")):
+        (tmp_path / FINAL.format(number, name)).write_bytes(PROGRAM.read_bytes())
+        (tmp_path / f"module_000{number}.jit_{name}.before_optimizations.txt").write_text("HloModule no\n")
+    (tmp_path / FINAL.format(3, "add")).write_text(QUIET)
+    (tmp_path / "module_0004.jit_g.cpu_after_optimizations-buffer-assignment.txt").write_text("no module")
+    return tmp_path
+
+
+def test_a_folder_of_dumps(dumps: Path, capsys: Capture) -> None:
+    assert run(["hlo", str(PROGRAM), "--json"]) == 0
+    one = json.loads(capsys.readouterr().out)
+    assert run(["hlo", str(dumps), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["file"] for each in found["modules"]] == [
+        FINAL.format(number, name) for number, name in ((2, "f"), (3, "add"), (4, "g"))
+    ]
+    assert found["modules"][0]["program"] == found["modules"][2]["program"] == one
+    assert run(["hlo", str(dumps), "--width", "200"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    sent = sum(total["wire_bytes"] for total in one["totals"].values())
+    runs = sum(total["count"] for total in one["totals"].values())
+    lines = [line.split() for line in out.splitlines()]
+    assert lines[1][:4] == ["2", "jit_f", "8", str(runs)]
+    assert lines[3][:3] == ["all", "8", str(2 * runs)]
+    assert human_bytes(2 * sent) in out
+    assert "1 module sends nothing" in out
+    assert f"shardviz hlo {dumps / FINAL.format(4, 'g')}" in out.replace("\n", "")
+
+
+def test_a_folder_with_one_program_is_that_program(dumps: Path, capsys: Capture) -> None:
+    for path in dumps.glob("module_000[34]*"):
+        path.unlink()
+    assert run(["hlo", str(dumps)]) == 0
+    found = capsys.readouterr().out
+    assert run(["hlo", str(PROGRAM)]) == 0
+    assert found == capsys.readouterr().out
+
+
+def test_what_a_tpu_leaves_last_is_its_program(tmp_path: Path, capsys: Capture) -> None:
+    name = "module_0004.jit_program.cl_933746096.after_{}.txt"
+    (tmp_path / name.format("codegen")).write_bytes(PROGRAM.read_bytes())
+    (tmp_path / name.format("optimizations")).write_text(QUIET)
+    assert run(["hlo", str(tmp_path)]) == 0
+    assert "all-" in capsys.readouterr().out
+
+
+def test_a_module_that_cannot_be_read_leaves_the_others(dumps: Path, capsys: Capture) -> None:
+    (dumps / FINAL.format(5, "bad")).write_text("nothing of HLO")
+    assert run(["hlo", str(dumps), "--machine", "v5e:2x4", "--mesh", "X=2,Y=4"]) == 2
+    out = capsys.readouterr().out
+    assert "jit_bad.cpu_after_optimizations.txt: this is neither HLO" in " ".join(out.split())
+    assert re.search(r"jit_f +8 .* [µm]s", out)
+
+
+def test_options_for_one_program_of_a_folder(dumps: Path, capsys: Capture) -> None:
+    for option in ("--picture", "--time"):
+        refused(capsys, f"{option} is about one program", FINAL.format(4, "g"), str(dumps), option)

@@ -27,6 +27,8 @@ COMMANDS = {
     "search": ("search", "bd,df->bf", "--machine", "v5e:2x4", "--sizes", "b=4,d=64,f=64", "--backward"),
     "passes": ("passes", *EINSUM, "--target", "shardy", "--diff"),
     "hlo": ("hlo", str(PROGRAM)),
+    "modules": ("hlo", "dumps"),
+    "program": ("program", "train_step", "--mesh", "data=2,model=2", "--target", "shardy"),
     "layout": ("layout", "8x16", "--spec", "X Y"),
     "step": ("step", "all_gather", "--mesh", "X=2,Y=4", "--on", "none", "--bandwidth", "inf"),
     "comparison": ("step", "psum", "--mesh", "i=6", "--compare"),
@@ -35,6 +37,7 @@ COMMANDS = {
     "lesson": ("lesson", "1"),
     "lesson_check": ("lesson", "--check", "nowhere.toml"),
     "shared": ("tui", "--from", to_string(SHARED)),
+    "model": ("model", "gpt2", "--rules", "X=fsdp+Y=tensor", "--no-backward", "--target", "shardy"),
     "machine": ("machine", "v2:2x2", "--mesh", "X=2,Y=4"),
     "targets": ("targets",),
     "info": ("info",),
@@ -62,6 +65,11 @@ def test_what_a_command_prints_keeps_to_the_schema_that_is_printed(
     kind: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dumps").mkdir()
+    for number in (1, 2):
+        dumped = tmp_path / "dumps" / f"module_000{number}.jit_f.cpu_after_optimizations.txt"
+        dumped.write_bytes(PROGRAM.read_bytes())
     assert run(["schema", kind]) == 0
     schema = json.loads(capsys.readouterr().out)
     Draft202012Validator.check_schema(schema)

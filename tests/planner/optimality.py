@@ -26,6 +26,7 @@ KINDS = (
     Kind("one einsum, three axes of up to 4", 3, real=True, axis_sizes=(2, 2, 4)),
     Kind("one einsum, four axes", 4, real=True, axis_sizes=(2, 3)),
     Kind("one einsum, five axes", 5, real=True, axis_sizes=(2,)),
+    Kind("one einsum, five axes of up to 3", 5, real=True, axis_sizes=(2, 2, 3)),
     Kind("two einsums, two axes", 2, parts=2, real=True, axis_sizes=(2, 4)),
     Kind("two einsums, three axes", 3, parts=2, real=True, axis_sizes=(2, 3)),
     Kind("three einsums, two axes", 2, parts=3, real=True, axis_sizes=(2, 4)),
@@ -35,6 +36,7 @@ KINDS = (
     Kind("program of three statements, two axes", 2, parts=3, real=True, axis_sizes=(2,), shared=True),
     Kind("one einsum, two axes, links and chips of any speed", 2),
     Kind("one einsum, three axes, links and chips of any speed", 3, axis_sizes=(2, 2, 3)),
+    Kind("one einsum, five axes, links and chips of any speed", 5, axis_sizes=(2, 2, 3)),
     Kind("two einsums, two axes, links and chips of any speed", 2, parts=2),
     Kind(
         "program of four statements, links and chips of any speed", 2, parts=4, axis_sizes=(2,), shared=True

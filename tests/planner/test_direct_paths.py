@@ -7,11 +7,14 @@ import random
 import pytest
 
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.planner import problem_from_text
+from shardviz.planner.planner import Planner
 from shardviz.planner.pricing.prices import Prices
 from shardviz.planner.states.direct_paths import MOST_SOURCES, DirectPaths
 from shardviz.planner.states.moves import StateSpace
 from shardviz.planner.states.paths import ArrayKind
-from shardviz.sharding import Mesh
+from shardviz.sharding import Mesh, PartitionSpec
+from tests.planner.executor import prove
 
 MESH = Mesh(tuple("ABCDEF"), (2,) * 6)
 SPACE = StateSpace(MESH.shape, MESH.shape, frozenset(MESH.axis_names))
@@ -86,3 +89,19 @@ def test_of_many_sources_the_cheapest_are_looked_at():
     states = list(dict.fromkeys(random_state(draw) for _ in range(3 * MOST_SOURCES)))
     found = paths({state: number for number, state in enumerate(states)})
     assert [state for state, _ in found.costs()] == states[:MOST_SOURCES]
+
+
+def test_a_chain_with_a_constraint_over_many_axes_is_planned():
+    """Its intermediate goes through the state that is wanted."""
+    mesh = Mesh(tuple("ABCDEF"), (2,) * 6)
+    problem = problem_from_text(
+        "bd,df->bf; bf,fd->bd",
+        mesh=mesh,
+        specs="(ABC)_,_(DEF)->(AB)(DE); (AB)(DE),(DEF)_->(ABC)_",
+        sizes="b=64,d=64,f=64",
+    )
+    plan = Planner(mesh).plan(problem)
+    assert PartitionSpec((("A", "B"), ("D", "E"))) in [
+        step.to_spec for step in plan.steps if step.array == "H1"
+    ]
+    prove(plan)

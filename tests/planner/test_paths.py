@@ -1,4 +1,5 @@
-"""The cheapest paths between states: forward and backward alike, above their bounds, below direct ones."""
+"""The cheapest paths between states: forward and backward alike, however they are searched, and no direct
+ones are cheaper."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ import pytest
 
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.planner.pricing.prices import Prices
-from shardviz.planner.states.bounds import MoveBounds
 from shardviz.planner.states.direct_paths import DirectPaths
+from shardviz.planner.states.guided_paths import GuidedPaths
 from shardviz.planner.states.moves import StateSpace
 from shardviz.planner.states.paths import ArrayKind, PathSearch
 from shardviz.sharding import Mesh, array_bytes
@@ -65,15 +66,57 @@ def test_backward_and_forward_searches_find_the_same_costs(priced):
             assert total == search.cost(asked)
 
 
-def test_no_path_costs_less_than_its_bound_and_no_direct_one_less_than_the_cheapest(priced):
+def test_no_direct_path_costs_less_than_the_cheapest(priced):
     space, prices = priced
-    bounds = MoveBounds(space, prices)
     for start, goal in pairs(120, seed=1):
         cost = PathSearch(space, KIND, prices, {start: 0}).cost(goal)
-        assert bounds.least(space.node(start), space.node(goal), held(start), held(goal)) <= cost
         direct = DirectPaths(space, KIND, prices, {start: 0})
         assert direct.cost(goal) >= cost
         assert direct.path(goal)[0] == start
+
+
+@pytest.mark.parametrize("pending", [None, MESH.axis_names], ids=["forward", "backward"])
+def test_a_search_that_is_led_finds_the_same_costs_and_none_below_its_bound(priced, pending):
+    """Also from several states, which have cost something, and with each asked for first."""
+    space, prices = priced
+    draw = random.Random(2)
+    for start, goal in pairs(60, seed=3):
+        sources = {start: 0}
+        if pending is None:
+            sources |= {random_state(draw): prices.move("all_gather", ("X",), 512, 1024) for _ in range(3)}
+        all_states = PathSearch(space, KIND, prices, sources, pending)
+        led = GuidedPaths(space, KIND, prices, sources, pending)
+        cost = all_states.cost(goal)
+        assert led.least_in_any_order(goal) <= led.least(goal)
+        if cost is None:
+            assert led.cost(goal) is None
+            continue
+        assert led.least(goal) <= cost
+        assert led.cost(goal, cost) is None
+        assert led.least(goal) == cost
+        assert led.cost(goal, cost + 1) == cost
+        source, moves = led.path(goal)
+        assert led.added(goal) == cost - sources[source]
+        states = [move.before for move in moves] + [move.after for move in moves[-1:]]
+        if moves:
+            assert (states[0], states[-1]) == ((source, goal) if pending is None else (goal, source))
+        assert sum(prices.move(m.op, m.axes, held(m.before), held(m.after)) for m in moves) == led.added(goal)
+
+
+def test_the_cost_of_a_source_is_found_when_it_is_reached(priced):
+    space, prices = priced
+    near, far, goal = ((("X",), ()), ()), ((("X", "Y"), ()), ()), (((), ()), ())
+    asked = []
+
+    def exact(state, limit):
+        asked.append(state)
+        cost = {near: prices.move("psum", ("X", "Y", "Z"), 2**30, 2**30), far: 5}[state]
+        return cost if cost < limit else None
+
+    led = GuidedPaths(space, KIND, prices, {near: 0, far: 5}, None, exact)
+    assert led.cost(goal) == 5 + PathSearch(space, KIND, prices, {far: 0}).cost(goal)
+    assert led.path(goal)[0] == far
+    assert asked == [near, far]
 
 
 def test_a_limit_ends_a_search(priced):

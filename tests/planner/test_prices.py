@@ -6,7 +6,15 @@ import random
 
 import pytest
 
-from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.machine import (
+    DeviceFigures,
+    LinkLevel,
+    Machine,
+    PlacedMesh,
+    assumed_machine,
+    on_assumed_machine,
+)
 from shardviz.planner import Planner, problem_from_text
 from shardviz.planner.pricing.costs import collective_price, price
 from shardviz.planner.pricing.prices import Prices
@@ -100,3 +108,16 @@ def test_no_move_costs_less_than_the_least_of_its_stage(forward):
                 assert move.op in STAGES[stage]
                 ends = (node, move.other) if forward else (move.other, node)
                 assert found.move(move.op, move.axes, *map(size, ends)) >= least[stage], move
+
+
+def test_a_move_through_several_switches_costs_the_least_of_all_orders():
+    """All gather first behind the fast switch, or first behind the slow one."""
+    levels = [
+        (axis, (LinkLevel("switch", size, LinkSpec(1e-6, bandwidth), axis.lower()),))
+        for axis, size, bandwidth in (("X", 2, 1e9), ("Y", 4, 1e11))
+    ]
+    figures = DeviceFigures((("bf16", 1e12),), 10**9, None, 1e12)
+    found = Prices(PlacedMesh(Machine("two", "two", figures, MESH.size), tuple(levels)))
+    each = [found.move("all_gather", axes, 2**20, 2**23) for axes in (("X", "Y"), ("Y", "X"))]
+    assert each[0] != each[1]
+    assert found.move_in_any_order("all_gather", ("X", "Y"), 2**20, 2**23) == min(each)

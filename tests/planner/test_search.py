@@ -198,6 +198,28 @@ def test_the_figures_of_a_row_are_those_of_its_plan(text, axes):
         assert cost.peak_bytes == found.memory_bytes
 
 
+SECONDS = {
+    MLP: SIZES,
+    "H = X[b,t,d] * W1[d,f]; G = X * W2[d,f]; Y = X + (silu(H) * G) * W3[f,d]": SIZES,
+    "N = rms_norm(X[b,t,d], d, g[d]); Y = X + gelu(N * W1[d,f]) * W2[f,d]": SIZES,
+    "S = softmax(X[b,t,d] * W1[d,f], f); Y = S * W2[f,d]": SIZES,
+    "E = take(W[v,d], T[b,t]); L = E * W": "b=64,t=256,d=1024,v=8192",
+    "ab,bc,cd->ad": "a=4096,b=1024,c=4096,d=64",
+    ATTENTION: "b=16,t=256,s=256,d=1024,k=8,g=2,h=64",
+}
+
+
+@pytest.mark.parametrize(("machine", "dtype"), [("v5e:2x4", "s8"), ("h100:1x8", "bf16")])
+@pytest.mark.parametrize("text", SECONDS)
+def test_the_seconds_of_the_best_are_those_of_explain(text, dtype, machine):
+    """For the same mesh and specs, where nothing is hidden."""
+    question = asked(text, machine, sizes=SECONDS[text], overlap="none", dtype=dtype)
+    best = best_meshes(question).found[0]
+    cost = price(plan(problem_of(question, best), best.placed), best.placed)
+    assert cost.compute_seconds == pytest.approx(best.time.work, rel=1e-9)
+    assert cost.serial_seconds == pytest.approx(best.seconds, rel=1e-9)
+
+
 @pytest.mark.parametrize("remat", ["none", "layer"])
 @pytest.mark.parametrize("text", [MLP, "H = X[b,t,d] * W1[d,f]; Y = X + silu(H) * W2[f,d]"])
 def test_a_train_step_is_near_its_plan(text, remat):

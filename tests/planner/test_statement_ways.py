@@ -8,8 +8,9 @@ from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.planner import problem_from_text
 from shardviz.planner.pricing.prices import Prices
 from shardviz.planner.statements.statement_ways import StatementWays
+from shardviz.planner.states.guided_paths import GuidedPaths
 from shardviz.planner.states.moves import StateSpace
-from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, PathSearch
+from shardviz.planner.states.paths import UNREACHABLE, ArrayKind
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X",), (4,))
@@ -26,12 +27,12 @@ def part():
 
 
 def search(array, dims):
-    return PathSearch(SPACE, ArrayKind(array.shape, "bf16"), PRICES, {(dims, ()): 0})
+    return GuidedPaths(SPACE, ArrayKind(array.shape, "bf16"), PRICES, {(dims, ()): 0})
 
 
 def ends(part, dims):
     kind = ArrayKind(part.result.shape, "bf16")
-    return PathSearch(SPACE, kind, PRICES, {(dims, ()): 0}, ("X",))
+    return GuidedPaths(SPACE, kind, PRICES, {(dims, ()): 0}, ("X",))
 
 
 @pytest.fixture
@@ -39,8 +40,15 @@ def operands(part):
     return [search(part.operands[0], A), search(part.operands[1], W)]
 
 
+def ways(part, operands, splits=None):
+    found = WAYS.ways(part, operands, splits=splits)
+    every = {state: found.way(state, UNREACHABLE) for state in found.least}
+    assert all(found.least[state] <= way.cost for state, way in every.items())
+    return every
+
+
 def test_each_state_that_a_product_can_leave(part, operands):
-    found = WAYS.ways(part, operands)
+    found = ways(part, operands)
     assert set(found) == {(((), ()), ()), ((("X",), ()), ()), (((), ("X",)), ()), (((), ()), ("X",))}
     pending = found[((), ()), ("X",)]
     assert pending.split.assignment == {"d": ("X",)}
@@ -50,14 +58,14 @@ def test_each_state_that_a_product_can_leave(part, operands):
 
 def test_the_work_is_a_devices_own(part, operands):
     """2·b·d·f FLOPs, of which each of 4 devices does a quarter, or all of them where X is idle."""
-    found = WAYS.ways(part, operands)
+    found = ways(part, operands)
     whole = 2 * 64 * 512 * 256
     flops = [PRICES.parts(WAYS.work(part, found[state].split)).flops for state in sorted(found)]
     assert sorted(flops) == [whole // 4, whole // 4, whole // 4, whole]
 
 
 def test_only_given_splits(part, operands):
-    found = WAYS.ways(part, operands, splits={("d", "X")})
+    found = ways(part, operands, splits={("d", "X")})
     assert set(found) == {(((), ()), ()), (((), ()), ("X",))}
 
 
@@ -65,7 +73,7 @@ def test_the_best_way_is_the_least_of_all_with_the_moves_of_the_result(part, ope
     for goal in (((), ()), (("X",), ()), ((), ("X",))):
         end = ends(part, goal)
         best = WAYS.best(part, operands, end, UNREACHABLE)
-        every = [way.cost + end.cost(state) for state, way in WAYS.ways(part, operands).items()]
+        every = [way.cost + end.cost(state) for state, way in ways(part, operands).items()]
         assert best.cost == min(every)
 
 
@@ -73,6 +81,10 @@ def test_none_is_found_below_a_limit(part, operands):
     end = ends(part, (("X",), ()))
     best = WAYS.best(part, operands, end, UNREACHABLE)
     assert WAYS.best(part, operands, end, best.cost) is None
+    found = WAYS.ways(part, operands)
+    cost = found.way(best.split.result, UNREACHABLE).cost
+    assert WAYS.ways(part, operands).way(best.split.result, cost) is None
+    assert found.way(best.split.result, cost) is None
     assert WAYS.best(part, operands, end, best.cost + 1) == best
 
 

@@ -79,3 +79,14 @@ def test_all_matmuls_on_two_axes(placed, matmul_specs):
         own, other = (price(each, on).serial_seconds for each in (planner.plan(problem), literal))
         assert own <= other + 1e-8, specs  # whole nanoseconds a step, rounded up
     assert proved > 20
+
+
+@pytest.mark.parametrize("count", [6, 7, 8])
+def test_over_many_axes_it_is_found_as_plans_are(placed, count):
+    """With direct moves: all states over so many axes would be too many to look at."""
+    names = "ABCDEFGH"[:count]
+    mesh = Mesh(tuple(names), (2,) * count)
+    half = names[: count // 2]
+    specs = f"({half})({names[count // 2 :]}),({half})_->({names[::-1]})_"
+    problem = problem_from_text("bd,df->bf", mesh=mesh, specs=specs, sizes="b=256,d=256,f=256")
+    prove(textbook_plan(problem, placed(mesh)))

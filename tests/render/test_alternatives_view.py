@@ -79,6 +79,20 @@ def test_words_of_bytes(sent, said):
     assert comparison_words(other, own) == said
 
 
+def test_the_fastest_plan_is_the_one_that_was_found_beside_the_plan():
+    """The plan divides the work as its arrays are divided, which here takes a third longer."""
+    cost = cost_of(
+        "btd,df->btf",
+        "__(YWX),(ZXWY)_->(ZW)_X",
+        "X=2,Y=3,Z=2,W=3",
+        "b=384,t=1536,d=4608,f=1536",
+    )
+    assert cost.plan.at_most == pytest.approx(1.36, abs=0.01)
+    (fastest,) = (each for each in cost.alternatives if each.name == "fastest")
+    assert fastest.plan is cost.plan.faster
+    assert cost.serial_seconds / fastest.cost.serial_seconds == pytest.approx(cost.plan.at_most, rel=1e-4)
+
+
 @pytest.mark.parametrize(
     ("factor", "said"), [(1 - 4e-6, ""), (1.004, ""), (1.12, ", computes 12 % more"), (4, ", computes 4 ×")]
 )

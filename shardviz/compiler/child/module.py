@@ -129,7 +129,7 @@ def _text(executable: Any) -> str:
 def _executable(
     request: CompileModule, module: ir.Module, devices: np.ndarray[Any, Any], recording: Recording | None
 ) -> Any:
-    """What XLA makes of the module. Raises what it raises."""
+    """The program that XLA makes of the module. Raises what XLA raises."""
     options = dict(request.options) if recording is None else recording.options | dict(request.options)
     client = devices[0].client
     compile_options = get_compile_options(

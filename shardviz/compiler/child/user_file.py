@@ -24,7 +24,7 @@ from jax.sharding import AbstractMesh, AxisType
 
 from shardviz.compiler.child.main import end_with_parent
 from shardviz.compiler.installed import OLDEST_JAX, older_than
-from shardviz.compiler.lowering import MAX_WORDS, LoweredProgram, lower_program
+from shardviz.compiler.lowering import MAX_WORDS, LoweredModule, lower_program
 from shardviz.compiler.messages import Channel
 from shardviz.compiler.targets import MAX_CPU_DEVICES
 from shardviz.compiler.user_file import UserFileRequest, UserProgram, functions_of
@@ -34,7 +34,7 @@ RETURNS = "let it end with: return function, argument, argument, …"
 
 
 def main(read_fd: int, write_fd: int) -> None:
-    """Serve one request, then end whatever threads the file has left."""
+    """Serve one request, then end the process with all threads that the file has left."""
     end_with_parent()
     channel = Channel(read_fd, write_fd)
     request = channel.receive()
@@ -78,7 +78,7 @@ class UserFile:
             raise errors[0]
         return UserProgram(request.function, lowered)
 
-    def _lowered(self, program: Any, args: Sequence[Any], platform: str) -> LoweredProgram | ShardvizError:
+    def _lowered(self, program: Any, args: Sequence[Any], platform: str) -> LoweredModule | ShardvizError:
         try:
             with self._blamed(f"tracing what {self.request.function} returns"):
                 return lower_program(program, args, {}, platform)

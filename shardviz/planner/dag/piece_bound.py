@@ -1,9 +1,9 @@
 """A cost below which no plan of a program can go, where `lower_bound` would take long: by numbers of pieces.
 
 It is the same bound with less known of a state: into how many pieces each dimension is cut, and over how many
-devices sums are pending, not over which axes. Whatever parts of axes a plan takes, these numbers multiply to
-a divisor of the number of devices. A move takes what its devices must receive, at the rate at which the
-fastest collective receives:
+devices sums are pending, not over which axes. For all parts of axes that a plan may take, these numbers
+multiply to a divisor of the number of devices. A move takes what its devices must receive, at the rate at
+which the fastest collective receives:
 
     of what they need those bytes that no alignment of the pieces leaves them with
     of pending sums all that they need; and all devices together what it takes to add n arrays of B bytes,

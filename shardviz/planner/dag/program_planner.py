@@ -101,7 +101,7 @@ class _Planning:
         held: Sequence[Mapping[str, Copies]],
         returns: Mapping[str, ArrayPath],
     ) -> tuple[ProgramWays, ...]:
-        """How each statement could be planned otherwise; `held` are the copies of live arrays before it."""
+        """The other ways to plan each statement; `held` are the copies of live arrays before it."""
         uses: dict[str, list[ArrayPath]] = {name: [path] for name, path in returns.items()}
         found: list[ProgramWays] = []
         for number in reversed(range(len(choices))):

@@ -12,7 +12,7 @@ from shardviz.planner.problem import Statement
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.statements.work_split import WorkSplit, work_splits
-from shardviz.planner.states.bounds import MoveBounds
+from shardviz.planner.states.bounds import fastest_collective
 from shardviz.planner.states.moves import State, StateSpace
 from shardviz.planner.states.paths import ArrayKind
 from shardviz.sharding import ShardedArray
@@ -71,7 +71,7 @@ class StatementChoices:
     @cached_property
     def fastest_collective(self) -> tuple[float, float]:
         """Bytes a second that a device receives at most, and seconds of the quickest collective."""
-        return MoveBounds(self._space, self.prices).fastest
+        return fastest_collective(self._space, self.prices)
 
     def kind(self, array: ShardedArray) -> ArrayKind:
         return ArrayKind(array.shape, array.dtype, self.pool.uneven_of(array))

@@ -13,7 +13,7 @@ chosen. Where a machine has no peak in a dtype, the choice of a plan goes by ano
 from __future__ import annotations
 
 import math
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import TYPE_CHECKING, NamedTuple
 
 from shardviz.planner.plan import LOCAL_OPS
@@ -74,6 +74,7 @@ class Prices:
         self._least: dict[tuple[int, int, bool], tuple[Cost, ...]] = {}
         self._works: dict[tuple[int, int, str], Cost] = {}
         self._dtypes: dict[str, str] = {}
+        self._axis_orders: dict[Axes, tuple[Axes, ...]] = {}
 
     def move(self, op: str, axes: Axes, before: int, after: int) -> Cost:
         """The cost of a move of an array, of which a device holds so many bytes before and after it."""
@@ -81,6 +82,20 @@ class Prices:
         found = self._moves.get(key)
         if found is None:
             found = self._moves[key] = self._move(op, axes, before, after)
+        return found
+
+    def move_in_any_order(self, op: str, axes: Axes, before: int, after: int) -> Cost:
+        """The least cost of a move over these axes, in any order in which a spec has them."""
+        return min(self.move(op, each, before, after) for each in self._orders(axes))
+
+    def _orders(self, axes: Axes) -> tuple[Axes, ...]:
+        """The orders of axes that may take different times: several switches, or networks, are passed in the
+        order in which they are named."""
+        found = self._axis_orders.get(axes)
+        if found is None:
+            kinds = [level.kind for level in self.placed.group_levels(axes)]
+            is_staged = any(kinds.count(kind) > 1 for kind in ("chip", "switch", "network"))
+            found = self._axis_orders[axes] = tuple(permutations(axes)) if is_staged else (axes,)
         return found
 
     def _move(self, op: str, axes: Axes, before: int, after: int) -> Cost:
@@ -137,7 +152,7 @@ class Prices:
             found = self._least[key] = tuple(
                 min(
                     (
-                        self.move(op, axes, *_least_ends(op, size, n, forward))
+                        self.move_in_any_order(op, axes, *_least_ends(op, size, n, forward))
                         for axes, n in groups
                         for op in ops
                     ),

@@ -103,7 +103,7 @@ class DualBounds:
 
     @property
     def bound(self) -> float:
-        """What no sum is less than."""
+        """A number that no sum is less than."""
         alone = [table for name, table in self._single.items() if name not in {*self._edges, *self._around}]
         return sum(float(each.min()) for each in (*map(self._of_middle, self._edges), *alone))
 

@@ -15,6 +15,7 @@ from shardviz.planner.problem.programs import read_program
 from shardviz.planner.search.axes import SearchAxis
 from shardviz.planner.search.rules import Roles, roles_of
 from shardviz.planner.search.step_time import OVERLAPS, Overlap
+from shardviz.planner.statements.contraction_order import Order, contraction_orders
 from shardviz.planner.training import Training, with_backward
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
@@ -134,7 +135,7 @@ def question_from_text(
     Raises `QuestionError`, a `NotationError` where a place in a text can be shown.
     """
     mesh = Mesh(tuple(axis.name for axis in axes), (1,) * len(axes))
-    problem = problem_from_text(program, mesh=mesh, sizes=sizes, dtype=dtype, ranked=True)
+    problem = _in_pairs(problem_from_text(program, mesh=mesh, sizes=sizes, dtype=dtype, ranked=True))
     specs = {
         each.name: each.spec
         for each in problem.arrays
@@ -152,6 +153,22 @@ def question_from_text(
     return SearchQuestion(
         _respecified(problem, specs), machine, axes, training, overlap, microbatches, unnamed
     )
+
+
+def _in_pairs(problem: Problem) -> Problem:
+    """The problem with products of three operands and more in the order that takes the fewest FLOPs."""
+
+    def flops(order: Order) -> int:
+        return sum(
+            statement_flops(part, [each.shape for each in part.operands], part.result.shape) for part in order
+        )
+
+    parts = [
+        part
+        for whole in problem.parts
+        for part in (min(contraction_orders(whole), key=flops) if len(whole.operands) > 2 else (whole,))
+    ]
+    return replace(problem, parts=tuple(parts))
 
 
 def _unnamed(program: str, problem: Problem) -> frozenset[str]:

@@ -11,6 +11,7 @@ found once for all meshes (`UsualWays`); each mesh prices them (`UsualMoves`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import combinations
 from math import inf
 from typing import NamedTuple
@@ -87,7 +88,8 @@ def usual_way(before: State, after: State, wide: Sequence[str]) -> Iterator[Usua
         yield collective("all_gather", gathered, idle)
 
 
-def _sorted(dims: Sequence[Sequence[str]]) -> Dims:
+@lru_cache(maxsize=100_000)
+def _sorted(dims: Dims) -> Dims:
     return tuple(tuple(sorted(axes)) for axes in dims)
 
 

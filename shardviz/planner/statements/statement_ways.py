@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from functools import cached_property
+import heapq
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from shardviz.planner.pricing.local_work import Shape, matmul_dtype, statement_flops, statement_traffic
 from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Statement
-from shardviz.planner.statements.work_split import WorkSplit, work_splits
-from shardviz.planner.states.bounds import MoveBounds
+from shardviz.planner.statements.array_searches import ArrayPaths
+from shardviz.planner.statements.work_split import (
+    WorkSplit,
+    ordered_splits,
+    unordered_splits,
+    work_splits,
+)
 from shardviz.planner.states.moves import Axes, State, StateSpace
-from shardviz.planner.states.paths import PathSearch
+from shardviz.planner.states.paths import UNREACHABLE
 from shardviz.sharding import array_bytes
 
 
@@ -32,42 +38,30 @@ class StatementWays:
     def __init__(self, space: StateSpace, prices: Prices) -> None:
         self._space, self._prices = space, prices
 
-    @cached_property
-    def _bounds(self) -> MoveBounds:
-        return MoveBounds(self._space, self._prices)
-
     def ways(
         self,
         part: Statement,
-        operands: Sequence[PathSearch],
+        operands: Sequence[ArrayPaths],
         uneven: Collection[tuple[str, Axes]] = (),
         splits: Collection[tuple[str, str]] | None = None,
-    ) -> dict[State, Way]:
-        """For each state in which the statement can leave its result, before any move, the cheapest way to
-        there. `operands` are searches from the states in which the operands are; for the others see
-        `work_splits`."""
-        found: dict[State, Way] = {}
+    ) -> WaysByResult:
+        """The ways to run a statement, before any move of its result. `operands` are searches from the states
+        in which the operands are; for the others see `work_splits`."""
+        bounds = _SplitBounds([search.least for search in operands])
+        found: dict[State, list[tuple[Cost, Cost, WorkSplit]]] = {}
         pending = [search.pending for search in operands]
         for split in work_splits(part, pending, self._space.sizes, uneven, splits):
-            cost = self.work(part, split)
-            for place, (search, needed) in enumerate(zip(operands, split.operands, strict=True)):
-                moved = search.cost(needed)
-                if moved is None:
-                    break
-                cost += moved
-                if place == 0:
-                    cost += self._prices.of_first(search.added(needed))
-            else:
-                known = found.get(split.result)
-                if known is None or cost < known.cost:
-                    found[split.result] = Way(cost, split)
-        return found
+            work = self.work(part, split)
+            least = work + bounds.of(split)
+            if least < UNREACHABLE:
+                found.setdefault(split.result, []).append((least, work, split))
+        return WaysByResult(self, operands, found)
 
     def best(
         self,
         part: Statement,
-        operands: Sequence[PathSearch],
-        ends: PathSearch,
+        operands: Sequence[ArrayPaths],
+        ends: ArrayPaths,
         limit: Cost,
         uneven: Collection[tuple[str, Axes]] = (),
         splits: Collection[tuple[str, str]] | None = None,
@@ -78,36 +72,55 @@ class StatementWays:
         only the ways count that split it over these."""
         searches = (*operands, ends)
         found: Way | None = None
-        candidates: list[tuple[Cost, int, Cost, WorkSplit]] = []
-        bounds: list[dict[State, Cost]] = [{} for _ in searches]
-        for number, split in enumerate(
-            work_splits(part, [search.pending for search in operands], self._space.sizes, uneven, splits)
-        ):
-            if kept is not None and not set(kept[1]) <= set(split.assignment.get(kept[0], ())):
-                continue
-            work = least = self.work(part, split)
-            for search, known, state in zip(searches, bounds, (*split.operands, split.result), strict=True):
-                bound = known.get(state)
-                if bound is None:
-                    bound = known[state] = search.least(state, self._bounds)
-                least += bound
-            if least < limit:
-                candidates.append((least, number, work, split))
-        candidates.sort()
-        for least, _, work, split in candidates:
+        for least, work, split in self._likely(part, searches, limit, uneven, splits, kept):
             if least >= limit:
                 break
-            cost = self._within(searches, split, work, limit)
+            cost = self.within(searches, split, work, limit)
             if cost is not None:
                 found, limit = Way(cost, split), cost
         return found
 
-    def _within(
-        self, searches: Sequence[PathSearch], split: WorkSplit, work: Cost, limit: Cost
+    def _likely(
+        self,
+        part: Statement,
+        searches: Sequence[ArrayPaths],
+        limit: Cost,
+        uneven: Collection[tuple[str, Axes]],
+        splits: Collection[tuple[str, str]] | None,
+        kept: tuple[str, Axes] | None,
+    ) -> Iterator[tuple[Cost, Cost, WorkSplit]]:
+        """The splits that may cost less than a limit, each with what it costs at least, which grows, and its
+        work. Of most splits no order of the axes comes into question, so it is left for later."""
+        axes, pending = self._space.sizes, [search.pending for search in searches[:-1]]
+        in_any_order = _SplitBounds([search.least_in_any_order for search in searches])
+        in_order = _SplitBounds([search.least for search in searches])
+        found: list[tuple[Cost, int, Cost, WorkSplit, bool]] = []
+        for split in unordered_splits(part, pending, axes, uneven, splits):
+            if kept is None or set(kept[1]) <= set(split.assignment.get(kept[0], ())):
+                work = self.work(part, split)
+                least = work + in_any_order.of(split)
+                if least < limit:
+                    found.append((least, len(found), work, split, False))
+        heapq.heapify(found)
+        number = len(found)
+        while found:
+            least, _, work, split, is_ordered = heapq.heappop(found)
+            if is_ordered:
+                yield least, work, split
+                continue
+            for ordered in ordered_splits(part, split, axes, uneven):
+                least = work + in_order.of(ordered)
+                if least < limit:
+                    heapq.heappush(found, (least, number, work, ordered, True))
+                    number += 1
+
+    def within(
+        self, searches: Sequence[ArrayPaths], split: WorkSplit, work: Cost, limit: Cost
     ) -> Cost | None:
-        """The cost of a way; None where it is not less than `limit`."""
-        states = (*split.operands, split.result)
-        bounds = [search.least(state, self._bounds) for search, state in zip(searches, states, strict=True)]
+        """The cost of a way, with the moves of its result where `searches` go so far; None where it is not
+        less than `limit`."""
+        states = (*split.operands, split.result)[: len(searches)]
+        bounds = [search.least(state) for search, state in zip(searches, states, strict=True)]
         total = work + sum(bounds)
         for place, (search, state, bound) in enumerate(zip(searches, states, bounds, strict=True)):
             moved = search.cost(state, limit - total + bound)
@@ -139,3 +152,49 @@ class StatementWays:
             return work
         size = array_bytes(result, part.result.dtype)
         return work + self._prices.move("pmax", self._space.whole(split.largest), size, size)
+
+
+class WaysByResult:
+    """The ways to run a statement, by the state in which it leaves its result; of each is known what it costs
+    at least, and the cheapest is found when it is asked for."""
+
+    def __init__(
+        self,
+        ways: StatementWays,
+        operands: Sequence[ArrayPaths],
+        splits: Mapping[State, list[tuple[Cost, Cost, WorkSplit]]],
+    ) -> None:
+        self._ways, self._operands, self._splits = ways, operands, splits
+        self.least = {state: min(least for least, _, _ in own) for state, own in splits.items()}
+        self._found: dict[State, Way] = {}
+
+    def way(self, state: State, limit: Cost) -> Way | None:
+        """The cheapest way to a state; None where it does not cost less than a limit."""
+        found = self._found.get(state)
+        if found is not None:
+            return found if found.cost < limit else None
+        for least, work, split in sorted(self._splits.get(state, ()), key=itemgetter(0)):
+            if least >= limit:
+                break
+            cost = self._ways.within(self._operands, split, work, limit)
+            if cost is not None:
+                found, limit = Way(cost, split), cost
+        if found is not None:
+            self._found[state] = found
+        return found
+
+
+class _SplitBounds:
+    """The least cost of the moves of a split's arrays, each state asked for once."""
+
+    def __init__(self, least: Sequence[Callable[[State], Cost]]) -> None:
+        self._found = [(bound, dict[State, Cost]()) for bound in least]
+
+    def of(self, split: WorkSplit) -> Cost:
+        total = 0
+        for (least, known), state in zip(self._found, (*split.operands, split.result), strict=False):
+            bound = known.get(state)
+            if bound is None:
+                bound = known[state] = least(state)
+            total += bound
+        return total

@@ -36,7 +36,7 @@ CASES = {
 
 MOST_ORDERED = 5
 """Axes up to which every order of them on a dimension is looked at."""
-MOST_CHOICES = 1024
+MOST_CHOICES = 256
 """Ways to give more axes than these to dimensions that are looked at."""
 
 Assignment = dict[str, Axes]
@@ -75,19 +75,65 @@ def work_splits(
     axis. Dimensions are cut into equal parts, or as `uneven` has them; over an axis only those are cut that
     `splits` has with it, where it is given.
     """
-    einsum, function = part.einsum, FUNCTIONS[part.function]
+    for split in unordered_splits(part, pending, axes, uneven, splits):
+        yield from ordered_splits(part, split, axes, uneven)
+
+
+def unordered_splits(
+    part: Statement,
+    pending: Sequence[Collection[str]],
+    axes: Mapping[str, int],
+    uneven: Collection[tuple[str, Axes]] = (),
+    splits: Collection[tuple[str, str]] | None = None,
+) -> Iterator[WorkSplit]:
+    """Those of the `work_splits` that have the axes of each dimension in the mesh's order, and those that
+    stand for others, which alone cut it as `uneven` has it."""
+    function = FUNCTIONS[part.function]
     for assignment in _assignments(part, axes, uneven, splits):
         taken = {axis for own in assignment.values() for axis in own}
-        for kept in _kept_pending(pending, taken, function):
-            operands = tuple(
-                (tuple([assignment.get(dim, ()) for dim in dims]), own)
-                for dims, own in zip(einsum.operands, kept, strict=True)
-            )
-            summed = [axis for dim in part.summed for axis in assignment.get(dim, ())]
-            largest = tuple(axis for axis in axes if axis in summed) if function.takes_largest else ()
-            left = {*summed, *(axis for own in kept for axis in own)}.difference(largest)
-            result = tuple([assignment.get(dim, ()) for dim in einsum.result])
-            yield WorkSplit(assignment, operands, (result, tuple(sorted(left))), largest)
+        for kept in _kept_pending(pending, taken, function, is_wide=len(axes) > MOST_ORDERED):
+            yield _work_split(part, assignment, kept, axes)
+
+
+def ordered_splits(
+    part: Statement,
+    split: WorkSplit,
+    axes: Mapping[str, int],
+    uneven: Collection[tuple[str, Axes]] = (),
+) -> Iterator[WorkSplit]:
+    """A way to share the work with the axes of each dimension in every order."""
+    sizes, merged = dim_sizes(part), dict(part.merged)
+    members = {dim: own for dim, own in split.assignment.items() if dim not in merged}
+    kept = tuple(own for _, own in split.operands)
+    given = [
+        (dim, own)
+        for array in (*part.operands, part.result)
+        if len(axes) > MOST_ORDERED and array.spec is not None
+        for dim, own in zip(array.dims, array.spec.dims, strict=True)
+    ]
+    for ordered in product(*(_orders(own, dim, given) for dim, own in members.items())):
+        assignment = dict(zip(members, ordered, strict=True))
+        if all(_divides(dim, own, sizes, axes, uneven) for dim, own in assignment.items()):
+            for dim, factors in merged.items():
+                _merge(assignment, dim, factors, sizes, axes)
+            yield _work_split(part, assignment, kept, axes)
+
+
+def _work_split(
+    part: Statement, assignment: Assignment, kept: tuple[Axes, ...], axes: Iterable[str]
+) -> WorkSplit:
+    """An assignment where these sums of each operand stay pending."""
+    einsum = part.einsum
+    operands = tuple(
+        (tuple([assignment.get(dim, ()) for dim in dims]), own)
+        for dims, own in zip(einsum.operands, kept, strict=True)
+    )
+    summed = [axis for dim in part.summed for axis in assignment.get(dim, ())]
+    takes_largest = FUNCTIONS[part.function].takes_largest
+    largest = tuple(axis for axis in axes if axis in summed) if takes_largest else ()
+    left = {*summed, *(axis for own in kept for axis in own)}.difference(largest)
+    result = tuple([assignment.get(dim, ()) for dim in einsum.result])
+    return WorkSplit(assignment, operands, (result, tuple(sorted(left))), largest)
 
 
 def dim_sizes(part: Statement) -> dict[str, int]:
@@ -111,25 +157,33 @@ def _assignments(
     sizes, merged = dim_sizes(part), dict(part.merged)
     dims = splittable_dims(part)
     places = [(None, *(dim for dim in dims if splits is None or (dim, axis) in splits)) for axis in axes]
-    is_wide = len(axes) > MOST_ORDERED
-    given = [
-        (dim, own)
-        for array in (*part.operands, part.result)
-        if is_wide and array.spec is not None
-        for dim, own in zip(array.dims, array.spec.dims, strict=True)
-    ]
-    for choice in islice(product(*places), MOST_CHOICES if is_wide else None):
+    most = None
+    if len(axes) > MOST_ORDERED:
+        # Of so many only the first are looked at: those in which most axes split something.
+        places, most = [own[::-1] for own in places], MOST_CHOICES
+    cut_unevenly = {(dim, frozenset(own)) for dim, own in uneven}
+    for choice in islice(product(*places), most):
         members: dict[str, list[str]] = {}
         for axis, dim in zip(axes, choice, strict=True):
             if dim is not None:
                 members.setdefault(dim, []).append(axis)
-        for ordered in product(*(_orders(tuple(own), dim, given) for dim, own in members.items())):
-            assignment = dict(zip(members, ordered, strict=True))
-            if all(
-                sizes[dim] % math.prod([axes[axis] for axis in own]) == 0 or (dim, own) in uneven
-                for dim, own in assignment.items()
-            ) and all(_merge(assignment, dim, factors, sizes, axes) for dim, factors in merged.items()):
+        if all(
+            sizes[dim] % math.prod([axes[axis] for axis in own]) == 0 or (dim, frozenset(own)) in cut_unevenly
+            for dim, own in members.items()
+        ):
+            assignment = {dim: tuple(own) for dim, own in members.items()}
+            if all(_merge(assignment, dim, factors, sizes, axes) for dim, factors in merged.items()):
                 yield assignment
+
+
+def _divides(
+    dim: str,
+    own: Axes,
+    sizes: Mapping[str, int],
+    axes: Mapping[str, int],
+    uneven: Collection[tuple[str, Axes]],
+) -> bool:
+    return sizes[dim] % math.prod([axes[axis] for axis in own]) == 0 or (dim, own) in uneven
 
 
 def _orders(axes: Axes, dim: str, given: Sequence[tuple[str, Axes]]) -> Iterable[Axes]:
@@ -168,10 +222,11 @@ def _is_diagonal(einsum: Einsum, dim: str) -> bool:
 
 
 def _kept_pending(
-    pending: Sequence[Collection[str]], taken: Collection[str], function: LocalFunction
+    pending: Sequence[Collection[str]], taken: Collection[str], function: LocalFunction, *, is_wide: bool
 ) -> Iterator[tuple[Axes, ...]]:
     """The operands' sums that may stay pending, by operand, over axes that split nothing: a product is
-    linear in each, so one operand's may, and the others' are added before; a sum takes all of them so."""
+    linear in each, so one operand's may, and the others' are added before; a sum takes all of them so. Where
+    axes are many, those over all of them stay with one operand."""
     if function.linearity == "none" or not any(pending):
         yield ((),) * len(pending)
         return
@@ -184,7 +239,11 @@ def _kept_pending(
         else [(), *((place,) for place in linear if axis in pending[place])]
         for axis in free
     ]
-    for choice in product(*holders):
+    choices: Iterable[tuple[tuple[int, ...], ...]] = product(*holders)
+    if is_wide:
+        alike = [(), *dict.fromkeys(each for own in holders for each in own if each)]
+        choices = [tuple(each if each in own else () for own in holders) for each in alike]
+    for choice in choices:
         yield tuple(
             tuple(axis for axis, held in zip(free, choice, strict=True) if place in held) for place in every
         )

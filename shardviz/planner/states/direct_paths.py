@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from shardviz.planner.pricing.prices import Cost, Prices
-from shardviz.planner.states.bounds import MoveBounds
-from shardviz.planner.states.moves import Axes, Dims, Node, State, StateSpace, with_axes
+from shardviz.planner.states.moves import Axes, Dims, State, StateSpace, with_axes
 from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, PathMove, PathSearch
-from shardviz.sharding import array_bytes
 
 MOST_SOURCES = 12
 """The cheapest states of an intermediate that are looked at."""
@@ -26,18 +24,22 @@ class DirectPaths(PathSearch):
         sources: Mapping[State, Cost],
         ends_pending: Axes | None = None,
     ) -> None:
-        super().__init__(space, kind, prices, {}, ends_pending)
+        super().__init__(space, kind, prices, sources, ends_pending)
         cheapest = sorted(sources.items(), key=lambda source: source[1])[:MOST_SOURCES]
         self._given = dict(cheapest)
         self._found: dict[State, tuple[Cost, State, tuple[PathMove, ...]]] = {}
-        self.pending = space.may_mask.union(axis for _, pending in sources for axis in pending)
 
     def cost(self, state: State, limit: Cost | None = None) -> Cost | None:
         found = self._find(state)[0]
         return None if found == UNREACHABLE or (limit is not None and found >= limit) else found
 
-    def least(self, state: State, bounds: MoveBounds) -> Cost:  # noqa: ARG002 - nothing is left to bound
+    def least(self, state: State) -> Cost:
+        """The cost of a state."""
         return self._find(state)[0]
+
+    def least_in_any_order(self, state: State) -> Cost:  # noqa: ARG002 - nothing is known of that
+        """No state costs less that has the axes of each dimension in some order."""
+        return 0
 
     def costs(self) -> Iterator[tuple[State, Cost]]:
         return iter(self._given.items())
@@ -58,7 +60,7 @@ class DirectPaths(PathSearch):
             for source, cost in self._given.items():
                 if cost >= best[0]:
                     break
-                ends = (source, state) if self._ends_pending is None else (state, source)
+                ends = (source, state) if self._is_forward else (state, source)
                 moves = self._moves(*ends)
                 if moves is not None:
                     total = cost + sum(self._price(move) for move in moves)
@@ -79,12 +81,8 @@ class DirectPaths(PathSearch):
         return tuple(moves)
 
     def _price(self, move: PathMove) -> Cost:
-        before, after = (self._held(self._space.node(each)) for each in (move.before, move.after))
+        before, after = (self._local_bytes(self._space.node(each)) for each in (move.before, move.after))
         return self._prices.move(move.op, move.axes, before, after)
-
-    def _held(self, node: Node) -> int:
-        shape = [-(-size // parts) for size, parts in zip(self.kind.shape, node.parts, strict=True)]
-        return array_bytes(shape, self.kind.dtype)
 
 
 def _next_move(space: StateSpace, state: State, goal: State) -> tuple[str, Axes, int | None, State]:

@@ -106,7 +106,7 @@ class Node:
     """A state of arrays of one rank: `parts` are the numbers of pieces of each dimension, `places` the axes
     that split it, each with its dimension and the pieces into which the axes before it cut that."""
 
-    __slots__ = ("arrivals", "departures", "parts", "places", "state")
+    __slots__ = ("arrivals", "departures", "exchanges", "parts", "places", "shortened", "state")
 
     def __init__(self, state: State, sizes: Mapping[str, int]) -> None:
         self.state = state
@@ -120,6 +120,8 @@ class Node:
         self.parts, self.places = tuple(parts), frozenset(places)
         self.departures: dict[int, tuple[StateMove, ...]] = {}
         self.arrivals: dict[tuple[int, Axes], tuple[StateMove, ...]] = {}
+        self.shortened: tuple[tuple[Dims, Axes, int], ...] | None = None
+        self.exchanges: dict[tuple[int, bool], tuple[StateMove, ...]] = {}
 
 
 class StateMove(NamedTuple):
@@ -199,6 +201,30 @@ class StateSpace:
             )
             found = node.arrivals[key] = self._joined_moves(moves[stage])
         return found
+
+    def exchange_groups(self, node: Node) -> list[Axes]:
+        """The axes that an all-to-all may move from a state, or have moved to there, each time they are the
+        minor ones of some dimensions."""
+        if node.shortened is None:
+            node.shortened = tuple(_shortened(node.state[0]))
+        return [taken for _, taken, _ in node.shortened]
+
+    def exchanges(self, node: Node, group: int, *, arriving: bool) -> tuple[StateMove, ...]:
+        """The all-to-alls that move one of the `exchange_groups` from a state, or are `arriving` there."""
+        found = node.exchanges.get((group, arriving))
+        if found is None and node.shortened is not None:
+            (dims, pending), (kept, taken, first) = node.state, node.shortened[group]
+            others = [dim for dim in range(len(dims)) if kept[dim] == dims[dim]]
+            found = node.exchanges[group, arriving] = self._joined_moves(
+                StateMove(
+                    "all_to_all",
+                    order if arriving else taken,
+                    other if arriving else first,
+                    self.node((held, pending)),
+                )
+                for held, order, other in _appended(kept, taken, others)
+            )
+        return found or ()
 
     def _joined_moves(self, moves: Iterable[StateMove]) -> tuple[StateMove, ...]:
         kinds, found = self._kinds, []

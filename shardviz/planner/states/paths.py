@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardviz.planner.pricing.prices import Cost, Prices
-from shardviz.planner.states.bounds import MoveBounds
 from shardviz.planner.states.moves import STAGES, Axes, Node, State, StateMove, StateSpace
 from shardviz.sharding import array_bytes
 
@@ -55,19 +54,21 @@ class PathSearch:
         ends_pending: Axes | None = None,
     ) -> None:
         self.kind = kind
-        self._space, self._prices, self._ends_pending = space, prices, ends_pending
+        self._space, self._prices = space, prices
         self._is_forward = ends_pending is None
         self._best: dict[Node, tuple[Cost, Node | None, StateMove | None]] = {}
         self._settled: dict[Node, Cost] = {}
         self._bytes: dict[tuple[int, ...], int] = {}
         self._fitting: dict[Node, bool] = {}
         self._heap: list[tuple[Cost, int, State, Node]] = []
-        self.is_argument = not any(sources.values())
         self.sources = tuple(space.node(state) for state in sources)
         for node, cost in zip(self.sources, sources.values(), strict=True):
             self._best[node] = (cost, None, None)
             heapq.heappush(self._heap, (cost, 0, node.state, node))
         self.pending = space.may_mask.union(axis for _, pending in sources for axis in pending)
+        # Over which axes sums may be pending before the array is in a state.
+        before = self.pending if ends_pending is None else ends_pending
+        self._pending_before = tuple(axis for axis in space.sizes if axis in before)
 
     def cost(self, state: State, limit: Cost | None = None) -> Cost | None:
         """The least cost of having the array in a state; None where no moves lead to it, or none for less
@@ -80,21 +81,6 @@ class PathSearch:
             self._settle()
             found = self._settled.get(goal)
         return found
-
-    def least(self, state: State, bounds: MoveBounds) -> Cost:
-        """The cost of a state, where it is known; else no state costs less."""
-        node = self._space.node(state)
-        found = self._settled.get(node)
-        if found is not None:
-            return found
-        least = self._heap[0][0] if self._heap else UNREACHABLE
-        if len(self.sources) > 1 or not self.is_argument:
-            return least
-        own, (source,) = self._local_bytes(node), self.sources
-        other = self._local_bytes(source)
-        if self._ends_pending is None:
-            return max(least, bounds.least(source, node, other, own))
-        return max(least, bounds.least(node, source, own, other))
 
     def costs(self) -> Iterator[tuple[State, Cost]]:
         """All states that can be had, the cheapest first."""
@@ -126,10 +112,10 @@ class PathSearch:
             _, before, move = self._best[node]
             if before is None or move is None:
                 break
-            ends = (before, node) if self._ends_pending is None else (node, before)
+            ends = (before, node) if self._is_forward else (node, before)
             moves.append(PathMove(move.op, move.axes, move.dim, ends[0].state, ends[1].state))
             node = before
-        return node.state, tuple(moves if self._ends_pending is not None else reversed(moves))
+        return node.state, tuple(reversed(moves) if self._is_forward else moves)
 
     def _settle(self) -> None:
         """Go on from the cheapest state that is not settled, or with more of its moves."""
@@ -146,10 +132,10 @@ class PathSearch:
                 heapq.heappush(self._heap, (cost + least[later] * is_even, later, node.state, node))
 
     def _follow(self, node: Node, cost: Cost, stage: int) -> None:
-        if self._ends_pending is None:
+        if self._is_forward:
             moves = self._space.departures(node, stage)
         else:
-            moves = self._space.arrivals(node, stage, self._ends_pending)
+            moves = self._space.arrivals(node, stage, self._pending_before)
         own = self._local_bytes(node)
         best, settled, heap = self._best, self._settled, self._heap
         fitting, local_bytes = self._fitting, self._bytes

@@ -212,7 +212,7 @@ class _Backward:
         return made
 
     def _taken_by(self, part: Statement, taken: Taken, gradient: ShardedArray) -> ShardedArray:
-        """What a gradient's statement takes; `gradient` is that of the forward statement's result."""
+        """The operands of a gradient's statement; `gradient` is that of the forward statement's result."""
         result = replace(part.result, spec=None)
         if taken == GRADIENT:
             return self._read(gradient)

@@ -1,0 +1,189 @@
+"""`shardviz model`: every parameter of a model, split by rules, and what a step of it costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from shardviz.cli import options
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.output import CommandOutput, print_json, print_note
+from shardviz.cli.target_session import TargetSession
+from shardviz.compiler import parse_targets
+from shardviz.forms.form import PROBLEM_FIELDS
+
+if TYPE_CHECKING:
+    from shardviz.compare import Difference
+    from shardviz.compiler import TargetResult
+    from shardviz.models.step import ModelStep
+
+EXAMPLES = (
+    (
+        "Llama 3 8B, fully sharded over 16 chips",
+        "shardviz model llama-3-8b --rules fsdp --mesh data=16 --machine v5e:4x4",
+    ),
+    (
+        "The forward pass alone, with axes of other names",
+        "shardviz model llama-2-7b --rules Y=tensor --mesh X=2,Y=4 --no-backward",
+    ),
+    (
+        "Fully sharded, and tensor parallelism",
+        "shardviz model gemma-7b --rules fsdp+tensor --mesh data=4,tensor=2",
+    ),
+    (
+        "Experts on devices of their own",
+        "shardviz model mixtral-8x7b --rules expert --mesh expert=8 --no-backward",
+    ),
+    (
+        "What Shardy makes of a layer, and where that differs from the plan",
+        "shardviz model gpt2 --rules tensor --mesh tensor=4 --target shardy",
+    ),
+)
+
+
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.argument("source")
+@click.option(
+    "--rules",
+    required=True,
+    metavar="NAMES|FILE",
+    help="How parameters are split: data, fsdp, tensor, expert, sequence, some with +, or a file.",
+)
+@click.option(
+    "--change",
+    "changes",
+    multiple=True,
+    metavar="PATTERN=SPEC",
+    help="A split that decides before the rules, and what moves by it; may be given several times.",
+)
+@options.mesh
+@options.device_order
+@options.of_field(
+    PROBLEM_FIELDS["targets"],
+    default="none",
+    shell_complete=options.targets,
+    help="Compilers that are asked about one layer, comma-separated.",
+)
+@options.machine
+@options.of_field(
+    PROBLEM_FIELDS["dtype"],
+    default=None,
+    show_default=False,
+    help="Dtype of the weights; default: the source's.",
+)
+@click.option(
+    "--batch", type=options.Count(1), metavar="N", help="Sequences of a step; default: one for each part."
+)
+@click.option(
+    "--sequence", type=options.Count(1), metavar="N", help="Tokens of a sequence; default: up to 4096."
+)
+@click.option(
+    "--inputs",
+    default="",
+    metavar="SPEC",
+    help="How the tokens [batch, sequence] are split; default: as the rules say, else the batch over the "
+    "axes data and fsdp.",
+)
+@click.option("--no-backward", is_flag=True, help="Plan the forward pass alone: no gradients, no optimizer.")
+@options.of_field(
+    PROBLEM_FIELDS["remat"],
+    default="layer",
+    help="What the backward pass computes again of a layer: all (layer), all but its matrix products (dots), "
+    "or nothing (none).",
+)
+@options.of_field(
+    PROBLEM_FIELDS["optimizer"],
+    default="adam",
+    help="none, sgd or adam; adam,moments=bf16,over=X differs from f32 and splits more.",
+)
+@options.timeout
+@options.output
+def command(
+    source: str,
+    rules: str,
+    changes: tuple[str, ...],
+    mesh: str,
+    device_order: str | None,
+    target: str,
+    machine: str | None,
+    dtype: str | None,
+    batch: int | None,
+    sequence: int | None,
+    inputs: str,
+    no_backward: bool,
+    remat: str,
+    optimizer: str,
+    timeout: float,
+    output: CommandOutput,
+) -> int:
+    """Split every parameter of a model by rules, and show memory and collectives of a step.
+
+    SOURCE is a name such as llama-3-70b, a config.json of Hugging Face, a .safetensors file or the index of
+    many, or a folder with these. No weights are read. A Python file among the rules is read; only
+    FILE.py:FUNCTION runs it.
+    """
+    from shardviz.compiler.machines import placed_for
+    from shardviz.models.answer import answered, change
+    from shardviz.models.question import model_question, named_rules, with_changes
+    from shardviz.models.sources.reading import read_model
+    from shardviz.notation import parse_mesh
+    from shardviz.planner.training.options import parse_training
+
+    with TargetSession(target, timeout, may_drop=False) as session:
+        devices = parse_mesh(mesh, device_order)
+        question = model_question(
+            read_model(source),
+            named_rules(rules, devices),
+            placed_for(machine, parse_targets(target), devices),
+            devices,
+            training=None if no_backward else parse_training(True, remat, optimizer, devices),
+            dtype=dtype or "",
+            batch=batch,
+            sequence=sequence,
+            inputs=inputs,
+        )
+        unchanged, question = question, with_changes(question, changes)
+        if not output.as_json:
+            # What does not need a plan is there at once.
+            from shardviz.render.models.page import parameters_view
+
+            output.show(parameters_view(question, output.width, output.palette))
+        answer = answered(question)
+        if answer.step is None:
+            print_note(f"nothing says how {question.model.name} uses its parameters: no step is planned")
+        moved = change(answered(unchanged), answer) if changes else None
+        if not output.as_json:
+            from shardviz.render.models.page import answer_view
+
+            output.show(answer_view(answer, output.width, output.palette))
+        if moved is not None and not output.as_json:
+            from shardviz.render.models.change_lines import change_view
+
+            output.show(change_view(moved, output.width, output.palette))
+        told = _answers(session, answer.step)
+        if output.as_json:
+            from shardviz.documents.models import model_document
+
+            print_json(model_document(answer, told, moved))
+        elif answer.step is not None and told:
+            from shardviz.render.programs.target_answers import answers_view
+
+            problem = answer.step.layer.cost.plan.problem
+            output.show(answers_view(told, problem, output.width, output.palette))
+        return session.exit_code
+
+
+def _answers(
+    session: TargetSession, step: ModelStep | None
+) -> list[tuple[TargetResult, tuple[Difference, ...]]]:
+    """The answers of the targets for a layer, and where they differ from its plan."""
+    if step is None:
+        return []
+    plan = step.layer.cost.plan
+    session.ask(plan.problem)
+    if not session.requested:
+        return []
+    from shardviz.compare import differences
+
+    return [(each, differences(plan, each)) for each in session.answers()]

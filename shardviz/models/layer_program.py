@@ -1,0 +1,300 @@
+"""The programs of a decoder for the planner: its embedding, one layer, and its logits.
+
+Arrays are called as the parameters of the checkpoint are, and have the parameter's dimensions in its order,
+with the heads apart: ``q_proj[k,g,h,d]`` has k heads of keys, g queries for each, of size h. Biases,
+rotations of queries and keys and their norms are left out: they move next to nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from shardviz.errors import QuestionError
+from shardviz.models.architecture import (
+    LAYER,
+    Architecture,
+    ArchitectureParameter,
+    described_parameters,
+)
+from shardviz.models.sources.reading import bare_name
+from shardviz.models.splitting import SplitModel, SplitParameter
+from shardviz.planner.problem.problem import Problem
+from shardviz.planner.problem.programs import program_problem, program_sizes, read_program
+from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.sharding.axis_parts import SubAxis
+from shardviz.units import times
+
+LETTERS = {
+    "vocab": "v",
+    "embed": "d",
+    "norm": "d",
+    "heads": "kgh",
+    "kv_heads": "kh",
+    "qkv": "kh",
+    "mlp": "f",
+    "experts": "e",
+    "router": "e",
+}
+"""The dimensions in a program that a logical axis is made of, the major first."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of a step: `batch` sequences of `sequence` tokens, split by `spec` in these two."""
+
+    batch: int
+    sequence: int
+    spec: PartitionSpec
+
+
+@dataclass(frozen=True)
+class ModelPart:
+    """A part of a model: a problem for the planner, whose `layers` say how often it runs, and all parameters
+    of these runs. The table of tied embeddings is the embedding's."""
+
+    name: str
+    problem: Problem
+    parameters: tuple[SplitParameter, ...]
+
+
+def model_parts(split: SplitModel, tokens: Tokens) -> tuple[ModelPart, ...]:
+    """The embedding, the layers and the logits of a model, whose parameters are split.
+
+    Raises `QuestionError` where no architecture is known, where a parameter is missing or has another shape
+    than the architecture's, and where layers are not split alike.
+    """
+    architecture = split.model.architecture
+    if architecture is None:
+        raise QuestionError(
+            f"nothing says how {split.model.name} uses its parameters", "put its config.json beside it"
+        )
+    own = _Parameters(split, architecture)
+    weights = own.weights()
+    write = _gpt2_texts if architecture.is_gpt2 else _decoder_texts
+    groups = described_parameters(architecture)
+    return tuple(
+        ModelPart(
+            name, _problem(text, architecture, weights, split.mesh, tokens, layers), own.of_part(described)
+        )
+        for (name, text, layers), described in zip(write(architecture), groups, strict=True)
+    )
+
+
+Weights: TypeAlias = Mapping[str, tuple[tuple[str, ...], PartitionSpec]]
+"""By their names in programs the dimensions of weights there, and how these are split."""
+
+
+def _problem(
+    text: str,
+    architecture: Architecture,
+    weights: Weights,
+    mesh: Mesh,
+    tokens: Tokens,
+    layers: int,
+) -> Problem:
+    """The problem of a text in which ``{q_proj}`` stands for a weight with its dimensions."""
+    lowered = read_program(text.format_map(_Written(weights)), {})
+    sizes = _sizes(architecture, tokens)
+    size = program_sizes(lowered, {dim: sizes[dim] for dim in lowered.dims if dim in sizes}, "")
+    stream = PartitionSpec((*tokens.spec.dims, ()))
+    specs = {"tokens": tokens.spec, "x": stream, "y": stream}
+    specs |= {name: spec for name, (_, spec) in weights.items()}
+    problem = program_problem(lowered, mesh, specs, size, architecture.dtype, "auto")
+    return replace(problem, layers=layers)
+
+
+class _Written(dict[str, str]):
+    """``q_proj[k,g,h,d]`` of each weight."""
+
+    def __init__(self, weights: Weights) -> None:
+        super().__init__({name: f"{name}[{','.join(dims)}]" for name, (dims, _) in weights.items()})
+
+
+def _sizes(architecture: Architecture, tokens: Tokens) -> dict[str, int]:
+    return {
+        "b": tokens.batch,
+        "t": tokens.sequence,
+        "v": architecture.vocab,
+        "d": architecture.width,
+        **_head_sizes(architecture),
+        "f": architecture.hidden,
+        "e": architecture.experts,
+    }
+
+
+# The texts.
+
+
+def _decoder_texts(of: Architecture) -> Iterator[tuple[str, str, int]]:
+    """The name, the text and the runs of each part."""
+    yield "embedding", "x[b,t,d] = take({embed_tokens}, tokens[b,t])", 1
+    yield "layer", "; ".join([*_attention(of), *(_experts(of) if of.experts else _mlp(of))]), of.layers
+    table = "{embed_tokens}" if of.tied else "{lm_head}"
+    yield "logits", f"final = rms_norm(x[b,t,d], d, {{norm}}); logits[b,t,v] = final * {table}", 1
+
+
+def _attention(of: Architecture) -> Iterator[str]:
+    yield "norm1 = rms_norm(x[b,t,d], d, {input_layernorm})"
+    yield from _heads(of, "{q_proj}", "{k_proj}", "{v_proj}")
+    yield "attention_out[b,t,d] = heads * {o_proj}"
+    if of.norms == 4:
+        yield "middle = x + rms_norm(attention_out, d, {post_attention_layernorm})"
+        yield "norm2 = rms_norm(middle, d, {pre_feedforward_layernorm})"
+    else:
+        yield "middle = x + attention_out"
+        yield "norm2 = rms_norm(middle, d, {post_attention_layernorm})"
+
+
+def _heads(of: Architecture, query: str, key: str, value: str) -> Iterator[str]:
+    dims = ",".join(_letters("heads", of))
+    yield f"queries[b,t,{dims}] = norm1 * {query}"
+    yield f"keys[b,s,k,h] = norm1[b,s,d] * {key}"
+    yield f"values[b,s,k,h] = norm1[b,s,d] * {value}"
+    yield f"heads[b,t,{dims}] = causal_attention(queries, keys, values)"
+
+
+def _mlp(of: Architecture) -> Iterator[str]:
+    yield "gate = norm2 * {gate_proj}"
+    yield "up = norm2 * {up_proj}"
+    yield f"mlp_out[b,t,d] = ({of.activation}(gate) * up) * {{down_proj}}"
+    yield _sum(of)
+
+
+def _experts(of: Architecture) -> Iterator[str]:
+    """Each token goes to the places of its experts, of which each has enough where all are chosen as
+    often."""
+    names = ("w1", "w3", "w2") if of.family == "mixtral" else ("gate_proj", "up_proj", "down_proj")
+    gate, up, down = (f"{{{name}}}" for name in names)
+    yield f"chosen = top_k(softmax(norm2 * {{router}}, e), e, {of.experts_per_token})"
+    yield "places = slots(chosen, t, c)"
+    yield "sent[e,b,c,d] = places * norm2"
+    yield f"gate[e,b,c,f] = sent * {gate}"
+    yield f"up[e,b,c,f] = sent * {up}"
+    yield f"made[e,b,c,d] = ({of.activation}(gate) * up) * {down}"
+    yield "shares[b,t,e,c] = places * chosen"
+    yield "mlp_out[b,t,d] = made * shares"
+    yield _sum(of)
+
+
+def _sum(of: Architecture) -> str:
+    if of.norms == 4:
+        return "y = middle + rms_norm(mlp_out, d, {post_feedforward_layernorm})"
+    return "y = middle + mlp_out"
+
+
+def _gpt2_texts(of: Architecture) -> Iterator[tuple[str, str, int]]:
+    """The matrix of queries, keys and values is planned as three, each split as it is."""
+    yield "embedding", "x[b,t,d] = take({wte}, tokens[b,t])", 1
+    layer = [
+        "norm1 = layer_norm(x[b,t,d], d, {ln_1}, {ln_1_bias})",
+        *_heads(of, "{c_attn_q}", "{c_attn_k}", "{c_attn_v}"),
+        "attention_out[b,t,d] = heads * {c_proj}",
+        "middle = x + attention_out",
+        "norm2 = layer_norm(middle, d, {ln_2}, {ln_2_bias})",
+        "up = norm2 * {c_fc}",
+        "mlp_out[b,t,d] = gelu(up) * {mlp_c_proj}",
+        "y = middle + mlp_out",
+    ]
+    yield "layer", "; ".join(layer), of.layers
+    yield "logits", "final = layer_norm(x[b,t,d], d, {ln_f}, {ln_f_bias}); logits[b,t,v] = final * {wte}", 1
+
+
+# The weights.
+
+
+class _Parameters:
+    """The parameters of a model by their names, and as its architecture describes them."""
+
+    def __init__(self, split: SplitModel, architecture: Architecture) -> None:
+        self._split, self._of = split, architecture
+        self._own = {bare_name(each.parameter.name): each for each in split.parameters}
+
+    def of_part(self, described: Sequence[ArchitectureParameter]) -> tuple[SplitParameter, ...]:
+        """Those of all layers that are described so."""
+        return tuple(found for each in described for found in self._alike(each))
+
+    def weights(self) -> Weights:
+        found: dict[str, tuple[tuple[str, ...], PartitionSpec]] = {}
+        for group in described_parameters(self._of):
+            for described in group:
+                roles = (
+                    [f"c_attn_{part}" for part in "qkv"] if described.role == "c_attn" else [described.role]
+                )
+                if described.role:
+                    found |= dict.fromkeys(roles, self._in_program(described))
+        return found
+
+    def _in_program(self, described: ArchitectureParameter) -> tuple[tuple[str, ...], PartitionSpec]:
+        """The dimensions and the spec of a weight. Raises `QuestionError` where layers have different
+        ones."""
+        first, *others = self._alike(described)
+        for each in others:
+            if each.spec != first.spec:
+                raise QuestionError(
+                    f"{each.parameter.name} is split otherwise than {first.parameter.name}",
+                    "a step is planned of layers that are split alike",
+                )
+        letters = [_letters(dim, self._of) for dim in described.dims]
+        dims: list[tuple[str, ...]] = []
+        for axes, own in zip(first.spec.dims, letters, strict=True):
+            sizes = [_head_sizes(self._of)[letter] for letter in own if len(own) > 1]
+            dims += spread(axes, sizes, self._split.mesh) if sizes else [axes]
+        return tuple(letter for own in letters for letter in own), PartitionSpec(tuple(dims))
+
+    def _alike(self, described: ArchitectureParameter) -> list[SplitParameter]:
+        """A parameter in all layers. Raises `QuestionError` for one that is missing or has another shape."""
+        count = self._of.layers if LAYER in described.name else 1
+        shape = tuple(self._of.sizes[dim] for dim in described.dims)
+        found = []
+        for layer in range(count):
+            name = bare_name(described.name.replace(LAYER, str(layer)))
+            each = self._own.get(name)
+            if each is None or each.parameter.shape != shape:
+                has = "no parameter" if each is None else f"the shape {times(each.parameter.shape)} for"
+                raise QuestionError(
+                    f"{self._split.model.name} has {has} {name}, where its config says {times(shape)}",
+                    "give the weights and the config.json of one model",
+                )
+            found.append(each)
+        return found
+
+
+def _letters(dim: str, architecture: Architecture) -> str:
+    """The letters of a logical axis; without g where every head of keys has one of queries."""
+    letters = LETTERS[dim]
+    return letters.replace("g", "") if architecture.heads == architecture.kv_heads else letters
+
+
+def _head_sizes(architecture: Architecture) -> dict[str, int]:
+    return {
+        "k": architecture.kv_heads,
+        "g": architecture.heads // architecture.kv_heads,
+        "h": architecture.head_size,
+    }
+
+
+def spread(axes: Sequence[str], sizes: Sequence[int], mesh: Mesh) -> list[tuple[str, ...]]:
+    """The axes of a dimension on those that it is made of: as much of each axis on the first of them as
+    divides it, the rest on the next. What divides none stays on the first, which is padded.
+
+    Of 8 heads of 128 over tensor=16 the heads have ``tensor:(1)8`` and their size ``tensor:(8)2``.
+    """
+    found: list[list[str]] = [[] for _ in sizes]
+    left, place = list(sizes), 0
+    for axis in axes:
+        size, before = mesh.axis_size(axis), 1
+        while before < size:
+            part = math.gcd(size // before, left[place])
+            if part > 1:
+                found[place].append(axis if part == size else str(SubAxis(axis, before, part)))
+                left[place] //= part
+                before *= part
+            elif place + 1 < len(left):
+                place += 1
+            else:
+                found[0].append(axis if before == 1 else str(SubAxis(axis, before, size // before)))
+                break
+    return [tuple(each) for each in found]

@@ -1,0 +1,274 @@
+"""Files of rules, told apart by what they hold.
+
+TOML            [rules] with patterns and specs, or [logical] with logical axes; and perhaps `inputs`
+Python          a list of pairs or a dictionary, read as it is written, without running the file: regular
+                expressions with `PartitionSpec`s, logical axes with mesh axes, or a `base_model_tp_plan`
+FILE.py:NAME    that list of several; a function of a name and a shape, for which the file runs
+YAML            `logical_axis_rules` of a MaxText configuration
+JSON            an object of patterns or logical axes
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from shardviz.errors import ShardvizError, quote
+from shardviz.models.rules.rule_set import STYLES, Kind, RuleError, RuleSet, ShardingRule
+from shardviz.models.sources.model_files import json_table, text_of
+from shardviz.sharding import PartitionSpec
+from shardviz.strict_table import StrictTable
+
+_ENDINGS = (".toml", ".json", ".yml", ".yaml", ".py")
+_SPECS = ("PartitionSpec", "PS", "P")
+_WORD = re.compile(r"[A-Za-z0-9](?:\w*[A-Za-z0-9])?", re.ASCII)
+"""A logical axis, or a mesh axis; ``X_`` is a spec."""
+_YAML = "logical_axis_rules"
+_TABLES: dict[str, Kind] = {"rules": "patterns", "logical": "logical"}
+Pair = tuple[str, object, int]
+"""A subject, what it is given, and its line."""
+
+
+def is_rule_file(text: str) -> bool:
+    """Return whether a text names a file, not a set that ships."""
+    name = text.rpartition(":")[0] if ".py:" in text else text
+    return name.lower().endswith(_ENDINGS) or "/" in name or "\\" in name
+
+
+def read_rule_file(text: str) -> RuleSet:
+    """The rules of a file.
+
+    Raises `RuleError` for text that holds none, with the line where one can be shown, and `QuestionError` for
+    a file that cannot be read.
+    """
+    name, wanted = (text.rpartition(":")[::2]) if ".py:" in text else (text, "")
+    path = Path(name)
+    content = text_of(path)
+    match path.suffix.lower():
+        case ".py":
+            return _python_rules(content, path, wanted)
+        case ".json":
+            return _json_rules(content, name)
+        case ".yml" | ".yaml":
+            return _yaml_rules(content, name)
+    return _toml_rules(content, name)
+
+
+def rules_of_pairs(pairs: Sequence[Pair], name: str, kind: Kind | None = None, inputs: str = "") -> RuleSet:
+    """The rules of subjects and what they are given.
+
+    Without a `kind` they are logical axes where every subject is a word and every value mesh axes, else
+    patterns with specs. Raises `RuleError` for a value that does not fit, and where there are no rules.
+    """
+    if not pairs:
+        raise RuleError(
+            name, "", "there are no rules", "write patterns and specs, or logical axes and mesh axes"
+        )
+    if kind is None:
+        kind = "logical" if all(_is_logical(subject, value) for subject, value, _ in pairs) else "patterns"
+    rules = []
+    for subject, value, line in pairs:
+        place = f"line {line}" if line else ""
+        shown = f"{quote(subject)} is given {quote(repr(value), 40)[1:-1]}"
+        if kind == "logical":
+            if not _is_axes(value):
+                hint = 'write embed = "fsdp", or embed = [] for none'
+                raise RuleError(name, place, f"{shown}, which is not a mesh axis or a list of them", hint)
+            rules.append(ShardingRule(subject, _axes(value), place))
+        elif isinstance(value, PartitionSpec | str):
+            rules.append(ShardingRule(subject, value, place))
+        else:
+            hint = "write 'tensor _', P('tensor', None), colwise, rowwise or replicated"
+            raise RuleError(name, place, f"{shown}, which is not a spec", hint)
+    return RuleSet(name, kind, tuple(rules), inputs)
+
+
+def _is_logical(subject: str, value: object) -> bool:
+    if isinstance(value, str) and value.removesuffix("_rep") in (*STYLES, "replicated"):
+        return False
+    return _WORD.fullmatch(subject) is not None and _is_axes(value)
+
+
+def _is_axes(value: object) -> bool:
+    return value is None or all(isinstance(axis, str) and _WORD.fullmatch(axis) for axis in _listed(value))
+
+
+def _axes(value: object) -> tuple[str, ...]:
+    return tuple(axis for axis in _listed(value) if isinstance(axis, str))
+
+
+def _listed(value: object) -> Sequence[object]:
+    """The values of a list; one value alone, and nothing for None."""
+    return value if isinstance(value, list | tuple) else () if value is None else (value,)
+
+
+def _toml_rules(text: str, name: str) -> RuleSet:
+    def fail(key: str, reason: str, hint: str) -> ShardvizError:
+        line = _line_of(text, key)
+        return RuleError(name, f"line {line}" if line else "", f"{key}: {reason}" if key else reason, hint)
+
+    try:
+        table = StrictTable(tomllib.loads(text), fail)
+    except (ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, ValueError) else "its lists are too deep"
+        raise RuleError(
+            name, "", f"it is not TOML: {quote(reason, 100)[1:-1]}", "look at that line"
+        ) from None
+    table.only(("inputs", *_TABLES))
+    kinds = [key for key in _TABLES if key in table]
+    if len(kinds) != 1:
+        reason = "it has [rules] and [logical]" if kinds else "it has no [rules] and no [logical]"
+        table.fail(None, reason, "write patterns and specs below [rules], or logical axes below [logical]")
+    own = table.table(kinds[0])
+    pairs = [(subject, value, _line_of(text, subject) or 0) for subject, value in own.values.items()]
+    return rules_of_pairs(pairs, name, _TABLES[kinds[0]], table.text("inputs", ""))
+
+
+def _line_of(text: str, key: str) -> int | None:
+    """The line of a TOML text that begins with a key, from 1; None where none does."""
+    written = (key, f'"{key}"', f"'{key}'", json.dumps(key, ensure_ascii=False))
+    for number, line in enumerate(text.split("\n"), 1):
+        left = line.strip()
+        if key and any(left.startswith(word) and left[len(word) :].lstrip()[:1] in "=]" for word in written):
+            return number
+    return None
+
+
+def _json_rules(text: str, name: str) -> RuleSet:
+    table = json_table(text, name)
+    return rules_of_pairs([(subject, value, 0) for subject, value in table.values.items()], name)
+
+
+def _yaml_rules(text: str, name: str) -> RuleSet:
+    """The list of a MaxText configuration, which is written as Python writes lists."""
+    begin = re.search(rf"^\s*{_YAML}\s*:\s*(?=\[)", text, re.MULTILINE)
+    if begin is None:
+        raise RuleError(
+            name, "", f"it has no list {_YAML}", "give a configuration of MaxText, or rules in TOML"
+        )
+    first = text.count("\n", 0, begin.end())
+    # The list ends with the first bracket after which it can be read; comments may have brackets as well.
+    for end in re.finditer(r"\]", text[begin.end() :]):
+        try:
+            read = ast.parse("\n" * first + text[begin.end() : begin.end() + end.end()], mode="eval")
+        except (SyntaxError, ValueError):
+            continue
+        return rules_of_pairs(_pairs(read.body), name, "logical")
+    raise RuleError(
+        name, f"line {first + 1}", f"the list {_YAML} does not end", "write [['mlp', 'tensor'], …]"
+    )
+
+
+def _python_rules(text: str, path: Path, wanted: str) -> RuleSet:
+    name = str(path)
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        place = f"line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise RuleError(name, place, f"it is not Python: {error}", "look at that line") from None
+    found = dict(_literals(tree))
+    if wanted in found or (not wanted and len(found) == 1):
+        return rules_of_pairs(found[wanted or next(iter(found))], name)
+    if wanted:
+        return _function_rules(path, wanted)
+    if found:
+        raise RuleError(name, "", "it has several lists of rules", f"name one: {name}:{' or '.join(found)}")
+    hint = f"write RULES = [('q_proj', P('tensor', None))], or name a function: {name}:FUNCTION"
+    raise RuleError(name, "", "it has no list of rules", hint)
+
+
+def _literals(tree: ast.AST) -> Iterator[tuple[str, list[Pair]]]:
+    """The lists of rules that a file assigns or returns, by the name of the variable or function."""
+    for node in ast.walk(tree):
+        named: list[tuple[str, ast.expr]] = []
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            named = [(each.id, node.value) for each in targets if isinstance(each, ast.Name)]
+        elif isinstance(node, ast.FunctionDef):
+            own = (each for each in ast.walk(node) if isinstance(each, ast.Return))
+            named = [(node.name, each.value) for each in own if each.value is not None]
+        for name, value in named:
+            try:
+                if pairs := _pairs(value):
+                    yield name, pairs
+            except ValueError:
+                continue
+
+
+def _pairs(node: ast.expr) -> list[Pair]:
+    """The pairs of a list of pairs, or of a dictionary. Raises `ValueError` for anything else."""
+    if isinstance(node, ast.Dict):
+        found = [*zip(node.keys, node.values, strict=True)]
+    elif isinstance(node, ast.List | ast.Tuple):
+        found = [_pair(each) for each in node.elts]
+    else:
+        raise ValueError
+    return [(_subject(key), _value(value), value.lineno) for key, value in found]
+
+
+def _pair(node: ast.expr) -> tuple[ast.expr | None, ast.expr]:
+    if isinstance(node, ast.List | ast.Tuple) and len(node.elts) == 2:
+        return node.elts[0], node.elts[1]
+    raise ValueError
+
+
+def _subject(node: ast.expr | None) -> str:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    raise ValueError
+
+
+def _value(node: ast.expr) -> object:
+    """A spec of JAX's under any of its names, or a constant."""
+    if not isinstance(node, ast.Call):
+        return ast.literal_eval(node)
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if called not in _SPECS or node.keywords:
+        raise ValueError
+    return PartitionSpec(tuple(_axes(ast.literal_eval(each)) for each in node.args))
+
+
+def _function_rules(path: Path, wanted: str) -> RuleSet:
+    """The rules of a function of a name and a shape. The file runs."""
+    import runpy
+
+    name = f"{path}:{wanted}"
+    try:
+        function = runpy.run_path(str(path)).get(wanted)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        reason = f"it fails when it runs: {type(error).__name__}: {quote(str(error), 200)[1:-1]}"
+        raise RuleError(str(path), "", reason, f"see python {path}") from None
+    if not callable(function):
+        reason = f"{wanted} is not a function" if function is not None else f"it has no {wanted}"
+        raise RuleError(str(path), "", reason, "name a function of a parameter's name and shape")
+    return function_rules(function, name)
+
+
+def function_rules(function: Callable[[str, tuple[int, ...]], object], name: str) -> RuleSet:
+    """The rules that are a function of a parameter's name and shape; it gives a spec, the text of one, or
+    None."""
+
+    def split(parameter: str, shape: tuple[int, ...]) -> object:
+        try:
+            given = function(parameter, shape)
+        except Exception as error:
+            reason = f"it fails for {parameter}: {type(error).__name__}: {quote(str(error), 200)[1:-1]}"
+            raise RuleError(name, "", reason, "it is called with a name and a shape") from None
+        return given if given is None or isinstance(given, str | PartitionSpec) else spec_of_jax(given, name)
+
+    return RuleSet(name, "function", function=split)
+
+
+def spec_of_jax(given: object, name: str) -> PartitionSpec:
+    """A `jax.sharding.PartitionSpec`, known by its class's name, as ours. Raises `RuleError` for another."""
+    if type(given).__name__ not in _SPECS:
+        hint = "give P('tensor', None), 'tensor _' or None"
+        raise RuleError(name, "", f"{quote(repr(given), 60)} does not say how a parameter is split", hint)
+    entries = getattr(given, "partitions", given)
+    return PartitionSpec(tuple(_axes(entry) for entry in entries))  # type: ignore[attr-defined]

@@ -1,0 +1,237 @@
+"""Rules for the parameters of a model, and the sharding that they give one.
+
+Patterns are regular expressions that are searched in a parameter's name, and the first that is found decides
+(EasyLM's `match_partition_rules`). Logical axes are tried in order: each splits the dimension of its name
+where neither that nor its mesh axes are taken (Flax's `logical_to_mesh_axes`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from shardviz.errors import QuestionError, ShardvizError, plural, quote
+from shardviz.models.model import ModelParameter
+from shardviz.notation import Context, read_sharding
+from shardviz.sharding import Mesh, PartitionSpec
+
+SplitOf: TypeAlias = "PartitionSpec | str | tuple[str, ...]"
+"""What a rule gives: a spec, the text of one or a style of `STYLES`, the mesh axes of a logical axis."""
+Kind: TypeAlias = Literal["patterns", "logical", "function", "annotations"]
+STYLES = {"colwise": 0, "rowwise": 1}
+"""The dimension that a style of Hugging Face's `base_model_tp_plan` splits, of weights that are [outputs,
+inputs]; ``_rep`` behind it is about the result, which is then whole."""
+_REPLICATED = ("replicated", "replicate", "none")
+TENSOR_AXES = ("tensor", "model", "mp", "tp")
+BATCH_AXES = ("data", "fsdp", "dp", "zero", "replica", "batch", "expert", "ep")
+"""Mesh axes that split the batch where nothing else is said."""
+ALIASES = {
+    "q_heads": "heads",
+    "exp": "experts",
+    "expert": "experts",
+    "activation_batch": "batch",
+    "length": "sequence",
+    "activation_length": "sequence",
+}
+"""Names of logical axes in MaxText and T5X, and ours."""
+
+
+class RuleError(QuestionError):
+    """An error of a rule; `name` is that of its file or set, `place` its line there."""
+
+    def __init__(self, name: str, place: str, reason: str, hint: str = "") -> None:
+        where = ", ".join(filter(None, (quote(name, 200), place)))
+        super().__init__(f"{where}: {reason}", hint)
+        self.name, self.place, self.reason = name, place, reason
+
+
+@dataclass(frozen=True)
+class ShardingRule:
+    """One rule: `subject` is a pattern or a logical axis, `place` where it stands (``line 3``)."""
+
+    subject: str
+    split: SplitOf
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """Rules of one kind, in order.
+
+    `function` gives of the kind "function" a spec, its text or None for a name and a shape; "annotations" are
+    those that the parameters bring themselves. `inputs` is the spec of the tokens [batch, sequence], as text,
+    "" where it is the usual one. `changes` are patterns that decide before all rules. With `for_any_model` a
+    rule that matches nothing is not worth a word.
+    """
+
+    name: str
+    kind: Kind
+    rules: tuple[ShardingRule, ...] = ()
+    inputs: str = ""
+    changes: tuple[ShardingRule, ...] = ()
+    for_any_model: bool = False
+    function: Callable[[str, tuple[int, ...]], object] | None = None
+
+    def split(self, parameter: ModelParameter, mesh: Mesh) -> tuple[PartitionSpec | None, list[ShardingRule]]:
+        """The spec of a parameter, None where nothing is said of it, and the rules that say it.
+
+        Raises `RuleError` for a spec that does not fit the parameter or the mesh.
+        """
+        if (found := self._found(self.changes, parameter, mesh)) is not None:
+            return found
+        if self.kind == "patterns":
+            return self._by_patterns(parameter, mesh)
+        if self.kind == "logical":
+            return logical_spec(parameter.dims, self.rules, mesh)
+        if self.kind == "function":
+            assert self.function is not None
+            given = self.function(parameter.name, parameter.shape)
+            rule = ShardingRule(parameter.name, given)  # type: ignore[arg-type]
+            return None if given is None else self._spec(rule, parameter, mesh), []
+        if parameter.spec is not None:
+            return self._spec(ShardingRule(parameter.name, parameter.spec), parameter, mesh), []
+        return _annotated(parameter, mesh), []
+
+    def _by_patterns(
+        self, parameter: ModelParameter, mesh: Mesh
+    ) -> tuple[PartitionSpec | None, list[ShardingRule]]:
+        if parameter.elements == 1:
+            return PartitionSpec.replicated(len(parameter.shape)), []
+        return self._found(self.rules, parameter, mesh) or (None, [])
+
+    def _found(
+        self, rules: Sequence[ShardingRule], parameter: ModelParameter, mesh: Mesh
+    ) -> tuple[PartitionSpec, list[ShardingRule]] | None:
+        """The spec of the first pattern that is found, and its rule."""
+        for rule in rules:
+            if self._pattern(rule).search(parameter.name):
+                return self._spec(rule, parameter, mesh), [rule]
+        return None
+
+    def _pattern(self, rule: ShardingRule) -> re.Pattern[str]:
+        try:
+            return re.compile(rule.subject)
+        except re.error as error:
+            reason = f"{quote(rule.subject)} is not a regular expression: {error}"
+            raise RuleError(
+                self.name, rule.place, reason, "write . for any character, \\. for a dot"
+            ) from None
+
+    def _spec(self, rule: ShardingRule, parameter: ModelParameter, mesh: Mesh) -> PartitionSpec:
+        rank = len(parameter.shape)
+        try:
+            if isinstance(rule.split, str):
+                return _spec_of_text(rule.split, rank, parameter.dims, mesh)
+            if not isinstance(rule.split, PartitionSpec):
+                raise QuestionError(
+                    f"{quote(repr(rule.split))} does not say how a parameter is split",
+                    "give a spec for each pattern: 'tensor _' or P('tensor', None)",
+                )
+            return _of_rank(rule.split, rank, mesh)
+        except ShardvizError as error:
+            reason = f"{quote(rule.subject)}, which {parameter.name} matches: {error.message}"
+            raise RuleError(self.name, rule.place, reason, error.hint) from None
+
+
+def logical_spec(
+    dims: Sequence[str], rules: Sequence[ShardingRule], mesh: Mesh
+) -> tuple[PartitionSpec | None, list[ShardingRule]]:
+    """The spec that rules of logical axes give an array of these dimensions, and those that name one of them.
+
+    Axes that the mesh lacks are left out, as if they had one device. None where no rule names a dimension.
+    """
+    found: dict[int, tuple[str, ...]] = {}
+    used: set[str] = set()
+    matched = []
+    for rule in rules:
+        assert isinstance(rule.split, tuple)
+        names = (rule.subject, ALIASES.get(rule.subject, rule.subject))
+        places = [place for place, dim in enumerate(dims) if dim in names]
+        if not places:
+            continue
+        matched.append(rule)
+        axes = tuple(axis for axis in rule.split if axis in mesh.axis_names)
+        free = next((place for place in places if place not in found), None)
+        if free is not None and not used.intersection(axes):
+            found[free] = axes
+            used.update(axes)
+    if not matched:
+        return None, []
+    return PartitionSpec(tuple(found.get(place, ()) for place in range(len(dims)))), matched
+
+
+def _annotated(parameter: ModelParameter, mesh: Mesh) -> PartitionSpec | None:
+    """The spec of dimensions that are called after the mesh axes that split them; None where there are
+    none."""
+    if not any(dim in mesh.axis_names for dim in parameter.dims):
+        return None
+    return PartitionSpec(tuple((dim,) if dim in mesh.axis_names else () for dim in parameter.dims))
+
+
+@lru_cache(maxsize=4096)
+def _spec_of_text(text: str, rank: int, dims: tuple[str, ...], mesh: Mesh) -> PartitionSpec:
+    word = text.strip().lower()
+    if word in _REPLICATED:
+        return PartitionSpec.replicated(rank)
+    style = word.removesuffix("_rep")
+    if style in STYLES:
+        return _of_style(style, rank, dims, mesh)
+    return _of_rank(read_sharding(text, Context(mesh, rank)).spec, rank, mesh)
+
+
+def _of_rank(spec: PartitionSpec, rank: int, mesh: Mesh) -> PartitionSpec:
+    """The spec with an entry for each dimension: a PartitionSpec may leave out those at its end."""
+    if spec.rank > rank:
+        raise QuestionError(
+            f"{spec} splits {plural(spec.rank, 'dimension')}, and the parameter has {rank}",
+            "write a rule for it above this one",
+        )
+    whole = PartitionSpec((*spec.dims, *((),) * (rank - spec.rank)), spec.unreduced, (), spec.devices)
+    whole.check(mesh, rank)
+    if whole.unreduced or whole.devices:
+        raise QuestionError(f"{spec} is not a split of a parameter", "name mesh axes alone")
+    return whole
+
+
+def _of_style(style: str, rank: int, dims: tuple[str, ...], mesh: Mesh) -> PartitionSpec:
+    """``colwise`` splits the outputs over the mesh's axis for tensors, ``rowwise`` the inputs.
+
+    Of an embedding, whose rows are words, ``rowwise`` splits the words (`torch`'s RowwiseParallel).
+    """
+    axis = named_axis(mesh, TENSOR_AXES)
+    if axis is None:
+        raise QuestionError(
+            f"{style} splits over the axis for tensors, and the mesh {mesh} has none of that name",
+            f"call one {', '.join(TENSOR_AXES[:-1])} or {TENSOR_AXES[-1]}",
+        )
+    if rank == 1:
+        return PartitionSpec(((axis,) if style == "colwise" else (),))
+    of_words = style == "rowwise" and dims[:1] == ("vocab",)
+    place = rank - 2 if style == "colwise" or of_words else rank - 1
+    return PartitionSpec(tuple((axis,) if number == place else () for number in range(rank)))
+
+
+def named_axis(mesh: Mesh, names: Sequence[str]) -> str | None:
+    """The first of some axes that a mesh has; its only axis where it has one."""
+    if len(mesh.axis_names) == 1:
+        return mesh.axis_names[0]
+    return next((name for name in names if name in mesh.axis_names), None)
+
+
+def inputs_spec(rules: RuleSet, mesh: Mesh, given: str = "") -> PartitionSpec:
+    """The spec of the tokens [batch, sequence]: the one `given`, that of the rules, else the batch split over
+    the axes that are called after it.
+
+    Raises `QuestionError` for text that is not one.
+    """
+    text = given or rules.inputs
+    if text:
+        return _spec_of_text(text, 2, ("batch", "sequence"), mesh)
+    if rules.kind == "logical":
+        found, _ = logical_spec(("batch", "sequence"), rules.rules, mesh)
+        if found is not None:
+            return found
+    return PartitionSpec((tuple(axis for axis in mesh.axis_names if axis in BATCH_AXES), ()))

@@ -1,0 +1,97 @@
+"""A model from what a user wrote: a name, a file, or a folder of files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from shardviz.errors import QuestionError, did_you_mean, quote
+from shardviz.models.architecture import Architecture, parameters
+from shardviz.models.model import Model, ModelParameter
+from shardviz.models.sources.built_in import built_in_model, built_in_names
+from shardviz.models.sources.config_json import read_architecture
+from shardviz.models.sources.model_files import ModelFileError, json_table, text_of
+from shardviz.models.sources.safetensors import INDEX, read_safetensors
+
+CONFIG = "config.json"
+WEIGHTS = ".safetensors"
+_PREFIXES = ("model.", "transformer.")
+
+
+def read_model(text: str) -> Model:
+    """The model of a built-in name, of a `config.json`, of a `safetensors` file or the index of many, or of a
+    folder that has some of these.
+
+    A config beside the weights says how they are used. Raises `QuestionError` for a name that is not known,
+    and for a file that cannot be read.
+    """
+    name = text.strip()
+    if name.lower() in built_in_names():
+        return built_in_model(name.lower())
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return _of_folder(path)
+    if name.endswith((WEIGHTS, INDEX)):
+        return _of_weights(path)
+    if name.endswith(".json") or os.sep in name:
+        return _of_config(path)
+    known = built_in_names()
+    raise QuestionError(
+        f"there is no model {quote(name)}",
+        f"{did_you_mean(name, known)}known are {', '.join(known)}; or give a config.json or .safetensors",
+    )
+
+
+def _of_folder(path: Path) -> Model:
+    weights = [*sorted(path.glob(f"*{INDEX}")), *sorted(path.glob(f"*{WEIGHTS}"))]
+    if weights:
+        return replace(_of_weights(weights[0]), name=path.resolve().name)
+    if not (path / CONFIG).is_file():
+        raise ModelFileError(
+            str(path), "", f"it has no {CONFIG} and no {WEIGHTS} file", "give another folder"
+        )
+    return replace(_of_config(path / CONFIG), name=path.resolve().name)
+
+
+def _of_config(path: Path) -> Model:
+    architecture = _architecture(path)
+    return Model(_called(path), str(path), parameters(architecture), architecture)
+
+
+def _of_weights(path: Path) -> Model:
+    found = read_safetensors(path)
+    config = path.with_name(CONFIG)
+    if not config.is_file():
+        return Model(_called(path), str(path), found)
+    architecture = _architecture(config)
+    return Model(_called(path), str(path), with_dims(found, architecture), architecture)
+
+
+def _architecture(path: Path) -> Architecture:
+    return read_architecture(json_table(text_of(path), str(path)))
+
+
+def _called(path: Path) -> str:
+    """The folder's name where the file's says nothing."""
+    stem = path.name.partition(".")[0]
+    return path.resolve().parent.name if stem in ("config", "model") else stem
+
+
+def with_dims(found: tuple[ModelParameter, ...], architecture: Architecture) -> tuple[ModelParameter, ...]:
+    """The parameters of a checkpoint with the logical axes that its architecture gives those of its
+    shapes."""
+    expected = {bare_name(each.name): each for each in parameters(architecture)}
+
+    def described(each: ModelParameter) -> ModelParameter:
+        own = expected.get(bare_name(each.name))
+        return each if own is None or own.shape != each.shape else replace(each, dims=own.dims)
+
+    return tuple(map(described, found))
+
+
+def bare_name(name: str) -> str:
+    """The name without the module around the decoder, which checkpoints have or lack."""
+    for prefix in _PREFIXES:
+        name = name.removeprefix(prefix)
+    return name

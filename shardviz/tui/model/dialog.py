@@ -1,0 +1,267 @@
+"""The screen of a whole model: a tree of its parameters, the memory of a device, and what a change moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rich.text import Text
+from textual import events, on, work
+from textual.containers import Vertical, VerticalScroll
+from textual.widget import Widget
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+from textual.worker import get_current_worker
+
+from shardviz.errors import ShardvizError
+from shardviz.forms.wording import error_words
+from shardviz.models.answer import ModelAnswer, answered, change
+from shardviz.models.folding import alike_pattern
+from shardviz.models.memory import model_memory
+from shardviz.notation import write_spec
+from shardviz.render.caption import mesh_text
+from shardviz.tui.dialogs.dialog import CLOSE, Dialog
+from shardviz.tui.model.editor import ModelEditor, ModelForm
+from shardviz.tui.model.tree import TreeRow, row_texts, tree_rows
+from shardviz.tui.registry import bindings, commands_of
+from shardviz.tui.themes import palette_of
+
+COMMANDS = commands_of(
+    "model",
+    ("change", "enter", "Change the split", "Type another split of the parameter under the cursor.", "split"),
+    ("restore", "backspace", "As the rules say", "Undo the change of this parameter.", "as ruled", "⌫"),
+    ("fold", "space left right", "Fold", "Fold the layers, or open them.", "fold", "space"),
+    ("field('source')", "m", "Model", "Another model: a name, or the path of a file.", "model"),
+    ("field('rules')", "r", "Rules", "Other rules: names of sets, or the path of a file.", "rules"),
+    ("field('mesh')", "x", "Mesh", "Another mesh.", "mesh"),
+    ("field('machine')", "h", "Hardware", "The machine that prices the step.", "hardware"),
+    ("training", "b", "Train step", "The forward pass alone, or a train step with Adam.", "backward"),
+    ("undo", "u", "Undo", "Undo the last change.", "undo"),
+)
+HINTS = {
+    "source": "a name such as llama-3-8b or mixtral-8x7b, a config.json, a .safetensors file",
+    "rules": "fsdp, tensor, fsdp+tensor, X=fsdp+Y=tensor, or a file",
+    "mesh": "data=4,tensor=2",
+    "machine": "v5p:2x2x2, h100:8, or a file; empty: a v5e whose every axis is a ring",
+    "split": "_ leaves a dimension whole: tensor _, (data tensor) _, replicated",
+}
+
+
+class ModelDialog(Dialog):
+    """Arrows walk the tree; below it are the memory of a device and the step, or what the changes move.
+
+    It opens on the form where the `editor` was left.
+    """
+
+    title_text = "A whole model"
+    commands = (*COMMANDS, CLOSE)
+    BINDINGS = bindings(COMMANDS)
+    DEFAULT_CSS = """
+    ModelDialog #fields { height: auto; }
+    ModelDialog OptionList, ModelDialog OptionList:focus {
+        height: auto; max-height: 50%; min-height: 4; border: none; padding: 0;
+        background: transparent; scrollbar-size: 1 1;
+    }
+    ModelDialog #about { height: 1fr; scrollbar-size: 1 1; margin: 1 0 0 0; }
+    ModelDialog.-low #about { margin: 0; }
+    ModelDialog Input { height: 1; border: none; padding: 0; background: $panel; display: none; }
+    ModelDialog #note { height: auto; color: $foreground-muted; display: none; }
+    """
+
+    def __init__(self, editor: ModelEditor) -> None:
+        super().__init__()
+        self.editor = editor
+        self._shut_groups: set[str] = set()
+        self._rows: list[TreeRow] = []
+        self._answers: dict[ModelForm, ModelAnswer] = {}
+        self._typed = ""
+
+    def content(self) -> Sequence[Widget]:
+        return (
+            Static(id="fields"),
+            OptionList(markup=False, compact=True),
+            Input(compact=True, select_on_focus=True),
+            Static(id="note", markup=False),
+            VerticalScroll(Static(id="answer"), id="about"),
+        )
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).focus()
+        self.call_after_refresh(self._draw)
+
+    def on_resize(self, _: events.Resize) -> None:
+        self.call_after_refresh(self._draw)
+
+    @property
+    def _width(self) -> int:
+        return max(self.query_one("#window", Vertical).content_size.width - 2, 36)
+
+    def _draw(self) -> None:
+        """Everything anew: the fields, the tree, and the answer as soon as it is planned."""
+        question, palette = self.editor.question, palette_of(self.app)
+        model, form = question.model, self.editor.form
+        line = Text.assemble((form.source, "bold"), f"  {model.elements:,} parameters  ")
+        line.append_text(mesh_text(question.mesh, palette)).append(f"  {form.rules}", "bold")
+        line.append(f"  {question.placed.machine.name}")
+        self.query_one("#fields", Static).update(line)
+        self._draw_tree()
+        self._draw_answer()
+
+    def _draw_tree(self) -> None:
+        choices = self.query_one(OptionList)
+        place = choices.highlighted or 0
+        self._rows = tree_rows(self.editor.question.split, self.editor.base.split, self._shut_groups)
+        texts = row_texts(self._rows, self._shut_groups, self._width, palette_of(self.app))
+        choices.clear_options()
+        choices.add_options([Option(text) for text in texts])
+        choices.highlighted = min(place, len(self._rows) - 1)
+
+    def _draw_answer(self) -> None:
+        form = self.editor.form
+        plain = replace(form, changes=())
+        if form in self._answers and plain in self._answers:
+            self._show_answers(self._answers[plain], self._answers[form])
+            return
+        from shardviz.render.models.memory_bars import memory_lines
+
+        question = self.editor.question
+        lines = memory_lines(model_memory(question), question, self._width, palette_of(self.app))
+        self._about([*lines, Text("planning a step …", "dim")])
+        self._plan(form, plain)
+
+    @work(thread=True, exclusive=True, exit_on_error=False)
+    def _plan(self, form: ModelForm, plain: ModelForm) -> None:
+        """Plan the steps that are not planned yet, beside the screen."""
+        worker = get_current_worker()
+        questions = {plain: self.editor.base, form: self.editor.question}
+        try:
+            found = {each: self._answers.get(each) or answered(asked) for each, asked in questions.items()}
+        except ShardvizError as error:
+            if not worker.is_cancelled:
+                self.app.call_from_thread(self._about, [Text(error_words(error))])
+            return
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._planned, form, plain, found)
+
+    def _planned(self, form: ModelForm, plain: ModelForm, found: dict[ModelForm, ModelAnswer]) -> None:
+        self._answers |= found
+        if form == self.editor.form:
+            self._show_answers(found[plain], found[form])
+
+    def _show_answers(self, before: ModelAnswer, after: ModelAnswer) -> None:
+        from shardviz.render.models.change_lines import change_lines
+        from shardviz.render.models.memory_bars import memory_lines
+        from shardviz.render.models.step_lines import step_lines
+
+        palette, width, question = palette_of(self.app), self._width, after.question
+        lines = []
+        if self.editor.form.changes:
+            lines += [*change_lines(change(before, after), width, palette), Text()]
+        lines += memory_lines(after.memory, question, width, palette)
+        if after.step is not None:
+            lines += [Text(), *step_lines(after.step, question, width, palette)]
+        self._about(lines)
+
+    def _about(self, lines: Sequence[Text]) -> None:
+        self.query_one("#answer", Static).update(Text("\n").join(lines))
+
+    # Commands.
+
+    @property
+    def _row(self) -> TreeRow | None:
+        place = self.query_one(OptionList).highlighted
+        return None if place is None or place >= len(self._rows) else self._rows[place]
+
+    def action_fold(self) -> None:
+        row = self._row
+        if row is not None and row.group:
+            self._shut_groups ^= {row.group}
+            self._draw_tree()
+            names = [each.group for each in self._rows if each.parameter is None]
+            if row.group in names:
+                heading = next(place for place, each in enumerate(self._rows) if each.name == row.group)
+                self.query_one(OptionList).highlighted = heading
+
+    @on(OptionList.OptionSelected)
+    def action_change(self) -> None:
+        """Type the split of the row's parameter."""
+        row = self._row
+        if row is None or row.parameter is None:
+            self.action_fold()
+            return
+        self._open("split", write_spec(row.parameter.first.spec))
+
+    def action_restore(self) -> None:
+        row = self._row
+        if row is not None and row.parameter is not None:
+            self._edit(self.editor.form.changed(_pattern(row), ""))
+
+    def action_field(self, name: str) -> None:
+        """Type one of the fields."""
+        self._open(name, getattr(self.editor.form, name))
+
+    def action_training(self) -> None:
+        form = self.editor.form
+        self._edit(replace(form, is_training=not form.is_training))
+
+    def action_undo(self) -> None:
+        if self.editor.undo():
+            self._draw()
+
+    # Text that is typed.
+
+    def _open(self, field: str, text: str) -> None:
+        self._typed = field
+        entry = self.query_one(Input)
+        entry.value, entry.display = text, True
+        self._note(HINTS[field])
+        entry.focus()
+
+    def _note(self, words: str) -> None:
+        note = self.query_one("#note", Static)
+        note.update(words)
+        note.display = bool(words)
+
+    def _leave(self) -> None:
+        self.query_one(Input).display = False
+        self._note("")
+        self.query_one(OptionList).focus()
+
+    @on(Input.Submitted)
+    def _submit(self, event: Input.Submitted) -> None:
+        form, text, row = self.editor.form, event.value.strip(), self._row
+        if self._typed == "split":
+            if row is not None and row.parameter is not None:
+                form = form.changed(_pattern(row), text)
+        else:
+            form = form.with_field(self._typed, text)
+        if self._edit(form):
+            self._leave()
+
+    def _edit(self, form: ModelForm) -> bool:
+        """Take another form where it states a question; else say why not."""
+        try:
+            self.editor.edit(form)
+        except ShardvizError as error:
+            self._note(error_words(error))
+            return False
+        self._draw()
+        return True
+
+    def action_close(self) -> None:
+        """Out of the text that is typed, then out of the screen."""
+        if self.query_one(Input).display:
+            self._leave()
+        else:
+            self.dismiss()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:  # noqa: ARG002
+        """While text is typed, keys are text."""
+        is_typing = isinstance(self.focused, Input)
+        return not is_typing or action not in {command.name.partition("(")[0] for command in COMMANDS}
+
+
+def _pattern(row: TreeRow) -> str:
+    """The pattern of a row's parameters in all layers."""
+    assert row.parameter is not None
+    return alike_pattern(row.parameter.first.parameter.name)

@@ -1,0 +1,127 @@
+"""`shardviz program`: a file's function on targets, its page, its JSON, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from shardviz.cli.group import run
+from shardviz.compiler.installed import EXTRAS
+
+FILE = """
+import jax, jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+print("said by the file")
+
+def mlp(params, x):
+    return jnp.tanh(x @ params["w_in"]) @ params["w_out"]
+
+def step(mesh):
+    def split(shape, *spec):
+        return jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, P(*spec)))
+    params = {"w_in": split((256, 512), None, "model"), "w_out": split((512, 256), "model", None)}
+    return mlp, params, split((64, 256), "data", None)
+
+def waits(mesh):
+    print("waiting", flush=True)
+    import time
+    time.sleep(600)
+"""
+MESH = ("--mesh", "data=2,model=4")
+needs_libtpu = pytest.mark.skipif(not EXTRAS["tpu"].installed, reason="the extra tpu is not installed")
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(FILE)
+    return tmp_path / "mine.py"
+
+
+@pytest.mark.usefixtures("file")
+def test_one_target_has_the_page_of_hlo(capfd):
+    assert run(["program", "mine.py:step", *MESH, "--width", "80"]) == 0
+    out, err = capfd.readouterr()
+    assert err == "said by the file\n"
+    assert out.startswith("cpu  compiled in ")
+    assert "all-reduce over model  f32[32,256]" in out
+    assert "/mine.py:8" in out.replace("\n", "")
+    assert "XLA for CPU computes bf16 as f32" in " ".join(out.split())
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@needs_libtpu
+@pytest.mark.usefixtures("file")
+def test_several_targets_with_one_that_cannot(capfd):
+    words = ["program", "mine.py:step", *MESH, "--target", "v5e:2x4,v5p:4x4x4,cpu"]
+    assert run([*words, "--json"]) == 2
+    out, err = capfd.readouterr()
+    found = json.loads(out)
+    assert [each["status"] for each in found["targets"]] == ["ok", "unavailable", "ok"]
+    tpu, large, cpu = found["targets"]
+    assert [(each["op"], each["axes"]) for each in tpu["program"]["collectives"]] == [
+        ("all-reduce", ["model"])
+    ]
+    assert tpu["seconds"] > 0
+    assert tpu["live_memory"]["limit_bytes"] > tpu["live_memory"]["peak_bytes"] > 0
+    assert large["program"] is cpu["placement"] is cpu["seconds"] is None
+    assert "v5p:4x4x4 has 64 devices" in err
+    assert run([*words, "--machine", "v5e:2x4"]) == 2
+    page = capfd.readouterr().out
+    assert len([line for line in page.splitlines() if " KiB " in line]) >= 2
+    assert "v5p:4x4x4 ✗" in page
+
+
+@needs_libtpu
+@pytest.mark.usefixtures("file")
+def test_times_and_options(capfd):
+    words = ["program", "mine.py:step", *MESH, "--target", "v5e:2x4"]
+    assert run([*words, "--time", "--option", "xla_enable_async_all_gather=true"]) == 0
+    page = capfd.readouterr().out
+    assert "jit_mlp on v5e:2x4: " in page
+    assert "memory at the peak: " in page
+    assert run([*words, "--option", "--xla_no_such=1"]) == 3
+    assert "No such compile option: 'xla_no_such'" in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("file")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["mine.py:step"], "a program needs a mesh"),
+        (["mine.py:stop", *MESH], "has no function stop"),
+        (["mine.py:step", *MESH, "--target", "none"], "none is named"),
+        (["mine.py:step", *MESH, "--target", "v5e:4x4"], "v5e:4x4 has 16 devices"),
+        (["mine.py:step", *MESH, "--option", "xla"], "'xla' is not an option with its value"),
+        (["mine.py:step", *MESH, "--machine", "v99"], "v99"),
+        (["mine.py:step", "--mesh", "data=2,model"], "model"),
+    ],
+)
+def test_wrong_questions(words, said, capfd):
+    assert run(["program", *words]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert said in err
+    assert "hint: " in err
+
+
+def test_an_interrupt_ends_the_files_process(file):
+    command = [sys.executable, "-m", "shardviz", "program", f"{file}:waits", *MESH]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr is not None
+        while "waiting" not in process.stderr.readline():
+            assert process.poll() is None
+        started = time.monotonic()
+        os.kill(process.pid, signal.SIGINT)
+        # The pipe closes when the last process that has it is gone.
+        assert process.stderr.read().count("Traceback") == 0
+        assert process.wait(60) == 130
+    assert time.monotonic() - started < 30

@@ -1,0 +1,72 @@
+"""Memory of a device, against published numbers: bytes a parameter, keys and values of a token."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.models.memory import model_memory
+from shardviz.models.step import planned_step
+
+PARAMETERS = 8_030_261_248
+"""Of Llama 3 8B."""
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "bytes_each"),
+    [
+        # Megatron-LM, "Distributed optimizer": bytes a parameter with gradients in f32.
+        ("adam", 18),
+        ("adam,over=data", 6 + 12 / 4),
+        ("adam,gradients=bf16", 16),
+        ("adam,master=none", 2 + 4 + 8),
+        ("sgd", 10),
+    ],
+)
+def test_bytes_a_parameter(asked, optimizer, bytes_each):
+    memory = model_memory(asked("llama-3-8b", "data", "data=4", training=("none", optimizer)))
+    held = memory.parameters + memory.gradients + memory.optimizer
+    assert held == pytest.approx(PARAMETERS * bytes_each, rel=1e-6)
+    assert memory.training == held
+
+
+@pytest.mark.parametrize(
+    ("source", "bytes_a_token"),
+    # 2 · layers · heads of keys · their size · 2 bytes: 512 KiB of Llama 2 7B, 320 KiB of Llama 3 70B.
+    [("llama-2-7b", 512 * 1024), ("llama-3-70b", 320 * 1024), ("mistral-7b", 128 * 1024)],
+)
+def test_keys_and_values_of_a_token(asked, source, bytes_a_token):
+    whole = model_memory(asked(source, "data", "data=1", batch=1, sequence=1000))
+    assert whole.keys_and_values == 1000 * bytes_a_token
+
+
+@pytest.mark.parametrize(
+    ("rules", "mesh", "parts"),
+    [("tensor", "tensor=8", 8), ("tensor", "tensor=16", 8), ("fsdp+tensor", "data=4,tensor=4", 16)],
+)
+def test_keys_and_values_are_split_as_heads_and_tokens_are(asked, rules, mesh, parts):
+    """Llama 3 70B has 8 heads of keys: 16 devices hold each twice."""
+    whole = model_memory(asked("llama-3-70b", "data", "data=1", batch=16, sequence=64)).keys_and_values
+    assert (
+        model_memory(asked("llama-3-70b", rules, mesh, batch=16, sequence=64)).keys_and_values
+        == whole / parts
+    )
+
+
+def test_405b_does_not_fit_128_h100_fully_sharded_and_does_with_tensors(asked):
+    """With tensor parallelism of 8 it does, where the sequence between the matrices is split as well
+    (Korthikanti and others, 2022)."""
+    h100 = {"machine": "h100:16x8", "sequence": 8192}
+    fsdp = asked("llama-3-405b", "fsdp", "data=128", **h100)
+    both = asked("llama-3-405b", "fsdp+tensor", "data=16,tensor=8", inputs="data tensor", **h100)
+    memories = [model_memory(each, planned_step(each)) for each in (fsdp, both)]
+    assert memories[0].over(memories[0].training) > 0
+    assert memories[1].over(memories[1].training) == 0
+
+
+def test_a_step_holds_at_least_what_stays(asked):
+    question = asked("llama-2-7b", "fsdp", "data=8", "v5p:2x2x2")
+    memory = model_memory(question, planned_step(question))
+    assert memory.working >= memory.activations
+    # A layer's input in bf16 for each of 32 layers is all that is kept where a layer is computed again.
+    assert memory.activations == pytest.approx(32 * 4096 * 4096 * 2, rel=0.01)
+    assert memory.training == memory.parameters + memory.optimizer + max(memory.working, memory.gradients)

@@ -1,0 +1,232 @@
+"""Names, configs and headers become parameters; their numbers are those that are published."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from importlib.resources import files
+
+import pytest
+
+from shardviz.errors import ShardvizError
+from shardviz.models.sources.built_in import built_in_model, built_in_names
+from shardviz.models.sources.reading import read_model
+
+PUBLISHED = {
+    "gpt2": 124_439_808,
+    "llama-2-7b": 6_738_415_616,
+    "llama-3-8b": 8_030_261_248,
+    "llama-3-70b": 70_553_706_496,
+    "llama-3-405b": 405_853_388_800,
+    "mistral-7b": 7_241_732_096,
+    "mixtral-8x7b": 46_702_792_704,
+    "gemma-7b": 8_537_680_896,
+    "qwen2-7b": 7_615_616_512,
+}
+"""Parameters, as Hugging Face counts those of the checkpoints."""
+SEED = """
+model.embed_tokens.weight (32000, 4096)
+model.layers.0.self_attn.q_proj.weight (4096, 4096)
+model.layers.0.self_attn.k_proj.weight (4096, 4096)
+model.layers.0.self_attn.v_proj.weight (4096, 4096)
+model.layers.0.self_attn.o_proj.weight (4096, 4096)
+model.layers.0.mlp.gate_proj.weight (11008, 4096)
+model.layers.0.mlp.up_proj.weight (11008, 4096)
+model.layers.0.mlp.down_proj.weight (4096, 11008)
+model.layers.0.input_layernorm.weight (4096,)
+model.layers.0.post_attention_layernorm.weight (4096,)
+""".strip()
+"""The first lines that a Llama 2 of 7B prints (R. Hu, "How to run a Hugging Face model in JAX", part 2)."""
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_model_has_as_many_parameters_as_are_published(name):
+    assert built_in_model(name).elements == PUBLISHED[name]
+
+
+def test_every_built_in_model_counts_what_its_file_says():
+    text = files("shardviz.models.sources").joinpath("built_in.toml").read_text(encoding="utf-8")
+    tables = tomllib.loads(text)
+    assert {name: built_in_model(name).elements for name in built_in_names()} == {
+        name: table["parameters"] for name, table in tables.items()
+    }
+    assert all(table["source"].startswith("https://huggingface.co/") for table in tables.values())
+
+
+def test_llama_3_70b_takes_as_many_bytes_as_is_published():
+    assert built_in_model("llama-3-70b").nbytes == pytest.approx(141.1e9, rel=1e-3)
+
+
+def test_names_and_shapes_are_those_of_a_checkpoint():
+    named = {each.name: each.shape for each in built_in_model("llama-2-7b").parameters}
+    for line in SEED.splitlines():
+        name, _, shape = line.partition(" ")
+        assert named[name] == tuple(map(int, shape.strip("()").rstrip(",").split(", ")))
+
+
+def test_a_config_says_what_the_name_says(config):
+    built_in = built_in_model("qwen2-7b")
+    path = config(
+        model_type="qwen2",
+        vocab_size=152064,
+        hidden_size=3584,
+        intermediate_size=18944,
+        num_hidden_layers=28,
+        num_attention_heads=28,
+        num_key_value_heads=4,
+        torch_dtype="bfloat16",
+        rope_theta=1e6,
+    )
+    assert read_model(path).parameters == built_in.parameters
+
+
+@pytest.mark.parametrize(
+    ("changes", "elements"),
+    [
+        # By hand: V·D twice + D + L·(2·D·H·h + 2·D·K·h + 3·D·F + 2·D).
+        ({}, 2 * 64 * 32 + 32 + 3 * (2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 96 + 64)),
+        ({"tie_word_embeddings": True}, 64 * 32 + 32 + 3 * (2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 96 + 64)),
+        ({"head_dim": 8}, 2 * 64 * 32 + 32 + 3 * (2 * 32 * 64 + 2 * 32 * 32 + 3 * 32 * 96 + 64)),
+        (
+            {"attention_bias": True},
+            2 * 64 * 32 + 32 + 3 * (2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 96 + 64 + 32 + 2 * 16 + 32),
+        ),
+        (
+            {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2},
+            2 * 64 * 32 + 32 + 3 * (2 * 32 * 32 + 2 * 32 * 16 + 4 * 3 * 32 * 96 + 4 * 32 + 64),
+        ),
+        (
+            {"model_type": "qwen3", "head_dim": 4},
+            2 * 64 * 32 + 32 + 3 * (2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 96 + 64 + 2 * 4),
+        ),
+        (
+            {"model_type": "gemma2", "head_dim": 4},
+            64 * 32 + 32 + 3 * (2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 96 + 4 * 32),
+        ),
+    ],
+)
+def test_the_parameters_of_a_config(config, changes, elements):
+    assert read_model(config(**changes)).elements == elements
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"model_type": "bert"}, "model_type: 'bert' is none of llama, mistral,"),
+        ({"hidden_size": None}, "hidden_size: it is null, not a number"),
+        ({"hidden_size": 0}, "hidden_size: it is 0"),
+        ({"hidden_size": "32"}, "hidden_size: it is a text, not a number"),
+        ({"hidden_size": 30}, "hidden_size: 30 is not a multiple of the 8 heads"),
+        ({"num_key_value_heads": 3}, "num_key_value_heads: 8 heads do not share 3 keys and values evenly"),
+        ({"torch_dtype": "float99"}, "torch_dtype: unknown dtype 'float99'"),
+        ({"tie_word_embeddings": 1}, "tie_word_embeddings: it is a number, not a truth value"),
+    ],
+)
+def test_a_config_that_cannot_be_read_names_the_key(config, changes, error):
+    path = config(**changes)
+    with pytest.raises(ShardvizError) as raised:
+        read_model(path)
+    assert raised.value.message.startswith(f"'{path}': {error}")
+
+
+def test_a_config_that_is_not_json(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text("{")
+    with pytest.raises(ShardvizError, match="it is not JSON: Expecting property name"):
+        read_model(str(path))
+    path.write_text("[1]")
+    with pytest.raises(ShardvizError, match="it is a list, not a table"):
+        read_model(str(path))
+
+
+def test_a_name_that_is_almost_known():
+    with pytest.raises(ShardvizError) as raised:
+        read_model("llama-3-7b")
+    assert raised.value.message == "there is no model 'llama-3-7b'"
+    assert raised.value.hint.startswith("did you mean llama-3-70b? known are gpt2,")
+
+
+# Headers.
+
+
+def test_a_header_says_names_shapes_and_dtypes(weights):
+    path = weights({"b.10": ("BF16", [4, 8]), "b.9": ("F8_E4M3", [2]), "a": ("I64", [])})
+    found = [(each.name, each.shape, each.dtype) for each in read_model(path).parameters]
+    assert found == [("a", (), "s64"), ("b.9", (2,), "f8e4m3fn"), ("b.10", (4, 8), "bf16")]
+
+
+def test_the_library_writes_what_is_read(tmp_path):
+    numpy = pytest.importorskip("safetensors.numpy")
+    import numpy as np
+
+    path = tmp_path / "model.safetensors"
+    numpy.save_file({"w": np.zeros((3, 5), np.float16), "x": np.zeros(7, np.int8)}, path)
+    found = [(each.name, each.shape, each.dtype) for each in read_model(str(path)).parameters]
+    assert found == [("w", (3, 5), "f16"), ("x", (7,), "s8")]
+
+
+def test_an_index_names_many_files(weights, tmp_path):
+    weights({"a": ("F32", [2]), "unused": ("F32", [9])}, "one.safetensors")
+    weights({"b": ("F32", [3])}, "two.safetensors")
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}}))
+    assert [(each.name, each.shape) for each in read_model(str(index)).parameters] == [
+        ("a", (2,)),
+        ("b", (3,)),
+    ]
+    assert read_model(str(tmp_path)).name == tmp_path.name
+    index.write_text(json.dumps({"weight_map": {"c": "one.safetensors"}}))
+    with pytest.raises(ShardvizError, match=r"weight_map.c: 'one.safetensors' has no such tensor"):
+        read_model(str(index))
+    index.write_text(json.dumps({"weight_map": {"c": "../one.safetensors"}}))
+    with pytest.raises(ShardvizError, match="is not a file beside the index"):
+        read_model(str(index))
+
+
+def test_a_config_beside_the_weights_says_what_they_are_for(weights, config):
+    own = read_model(config())
+    found = read_model(weights({each.name: ("BF16", list(each.shape)) for each in own.parameters}))
+    assert found.architecture == own.architecture
+    assert {each.name: each.dims for each in found.parameters} == {
+        each.name: each.dims for each in own.parameters
+    }
+
+
+def test_experts_of_a_layer_are_one_array(weights):
+    name = "model.layers.0.block_sparse_moe.experts.{}.w1.weight"
+    found = read_model(weights({name.format(number): ("BF16", [6, 4]) for number in range(12)}))
+    (only,) = found.parameters
+    assert only.name == "model.layers.0.block_sparse_moe.experts.w1.weight"
+    assert only.shape == (12, 6, 4)
+    odd = read_model(weights({name.format(0): ("BF16", [6, 4]), name.format(1): ("BF16", [5, 4])}))
+    assert len(odd.parameters) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"", "it does not begin with the length of a header"),
+        (b"\xff" * 40, "it does not begin with the length of a header"),
+        (b"\x40" + bytes(7) + b"{}", "its header ends after 2 bytes of 64"),
+        (b"\x02" + bytes(7) + b"[]", "it is a list, not a table"),
+        (b"\x08" + bytes(7) + b'{"a": 1}', "a: it is a number, not a table"),
+        (b"\x0f" + bytes(7) + b'{"a": {"x": 1}}', "a.dtype: it is missing"),
+    ],
+)
+def test_a_file_of_another_format(tmp_path, content, error):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(ShardvizError) as raised:
+        read_model(str(path))
+    assert error in raised.value.message
+
+
+@pytest.mark.parametrize("name", ["nothing/config.json", "nothing.safetensors", "/dev/null.safetensors"])
+def test_a_file_that_is_not_there(name):
+    with pytest.raises(ShardvizError, match=r"the file does not exist|cannot be read"):
+        read_model(name)
+
+
+def test_a_folder_without_a_model(tmp_path):
+    with pytest.raises(ShardvizError, match=r"it has no config.json and no .safetensors file"):
+        read_model(str(tmp_path))

@@ -1,0 +1,64 @@
+"""The page of a whole model: its table, its bars, its step, in 80 columns and fewer."""
+
+from __future__ import annotations
+
+import pytest
+
+import shardviz
+from shardviz.render.models.memory_bars import bar
+from shardviz.render.models.parameter_table import split_text
+from shardviz.render.page import plain_text
+from shardviz.render.palette import TRUECOLOR
+from shardviz.sharding import Mesh, PartitionSpec
+
+
+@pytest.fixture(scope="module")
+def report():
+    return shardviz.model("llama-2-7b", rules="fsdp+tensor", mesh="data=4,tensor=2", machine="v5e:2x4")
+
+
+def test_the_table_has_a_row_for_each_parameter_of_a_layer(report):
+    lines = plain_text(report.lines, 80).split("\n")
+    assert lines[0] == "llama-2-7b  6,738,415,616 parameters in bf16, 13.48 GB"
+    assert "mesh data=4, tensor=2, 8 devices   rules fsdp+tensor" in lines
+    start = lines.index("model.layers.0–31           × 32                                 1.51 GiB")
+    assert lines[start + 1 : start + 4] == [
+        "  input_layernorm           4096        _            4096           8 KiB  8",
+        "  self_attn.q_proj          4096×4096   tensor data  2048×1024      4 MiB  1",
+        "  self_attn.k_proj          4096×4096   tensor data  2048×1024      4 MiB  1",
+    ]
+
+
+def test_a_page_says_what_fits(report):
+    text = plain_text(report.lines, 100)
+    assert "memory  bytes of one device, of the 15.8 GiB that v5e has for a program" in text
+    assert "a train step holds 14.8 GiB: fits, 1,010 MiB are free" in text
+    assert "1 psum" not in text.partition("layer × 32")[2].partition("computed again")[0]
+    assert "2 psum over tensor" in text
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_lines_fit_the_page(report, width):
+    assert max(line.cell_len for line in report.lines(width, TRUECOLOR)) <= width
+
+
+def test_what_rules_leave_out_is_said():
+    rules = [("q_proj", "X_"), ("q_prj", "X_"), ("wte", "X_")]
+    text = plain_text(shardviz.model("gpt2", rules=rules, mesh="X=4", backward=False).lines, 200)
+    assert "rules that match nothing: 'q_proj', 'q_prj'" in text
+    assert "no rule matches: wpe.weight, h.0–11.ln_1.weight" in text
+    assert "does not divide: wte.weight: 50,257 over X=4 is padded to 50,260" in text
+
+
+def test_a_split_has_its_axes_in_their_colours():
+    mesh = Mesh(("data", "tensor"), (2, 4))
+    text = split_text(PartitionSpec((("data", "tensor"), (), ("tensor",)[:0])), mesh, TRUECOLOR)
+    assert text.plain == "(data tensor) _ _"
+    assert {text.plain[span.start : span.end] for span in text.spans} == {"data", "tensor"}
+
+
+@pytest.mark.parametrize(
+    ("size", "most", "room", "drawn"), [(0, 8, 4, ""), (1, 1000, 4, "▏"), (8, 8, 4, "████"), (5, 8, 4, "██▌")]
+)
+def test_bars(size, most, room, drawn):
+    assert bar(size, most, room) == drawn

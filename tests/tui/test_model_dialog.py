@@ -1,0 +1,98 @@
+"""The screen of a whole model: walk the tree, change a split, see what moves; and its state."""
+
+from __future__ import annotations
+
+import pytest
+from textual.widgets import Input, OptionList
+
+from shardviz.errors import ShardvizError
+from shardviz.tui.model.dialog import ModelDialog
+from shardviz.tui.model.editor import ModelEditor
+from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
+
+
+async def opened(pilot):
+    await pilot.press("M")
+    assert isinstance(pilot.app.screen, ModelDialog)
+    await until(pilot, lambda: pilot.app.screen.query_one(OptionList).option_count)
+
+
+async def typed(pilot, text, before=""):
+    """Type a text in place of the one before, once the field is open."""
+    field = pilot.app.screen.query_one(Input)
+    await until(pilot, lambda: field.display and field.value.startswith(before))
+    field.value = text
+    await pilot.press("enter")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_change_says_what_moves(size):
+    async def script(pilot):
+        await opened(pilot)
+        await pilot.press(*("down",) * 6)
+        await pilot.press("enter")
+        await typed(pilot, "tensor data", before="data tensor")
+        await until(pilot, lambda: "what moves" in text_of(pilot.app))
+        assert "tensor data *" in text_of(pilot.app)
+        check_snapshot(f"model-{size}", text_of(pilot.app))
+        await pilot.press("backspace")
+        await until(pilot, lambda: "what moves" not in text_of(pilot.app))
+        await pilot.press("u")
+        await until(pilot, lambda: "what moves" in text_of(pilot.app))
+        await pilot.press("escape")
+        assert len(pilot.app.screen_stack) == 1
+        await opened(pilot)
+        assert "tensor data *" in text_of(pilot.app)
+
+    drive(script, SIZES[size])
+
+
+def test_layers_fold_and_open():
+    async def script(pilot):
+        await opened(pilot)
+        await pilot.press("down", "down", "space")
+        assert "▸ model.layers.0–31" in text_of(pilot.app)
+        assert "q_proj" not in text_of(pilot.app).partition("step")[0]
+        await pilot.press("space")
+        assert "▾ model.layers.0–31" in text_of(pilot.app)
+
+    drive(script)
+
+
+def test_another_model_and_a_train_step():
+    async def script(pilot):
+        await opened(pilot)
+        await pilot.press("m")
+        await typed(pilot, "gpt2")
+        await until(pilot, lambda: "124,439,808 parameters" in text_of(pilot.app))
+        await pilot.press("b")
+        await until(pilot, lambda: "adam state" in text_of(pilot.app))
+
+    drive(script)
+
+
+def test_what_cannot_be_read_stays_with_its_reason():
+    async def script(pilot):
+        await opened(pilot)
+        await pilot.press("r")
+        await typed(pilot, "fdsp")
+        await until(pilot, lambda: "no rules called 'fdsp'" in text_of(pilot.app))
+        assert pilot.app.screen.query_one(Input).display
+        await pilot.press("escape")
+        assert not pilot.app.screen.query_one(Input).display
+        assert "fsdp+tensor" in text_of(pilot.app)
+
+    drive(script)
+
+
+def test_changes_are_kept_by_pattern_and_undone():
+    editor = ModelEditor()
+    first = editor.form
+    editor.edit(first.changed("^a$", "_ tensor").changed("^b$", "tensor _").changed("^a$", "tensor _"))
+    assert editor.form.changes == ("^a$=tensor _", "^b$=tensor _")
+    with pytest.raises(ShardvizError, match="unknown mesh axis"):
+        editor.edit(editor.form.changed("q_proj", "nothing _"))
+    assert editor.form.changes == ("^a$=tensor _", "^b$=tensor _")
+    assert editor.undo()
+    assert editor.form == first
+    assert not editor.undo()
