@@ -69,8 +69,8 @@ class Report(Shown):
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Why each collective but the local slices is there, in program order: the two shardings that met where
-        a target was asked, else what shapes and groups tell."""
+        """Why each collective but the local slices is there, in program order: the two shardings that met
+        where a target was asked, else what shapes and groups tell."""
         from shardviz.reports.entries import entries_of
         from shardviz.reports.why import reasons
 

@@ -90,8 +90,7 @@ class ProgramSession(WorkerSession):
             yield compiled
 
     def suggestions(self, program: UserProgram, reasons: Sequence[Reason]) -> dict[Reason, Suggestion]:
-        """What to write so that collectives are not there, for the first of these reasons, tried on
-        Shardy."""
+        """Changes that avoid collectives, for the first of these reasons, tried on Shardy."""
         from shardviz.compiler.suggesting import suggestions
 
         (shardy,) = parse_targets("shardy")

@@ -1,4 +1,4 @@
-"""What to write so that the collectives that cost most are not there: every change is tried on Shardy."""
+"""Changes that avoid the collectives that cost most: each is tried on Shardy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shardviz.compiler.messages import ShardingChange
 from shardviz.compiler.target_program import TargetProgram
 from shardviz.hlo.mlir.reshards import local_products, meetings, split_arguments
 from shardviz.reports.entries import entries_of
-from shardviz.reports.suggestions import Candidate, Outcome, Suggestion, best, candidates, suggestion
+from shardviz.reports.suggestions import Outcome, ShardingCandidate, Suggestion, best, candidates, suggestion
 from shardviz.reports.why import Reason
 
 MOST_REASONS = 3
@@ -28,7 +28,7 @@ def suggestions(
         return {}
     before, arguments = _outcome(plain), split_arguments(plain.reshards)
     found: dict[Reason, Suggestion] = {}
-    tried: dict[Candidate, Outcome | None] = {}
+    tried: dict[ShardingCandidate, Outcome | None] = {}
     looked_at = ((each, candidates(each, arguments, plain.mesh)) for each in dict.fromkeys(reasons))
     for reason, changes in islice(((each, those) for each, those in looked_at if those), MOST_REASONS):
         assert reason.meeting is not None
@@ -69,6 +69,6 @@ def _outcome(program: TargetProgram) -> Outcome:
     return Outcome(sent, meetings(program.reshards), local_products(program.reshards))
 
 
-def _message(change: Candidate) -> ShardingChange:
+def _message(change: ShardingCandidate) -> ShardingChange:
     number = None if change.argument is None else change.argument.number
     return ShardingChange(change.spec.dims, number, change.made_by, change.opcode, change.shape)

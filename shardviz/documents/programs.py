@@ -393,7 +393,7 @@ REMATERIALIZATIONS = DocumentKind(
 def rematerializations_document(
     found: Iterable[Rematerialization], mesh: Mesh | None, given: Mesh | None
 ) -> Document:
-    """What a log alone tells; `given` is the mesh that the user named."""
+    """The arrays of a log alone; `given` is the mesh that the user named."""
     return REMATERIALIZATIONS.document(
         mesh=mesh, is_mesh_inferred=mesh is not None and given is None, rematerializations=[*found]
     )

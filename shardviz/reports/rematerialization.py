@@ -57,7 +57,7 @@ _GROUPS = re.compile(r"last_tile_dims=\{([^}]*)\}")
 
 
 @dataclass(frozen=True)
-class Move:
+class RouteStep:
     """One step of a route: an operation of JAX over `axes`, and the sharding that it ends in."""
 
     op: str
@@ -86,7 +86,7 @@ class Rematerialization:
     source: str = ""
     times: int = 1
     parts: int = 1
-    route: tuple[Move, ...] = ()
+    route: tuple[RouteStep, ...] = ()
 
     @property
     def whole_bytes(self) -> int | None:
@@ -241,7 +241,7 @@ def _spec(sharding: str, mesh: Mesh | None, rank: int | None) -> PartitionSpec |
 
 
 def _with_route(one: Rematerialization, mesh: Mesh | None, times: int) -> Rematerialization:
-    route: tuple[Move, ...] = ()
+    route: tuple[RouteStep, ...] = ()
     if mesh is not None and one.before is not None and one.after is not None and one.shape is not None:
         route = reshard_route(one.before, one.after, one.shape, one.dtype, mesh)
     return replace(one, times=times, route=route)
@@ -249,7 +249,7 @@ def _with_route(one: Rematerialization, mesh: Mesh | None, times: int) -> Remate
 
 def reshard_route(
     before: PartitionSpec, after: PartitionSpec, shape: Sequence[int], dtype: str, mesh: Mesh
-) -> tuple[Move, ...]:
+) -> tuple[RouteStep, ...]:
     """The cheapest moves between two shardings, none of which makes the array whole; () where there are none.
 
     Time is that on a v5e of which every axis is a ring; JAX has no names for parts of axes, and so no moves
@@ -294,12 +294,12 @@ def reshard_route(
                 if other not in costs or reached < costs[other]:
                     costs[other], came[other] = reached, (node, move)
                     heapq.heappush(waiting, (reached, next(serials), other))
-    route: list[Move] = []
+    route: list[RouteStep] = []
     node = space.node(goal)
     while node in came and node is not start:
         earlier, move = came[node]
         made = reshard_move(array, mesh, move.op, move.axes, move.dim, earlier.state, node.state)
-        route.insert(0, Move(move.op, move.axes, spec_of(node.state, mesh), made.wire_bytes))
+        route.insert(0, RouteStep(move.op, move.axes, spec_of(node.state, mesh), made.wire_bytes))
         node = earlier
     return tuple(route)
 

@@ -1,8 +1,8 @@
-"""What to write so that a collective is not there, tried on Shardy before it is said.
+"""Changes that avoid a collective, tried on Shardy before they are said.
 
 A candidate changes the sharding of an argument, or constrains the value that is moved. It is kept where
-Shardy then needs less in all, has no such meeting any more, and no device multiplies more than before: a
-collective that only gives way to the same work on every device is no gain.
+Shardy then needs less in all, has no such meeting any more, and no device multiplies more than before: then
+every device would do the same work in place of the collective.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MARGIN = 1.001
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ShardingCandidate:
     """A change: an argument, or else the result of the operation `made_by`, is split as `spec`.
 
     `made_by` is JAX's name of an operation, `opcode` its name in StableHLO; `memory_bytes` is what the
@@ -39,7 +39,7 @@ class Candidate:
 
     @property
     def code(self) -> str:
-        """What to write."""
+        """The change as it is written."""
         if self.argument is not None:
             return f"{self.argument.name}: {self.spec} in place of {self.argument.spec}"
         return f"x = jax.lax.with_sharding_constraint(x, {self.spec})"
@@ -59,11 +59,13 @@ class Outcome:
 class Suggestion:
     """A candidate that Shardy has been asked about; `saved_bytes` are sent less by a device, in all."""
 
-    candidate: Candidate
+    candidate: ShardingCandidate
     saved_bytes: int
 
 
-def candidates(reason: Reason, arguments: Sequence[SplitArgument], mesh: Mesh) -> tuple[Candidate, ...]:
+def candidates(
+    reason: Reason, arguments: Sequence[SplitArgument], mesh: Mesh
+) -> tuple[ShardingCandidate, ...]:
     """The changes to try, the most likely first; none for what is meant to be there."""
     if reason.meeting is None or reason.is_wanted:
         return ()
@@ -71,7 +73,9 @@ def candidates(reason: Reason, arguments: Sequence[SplitArgument], mesh: Mesh) -
     return tuple(found)[:MOST]
 
 
-def _candidates(meeting: Meeting, arguments: Sequence[SplitArgument], mesh: Mesh) -> Iterator[Candidate]:
+def _candidates(
+    meeting: Meeting, arguments: Sequence[SplitArgument], mesh: Mesh
+) -> Iterator[ShardingCandidate]:
     if meeting.kind == "reshard":
         if meeting.argument:
             for one in arguments:
@@ -79,7 +83,7 @@ def _candidates(meeting: Meeting, arguments: Sequence[SplitArgument], mesh: Mesh
                     kept = one.spec.dims[: len(one.shape) - len(meeting.shape)]
                     yield _of_argument(one, PartitionSpec((*kept, *meeting.after.dims)), mesh)
         else:
-            yield Candidate(
+            yield ShardingCandidate(
                 meeting.after, made_by=meeting.producer_name, opcode=meeting.producer, shape=meeting.shape
             )
     moved = set(meeting.axes)
@@ -95,12 +99,14 @@ def _candidates(meeting: Meeting, arguments: Sequence[SplitArgument], mesh: Mesh
                     yield _of_argument(one, other, mesh)
 
 
-def _of_argument(one: SplitArgument, spec: PartitionSpec, mesh: Mesh) -> Candidate:
+def _of_argument(one: SplitArgument, spec: PartitionSpec, mesh: Mesh) -> ShardingCandidate:
     before, after = (array_bytes(shard_shape(one.shape, each, mesh), one.dtype) for each in (one.spec, spec))
-    return Candidate(spec, one, memory_bytes=after - before)
+    return ShardingCandidate(spec, one, memory_bytes=after - before)
 
 
-def suggestion(candidate: Candidate, meeting: Meeting, before: Outcome, after: Outcome) -> Suggestion | None:
+def suggestion(
+    candidate: ShardingCandidate, meeting: Meeting, before: Outcome, after: Outcome
+) -> Suggestion | None:
     """The candidate, where Shardy says that it helps."""
     saved = before.wire_bytes - after.wire_bytes
     key = _key(meeting)

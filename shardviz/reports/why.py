@@ -168,14 +168,14 @@ def _words(kind: ReasonKind, entry: CollectiveEntry, meeting: Meeting) -> str:
 
 
 def _operation(opcode: str, name: str) -> str:
-    """What is said of an operation: the user's scope and JAX's name."""
+    """The words for an operation: the user's scope and JAX's name."""
     place = program_place(name)
     scopes = "/".join(place.scopes[-1:])
     return f"{scopes}/{place.primitive}" if scopes else place.primitive or opcode
 
 
 def _of_shapes(collective: Collective) -> str:
-    """What its shapes and groups tell, where nobody has the program before it was compiled."""
+    """The reason by its shapes and groups, where nobody has the program before it was compiled."""
     axes = " and ".join(collective.axes) or f"groups of {collective.group_size} devices"
     dim, split = collective.dim, collective.split_dim
     match collective.op:

@@ -17,6 +17,7 @@ from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.share import Shared, to_string
 
 PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
+LOG = Path(__file__).parent.parent / "reports" / "compile.log"
 EINSUM = ("bd,df->bf", "--specs", "XY,Y_->X_", "--sizes", "b=8,d=16,f=4")
 SHARED = Shared(ProblemForm(collective=CollectiveFields("psum", parameters=(("pieces", "2"),))), "step")
 COMMANDS = {
@@ -28,6 +29,7 @@ COMMANDS = {
     "passes": ("passes", *EINSUM, "--target", "shardy", "--diff"),
     "hlo": ("hlo", str(PROGRAM)),
     "modules": ("hlo", "dumps"),
+    "rematerializations": ("hlo", str(LOG)),
     "program": ("program", "train_step", "--mesh", "data=2,model=2", "--target", "shardy"),
     "layout": ("layout", "8x16", "--spec", "X Y"),
     "step": ("step", "all_gather", "--mesh", "X=2,Y=4", "--on", "none", "--bandwidth", "inf"),

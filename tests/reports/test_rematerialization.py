@@ -1,4 +1,4 @@
-"""XLA's warnings of arrays that it makes whole, in the words of several versions, and routes that do without."""
+"""XLA's warnings of arrays that it makes whole, in the words of several versions, and routes without it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,23 @@ from shardviz.sharding import Mesh, PartitionSpec
 
 XY = Mesh(("x", "y"), (4, 2))
 BEFORE, AFTER = "{devices=[2,1,4]<=[4,2]T(1,0)}", "{devices=[1,8,1]<=[8]}"
-OPERATION = '%swap.1 = f32[8,16,4]{2,1,0} multiply(%a, %b), metadata={op_name="jit(f)/mul" source_file="s.py" source_line=7}'
+OPERATION = (
+    "%swap.1 = f32[8,16,4]{2,1,0} multiply(%a, %b), "
+    'metadata={op_name="jit(f)/mul" source_file="s.py" source_line=7}'
+)
+OLD = "The compiler was not able to go from sharding"
+NEW = "The compiler cannot go from sharding"
+WHOLE = "without doing a full rematerialization of the tensor"
+LAST = "As the last resort, SPMD will replicate the tensor"
+NAMED = "{mesh['x'=4,'y'=2], [{'y'}, {}, {'x'}]} to {mesh['x'=4,'y'=2], [{}, {'x', 'y'}, {}]}"
 WORDS = {
-    "oldest": f"E spmd_partitioner.cc:509] [spmd] {MARK}. The compiled was not able to go from sharding {BEFORE} "
-    f"to {AFTER} without doing a full rematerialization of the tensor. You probably want to enrich the sharding",
-    "named operation": f"E spmd_partitioner.cc:613] [spmd] {MARK}. The compiler was not able to go from sharding "
-    f"{BEFORE} to {AFTER} without doing a full rematerialization of the tensor for HLO operation: {OPERATION}. "
-    "You probably want to enrich the sharding annotations",
-    "shardy": f"W spmd_partitioner.cc:656] [SPMD] {MARK}. The compiler cannot go from sharding {BEFORE} to {AFTER} "
-    f"efficiently for HLO operation {OPERATION}. As the last resort, SPMD will replicate the tensor",
-    "named axes": f"W spmd_partitioner.cc:666] [SPMD] {MARK}. The compiler cannot go from sharding "
-    "{mesh['x'=4,'y'=2], [{'y'}, {}, {'x'}]} to {mesh['x'=4,'y'=2], [{}, {'x', 'y'}, {}]} efficiently for HLO "
-    f"operation {OPERATION}. As the last resort, SPMD will replicate the tensor",
+    "oldest": f"E spmd.cc:509] [spmd] {MARK}. The compiled was not able to go from sharding {BEFORE} to {AFTER} "
+    f"{WHOLE}. You probably want to enrich the sharding",
+    "named operation": f"E spmd.cc:613] [spmd] {MARK}. {OLD} {BEFORE} to {AFTER} {WHOLE} for HLO operation: "
+    f"{OPERATION}. You probably want to enrich the sharding annotations",
+    "shardy": f"W spmd.cc:656] [SPMD] {MARK}. {NEW} {BEFORE} to {AFTER} efficiently for HLO operation "
+    f"{OPERATION}. {LAST}",
+    "named axes": f"W spmd.cc:666] [SPMD] {MARK}. {NEW} {NAMED} efficiently for HLO operation {OPERATION}. {LAST}",
 }
 SPECS = PartitionSpec((("y",), (), ("x",))), PartitionSpec(((), ("x", "y"), ()))
 

@@ -182,7 +182,7 @@ class _Reader:
     def _found(
         self, operation: MlirOperation, value: str, at: int, axes: tuple[str, ...]
     ) -> Iterator[_Found]:
-        """What is read while the values around it are known: their names come again in other regions."""
+        """Read a meeting while the values around it are known: their names come again in other regions."""
         text, function = operation.text, operation.function
         try:
             sharding, sizes, end = parse_sharding(text, at, self.meshes)

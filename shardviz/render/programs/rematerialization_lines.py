@@ -39,7 +39,7 @@ def rematerialization_lines(found: Sequence[Rematerialization], width: int) -> l
 def log_lines(
     found: Sequence[Rematerialization], mesh: Mesh | None, width: int, *, is_given: bool
 ) -> list[Text]:
-    """What a log alone tells: the mesh of its shardings, and the arrays."""
+    """The page of a log alone: the mesh of its shardings, and the arrays."""
     if not found:
         return sentence("the log has a warning of a rematerialization that cannot be read", width)
     lines = [] if mesh is None else sentence(str(mesh), width, lead="mesh ")

@@ -64,14 +64,14 @@ def why_lines(
 
 
 def shape_lines(report: ProgramReport, selection: Selection, width: int, palette: Palette) -> list[Text]:
-    """What a compiled program's shapes and groups tell, without the program that it was made of."""
+    """Reasons by a compiled program's shapes and groups, without the program that it was made of."""
     told = reasons_of(report.entries, (), report.module.mesh)
     lines = why_lines(report, told, selection, width, palette, {})
     return [*lines, *sentence(FROM_SHAPES, width, style="dim")] if lines else []
 
 
 def _suggestion_lines(one: Suggestion, width: int) -> list[Text]:
-    """What to write, what it saves by Shardy's account, and what it costs."""
+    """The change, the bytes that it saves by Shardy's account, and those that it costs."""
     candidate = one.candidate
     lines = sentence(printable(candidate.code), width, 2, "instead: ")
     if candidate.made_by:
