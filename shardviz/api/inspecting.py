@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from shardviz.hlo import Collective, HloModule, ShardyModule
     from shardviz.hlo.arguments import ProgramArgument
     from shardviz.render.palette import Palette
+    from shardviz.reports.rematerialization import Rematerialization
     from shardviz.reports.summary import ReportSummary
+    from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
     from shardviz.timeline.memory import MemoryReport
     from shardviz.timeline.program_timeline import ProgramTimeline
@@ -84,6 +86,23 @@ class Report(Shown):
             timeline = self.timeline(named).timeline
         memory = None if self.memory is None else self.memory.peak_bytes
         return summary(report_of(self.module, timeline), memory)
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why each collective but the local slices is there, in program order: the two shardings that met
+        where a target was asked, else what shapes and groups tell."""
+        from shardviz.reports.entries import entries_of
+        from shardviz.reports.why import reasons
+
+        entries = entries_of(self.module)
+        if self.compiled is not None:
+            return self.compiled.reasons(entries)
+        return reasons(entries, (), self.mesh)
+
+    @property
+    def rematerializations(self) -> tuple[Rematerialization, ...]:
+        """Arrays that the target's compiler makes whole on every device on their way between shardings."""
+        return () if self.compiled is None else self.compiled.rematerializations
 
     def timeline(self, machine: MachineLike = None) -> TimelineReport:
         """When each instruction of a compiled program runs on a machine, and its live memory.

@@ -22,6 +22,12 @@ from shardviz.hlo.mlir.shardy import is_mlir
 from shardviz.hlo.module import is_hlo
 from shardviz.hlo.text.trip_count import parse_trip_counts, with_trip_counts
 from shardviz.notation import parse_mesh
+from shardviz.reports.rematerialization import (
+    has_rematerializations,
+    mesh_of_warnings,
+    rematerializations,
+    without_warnings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +49,7 @@ EXAMPLES = (
     ("The five that cost most on a TPU", "shardviz hlo step.txt --machine v5e:2x4 --top 5"),
     ("The final program of each module in a folder of dumps", "shardviz hlo dumps --machine v5e:2x4"),
     ("The program itself, what overlaps at the left", "shardviz hlo step.txt --picture"),
+    ("What XLA's log says of arrays that it makes whole", "shardviz hlo compile.log --mesh data=2,model=4"),
     (
         "When each instruction runs on a TPU, and live memory",
         "shardviz hlo step.txt --machine v5e:2x4 --time",
@@ -58,6 +65,7 @@ EXAMPLES = (
 @click.option("--device-order", metavar="ID,…", help="Device ids in the mesh's order, to show groups with.")
 @options.selection
 @options.trips
+@click.option("--why", is_flag=True, help="Show why collectives are there, as shapes and groups tell it.")
 @options.machine
 @click.option("--picture", is_flag=True, help="Show the program line by line instead.")
 @click.option(
@@ -70,6 +78,7 @@ def command(
     device_order: str | None,
     selection: Selection,
     trips: str | None,
+    why: bool,
     machine: str | None,
     picture: bool,
     with_times: bool,
@@ -78,8 +87,9 @@ def command(
     """List the collectives of the program in FILE: how many, how large, along which axes, from which line.
 
     FILE holds HLO, StableHLO or Shardy text, as compiled.as_text() or XLA's dumps have it; - reads standard
-    input, and gzip is unpacked. Of a folder of dumps it lists the final program of each module. Counts
-    include loops. Text that cannot be read is reported, and then the exit code is 2.
+    input, and gzip is unpacked. A log, alone or around the text, may have XLA's warnings of an involuntary
+    full rematerialization: they are read too. Of a folder of dumps it lists the final program of each module.
+    Counts include loops. Text that cannot be read is reported, and then the exit code is 2.
 
     --json has the collectives that the page has, in program order.
     """
@@ -117,12 +127,18 @@ def command(
         code = note_unread(listing.module)
         _draw(listing, given, output)
         return code
+    log = ""
+    if has_rematerializations(text):
+        log, text = text, without_warnings(text)
+        if not is_hlo(text) and not is_mlir(text):
+            return _show_log(log, given, output)
     from shardviz.reports.program_report import program_report, report_of
 
     if priced:
         report = program_report(text, pricing_machine(machine), mesh=given, infer=True)
     else:
         report = report_of(read(text, given, infer=True, origins=True))
+    remade = rematerializations(log, report.module.mesh, text) if log else ()
     del text
     module, timeline = report.module, report.timeline
     code = note_unread(module)
@@ -130,7 +146,7 @@ def command(
     if output.as_json:
         from shardviz.documents.programs import hlo_document
 
-        print_json(hlo_document(module, given, timeline, selection))
+        print_json(hlo_document(module, given, timeline, selection, remade))
         return code
     if with_times and timeline is not None:
         from rich.text import Text
@@ -150,7 +166,30 @@ def command(
         from shardviz.render.times.report import memory_report_lines
 
         output.show([Text(), *memory_report_lines(timeline.memory, output.width, output.palette)])
+    if why:
+        from shardviz.render.programs.why_lines import shape_lines
+
+        output.show(shape_lines(report, selection, output.width, output.palette))
+    if remade:
+        from shardviz.render.programs.rematerialization_lines import rematerialization_lines
+
+        output.show(rematerialization_lines(remade, output.width))
     return code
+
+
+def _show_log(log: str, given: Mesh | None, output: CommandOutput) -> ExitCode:
+    """Print what a log alone tells of arrays that are made whole."""
+    mesh = given or mesh_of_warnings(log.splitlines())
+    found = rematerializations(log, mesh)
+    if output.as_json:
+        from shardviz.documents.programs import rematerializations_document
+
+        print_json(rematerializations_document(found, mesh, given))
+        return ExitCode.FINE
+    from shardviz.render.programs.rematerialization_lines import log_lines
+
+    output.show(log_lines(found, mesh, output.width, is_given=given is not None))
+    return ExitCode.FINE
 
 
 def finals(folder: Path) -> tuple[DumpFile, ...]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import CommandOutput, print_json
+from shardviz.cli.output import CommandOutput, print_json, working
 from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.forms.form import PROBLEM_FIELDS
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.hardware.machine import Machine
     from shardviz.reports.selection import Selection
+    from shardviz.reports.suggestions import Suggestion
+    from shardviz.reports.why import Reason
 
 EXAMPLES = (
     (
@@ -26,6 +28,10 @@ EXAMPLES = (
     (
         "Your own on two kinds of TPU, side by side",
         "shardviz program step.py:step --mesh data=4 --target v5e:2x2,v5p:2x2x1",
+    ),
+    (
+        "Why its collectives are there, and what avoids them",
+        "shardviz program train_step --mesh data=4,model=4 --why",
     ),
     (
         "What runs when, and live memory",
@@ -70,6 +76,9 @@ class CompilerOption(click.ParamType):  # type: ignore[type-arg]
     help="An option of the compiler, such as xla_enable_async_all_gather=true; may be given again.",
 )
 @options.selection
+@click.option(
+    "--why", "with_reasons", is_flag=True, help="Show why each collective is there, and what avoids it."
+)
 @options.of_field(
     PROBLEM_FIELDS["machine"],
     shell_complete=options.targets,
@@ -87,6 +96,7 @@ def command(
     axis_types: str,
     compiler_options: Sequence[tuple[str, str]],
     selection: Selection,
+    with_reasons: bool,
     machine: str | None,
     with_times: bool,
     timeout: float,
@@ -102,6 +112,7 @@ def command(
     """
     from shardviz.cli.target_session import ProgramSession
     from shardviz.compiler import check_mesh, parse_targets
+    from shardviz.compiler.suggesting import dearest_reasons
     from shardviz.compiler.user_file import find_function
     from shardviz.hardware.machine_file import named_machine
     from shardviz.notation import parse_mesh
@@ -120,7 +131,11 @@ def command(
         program = session.run_file(file, name, wanted, axis_types)
         session.ask(program, dict(compiler_options), with_costs=with_times)
         found = [*session.programs()]
-        _show(name, found, on, with_times, selection, output)
+        tried: list[dict[Reason, Suggestion]] = []
+        if with_reasons:
+            with working("trying other shardings on Shardy"):
+                tried = [session.suggestions(program, dearest_reasons(each)) for each in found]
+        _show(name, found, on, with_times, selection, tried, output)
         return session.exit_code
 
 
@@ -130,9 +145,11 @@ def _show(
     machine: Machine | None,
     with_times: bool,
     selection: Selection,
+    tried: Sequence[Mapping[Reason, Suggestion]],
     output: CommandOutput,
 ) -> None:
-    """Print one target's page, or a line for each of several with what costs most in each; then the times."""
+    """Print one target's page, or a line for each of several with what costs most in each; then the times.
+    What was `tried` of each target's collectives makes its page longer."""
     from shardviz.reports.entries import entries_of
 
     for each in programs:
@@ -146,7 +163,7 @@ def _show(
     if output.as_json:
         from shardviz.documents.programs import program_document
 
-        print_json(program_document(name, timed, with_times, selection))
+        print_json(program_document(name, timed, with_times, selection, tried))
         return
     from shardviz.render.programs.program_view import program_view, programs_view
 
@@ -154,7 +171,7 @@ def _show(
     if len(programs) > 1:
         output.show(programs_view(timed, width, output.palette, selection))
     elif not with_times or programs[0].module is None:
-        output.show(program_view(*timed[0], width, output.palette, selection))
+        output.show(program_view(*timed[0], width, output.palette, selection, tried[0] if tried else None))
     if with_times:
         from shardviz.render.programs.program_view import program_lines
         from shardviz.render.times.tellers import target_times_view

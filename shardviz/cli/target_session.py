@@ -15,9 +15,12 @@ from shardviz.errors import CompilerError, ShardvizError, TargetError
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, TargetResult, Worker
+    from shardviz.compiler.messages import ShardingChange
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.compiler.user_file import UserProgram
     from shardviz.planner import Problem
+    from shardviz.reports.suggestions import Suggestion
+    from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
 
 
@@ -103,6 +106,20 @@ class ProgramSession(WorkerSession):
                 yield wait_for(pending, target.name, others)
             except CompilerError as error:
                 yield without_program(target.name, error)
+
+    def suggestions(self, program: UserProgram, reasons: Sequence[Reason]) -> dict[Reason, Suggestion]:
+        """Changes that avoid collectives, for the first of these reasons, tried on Shardy."""
+        from shardviz.compiler.suggesting import suggestions
+
+        (shardy,) = parse_targets("shardy")
+        lowered = program.lowered_for(shardy.platform)
+        worker = self._worker
+        assert worker is not None
+
+        def ask(changes: Sequence[ShardingChange]) -> TargetProgram:
+            return wait_for(worker.compile(lowered, shardy, changes=changes), shardy.name, ())
+
+        return suggestions(ask, reasons)
 
 
 class TargetSession(WorkerSession):

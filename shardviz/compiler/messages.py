@@ -124,13 +124,26 @@ class Question:
 
 
 @dataclass(frozen=True)
+class ShardingChange:
+    """A sharding of Shardy's, `dims` by axis names: of the program's argument `argument`, or of the results
+    of `shape` of the operations `opcode` that JAX's name `made_by` ends with the name of."""
+
+    dims: tuple[tuple[str, ...], ...]
+    argument: int | None = None
+    made_by: str = ""
+    opcode: str = ""
+    shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class CompileModule:
     """To the child: compile a program of the user's for `target`.
 
     `code` is its StableHLO as MLIR's bytes, and its devices are those of the target in the order in which
     `mesh` lies on them. `topology` is that of a `Question`; `options` are the compiler's, by name, with which
     it is compiled. In `folder` XLA leaves what says why it gave up, and with `with_costs` also its schedule
-    and its account of the memory, which the answer then has.
+    and its account of the memory, which the answer then has. `changes` are made to the module before; they
+    are for the target shardy.
     """
 
     target: str
@@ -140,6 +153,7 @@ class CompileModule:
     options: tuple[tuple[str, Any], ...] = ()
     folder: str = ""
     with_costs: bool = False
+    changes: tuple[ShardingChange, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -215,7 +229,9 @@ class Output:
     """From the child: the end of one question.
 
     `text` is the module to read, `partitioned` the one right after SPMD partitioning. `located` is the text
-    of Shardy's module with the place of each operation in a program of several statements. `result_spec` is
+    of Shardy's module with the place of each operation in a program of several statements. `warnings` are the
+    lines of XLA's log about arrays that it makes whole on every device. `reshards` is a program of the user's
+    with Shardy's reshards made explicit, "" where Shardy has refused it. `result_spec` is
     None where the text must tell. `devices` says of the device at each mesh position its id (from 0), the
     coordinates of its chip, its core and its slice (a GPU: no coordinates, its number in the node, the node);
     empty where no machine was described. Where JAX refused, `error` has its words, `refused_part` says which
@@ -238,6 +254,8 @@ class Output:
     schedule: str = ""
     memory: MemoryTexts | None = None
     located: str = ""
+    warnings: str = ""
+    reshards: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from shardviz.compiler.reading import memory_of, placement_of, schedule_of, unfit
@@ -12,6 +12,7 @@ from shardviz.compiler.target_result import TargetResult, bytes_sent, without_an
 from shardviz.compiler.target_times import TimesAnswer, answer_times
 from shardviz.errors import CompilerError, ShardvizError, TargetError
 from shardviz.hlo import HloModule, read_hlo, read_shardy
+from shardviz.hlo.mlir.reshards import meetings
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from shardviz.compiler.targets import Target
     from shardviz.hardware.machine import Machine
     from shardviz.hlo import Collective, ShardyModule
+    from shardviz.reports.entries import CollectiveEntry
+    from shardviz.reports.rematerialization import Rematerialization
+    from shardviz.reports.why import Reason
     from shardviz.timeline.memory import MemoryReport
 
 _FLOAT = re.compile(r"\b(bf16|f\d\w*)\[")
@@ -31,12 +35,16 @@ class TargetProgram:
     """One target's answer: the `module` that it has made of the program, None where it has made none.
 
     `mesh` is the program's mesh whose axes the collectives name, `notes` are sentences on how it was read.
+    `rematerializations` are the arrays that XLA has said it makes whole on every device.
+    `reshards` is the program's text with Shardy's reshards made explicit, "" where Shardy has refused it.
     """
 
     answer: TargetResult
     module: HloModule | ShardyModule | None = None
     mesh: Mesh | None = None
     notes: tuple[str, ...] = ()
+    rematerializations: tuple[Rematerialization, ...] = ()
+    reshards: str = field(default="", repr=False)
 
     @property
     def target(self) -> str:
@@ -51,6 +59,12 @@ class TargetProgram:
     def bytes_sent(self) -> int | None:
         """The least bytes that one device sends in all collectives; None without a program."""
         return None if self.module is None else bytes_sent(self.module.collectives)
+
+    def reasons(self, entries: Sequence[CollectiveEntry]) -> tuple[Reason, ...]:
+        """Why each of the entries of its report is there."""
+        from shardviz.reports.why import reasons
+
+        return reasons(entries, meetings(self.reshards), self.mesh)
 
     def times(self, machine: Machine | None = None) -> TimesAnswer:
         """When each instruction runs on the target's own hardware, or on a machine; or why it has none."""
@@ -90,10 +104,11 @@ def read_program(output: Output, program: LoweredModule, target: Target, version
         memory=memory_of(output, target),
     )
     if output.status != "ok":
-        return TargetProgram(unfit(answer))
+        return TargetProgram(unfit(answer), rematerializations=_remade(output, program.mesh))
     if target.name == "shardy":
         shardy = read_shardy(output.text, program.mesh)
-        return TargetProgram(replace(answer, collectives=shardy.collectives), shardy, program.mesh)
+        answer = replace(answer, collectives=shardy.collectives)
+        return TargetProgram(answer, shardy, program.mesh, reshards=output.reshards)
     placement = placement_of(output, target)
     slices = None if placement is None else placement.slices
     meshes = program.meshes or (program.mesh,)
@@ -113,7 +128,22 @@ def read_program(output: Output, program: LoweredModule, target: Target, version
         collective_matmuls=named.collective_matmuls,
         placement=placement,
     )
-    return TargetProgram(answer, named, mesh, tuple(notes))
+    made = _remade(output, mesh)
+    if output.reshards and mesh.size > 1:
+        from shardviz.reports.entries import entries_of
+        from shardviz.reports.rematerialization import unwarned_rematerializations
+
+        made += unwarned_rematerializations(entries_of(named), meetings(output.reshards), mesh, made)
+    return TargetProgram(answer, named, mesh, tuple(notes), made, output.reshards)
+
+
+def _remade(output: Output, mesh: Mesh) -> tuple[Rematerialization, ...]:
+    """The arrays of which XLA warns; its log numbers devices by their positions in the mesh."""
+    if not output.warnings:
+        return ()
+    from shardviz.reports.rematerialization import rematerializations
+
+    return rematerializations(output.warnings, mesh, output.text)
 
 
 def widened_types(text: str, collectives: Sequence[Collective]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from shardviz.collectives import Operation
     from shardviz.compiler.dump_folders import DumpFolders
     from shardviz.compiler.lowering import LoweredModule
-    from shardviz.compiler.messages import About, LayoutOutput, Output, ProcessName, RunOutput, Versions
+    from shardviz.compiler.messages import (
+        About,
+        LayoutOutput,
+        Output,
+        ProcessName,
+        RunOutput,
+        ShardingChange,
+        Versions,
+    )
     from shardviz.compiler.pass_trace import PassTrace
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.compiler.target_result import ExecutionResult, TargetResult
@@ -112,9 +120,10 @@ class Worker:
         options: Mapping[str, Any] | None = None,
         with_costs: bool = False,
         on_progress: Callable[[str], None] | None = None,
+        changes: Sequence[ShardingChange] = (),
     ) -> CompilerRequest[TargetProgram]:
         """Have a target compile a program of the user's, with options of its compiler; otherwise as `submit`.
-        Such answers are not kept.
+        Such answers are not kept. `changes` are made to the program before, and are for the target shardy.
 
         Raises `TargetError` where the program has another number of devices than the target, and
         `CompilerError` where there is no room for what a compiler writes.
@@ -133,7 +142,11 @@ class Worker:
         def read(output: Output) -> TargetProgram:
             return read_program(output, program, target, process.versions)
 
-        return process.submit(CompilerRequest(replace(message, folder=folder), read, on_progress, remove))
+        return process.submit(
+            CompilerRequest(
+                replace(message, folder=folder, changes=tuple(changes)), read, on_progress, remove
+            )
+        )
 
     def ask(self, problem: Problem, target: Target, with_costs: bool = False) -> TargetResult:
         """Ask and wait. Raises `TargetError`, or `CompilerError` when the compiler dies or takes too long."""

@@ -30,6 +30,7 @@ KINDS = {
         programs.PASSES,
         programs.HLO,
         programs.MODULES,
+        programs.REMATERIALIZATIONS,
         programs.PROGRAM,
         summaries.SUMMARY,
         summaries.DIFF,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from shardviz.hlo.mlir.tensor_shardings import Axes
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
+    from shardviz.reports.rematerialization import Rematerialization
+    from shardviz.reports.suggestions import Suggestion
+    from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
     from shardviz.timeline.dumped_modules import DumpedModule
     from shardviz.timeline.program_timeline import ProgramTimeline
@@ -78,6 +81,31 @@ _REPORTED = {
     "exposed_seconds": optional(
         number("Seconds of one run for which the device waits with nothing else to do.")
     ).of(_reported("exposed")),
+    "why": optional(
+        closed(
+            "Why it is there, where the program before its compilation is at hand.",
+            kind=one_of(
+                "The kind of the meeting of two shardings, unknown where only shapes and groups tell.",
+                *("contraction", "gradient", "parameter", "constraint", "result", "reshard", "unknown"),
+            ),
+            words=text("The reason, a sentence."),
+            is_wanted=flag("Programs have it by design: the sum of a gradient, a parameter stored in parts."),
+            before=nullable(SPEC("The value's own sharding; null: not known.")),
+            after=nullable(SPEC("The sharding that is wanted; null: not known.")),
+            shape=nullable(counts("The value's global shape; null: not known.")),
+            suggestion=optional(
+                closed(
+                    "What to write so that it is not there, tried on Shardy.",
+                    code=text("The change."),
+                    argument=null_if_empty(text("The argument that is split in another way; null: none is.")),
+                    made_by=null_if_empty(text("The operation whose result is constrained; null: none is.")),
+                    spec=SPEC("The other sharding."),
+                    saved_bytes=count("Bytes that a device sends less in a run, by Shardy's account."),
+                    memory_bytes=number("Bytes that the argument takes more on each device."),
+                )
+            ),
+        )
+    ).of(_reported("why")),
 }
 _SOURCE = text("The line of the user's program that it comes from; empty where the text does not say.")
 COLLECTIVE = shared(
@@ -324,6 +352,54 @@ _TOTALS = closed(
     wire_bytes=count("Bytes that one device must send at least, over all runs."),
     unknown=count("Collectives in loops of unknown length, which the sums leave out."),
 )
+REMATERIALIZATION = shared(
+    "rematerialization",
+    closed(
+        "An array that is made whole on every device on its way from one sharding to another.",
+        written=nullable(
+            texts("The two shardings as XLA prints them in its warning; null: it did not warn.")
+        ),
+        before=nullable(SPEC("Its sharding before, along the mesh's axes; null: not known.")),
+        after=nullable(SPEC("Its sharding after; null: not known.")),
+        shape=nullable(counts("Its global shape, rounded up where axes do not divide it; null: not known.")),
+        dtype=text("HLO's name of its element type; empty where the shape is not known."),
+        op_name=text("JAX's name of the operation; empty where XLA does not say."),
+        source=_SOURCE,
+        times=count("Warnings that say the same."),
+        whole_bytes=nullable(count("Bytes of the whole array, on every device; null: not known.")),
+        wire_bytes=nullable(count("Bytes that a device sends at least to have it whole; null: not known.")),
+        route_bytes=nullable(count("Bytes that a device sends along the route; null: none is known.")),
+        route=array_of(
+            closed(
+                "A step of a route that never makes it whole.",
+                op=text("JAX's name of the operation."),
+                axes=texts("The mesh axes over which it moves."),
+                spec=SPEC("The sharding that it ends in."),
+                wire_bytes=count("Bytes that a device sends at least."),
+            ),
+            "The steps of a cheapest route; empty where none is known.",
+        ),
+    ),
+)
+REMATERIALIZATIONS = DocumentKind(
+    "rematerializations",
+    "hlo LOG",
+    "The arrays that XLA's log says are made whole on every device.",
+    mesh=nullable(MESH("The mesh whose axes the shardings name; null: none is known.")),
+    is_mesh_inferred=flag("The mesh was found in the shardings."),
+    rematerializations=array_of(REMATERIALIZATION("An array."), "The arrays, in the order of the log."),
+)
+
+
+def rematerializations_document(
+    found: Iterable[Rematerialization], mesh: Mesh | None, given: Mesh | None
+) -> Document:
+    """The arrays of a log alone; `given` is the mesh that the user named."""
+    return REMATERIALIZATIONS.document(
+        mesh=mesh, is_mesh_inferred=mesh is not None and given is None, rematerializations=[*found]
+    )
+
+
 HLO = DocumentKind(
     "hlo",
     "hlo",
@@ -348,6 +424,10 @@ HLO = DocumentKind(
     unread=texts("The parts that could not be read, a sentence each."),
     unread_collectives=count("Collectives that could not be read."),
     awaits_partitioner=flag("The program is not partitioned yet: the compiler will insert collectives."),
+    rematerializations=array_of(
+        REMATERIALIZATION("An array."),
+        "Arrays that are made whole on every device on their way, as XLA warns.",
+    ),
     timeline=optional(TIMELINE("What runs when on a machine, with --machine or --time.")),
 )
 _MLIR = {"num_partitions": None, "replica_count": None, "num_slices": None}
@@ -359,6 +439,7 @@ def hlo_document(
     given: Mesh | None = None,
     timeline: ProgramTimeline | None = None,
     selection: Selection = BY_COST,
+    rematerializations: Sequence[Rematerialization] = (),
 ) -> Document:
     """The module's facts, its `mesh`, `totals` and `collectives`; `given` is the mesh that the user named.
 
@@ -373,7 +454,7 @@ def hlo_document(
     which `unknown` counts, and without the `unread_collectives`. What only HLO says is null for StableHLO and
     Shardy text.
     """
-    return HLO.document(_hlo(module, given, timeline, selection))
+    return HLO.document(_hlo(module, given, timeline, selection, rematerializations))
 
 
 def _hlo(
@@ -381,15 +462,24 @@ def _hlo(
     given: Mesh | None,
     timeline: ProgramTimeline | None = None,
     selection: Selection = BY_COST,
+    rematerializations: Sequence[Rematerialization] = (),
+    compiled: TargetProgram | None = None,
+    suggestions: Mapping[Reason, Suggestion] | None = None,
 ) -> Beside:
-    """A module as `HLO` writes it."""
+    """A module as `HLO` writes it; a `compiled` one has the reasons of its collectives, with the suggestions
+    that were found."""
     from shardviz.hlo import HloModule
     from shardviz.hlo.totals import totals
     from shardviz.reports.entries import entries_of
 
-    chosen = selection.shown(entries_of(module, timeline))
+    found = entries_of(module, timeline)
+    chosen = selection.shown(found)
     sums = totals(each.collective for each in chosen)
     is_hlo = isinstance(module, HloModule)
+    reason_of: dict[str, Reason] = {}
+    if compiled is not None:
+        names = (each.collective.name for each in found)
+        reason_of = dict(zip(names, compiled.reasons(found), strict=True))
     entries = [
         Beside(
             each.collective,
@@ -399,8 +489,10 @@ def _hlo(
             link=each.link,
             seconds=each.seconds,
             exposed=each.exposed,
+            why=reason
+            and Beside(reason, **_met(reason), suggestion=_suggested((suggestions or {}).get(reason))),
         )
-        for each in chosen
+        for each, reason in ((each, reason_of.get(each.collective.name)) for each in chosen)
     ]
     slices = [each for each in module.collectives if each.op == "slice"]
     return Beside(
@@ -411,8 +503,25 @@ def _hlo(
         totals=[(each.op, each) for each in sums if not each.between_slices and not each.is_host_transfer],
         totals_between_slices=[(each.op, each) for each in sums if each.between_slices],
         totals_of_host_transfers=[(each.op, each) for each in sums if each.is_host_transfer],
+        rematerializations=rematerializations,
         timeline=timeline,
     )
+
+
+def _met(reason: Reason) -> dict[str, object]:
+    """The two shardings that met, and the value's shape."""
+    meeting = reason.meeting
+    if meeting is None:
+        return {"before": None, "after": None, "shape": None}
+    return {"before": meeting.before, "after": meeting.after, "shape": meeting.shape}
+
+
+def _suggested(one: Suggestion | None) -> Beside | None:
+    if one is None:
+        return None
+    candidate = one.candidate
+    name = "" if candidate.argument is None else candidate.argument.name
+    return Beside(candidate, argument=name, saved_bytes=one.saved_bytes)
 
 
 PROGRAM = DocumentKind(
@@ -444,23 +553,28 @@ PROGRAM = DocumentKind(
 
 def program_document(
     name: str,
-    programs: Iterable[tuple[TargetProgram, ProgramTimeline | None]],
+    programs: Sequence[tuple[TargetProgram, ProgramTimeline | None]],
     with_timelines: bool = False,
     selection: Selection = BY_COST,
+    suggestions: Sequence[Mapping[Reason, Suggestion]] = (),
 ) -> Document:
     """The programs of all targets, each with its times on its machine, where those are known; `program` is
     the document of `shardviz hlo`, null where there is none."""
     from shardviz.hardware import axis_runs
 
     targets = []
-    for each, timeline in programs:
+    tried = suggestions or [{}] * len(programs)
+    for (each, timeline), found in zip(programs, tried, strict=True):
         placement, answer, module = each.answer.placement, each.answer, each.module
         placed = None
         if placement is not None and each.mesh is not None:
             placed = Beside(placement, axes=axis_runs(placement, each.mesh))
-        read = None if module is None else _hlo(module, each.mesh, timeline, selection)
-        if read is not None and not with_timelines:
-            read = Beside(read, timeline=None)
+        read = None
+        if module is not None:
+            compiled = each if each.reshards else None
+            read = _hlo(module, each.mesh, timeline, selection, each.rematerializations, compiled, found)
+            if not with_timelines:
+                read = Beside(read, timeline=None)
         seconds = None if timeline is None else timeline.seconds
         targets.append(Beside(answer, notes=each.notes, placement=placed, seconds=seconds, program=read))
     return PROGRAM.document(name=name, targets=targets)

@@ -26,6 +26,7 @@ EXAMPLES = [line for name in COMMANDS for _, line in command(name).examples]
 
 
 PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
+LOG = Path(__file__).parent.parent / "reports" / "compile.log"
 STEP = """
 import jax
 from jax.sharding import NamedSharding, PartitionSpec as P
@@ -47,6 +48,7 @@ def test_example_runs(
     for name in ("step.txt", "old.txt", "new.txt"):
         (tmp_path / name).write_bytes(PROGRAM.read_bytes())
     (tmp_path / "step.py").write_text(STEP)
+    (tmp_path / "compile.log").write_bytes(LOG.read_bytes())
     (tmp_path / "dumps").mkdir()
     for number in (1, 2):
         dumped = tmp_path / "dumps" / f"module_000{number}.jit_f.cpu_after_optimizations.txt"

@@ -19,7 +19,7 @@ from jaxlib.xla_client import DeviceList
 
 from shardviz.compiler.child import shardy, xla
 from shardviz.compiler.child.program import words_of
-from shardviz.compiler.child.recording import Recording, memory_sizes
+from shardviz.compiler.child.recording import Recording, Warnings, memory_sizes
 from shardviz.compiler.messages import NO_ROOM, CompileModule, MemoryTexts, Output
 from shardviz.errors import CompilerError, TargetError
 
@@ -48,7 +48,10 @@ def _compiled(request: CompileModule, report: Callable[[str], None]) -> Output:
         module = ir.Module.parse(request.code)
     if request.target == "shardy":
         report("partitioning")
-        return Output("ok", shardy.partitioned(module))
+        for change in request.changes:
+            shardy.change(module, change)
+        text, reshards = shardy.partitioned(module)
+        return Output("ok", text, reshards=reshards)
     devices: list[Any] = []
     if request.topology is not None:
         # Imported late: mesh_utils and topologies are for these targets alone.
@@ -61,7 +64,11 @@ def _compiled(request: CompileModule, report: Callable[[str], None]) -> Output:
     else:
         mesh, placed = xla.simulated_mesh(request.mesh), ()
     report("compiling")
-    return replace(_answer(request, module, mesh.devices.ravel()), devices=placed)
+    output = replace(_answer(request, module, mesh.devices.ravel()), devices=placed)
+    if not _is_for_shardy(module):
+        return output
+    with make_ir_context():
+        return replace(output, reshards=shardy.with_reshards(ir.Module.parse(request.code)))
 
 
 def _answer(request: CompileModule, module: ir.Module, devices: np.ndarray[Any, Any]) -> Output:
@@ -70,12 +77,14 @@ def _answer(request: CompileModule, module: ir.Module, devices: np.ndarray[Any, 
     recording = None
     if request.with_costs:
         recording = Recording(costs_to=request.folder, topology=request.topology)
+    warnings = Warnings()
     try:
-        executable = _executable(request, module, devices, recording)
+        with warnings:
+            executable = _executable(request, module, devices, recording)
     except jax.errors.JaxRuntimeError as error:
         failure = error
     else:
-        return _program(executable, recording)
+        return replace(_program(executable, recording), warnings=warnings.text)
     if recording is None:
         recording = Recording(costs_to=request.folder)
         try:
@@ -84,11 +93,19 @@ def _answer(request: CompileModule, module: ir.Module, devices: np.ndarray[Any, 
             failure = error
     if NO_ROOM.search(str(failure)):
         words, memory = words_of(failure), recording.memory()
-        return Output("error", error=words, schedule=recording.schedule, memory=memory)
+        return Output(
+            "error", error=words, schedule=recording.schedule, memory=memory, warnings=warnings.text
+        )
     if recording.final is None:
         raise failure
     # The compiler has finished, and jaxlib cannot load the program.
-    return Output("ok", recording.final, schedule=recording.schedule, memory=recording.memory())
+    return Output(
+        "ok",
+        recording.final,
+        schedule=recording.schedule,
+        memory=recording.memory(),
+        warnings=warnings.text,
+    )
 
 
 def _program(executable: Any, recording: Recording | None) -> Output:

@@ -38,6 +38,8 @@ _SCHEDULED = re.compile(r"\S+after_optimizations\.txt")
 _ASSIGNMENT = re.compile(r"\S+after_optimizations-buffer-assignment\.txt")
 _SIMULATED = re.compile(r"\S+\.schedule\.txt")
 _LIVE_RANGES = re.compile(r"\S+after_optimizations-live-range\.txt")
+_REMATERIALIZATION = "Involuntary full rematerialization"
+"""XLA's words for an array that it makes whole on its way from one sharding to another."""
 _SIZES = {
     "argument": "argument_size_in_bytes",
     "output": "output_size_in_bytes",
@@ -118,6 +120,33 @@ class Recording:
         """The first text whose file has a name like that."""
         text = next((text for file, text in self._texts.items() if name.fullmatch(file)), None)
         return text.read_text(encoding="utf-8", errors="replace") if isinstance(text, Path) else text
+
+
+class Warnings:
+    """A context around one compilation, and then what the compiler has said of arrays that it makes whole on
+    every device. All that it writes still goes where it goes without this."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def __enter__(self) -> Warnings:
+        sys.stderr.flush()
+        self._file = tempfile.TemporaryFile()
+        self._stderr = os.dup(2)
+        os.dup2(self._file.fileno(), 2)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.dup2(self._stderr, 2)
+        os.close(self._stderr)
+        with self._file as file:
+            file.seek(0)
+            said = file.read()
+        os.write(2, said)
+        lines = said.decode(errors="replace").splitlines()
+        self.text = "\n".join(line for line in lines if _REMATERIALIZATION in line)
 
 
 def memory_sizes(analysis: Callable[[], Any]) -> tuple[tuple[str, int], ...]:

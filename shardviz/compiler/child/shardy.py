@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from jax.sharding import AbstractMesh
+from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
 
 from shardviz.compiler.child.program import Program, axis_types
 from shardviz.compiler.child.xla import simulate
-from shardviz.compiler.messages import DeviceMesh, Output
+from shardviz.compiler.messages import DeviceMesh, Output, ShardingChange
 
 PASSES = {
     "propagation": "builtin.module(sdy-propagation-pipeline)",
@@ -28,6 +30,9 @@ The last joins an all-reduce and the slice of its result into `sdy.reduce_scatte
 """
 
 
+_NAME = re.compile(r'loc\("([^"]+)"')
+"""JAX's name of an operation in its location."""
+RESHARDS, LAST = "insert-explicit-reshards", "canonicalize"
 EARLY_DEVICES = 64
 """As many simulated devices start in some milliseconds."""
 
@@ -55,13 +60,70 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
     return Output("ok", str(module), located=located)
 
 
-def partitioned(module: Any) -> str:
-    """The text of a module after all passes, with the place of each operation. Raises what they raise."""
+def partitioned(module: Any) -> tuple[str, str]:
+    """The text of a module after all passes, with the place of each operation, and before that the one with
+    explicit reshards. Raises what they raise."""
+    texts = {}
     with module.context:
-        for passes in PASSES.values():
+        for name, passes in PASSES.items():
             PassManager.parse(passes).run(module.operation)
-        text: str = module.operation.get_asm(enable_debug_info=True)
-    return text
+            if name in (RESHARDS, LAST):
+                texts[name] = module.operation.get_asm(enable_debug_info=True)
+    return texts[LAST], texts[RESHARDS]
+
+
+def change(module: Any, change: ShardingChange) -> None:
+    """Split an argument, or what some operations make, in another way."""
+    mesh = next(each for each in module.body.operations if each.operation.name == "sdy.mesh")
+    name = ir.StringAttr(mesh.attributes["sym_name"]).value
+    dims = ", ".join("{" + ", ".join(f'"{axis}"' for axis in dim) + "}" for dim in change.dims)
+    sharding = f"<@{name}, [{dims}]>"
+    with module.context:
+        if change.argument is not None:
+            main = next(
+                each
+                for each in module.body.operations
+                if "sym_name" in each.attributes
+                and ir.StringAttr(each.attributes["sym_name"]).value == "main"
+            )
+            every = [*ir.ArrayAttr(main.attributes["arg_attrs"])]
+            own = {each.name: each.attr for each in ir.DictAttr(every[change.argument])}
+            own["sdy.sharding"] = ir.Attribute.parse(f"#sdy.sharding{sharding}")
+            every[change.argument] = ir.DictAttr.get(own)
+            main.attributes["arg_attrs"] = ir.ArrayAttr.get(every)
+            return
+        attribute = ir.Attribute.parse(f"#sdy.sharding_per_value<[{sharding}]>")
+        for operation in _inside(module.operation):
+            place = _NAME.match(str(operation.location))
+            if (
+                operation.name.rpartition(".")[2] == change.opcode
+                and place is not None
+                and change.made_by.endswith(place[1])
+                and len(operation.results) == 1
+                and tuple(ir.ShapedType(operation.results[0].type).shape) == change.shape
+            ):
+                operation.attributes["sdy.sharding"] = attribute
+
+
+def _inside(operation: Any) -> Iterator[Any]:
+    for region in operation.regions:
+        for block in region:
+            for each in block.operations:
+                yield each.operation
+                yield from _inside(each.operation)
+
+
+def with_reshards(module: Any) -> str:
+    """The text with explicit reshards alone, "" where Shardy refuses the module."""
+    try:
+        with module.context:
+            for name, passes in PASSES.items():
+                PassManager.parse(passes).run(module.operation)
+                if name == RESHARDS:
+                    return str(module.operation.get_asm(enable_debug_info=True))
+    except Exception:  # what XLA compiles all the same has no reasons then
+        pass
+    return ""
 
 
 def _dump(program: Program, name: str, module: Any) -> None:

@@ -50,6 +50,7 @@ OPS = {
 _OP = re.compile(r"sdy\.(\w+)\s*")
 _PART = re.compile(r"\{([^{}]*)\}\s*:\s*(\d{1,3})\s*->\s*(\d{1,3})")
 _VALUE = re.compile(r"%[\w$.#-]+")
+_RESHARD = re.compile(r"sdy\.(?:reshard|sharding_constraint) %[\w$.#-]+ ")
 _MANUAL_AXES = re.compile(r"manual_axes=\{([^{}]*)\}")
 _QUOTED = re.compile(r'"([^"]*)"')
 _OUT = "out_sharding="
@@ -153,7 +154,7 @@ def _permuted(
     there are only the axes that take part.
     """
     operand = _VALUE.search(operation.text, 0, stop)
-    before = _sharding_of(operation.function, operand[0], sizes, meshes, len(after.dims)) if operand else None
+    before = sharding_of(operation.function, operand[0], sizes, meshes, len(after.dims)) if operand else None
     if before is None or len(before.dims) != len(after.dims):
         return (), None, 2
     moves = moved_digits(before, after)
@@ -167,7 +168,7 @@ def _permuted(
     return axes, move_pairs(moves, sizes) if few else None, 2 if moves else 1
 
 
-def _sharding_of(
+def sharding_of(
     function: Function, value: str, sizes: AxisSizes, meshes: Meshes, rank: int
 ) -> TensorSharding | None:
     """A value's sharding over a mesh of `sizes`, as its definition says; None when that is not to be found.
@@ -187,6 +188,12 @@ def _sharding_of(
     for key in ("out_shardings=", "sdy.sharding_per_value<"):
         if key in text:
             return _listed(text, key, index, sizes, meshes)
+    if text.startswith("stablehlo.while("):
+        # The shardings of what it carries stand on a later line.
+        return None
+    if reshard := _RESHARD.match(text):
+        sharding, own, _ = parse_sharding(text, reshard.end(), meshes)
+        return sharding if own == sizes else None
     for key in (_OUT, "#sdy.sharding"):
         if (at := text.rfind(key)) >= 0:
             sharding, own, _ = parse_sharding(text, at + len(key), meshes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,9 @@ from shardviz.render.lines import columns, records, sentence, shared
 from shardviz.render.palette import Palette
 from shardviz.render.programs.cost_lines import cost_lines
 from shardviz.render.programs.hlo_view import hlo_view, module_lines
+from shardviz.render.programs.rematerialization_lines import rematerialization_lines
 from shardviz.render.programs.target_answers import error_lines, placement_words, traffic_words
+from shardviz.render.programs.why_lines import FEW, why_lines
 from shardviz.render.sanitize import printable, printable_line
 from shardviz.render.times.report import buffer_lines, memory_report_lines, misfit_lines
 from shardviz.reports.program_report import report_of
@@ -21,12 +23,12 @@ from shardviz.units import estimated_seconds, human_bytes, seconds
 
 if TYPE_CHECKING:
     from shardviz.compiler.target_program import TargetProgram
+    from shardviz.reports.suggestions import Suggestion
+    from shardviz.reports.why import Reason
     from shardviz.timeline.program_timeline import ProgramTimeline
 
 HEADINGS = ("target", "collectives", "sent by a device", "time", "exposed", "memory")
 RIGHT = frozenset({1, 2, 3, 4, 5})
-FEW = 5
-"""Lines of collectives for each of several targets."""
 
 
 def program_view(
@@ -35,14 +37,23 @@ def program_view(
     width: int,
     palette: Palette,
     selection: Selection = BY_COST,
+    suggestions: Mapping[Reason, Suggestion] | None = None,
 ) -> list[Text]:
     """The target and where the mesh lies on it, then the page of `shardviz hlo`, with the times where there
-    is a `timeline`, the memory, and the notes; of a target without a program the reason."""
+    is a `timeline`, why the collectives are there (of the most expensive, or of all with `suggestions` of
+    what avoids them), arrays that are made whole, the memory, and the notes; of a target without a program
+    the reason."""
     lines = target_lines(program, width)
     if program.module is None:
         lines += error_lines(program.answer, width, 0)
     else:
         lines += hlo_view(program.module, program.mesh, width, palette, timeline, selection)
+        if program.reshards:
+            report = report_of(program.module, timeline)
+            of_few = replace(selection, top=FEW) if suggestions is None else selection
+            reasons = program.reasons(report.entries)
+            lines += why_lines(report, reasons, of_few, width, palette, suggestions or {})
+    lines += rematerialization_lines(program.rematerializations, width)
     if program.memory is not None:
         lines += [Text(), *misfit_lines(program.memory, width)]
         lines += memory_report_lines(program.memory, width, palette)

@@ -1,0 +1,312 @@
+"""Arrays that XLA copies whole onto every device, because it knows no way from one sharding to another.
+
+XLA warns of it in its log ("Involuntary full rematerialization"), in words that change from version to
+version: the two shardings, and in newer ones the instruction, whose shape is that of one device's part. What
+is lost can be had: the planner's moves lead from one sharding to the other by way of shardings between which
+XLA knows how to go.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from shardviz.errors import NotationError, QuestionError
+from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hlo.mlir.reshards import Meeting
+from shardviz.hlo.text.instruction import open_instruction
+from shardviz.hlo.text.shapes import ArrayShape, arrays, parse_shape
+from shardviz.hlo.text.source_locations import SourceLocations
+from shardviz.notation.gspmd import read_gspmd
+from shardviz.notation.reading import Context
+from shardviz.planner.pricing.prices import Cost, Prices
+from shardviz.planner.states.moves import (
+    STAGES,
+    Node,
+    StateMove,
+    reshard_move,
+    spec_of,
+    state_of,
+    state_space,
+)
+from shardviz.reports.entries import CollectiveEntry
+from shardviz.reports.why import meeting_of
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, shard_shape
+
+MOST_AXES = 5
+"""Mesh axes up to which a route is looked for."""
+MARK = "Involuntary full rematerialization"
+
+_WARNING = re.compile(
+    MARK + r"\. The compile[rd] [a-z ]{1,40}from sharding (?P<before>\{.*?\}) to (?P<after>\{.*?\})"
+    r" (?:efficiently|without)(?P<rest>.*)"
+)
+_INSTRUCTION = re.compile(r" for HLO operation:? (.*?)(?:\. As the last resort|\. You probably want|$)")
+_METADATA = re.compile(r'\b(op_name|source_file|source_line|stack_frame_id)=("(?:[^"\\]|\\.)*"|\d+)')
+_NAMED_MESH = re.compile(r"mesh\[((?:'[^']*'=\d+,?\s*)+)\]")
+_NAMED_AXIS = re.compile(r"'([^']*)'=(\d+)")
+_IOTA = re.compile(r"<=\[([\d,]+)\]")
+_TILES = re.compile(r"devices=\[([\d,]+)\]")
+_NAMED_DIMS = re.compile(r"\], \[(.*)\]")
+_GROUPS = re.compile(r"last_tile_dims=\{([^}]*)\}")
+
+
+@dataclass(frozen=True)
+class RouteStep:
+    """One step of a route: an operation of JAX over `axes`, and the sharding that it ends in."""
+
+    op: str
+    axes: tuple[str, ...]
+    spec: PartitionSpec
+    wire_bytes: int
+
+
+@dataclass(frozen=True)
+class Rematerialization:
+    """An array that is made whole on every device on its way from one sharding to another.
+
+    `written` are the two shardings as XLA prints them, None where it did not warn; `before` and `after` in
+    axis names, None where no mesh is known or the shardings follow none of its axes. `shape` is global
+    (rounded up where the axes do not divide it), None in the words of old versions. `op_name` and `source`
+    are as those of `Collective`; `times` counts equal warnings. `route` has the planner's moves, () where
+    none is known.
+    """
+
+    written: tuple[str, str] | None
+    before: PartitionSpec | None = None
+    after: PartitionSpec | None = None
+    shape: tuple[int, ...] | None = None
+    dtype: str = ""
+    op_name: str = ""
+    source: str = ""
+    times: int = 1
+    parts: int = 1
+    route: tuple[RouteStep, ...] = ()
+
+    @property
+    def whole_bytes(self) -> int | None:
+        """Bytes of the whole array, which every device holds for a while."""
+        return None if self.shape is None else array_bytes(self.shape, self.dtype)
+
+    @property
+    def wire_bytes(self) -> int | None:
+        """Bytes that one device sends at least to have the array whole everywhere."""
+        whole = self.whole_bytes
+        return None if whole is None else whole * (self.parts - 1) // self.parts
+
+    @property
+    def route_bytes(self) -> int | None:
+        """Bytes that one device sends on the route; None without one."""
+        return sum(each.wire_bytes for each in self.route) if self.route else None
+
+
+def has_rematerializations(text: str) -> bool:
+    """Return whether a log has XLA's warning."""
+    return MARK in text
+
+
+def rematerializations(
+    log: str, mesh: Mesh | None = None, module_text: str = ""
+) -> tuple[Rematerialization, ...]:
+    """The warnings of a log, each once, in its order, along the axes of `mesh`.
+
+    Without one they are along the axes that a warning names, else along axes x, y, z of the sizes in which
+    its shardings number the devices. `module_text` is HLO whose tables tell the source lines.
+    """
+    lines = Counter(match.group() for match in _WARNING.finditer(log))
+    found = [each for line in lines if (each := _WARNING.match(line))]
+    mesh = mesh or mesh_of_warnings(each.group() for each in found)
+    locations = SourceLocations(module_text)
+    kinds: Counter[Rematerialization] = Counter()
+    for each in found:
+        kinds[_read(each, mesh, locations)] += lines[each.group()]
+    return tuple(_with_route(kind, mesh, times) for kind, times in kinds.items())
+
+
+def without_warnings(text: str) -> str:
+    """The text without the lines of XLA's warnings, which quote instructions."""
+    return "".join(line for line in text.splitlines(keepends=True) if MARK not in line)
+
+
+def unwarned_rematerializations(
+    entries: Iterable[CollectiveEntry],
+    found: Sequence[Meeting],
+    mesh: Mesh,
+    warned: Iterable[Rematerialization],
+) -> tuple[Rematerialization, ...]:
+    """Arrays that a compiler makes whole and does not warn of: it gathers more than is there before or after.
+
+    `found` are the meetings of the program, and `warned` what it does warn of.
+    """
+    known = {(each.before, each.after, each.shape) for each in warned}
+    made: dict[tuple[object, ...], Rematerialization] = {}
+    for entry in entries:
+        if entry.collective.op != "all-gather" or (meeting := meeting_of(entry, found, mesh)) is None:
+            continue
+        before, after, shape = meeting.before, meeting.after, meeting.shape
+        gathered = math.prod(entry.collective.result_shape)
+        parts = [math.prod(shard_shape(shape, spec, mesh)) for spec in (before, after)]
+        key = before, after, shape
+        if gathered <= max(parts) or gathered < math.prod(shape) or key in known:
+            continue
+        made.setdefault(
+            key,
+            Rematerialization(
+                None,
+                before,
+                after,
+                shape,
+                meeting.dtype,
+                entry.collective.op_name,
+                entry.collective.source,
+                parts=math.prod(before.parts(mesh)),
+            ),
+        )
+    return tuple(_with_route(each, mesh, 1) for each in made.values())
+
+
+def mesh_of_warnings(lines: Iterable[str]) -> Mesh | None:
+    """The mesh that the shardings name, else one of the sizes in which they number the devices most
+    finely."""
+    finest: tuple[int, ...] = ()
+    for line in lines:
+        if named := _NAMED_MESH.search(line):
+            axes = _NAMED_AXIS.findall(named[1])
+            return Mesh(tuple(name for name, _ in axes), tuple(int(size) for _, size in axes))
+        for iota in _IOTA.findall(line):
+            sizes = tuple(int(size) for size in iota.split(",") if size != "1")
+            finest = max(finest, sizes, key=len)
+    if not finest or len(finest) > MOST_AXES:
+        return None
+    return Mesh(tuple("xyzwv"[: len(finest)]), finest)
+
+
+def _read(warning: re.Match[str], mesh: Mesh | None, locations: SourceLocations) -> Rematerialization:
+    written = warning["before"], warning["after"]
+    instruction = _INSTRUCTION.search(warning["rest"])
+    line = instruction[1] if instruction else ""
+    metadata = {key: value.strip('"') for key, value in _METADATA.findall(line)}
+    name = metadata.get("op_name", "").replace("\\'", "'")
+    rank = next((rank for text in written if (rank := _rank(text)) is not None), None)
+    part = _array(line)
+    if part is not None and rank is None:
+        rank = len(part.sizes)
+    before, after = (_spec(text, mesh, rank) for text in written)
+    shape, dtype, parts = None, "", 1
+    if part is not None and mesh is not None and before is not None and len(part.sizes) == before.rank:
+        cuts = before.parts(mesh)
+        shape, dtype, parts = (
+            tuple(map(math.prod, zip(part.sizes, cuts, strict=True))),
+            part.dtype,
+            math.prod(cuts),
+        )
+    return Rematerialization(written, before, after, shape, dtype, name, locations.of(metadata), parts=parts)
+
+
+def _array(line: str) -> ArrayShape | None:
+    """The one array that an instruction makes."""
+    opened = open_instruction(line)
+    try:
+        found = [*arrays(parse_shape(opened[1]))] if opened else []
+    except NotationError:
+        return None
+    return found[0] if len(found) == 1 else None
+
+
+def _rank(sharding: str) -> int | None:
+    """The dimensions of an array, where its sharding tells them."""
+    if named := _NAMED_DIMS.search(sharding):
+        return named[1].count("{")
+    tiles = _TILES.search(sharding)
+    if tiles is None:
+        return None
+    groups = _GROUPS.search(sharding)
+    extra = len(groups[1].split(",")) if groups else "last_tile_dim_replicate" in sharding
+    return tiles[1].count(",") + 1 - extra
+
+
+def _spec(sharding: str, mesh: Mesh | None, rank: int | None) -> PartitionSpec | None:
+    if mesh is None:
+        return None
+    try:
+        spec = read_gspmd(sharding, Context(mesh=mesh, rank=rank)).spec
+    except (NotationError, QuestionError):
+        return None
+    return None if spec.devices or spec.only_device is not None else spec
+
+
+def _with_route(one: Rematerialization, mesh: Mesh | None, times: int) -> Rematerialization:
+    route: tuple[RouteStep, ...] = ()
+    if mesh is not None and one.before is not None and one.after is not None and one.shape is not None:
+        route = reshard_route(one.before, one.after, one.shape, one.dtype, mesh)
+    return replace(one, times=times, route=route)
+
+
+def reshard_route(
+    before: PartitionSpec, after: PartitionSpec, shape: Sequence[int], dtype: str, mesh: Mesh
+) -> tuple[RouteStep, ...]:
+    """The cheapest moves between two shardings, none of which makes the array whole; () where there are none.
+
+    Time is that on a v5e of which every axis is a ring; JAX has no names for parts of axes, and so no moves
+    over them are looked for.
+    """
+    axes = [axis for spec in (before, after) for dim in spec.dims for axis in dim]
+    wide = [axis for axis, size in mesh.shape.items() if size > 1]
+    if any(":" in axis for axis in axes) or len(wide) > MOST_AXES or before.rank != after.rank:
+        return ()
+    sizes = tuple(mesh.shape.items())
+    space = state_space(tuple((axis, size) for axis, size in sizes if size > 1), sizes, frozenset())
+    source, goal = state_of(before, mesh), state_of(after, mesh)
+    uneven = frozenset((dim, own) for dims, _ in (source, goal) for dim, own in enumerate(dims))
+    prices = Prices(on_assumed_machine(assumed_machine(), mesh), "time")
+    array = ShardedArray("x", tuple(f"d{dim}" for dim in range(before.rank)), tuple(shape), dtype, before)
+
+    def size(node: Node) -> int:
+        return array_bytes(shard_shape(array.shape, spec_of(node.state), mesh), dtype)
+
+    def fits(node: Node) -> bool:
+        dims = zip(array.shape, node.parts, node.state[0], strict=True)
+        return all(whole % parts == 0 or (dim, own) in uneven for dim, (whole, parts, own) in enumerate(dims))
+
+    start = space.node(source)
+    waiting: list[tuple[Cost, int, Node]] = [(0, 0, start)]
+    came: dict[Node, tuple[Node, StateMove]] = {}
+    costs: dict[Node, Cost] = {start: 0}
+    serials = count(1)
+    while waiting:
+        cost, _, node = heapq.heappop(waiting)
+        if node.state == goal:
+            break
+        if cost > costs[node]:
+            continue
+        for stage in range(len(STAGES)):
+            for move in space.departures(node, stage):
+                other = move.other
+                whole = not any(other.state[0]) and other.state != goal
+                if whole or not _is_of_one_dim(node, other) or not fits(other):
+                    continue
+                reached = cost + prices.move(move.op, move.axes, size(node), size(other))
+                if other not in costs or reached < costs[other]:
+                    costs[other], came[other] = reached, (node, move)
+                    heapq.heappush(waiting, (reached, next(serials), other))
+    route: list[RouteStep] = []
+    node = space.node(goal)
+    while node in came and node is not start:
+        earlier, move = came[node]
+        made = reshard_move(array, mesh, move.op, move.axes, move.dim, earlier.state, node.state)
+        route.insert(0, RouteStep(move.op, move.axes, spec_of(node.state, mesh), made.wire_bytes))
+        node = earlier
+    return tuple(route)
+
+
+def _is_of_one_dim(before: Node, after: Node) -> bool:
+    """XLA carries out such a move as one collective: it takes axes from one dimension at most, and gives them
+    to one."""
+    pairs = [(old, new) for old, new in zip(before.state[0], after.state[0], strict=True) if old != new]
+    taken = sum(len(new) < len(old) for old, new in pairs)
+    return len(pairs) <= 2 and taken <= 1 and len(pairs) - taken <= 1

@@ -1,0 +1,193 @@
+"""Why a collective is there: the two shardings that met at its place, and what kind of meeting that was.
+
+The compiler inserts collectives where a value is split in one way and an operation wants it in another, and
+where a dimension that is summed over is split. Shardy's own text, before any collective is in it, has each of
+these places (`hlo/mlir/reshards.py`); a collective of the compiled program belongs to the one with its axes,
+its kind, JAX's name and its size. Without that text its shapes and groups tell what moves, and not why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from shardviz.hlo.collective import Collective
+from shardviz.hlo.mlir.reshards import ARGUMENT, Meeting
+from shardviz.hlo.named_scopes import program_place
+from shardviz.reports.entries import CollectiveEntry
+from shardviz.sharding import Mesh, shard_shape
+
+ReasonKind = Literal["contraction", "gradient", "parameter", "constraint", "result", "reshard", "unknown"]
+CONTRACTIONS = frozenset(("dot_general", "dot", "convolution"))
+CONSTRAINTS = frozenset(("sharding_constraint", "reshard"))
+"""JAX's names of operations that say how a value is split."""
+WANTED: frozenset[ReasonKind] = frozenset(("gradient", "parameter"))
+"""Collectives that a program has by design: data-parallel sums, parameters that are stored in parts."""
+_GRADIENTS_GO_TO = frozenset(("reshard", "transpose", "return", "dynamic_update_slice", "convert"))
+"""Operations that take a parameter's gradient, and seldom one of a value inside of a layer."""
+LEAST = 2.0
+"""Points for names and sizes from which on a collective and a meeting belong together."""
+_MOVES = frozenset(("all-gather", "all-to-all", "collective-permute", "ragged-all-to-all"))
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why one collective is there.
+
+    A "contraction" sums over a split dimension, a "gradient" sums a parameter's gradient over the devices
+    that have parts of the batch, a "parameter" is stored in parts and wanted whole, a "constraint" and a
+    "result" are split as the program says, and in a "reshard" two operations want a value in two ways. Where
+    the kind is "unknown" there is no `meeting`, and `words` say what shapes and groups tell.
+    """
+
+    kind: ReasonKind
+    words: str
+    meeting: Meeting | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        """True for what a data-parallel or fully sharded program has by design."""
+        return self.kind in WANTED
+
+
+def reasons(
+    entries: Iterable[CollectiveEntry], found: Sequence[Meeting], mesh: Mesh | None
+) -> tuple[Reason, ...]:
+    """The reason of each entry; `found` are the meetings of the same program, () where nobody has its
+    StableHLO."""
+    return tuple(_reason(each, found, mesh) for each in entries)
+
+
+def _reason(entry: CollectiveEntry, found: Sequence[Meeting], mesh: Mesh | None) -> Reason:
+    meeting = None if mesh is None else meeting_of(entry, found, mesh)
+    if meeting is None:
+        return Reason("unknown", _of_shapes(entry.collective))
+    kind = _kind(entry, meeting)
+    return Reason(kind, _words(kind, entry, meeting), meeting)
+
+
+def meeting_of(entry: CollectiveEntry, found: Sequence[Meeting], mesh: Mesh) -> Meeting | None:
+    """The meeting that fits a collective best; None where none has its axes, and its name or its size."""
+    collective = entry.collective
+    axes = {axis.partition(":")[0] for axis in collective.axes}
+    best, score = None, 0.0
+    for meeting in found:
+        own = {axis.partition(":")[0] for axis in meeting.axes}
+        if not axes or not _is_of_kind(collective, meeting) or not axes <= own:
+            continue
+        points = _likeness(collective.op_name or collective.source, meeting) + _size_points(
+            collective, meeting, mesh
+        )
+        points += (axes == own) * 0.5 + (meeting.argument != "" and meeting.argument == entry.argument)
+        if points > score and points >= LEAST:
+            best, score = meeting, points
+    return best
+
+
+def _is_of_kind(collective: Collective, meeting: Meeting) -> bool:
+    if meeting.kind == "sum":
+        return collective.op in ("all-reduce", "reduce-scatter")
+    # A reshard that only cuts further sends nothing.
+    return collective.op in _MOVES and any(
+        new[: len(old)] != old for old, new in zip(meeting.before.dims, meeting.after.dims, strict=True)
+    )
+
+
+def _likeness(op_name: str, meeting: Meeting) -> float:
+    """2 for the name of an operation on one of both sides, less for one around it."""
+    if not op_name:
+        return 0.0
+    op_name = op_name.partition(";")[0]
+    names = meeting.name, meeting.producer_name, meeting.consumer_name
+    if op_name in names:
+        return 2.0
+    mine, places = program_place(op_name), [program_place(name) for name in names if name]
+    same = [each for each in places if each.phase == mine.phase]
+    return max(((1.5 if each.primitive == mine.primitive else 0.5) for each in same), default=0.0)
+
+
+def _size_points(collective: Collective, meeting: Meeting, mesh: Mesh) -> float:
+    """3 where a device's part of the value before or after it has the same dimensions in some order, 2 where
+    it has as many elements."""
+    shapes = collective.operand_shape, collective.result_shape
+    parts = [shard_shape(meeting.shape, spec, mesh) for spec in (meeting.before, meeting.after)]
+    if {_dims(shape) for shape in shapes} & {_dims(shape) for shape in parts}:
+        return 3.0
+    return 2.0 * (not {*map(math.prod, shapes)}.isdisjoint(map(math.prod, parts)))
+
+
+def _dims(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted(size for size in shape if size > 1))
+
+
+def _kind(entry: CollectiveEntry, meeting: Meeting) -> ReasonKind:
+    if meeting.kind == "sum":
+        # The text of Shardy names its own collectives after nothing.
+        phases = {entry.phase, program_place(meeting.name).phase}
+        if phases & {"backward", "optimizer"} and meeting.consumer in _GRADIENTS_GO_TO:
+            return "gradient"
+        return "contraction"
+    if (entry.argument or meeting.argument) and all(
+        set(new) <= set(old) for old, new in zip(meeting.before.dims, meeting.after.dims, strict=True)
+    ):
+        return "parameter"
+    if program_place(meeting.name).primitive in CONSTRAINTS or (
+        program_place(meeting.consumer_name).primitive in CONSTRAINTS
+    ):
+        return "constraint"
+    return "result" if meeting.consumer == "return" else "reshard"
+
+
+def _words(kind: ReasonKind, entry: CollectiveEntry, meeting: Meeting) -> str:
+    axes = " and ".join(meeting.axes)
+    before, after = meeting.before, meeting.after
+    made, user = (
+        _operation(meeting.producer, meeting.producer_name),
+        _operation(meeting.consumer, meeting.consumer_name),
+    )
+    value = meeting.argument or entry.argument or f"the result of {made}"
+    if not (meeting.argument or entry.argument) and meeting.producer in (ARGUMENT, "optimization_barrier"):
+        value = "a value from outside of this function"
+    match kind:
+        case "contraction":
+            return (
+                f"{made} sums over a dimension that is split over {axes}: each device has a part of the sum"
+            )
+        case "gradient":
+            return f"a gradient, summed over the devices along {axes}, which have parts of the batch"
+        case "parameter":
+            return f"{value} is stored split, as {before}, and {user} wants it as {after}"
+        case "constraint":
+            return f"{value} is {before}, and the program says {after}"
+        case "result":
+            return f"{value} is {before}, and is returned as {after}"
+        case _:
+            return f"{value} is {before}, and {user} wants {after}"
+
+
+def _operation(opcode: str, name: str) -> str:
+    """The words for an operation: the user's scope and JAX's name."""
+    place = program_place(name)
+    scopes = "/".join(place.scopes[-1:])
+    return f"{scopes}/{place.primitive}" if scopes else place.primitive or opcode
+
+
+def _of_shapes(collective: Collective) -> str:
+    """The reason by its shapes and groups, where nobody has the program before it was compiled."""
+    axes = " and ".join(collective.axes) or f"groups of {collective.group_size} devices"
+    dim, split = collective.dim, collective.split_dim
+    match collective.op:
+        case "all-gather" if dim is not None:
+            return f"dimension {dim} of the value is split over {axes}, and is wanted whole"
+        case "all-reduce":
+            return f"each device along {axes} has a part of a sum, and all want the total"
+        case "reduce-scatter" if dim is not None:
+            return f"each device along {axes} has a part of a sum, and wants its part of dimension {dim}"
+        case "all-to-all" if dim is not None and split is not None and dim != split:
+            return f"dimension {dim} is split over {axes}, and dimension {split} is wanted split instead"
+        case "collective-permute":
+            return f"devices along {axes} hold other blocks of the value than they want"
+        case _:
+            return f"the value is split over {axes} in one way, and wanted in another"

@@ -1,0 +1,137 @@
+"""Why collectives are there: programs that XLA and Shardy compile, and what avoids the collectives."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from shardviz.compiler import parse_targets
+from shardviz.compiler.lowering import lower_program
+from shardviz.compiler.suggesting import dearest_reasons, suggestions
+from shardviz.reports.entries import entries_of
+
+MESH = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+
+
+def array(shape, *spec):
+    return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(MESH, P(*spec)))
+
+
+def mlp(down):
+    """Two matmuls, the second weight split as `down` says; it should be ("model", None)."""
+
+    def program(x, w):
+        h = jnp.sin(x @ w["up"])
+        return jax.lax.with_sharding_constraint(h @ w["down"], NamedSharding(MESH, P("data")))
+
+    weights = {"up": array((256, 1024), None, "model"), "down": array((1024, 256), *down)}
+    return program, (array((512, 256), "data"), weights)
+
+
+def ask(worker, program, arguments, target="cpu", changes=()):
+    (asked,) = parse_targets(target)
+    lowered = lower_program(program, arguments, {}, asked.platform)
+    return worker.compile(lowered, asked, changes=changes).result()
+
+
+def told(compiled):
+    entries = entries_of(compiled.module)
+    return [
+        (each.collective, reason) for each, reason in zip(entries, compiled.reasons(entries), strict=True)
+    ]
+
+
+def test_a_contraction_over_a_split_dimension_is_one(worker):
+    compiled = ask(worker, *mlp(("model", None)))
+    ((collective, reason),) = told(compiled)
+    assert (collective.op, collective.axes, reason.kind) == ("all-reduce", ("model",), "contraction")
+    assert not reason.is_wanted
+    assert reason.meeting.producer == "dot_general"
+    assert reason.meeting.shape == (512, 256)
+    assert not compiled.rematerializations
+
+
+def test_two_shardings_that_meet_are_named_and_the_right_spec_is_found(worker):
+    program, arguments = mlp((None, "model"))
+    compiled = ask(worker, program, arguments)
+    reasons = [reason for _, reason in told(compiled) if reason.meeting and reason.meeting.kind == "reshard"]
+    assert reasons
+    assert {str(each.meeting.before) for each in reasons} == {"P(None, 'model')"}
+    found = suggestions(
+        lambda changes: ask(worker, program, arguments, "shardy", changes), dearest_reasons(compiled)
+    )
+    one = found[reasons[0]]
+    assert one.candidate.argument.name == "w['down']"
+    assert one.candidate.spec.dims == (("model",), ())
+    # XLA agrees with Shardy: with the advice its program sends less.
+    assert ask(worker, *mlp(("model", None))).bytes_sent < compiled.bytes_sent
+    assert one.saved_bytes > 0
+    assert one.candidate.memory_bytes == 0
+
+
+def test_what_is_meant_is_said_to_be_and_nothing_is_advised(worker):
+    def step(w, x):
+        def loss(w):
+            return jnp.mean(jnp.square(jnp.tanh(x @ w["in"]) @ w["out"]))
+
+        gradients = jax.grad(loss)(w)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, w, gradients)
+
+    weights = {"in": array((256, 512), "data", None), "out": array((512, 256), None, "data")}
+    shardings = jax.tree.map(lambda each: each.sharding, weights)
+    program = jax.jit(step, out_shardings=shardings)
+    arguments = weights, array((4096, 256), ("data", "model"))
+    compiled = ask(worker, program, arguments)
+    kinds = {(collective.op, reason.kind) for collective, reason in told(compiled)}
+    assert ("all-gather", "parameter") in kinds
+    assert any(kind == "gradient" for _, kind in kinds)
+    wanted = [reason for reason in dearest_reasons(compiled) if reason.is_wanted]
+    refuse = pytest.fail  # nothing is tried but the program as it stands
+    plain = ask(worker, program, arguments, "shardy")
+    assert suggestions(lambda changes: refuse() if changes else plain, wanted) == {}
+
+
+def test_a_rematerialization_is_heard_and_its_route_is_free_of_it(worker):
+    def swap(x, *specs):
+        x = x * 2
+        for spec in specs:
+            x = jax.lax.with_sharding_constraint(x, NamedSharding(MESH, P(*spec)))
+        return jnp.sin(x)
+
+    argument = array((64, 64, 64), "model", None, "data")
+    after = (None, ("data", "model"), None)
+    (found,) = ask(worker, lambda x: swap(x, after), (argument,)).rematerializations
+    assert (str(found.before), str(found.after)) == (
+        "P('model', None, 'data')",
+        "P(None, ('data', 'model'), None)",
+    )
+    assert found.shape == (64, 64, 64)
+    steps = [move.spec.dims for move in found.route]
+    cured = ask(worker, lambda x: swap(x, *([axes or None for axes in dims] for dims in steps)), (argument,))
+    assert cured.rematerializations == ()
+    assert cured.bytes_sent < found.wire_bytes
+
+
+def test_shapes_alone_tell_what_moves():
+    from shardviz.api.inspecting import read_hlo
+
+    text = """HloModule m, num_partitions=4
+
+ENTRY main {
+  p = f32[4,8] parameter(0)
+  ROOT g = f32[16,8] all-gather(p), dimensions={0}, replica_groups={{0,1,2,3}}, channel_id=1, use_global_device_ids=true
+}
+"""
+    (reason,) = read_hlo(text, "data=4").reasons
+    assert (reason.kind, reason.meeting) == ("unknown", None)
+    assert reason.words == "dimension 0 of the value is split over data, and is wanted whole"
+
+
+@pytest.mark.parametrize("text", ["", "module {}", "not a program"])
+def test_text_without_meetings_has_none(text):
+    from shardviz.hlo.mlir.reshards import local_products, meetings, split_arguments
+
+    assert (meetings(text), split_arguments(text), local_products(text)) == ((), (), 0)
