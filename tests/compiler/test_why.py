@@ -122,7 +122,7 @@ def test_shapes_alone_tell_what_moves():
 
 ENTRY main {
   p = f32[4,8] parameter(0)
-  ROOT g = f32[16,8] all-gather(p), dimensions={0}, replica_groups={{0,1,2,3}}, channel_id=1, use_global_device_ids=true
+  ROOT g = f32[16,8] all-gather(p), dimensions={0}, replica_groups=[1,4]<=[4], channel_id=1
 }
 """
     (reason,) = read_hlo(text, "data=4").reasons

@@ -35,13 +35,14 @@ WHOLE = "without doing a full rematerialization of the tensor"
 LAST = "As the last resort, SPMD will replicate the tensor"
 NAMED = "{mesh['x'=4,'y'=2], [{'y'}, {}, {'x'}]} to {mesh['x'=4,'y'=2], [{}, {'x', 'y'}, {}]}"
 WORDS = {
-    "oldest": f"E spmd.cc:509] [spmd] {MARK}. The compiled was not able to go from sharding {BEFORE} to {AFTER} "
-    f"{WHOLE}. You probably want to enrich the sharding",
+    "oldest": f"E spmd.cc:509] [spmd] {MARK}. The compiled was not able to go from sharding {BEFORE} "
+    f"to {AFTER} {WHOLE}. You probably want to enrich the sharding",
     "named operation": f"E spmd.cc:613] [spmd] {MARK}. {OLD} {BEFORE} to {AFTER} {WHOLE} for HLO operation: "
     f"{OPERATION}. You probably want to enrich the sharding annotations",
     "shardy": f"W spmd.cc:656] [SPMD] {MARK}. {NEW} {BEFORE} to {AFTER} efficiently for HLO operation "
     f"{OPERATION}. {LAST}",
-    "named axes": f"W spmd.cc:666] [SPMD] {MARK}. {NEW} {NAMED} efficiently for HLO operation {OPERATION}. {LAST}",
+    "named axes": f"W spmd.cc:666] [SPMD] {MARK}. {NEW} {NAMED} efficiently for HLO operation "
+    f"{OPERATION}. {LAST}",
 }
 SPECS = PartitionSpec((("y",), (), ("x",))), PartitionSpec(((), ("x", "y"), ()))
 
