@@ -32,7 +32,7 @@ EXAMPLES = (
     ),
     (
         "Exit with 1 where a limit is broken, for a CI",
-        "shardviz diff old.txt new.txt --machine v5e:2x4 --fail-on new-collective,bytes+5%,seconds+5%",
+        "shardviz diff old.txt new.txt --machine v5e:2x4 --fail-on seconds+5%",
     ),
     (
         "With the names of the mesh's axes, for a script",

@@ -1,4 +1,4 @@
-"""What a program costs in short, as it is kept in a file, and the changes from one program to another."""
+"""The cost of a program in short, as it is kept in a file, and the changes from one program to another."""
 
 from __future__ import annotations
 

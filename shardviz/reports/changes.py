@@ -59,7 +59,7 @@ def report_changes(before: ReportSummary, after: ReportSummary) -> ReportChanges
     """The changes from one summary to another, the most bytes first.
 
     Collectives are the same ones where they have the operation, axes, phase and place; else where they have
-    the shape in place of the place, so that a change of names is no change.
+    the shape in place of the place, so that other names make no difference.
     """
     gone = [line for line in before.lines if line not in after.lines]
     new = [line for line in after.lines if line not in before.lines]
@@ -85,7 +85,7 @@ def _known_by_axes(line: SummaryLine) -> object:
 
 
 def _known_but_for_runs(line: SummaryLine) -> object:
-    """What moves into a loop has another place there."""
+    """A collective that moves into a loop has another place there."""
     return line.op, line.axes, line.phase, line.shape
 
 

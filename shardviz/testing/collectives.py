@@ -1,4 +1,4 @@
-"""What a program may have: how often each collective runs and over which axes, bytes, seconds, memory."""
+"""The limits of a program: how often each collective runs and over which axes, bytes, seconds, memory."""
 
 from __future__ import annotations
 

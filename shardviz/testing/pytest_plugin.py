@@ -1,4 +1,4 @@
-"""The pytest plugin: the changes of a baseline as a section of the failure, and the renewed ones at the end.
+"""The pytest plugin: the changes of a program as a section of the failure, and renewed baselines at the end.
 
 It is loaded whenever pytest starts where shardviz is installed, so it loads nothing of shardviz that takes
 time.

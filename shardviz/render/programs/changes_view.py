@@ -80,7 +80,7 @@ def _mesh(summary: ReportSummary) -> str:
 
 
 def _change_lines(change: Change, width: int) -> list[Text]:
-    """What changes and its figures; below it where that stands."""
+    """The change and its figures; below them where it stands."""
     line = change.after or change.before
     assert line is not None
     over = f" over {', '.join(line.axes)}" if line.axes else ""

@@ -62,7 +62,7 @@ def expectation_text(
 def excess_text(
     report: ProgramReport, mesh: Mesh | None, problem: str, memory: MemoryReport | None = None
 ) -> str:
-    """What a program has too much of, then what it spends most on: its collectives, the most expensive first,
+    """The `problem` of a program, then what it spends most on: its collectives, the most expensive first,
     with their places in the source; where there is `memory`, that and its largest buffers."""
     lines = [Text(f"{_named(report.module, mesh)} {problem}"), Text()]
     if memory is not None:
