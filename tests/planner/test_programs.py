@@ -6,6 +6,9 @@ import pytest
 from shardviz.errors import NotationError, QuestionError
 from shardviz.planner import problem_from_text
 from shardviz.planner.problem.notices import notices
+from shardviz.planner.problem.statement_text import named_statement, statement_text
+from shardviz.planner.training import Training
+from shardviz.planner.training.backward import with_backward
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X", "Y"), (2, 4))
@@ -367,3 +370,13 @@ def test_an_outer_product_that_is_written_or_goes_on_is_no_error(text):
 )
 def test_what_may_not_be_meant_is_said(text, found):
     assert notices(problem(text)) == found
+
+
+def test_a_sum_over_one_array_is_written_as_one_and_nothing_is_summed_where_no_dimension_goes():
+    problem = problem_from_text("ij->j", mesh=Mesh(("X",), (2,)), specs="X_->_")
+    assert statement_text(problem.parts[0]) == "Out[j] = sum(A[i,j], i)"
+    problem = problem_from_text("ij->ji", mesh=Mesh(("X",), (2,)), specs="X_->X_")
+    assert [named_statement(part) for part in with_backward(problem, Training()).parts] == [
+        "Out = A",
+        "dA = dOut",
+    ]

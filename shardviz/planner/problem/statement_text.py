@@ -15,6 +15,9 @@ def value_pieces(part: Statement) -> Iterator[str | int]:
     """The value of a statement in pieces of text, with the number of an operand where that stands."""
     count = len(part.operands)
     function, einsum = part.function, part.einsum
+    if count == 1 and function in ("multiply", "sum"):
+        # An einsum of one array sums what its result lacks; a sum over nothing passes the array on.
+        function = "sum" if einsum.contracted else "multiply"
     if function == "multiply" and count > 2:
         yield from _between(range(count), ", ")
         yield f" -> {''.join(einsum.result)}"
@@ -27,7 +30,7 @@ def value_pieces(part: Statement) -> Iterator[str | int]:
     else:
         yield f"{function}("
         yield from _between(range(count), ", ")
-        yield from (f", {each}" for each in _arguments(part))
+        yield from (f", {each}" for each in _arguments(part, function))
         yield ")"
 
 
@@ -52,16 +55,16 @@ def _between(numbers: Iterable[int], sign: str) -> Iterator[str | int]:
         yield number
 
 
-def _arguments(part: Statement) -> Iterator[str]:
+def _arguments(part: Statement, function: str) -> Iterator[str]:
     """The words that a function takes beside its arrays."""
-    if part.function in ("sum", "mean", "mean_square", "max", "sum_exp", "pick"):
+    if function in ("sum", "mean", "mean_square", "max", "sum_exp", "pick"):
         yield from part.einsum.contracted
-    elif part.function == "reshape":
+    elif function == "reshape":
         for whole, factors in part.merged:
             yield f"{whole} = {' * '.join(factors)}"
-    elif part.function in ("top_k", "slots"):
+    elif function in ("top_k", "slots"):
         yield from part.whole
-        if part.function == "slots":
+        if function == "slots":
             yield from (dim for dim in part.einsum.result if dim not in part.einsum.operands[0])
         if part.number is not None:
             yield f"{part.number:g}"
