@@ -76,7 +76,7 @@ def command(
 ) -> int:
     """List what has changed from the program OLD to NEW: collectives, bytes, seconds and memory.
 
-    OLD and NEW are each a file of HLO text, a folder of XLA's dumps, a report saved by --save or by
+    OLD and NEW are each a file of HLO text, a folder of XLA's dumps, a file of
     shardviz.testing.check_baseline, or FILE.py:FUNCTION, which runs the file as shardviz program does.
     Functions need --mesh and --target. Names of files, lines and instructions make no difference.
     """
@@ -218,5 +218,5 @@ def _check_figures(limits: Sequence[Limit], found: ReportChanges) -> None:
             if figure is None:
                 raise QuestionError(
                     f"{quote(limit.text)} is a limit of {limit.quantity}, which {number} does not have",
-                    "add --machine v5e:2x4, or save its report with a target",
+                    "add --machine v5e:2x4, or renew the baseline with a target",
                 )

@@ -1,7 +1,6 @@
-"""The pytest plugin: the changes of a program as a section of the failure, and renewed baselines at the end.
+"""The pytest plugin: the changes of a program as a section of the failure, and a list of renewed baselines.
 
-It is loaded whenever pytest starts where shardviz is installed, so it loads nothing of shardviz that takes
-time.
+Every start of pytest loads it where shardviz is installed, so it imports nothing that takes time.
 """
 
 from __future__ import annotations
