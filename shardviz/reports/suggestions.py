@@ -69,6 +69,13 @@ def candidates(
     """The changes to try, the most likely first; none for what is meant to be there."""
     if reason.meeting is None or reason.is_wanted:
         return ()
+    # Arguments may be on another of the program's meshes.
+    known = {*mesh.axis_names}
+    arguments = [
+        one
+        for one in arguments
+        if all(axis.partition(":")[0] in known for dim in one.spec.dims for axis in dim)
+    ]
     found = dict.fromkeys(_candidates(reason.meeting, arguments, mesh))
     return tuple(found)[:MOST]
 

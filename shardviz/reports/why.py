@@ -77,6 +77,9 @@ def meeting_of(entry: CollectiveEntry, found: Sequence[Meeting], mesh: Mesh) -> 
         own = {axis.partition(":")[0] for axis in meeting.axes}
         if not axes or not _is_of_kind(collective, meeting) or not axes <= own:
             continue
+        if not _axes_of(meeting) <= set(mesh.axis_names):
+            # It is on another of the program's meshes.
+            continue
         points = _likeness(collective.op_name or collective.source, meeting) + _size_points(
             collective, meeting, mesh
         )
@@ -84,6 +87,14 @@ def meeting_of(entry: CollectiveEntry, found: Sequence[Meeting], mesh: Mesh) -> 
         if points > score and points >= LEAST:
             best, score = meeting, points
     return best
+
+
+def _axes_of(meeting: Meeting) -> set[str]:
+    """The mesh axes that its shardings name."""
+    dims = (*meeting.before.dims, *meeting.after.dims)
+    return {axis.partition(":")[0] for dim in dims for axis in dim} | {
+        axis.partition(":")[0] for axis in meeting.axes
+    }
 
 
 def _is_of_kind(collective: Collective, meeting: Meeting) -> bool:

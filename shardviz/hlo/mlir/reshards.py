@@ -130,10 +130,9 @@ class _Reader:
                 called = call[1].strip('"')
                 self.callers.setdefault(called, (operation.function.name, self._place(operation.text)))
             elif match := _RESHARD.match(operation.text):
-                found += self._found(operation, match[1], match.end(), ())
+                found += self._found(operation, match[1], match.end(), "")
             elif match := _SUM.match(operation.text):
-                axes = tuple(map(str, parse_axes(match[1], self.sizes)))
-                found += self._found(operation, match[2], match.end(), axes)
+                found += self._found(operation, match[2], match.end(), match[1])
         main = next((each for each in walk.functions if each.name == "main"), None)
         self.arguments = [*self._arguments(main)] if main else []
         return map(self._meeting, found)
@@ -179,13 +178,12 @@ class _Reader:
         sharding = next(iter(parse_sharding_list(body, at + len(_PER_VALUE), self.meshes)))[0]
         return result.part([parts(dim) for dim in sharding.dims]).sizes
 
-    def _found(
-        self, operation: MlirOperation, value: str, at: int, axes: tuple[str, ...]
-    ) -> Iterator[_Found]:
+    def _found(self, operation: MlirOperation, value: str, at: int, summed: str) -> Iterator[_Found]:
         """Read a meeting while the values around it are known: their names come again in other regions."""
         text, function = operation.text, operation.function
         try:
             sharding, sizes, end = parse_sharding(text, at, self.meshes)
+            axes = tuple(map(str, parse_axes(summed, sizes)))
             tensor = parse_tensor(text, end)
             before = (
                 sharding if axes else sharding_of(function, value, sizes, self.meshes, len(sharding.dims))
