@@ -59,7 +59,7 @@ EXAMPLES = (
 @click.option(
     "--fail-on",
     metavar="LIMIT,…",
-    help="Exit with 1 where one is broken, such as new-collective,bytes+5%,seconds+5%,memory+1GiB.",
+    help="Exit with 1 where one is broken, such as new-collective, bytes+5%, seconds+2ms, memory+1GiB.",
 )
 @options.timeout
 @options.output
