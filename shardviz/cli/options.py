@@ -230,17 +230,14 @@ def _take_example(ctx: click.Context, _param: click.Parameter, name: str | None)
     """Have the fields of an example stand for options that are not given; without a name, list all."""
     if name is None or ctx.resilient_parsing:
         return
-    from shardviz.forms.examples import named_examples
+    from shardviz.forms.examples import named_example, named_examples
 
-    found = named_examples()
     if not name:
-        for each in found.values():
+        for each in named_examples().values():
             click.echo(f"{each.name:10} {each.title}")
         ctx.exit()
-    if name not in found:
-        raise QuestionError(f"there is no example {quote(name)}", f"choose one of {', '.join(found)}")
-    entry = found[name].entry
-    ctx.default_map = {"program": entry["einsum"], **{key: entry[key] for key in TABLE_KEYS if key in entry}}
+    fields = named_example(name).options
+    ctx.default_map = {"program": fields["einsum"], **fields}
 
 
 def _refuse_beside_example(ctx: click.Context, param: click.Parameter, given: str) -> str:

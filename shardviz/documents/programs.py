@@ -30,7 +30,6 @@ from shardviz.documents.fields import (
 )
 from shardviz.documents.plans import AXIS_TYPES, COST, MESH, PLAN, PROBLEM, SPEC, TOTALS
 from shardviz.documents.timelines import LIVE_MEMORY, TIMELINE, TOLD_TIMES, told_times
-from shardviz.reports.selection import BY_COST, Selection
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
     from shardviz.reports.rematerialization import Rematerialization
+    from shardviz.reports.selection import Selection
     from shardviz.reports.suggestions import Suggestion
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
@@ -438,7 +438,7 @@ def hlo_document(
     module: HloModule | ShardyModule,
     given: Mesh | None = None,
     timeline: ProgramTimeline | None = None,
-    selection: Selection = BY_COST,
+    selection: Selection | None = None,
     rematerializations: Sequence[Rematerialization] = (),
 ) -> Document:
     """The module's facts, its `mesh`, `totals` and `collectives`; `given` is the mesh that the user named.
@@ -461,7 +461,7 @@ def _hlo(
     module: HloModule | ShardyModule,
     given: Mesh | None,
     timeline: ProgramTimeline | None = None,
-    selection: Selection = BY_COST,
+    selection: Selection | None = None,
     rematerializations: Sequence[Rematerialization] = (),
     compiled: TargetProgram | None = None,
     suggestions: Mapping[Reason, Suggestion] | None = None,
@@ -473,7 +473,7 @@ def _hlo(
     from shardviz.reports.entries import entries_of
 
     found = entries_of(module, timeline)
-    chosen = selection.shown(found)
+    chosen = found if selection is None else selection.shown(found)
     sums = totals(each.collective for each in chosen)
     is_hlo = isinstance(module, HloModule)
     reason_of: dict[str, Reason] = {}
@@ -555,7 +555,7 @@ def program_document(
     name: str,
     programs: Sequence[tuple[TargetProgram, ProgramTimeline | None]],
     with_timelines: bool = False,
-    selection: Selection = BY_COST,
+    selection: Selection | None = None,
     suggestions: Sequence[Mapping[Reason, Suggestion]] = (),
 ) -> Document:
     """The programs of all targets, each with its times on its machine, where those are known; `program` is

@@ -264,6 +264,8 @@ def form_from_arguments(words: Sequence[str], form: ProblemForm) -> ProblemForm:
     left = [word for word in words if word != "$"]
     if left[:1] == ["shardviz"]:
         del left[0]
+    from shardviz.forms.examples import named_example
+
     name = left.pop(0) if left else "tui"
     if name == "step":
         collective, mesh, machine = _collective(left)
@@ -274,6 +276,11 @@ def form_from_arguments(words: Sequence[str], form: ProblemForm) -> ProblemForm:
             f"{quote(name, 30)} is not a command that has a problem", "paste the line of explain, tui or step"
         )
     given, options = _read(name, left)
+    if (example := options.pop("example", None)) is not None:
+        if given:
+            raise QuestionError(f"{quote(given[0])} and --example are two programs", "leave out one of them")
+        shipped = named_example(example).options
+        given, options = [shipped.pop("einsum")], {**shipped, **options}
     if len(given) > 1 or (name == "explain" and not given):
         shown = " ".join(map(quote, given)) or "nothing"
         raise QuestionError(f"{name} takes one einsum, not {shown}", "put the einsum in quotes: 'bd,df->bf'")
@@ -343,6 +350,7 @@ def _click_command(name: str) -> click.Command:
         params.append(click.Option(["--untiled"], flag_value=FLAG, type=str))
     else:
         texts |= {each.flag: each.name for each in PROBLEM_FIELDS.values() if each.flag}
+        texts |= {"--example": "example"} if name == "explain" else {}
         params.append(click.Option(["--specs"], is_flag=False, flag_value="", type=click.UNPROCESSED))
         for each in PROBLEM_FIELDS.values():
             if each.choices == YES_OR_NO:

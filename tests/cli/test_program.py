@@ -52,8 +52,8 @@ def test_one_target_has_the_page_of_hlo(capfd):
     out, err = capfd.readouterr()
     assert err == "said by the file\n"
     assert out.startswith("cpu  compiled in ")
-    assert "all-reduce over model  f32[32,256]" in out
-    assert "/mine.py:8" in out.replace("\n", "")
+    assert "all-reduce model" in out
+    assert "mine.py:8" in out
     assert "XLA for CPU computes bf16 as f32" in " ".join(out.split())
     assert max(map(len, out.splitlines())) <= 80
 

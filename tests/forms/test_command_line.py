@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardviz.errors import ShardvizError
+from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.command_line import (
     _click_command,
     form_from_arguments,
@@ -19,6 +19,7 @@ from shardviz.forms.command_line import (
     to_command_line,
 )
 from shardviz.forms.enter import enter
+from shardviz.forms.examples import named_example
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
 
@@ -181,6 +182,16 @@ def test_the_words_ask_what_the_draft_asks(draft, command):
     for part, same in zip(asked.parts, answered.parts, strict=True):
         for array, other in zip((*part.operands, part.result), (*same.operands, same.result), strict=True):
             assert (array.shape, array.dtype, array.spec) == (other.shape, other.dtype, other.spec)
+
+
+def test_an_example_can_stand_in_a_pasted_line():
+    shipped = form_from_line("shardviz explain --example swiglu --sizes b=64", USUAL)
+    assert shipped.einsum == named_example("swiglu").entry["einsum"]
+    assert "b=64" in shipped.sizes
+    with pytest.raises(QuestionError, match="two programs"):
+        form_from_line("shardviz explain bd,df->bf --example swiglu", USUAL)
+    with pytest.raises(QuestionError, match="no example 'swigli'"):
+        form_from_line("shardviz explain --example swigli", USUAL)
 
 
 @pytest.mark.parametrize("name", ["explain", "tui", "step"])

@@ -170,12 +170,13 @@ def test_other_names_of_a_dimension_are_split_alike():
 def test_a_chain_costs_as_little_as_with_the_planner_of_trees(text, specs, sizes):
     from shardviz.planner.dag.program_planner import planned_program
     from shardviz.planner.dag.statement_choices import StatementChoices
+    from shardviz.planner.statements.array_searches import space_of
     from shardviz.planner.statements.axis_pool import AxisPool
 
     planner = Planner(MESH)
     problem = problem_from_text(text, mesh=MESH, specs=specs, sizes=sizes)
     pool = AxisPool.of(problem)
-    choices = StatementChoices(pool, planner.space(pool), planner.prices, pool.splits)
+    choices = StatementChoices(pool, space_of(pool, MESH), planner.prices, pool.splits)
     found = planned_program(choices, problem)
     steps = price(planner.plan(problem), planner.placed).steps
     nanoseconds = sum(math.ceil(1e9 * step.seconds - 1e-6) for step in steps)

@@ -123,7 +123,6 @@ BAD = [
         f"an operand has more than 64 dimensions at character 65 of '…{'ba' * 25}b…'",
         "fewer dimensions",
     ),
-    ("a,b,c->abc", {}, "a third operand begins at character 4 of 'a,b,c->abc'", "ab,bc->ac; ac,cd->ad"),
     ("bd,df->bq", {}, "dimension 'q' is in no operand, at character 9 of 'bd,df->bq'", "the operands'"),
     (
         "bd,df->bf",

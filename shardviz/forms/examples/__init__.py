@@ -9,8 +9,9 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
+from shardviz.errors import QuestionError, quote
 from shardviz.forms.command_line import form_from_table
-from shardviz.forms.form import ProblemForm
+from shardviz.forms.form import TABLE_KEYS, ProblemForm
 
 DOCUMENTS = (
     "matmul_cases",
@@ -46,6 +47,11 @@ class Example:
         found: Mapping[str, Any] = self.entry.get("expect", {})
         return found
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """The fields that it has, as texts, by their names."""
+        return {key: self.entry[key] for key in TABLE_KEYS if key in self.entry}
+
     @cached_property
     def draft(self) -> ProblemForm:
         """The fields, with a collective of its own where the example is about one."""
@@ -67,6 +73,14 @@ def examples() -> tuple[Example, ...]:
 def named_examples() -> dict[str, Example]:
     """The examples that have a name, in the order of the menu."""
     return {example.name: example for example in examples() if example.name}
+
+
+def named_example(name: str) -> Example:
+    """The example of a name. Raises `QuestionError`."""
+    found = named_examples()
+    if name not in found:
+        raise QuestionError(f"there is no example {quote(name)}", f"choose one of {', '.join(found)}")
+    return found[name]
 
 
 def _table(name: str) -> dict[str, Any]:
