@@ -62,9 +62,17 @@ PICTURES = {
     "schedule": (
         96,
         [
-            "shardviz hlo tests/render/program.txt --mesh X=2,Y=4",
+            "shardviz hlo tests/render/program.txt --mesh X=2,Y=4 --sort order",
             "shardviz hlo tests/render/program.txt --mesh X=2,Y=4 --picture",
         ],
+    ),
+    "program": (
+        96,
+        ["shardviz program train_step --mesh data=4,model=4 --target cpu --machine v5p:4x2x2 --top 8"],
+    ),
+    "model": (
+        104,
+        ["shardviz model llama-3-70b --rules fsdp+tensor --mesh data=16,tensor=4 --machine v5p:4x4x4"],
     ),
     "train-step": (
         112,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
@@ -45,6 +46,7 @@ NEGLIGIBLE = 0.001
 """Of a critical path, or of the memory at the peak; what takes less of it is not listed."""
 LEAST = ((), (2,), (2, 4))
 """Columns of the largest buffers that narrower pages are without."""
+_LINE = re.compile(r".*/([^/]+:\d+)")
 LISTED = 6
 """Operations without an estimate, and buffers, that are listed."""
 
@@ -347,7 +349,8 @@ def buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
         if each.start is not None and each.end is not None:
             end = estimated_seconds(each.end)
             lives = f"{estimated_seconds(each.start)} to {end}" if each.start else f"to {end}"
-        source = "" if each.source == each.name else each.source
+        # Of a file its name is enough; an operation's name stays whole.
+        source = "" if each.source == each.name else _LINE.sub(r"\1", each.source)
         cells = (human_bytes(each.bytes), printable(each.name), each.kind, printable(each.shape), lives)
         rows.append([*(Text(cell) for cell in cells), Text(printable(source), "dim")])
     if not rows:
