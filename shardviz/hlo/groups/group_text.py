@@ -63,6 +63,7 @@ _MESH = re.compile(rf"({_AXES}),?\s*+({_ORDER})?,?\s*+({_USED})")
 _NAME = rf"({_QUOTED}|[^'\"=,:\s{{}}\[\]]++)"
 _MESH_AXIS = re.compile(rf"\s*+{_NAME}\s*+=\s*+(\d{{1,15}})\s*+(?:,|$)")
 _AXIS = re.compile(rf"\s*+{_NAME}\s*+(?::\s*+\((\d{{1,15}})\)\s*+(\d{{1,15}})\s*+)?(?:,|$)")
+_END = re.compile(r"\s*+\Z")
 _SHARDING_MESH = re.compile(rf" sharding=\{{({_AXES}),? *+({_ORDER})?")
 _DEVICE_IDS = re.compile(r"\[([\d, ]*)\](?:T\(([\d, ]*)\))?")
 
@@ -217,7 +218,7 @@ def _written(text: str, axes: str, order: str | None) -> WrittenMesh:
 def _items(text: str, pattern: re.Pattern[str], body: str) -> Iterator[re.Match[str]]:
     """The items between the commas of a list; `NotationError` for one that does not match `pattern`."""
     position = 0
-    while body[position:].strip():
+    while not _END.match(body, position):
         item = pattern.match(body, position)
         if item is None:
             raise _unreadable(text)
