@@ -206,6 +206,7 @@ Y = Z + (silu(H) * G) * W3[f,d] x 80
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "machine", "axes"),
     [

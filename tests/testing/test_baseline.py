@@ -84,6 +84,7 @@ def run_pytest(folder, *options, **environment):
     return done.returncode, done.stdout
 
 
+@pytest.mark.slow
 def test_a_program_of_a_repository_from_the_first_run_to_a_change(repository):
     kept = repository / "baselines" / "step.json"
 
