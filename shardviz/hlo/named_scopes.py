@@ -17,7 +17,7 @@ _AROUND = re.compile(r"\w+\((.*)\)")
 """A name in what JAX does with its operations: ``transpose(jvp(H))`` differentiates H."""
 _STRUCTURE = frozenset(
     (
-        *("while", "body", "cond", "scan", "closed_call", "core_call", "pjit", "shard_map"),
+        *("while", "body", "cond", "scan", "closed_call", "core_call", "eval_jaxpr", "pjit", "shard_map"),
         *("checkpoint", "remat", "remat2", "rematted_computation"),
         *("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"),
     )
