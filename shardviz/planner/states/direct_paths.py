@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 
 from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.states.moves import Axes, Dims, State, StateSpace, with_axes
-from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, PathMove, PathSearch
+from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, PathMove, StateSearch
 
 MOST_SOURCES = 12
 """The cheapest states of an intermediate that are looked at."""
 
 
-class DirectPaths(PathSearch):
+class DirectPaths(StateSearch):
     """Costs and moves of an array as of `PathSearch`, but of one way between each two states, which need not
     be the cheapest."""
 

@@ -13,7 +13,7 @@ from itertools import count
 
 from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.states.moves import STAGES, Axes, Node, State, StateMove, StateSpace
-from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, PathMove, PathSearch
+from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, PathMove, StateSearch
 from shardviz.planner.states.relaxation import Relaxation
 from shardviz.sharding import array_bytes
 
@@ -25,8 +25,8 @@ _SOURCE, _END, _GROUPS = len(STAGES), len(STAGES) + 1, len(STAGES) + 2
 groups of an all-to-all."""
 
 
-class GuidedPaths(PathSearch):
-    """Costs and moves of an array as of `PathSearch`, each found on its own.
+class GuidedPaths(StateSearch):
+    """The costs and moves of `PathSearch`, each found on its own.
 
     Where `exact` is given, it finds the costs of the sources, for which `sources` has bounds; None where one
     is not less than a limit.

@@ -35,14 +35,12 @@ class PathMove:
     after: State
 
 
-class PathSearch:
-    """The least costs of having an array in each of its states, and the moves to there.
+class StateSearch:
+    """A search through the states of an array, which knows of each its bytes and whether it can be.
 
-    `sources` are the states in which it can be to begin with, with what that has cost. Costs are found as
-    they are asked for: `cost` goes on where the last question left off, so that many goals cost one search.
-
-    With `ends_pending` the search runs backward: the sources are states in which the array may end, and the
-    costs those of the moves from a state to there, over which axes sums may be pending on the way.
+    `sources` are the states in which the array can be to begin with, with what that has cost. With
+    `ends_pending` the search runs backward: the sources are states in which the array may end, and the costs
+    those of the moves from a state to there, over which axes sums may be pending on the way.
     """
 
     def __init__(
@@ -56,19 +54,52 @@ class PathSearch:
         self.kind = kind
         self._space, self._prices = space, prices
         self._is_forward = ends_pending is None
-        self._best: dict[Node, tuple[Cost, Node | None, StateMove | None]] = {}
-        self._settled: dict[Node, Cost] = {}
         self._bytes: dict[tuple[int, ...], int] = {}
         self._fitting: dict[Node, bool] = {}
-        self._heap: list[tuple[Cost, int, State, Node]] = []
         self.sources = tuple(space.node(state) for state in sources)
-        for node, cost in zip(self.sources, sources.values(), strict=True):
-            self._best[node] = (cost, None, None)
-            heapq.heappush(self._heap, (cost, 0, node.state, node))
         self.pending = space.may_mask.union(axis for _, pending in sources for axis in pending)
         # Over which axes sums may be pending before the array is in a state.
         before = self.pending if ends_pending is None else ends_pending
         self._pending_before = tuple(axis for axis in space.sizes if axis in before)
+
+    def _local_bytes(self, node: Node) -> int:
+        found = self._bytes.get(node.parts)
+        if found is None:
+            shape = [-(-size // parts) for size, parts in zip(self.kind.shape, node.parts, strict=True)]
+            found = self._bytes[node.parts] = array_bytes(shape, self.kind.dtype)
+        return found
+
+    def _fits(self, node: Node) -> bool:
+        """Every dimension is cut into equal parts, or as somebody has it."""
+        found = self._fitting[node] = all(
+            size % parts == 0 or (dim, node.state[0][dim]) in self.kind.uneven
+            for dim, (size, parts) in enumerate(zip(self.kind.shape, node.parts, strict=True))
+        )
+        return found
+
+
+class PathSearch(StateSearch):
+    """The least costs of having an array in each of its states, and the moves to there.
+
+    Costs are found as they are asked for: `cost` goes on where the last question left off, so that many goals
+    cost one search.
+    """
+
+    def __init__(
+        self,
+        space: StateSpace,
+        kind: ArrayKind,
+        prices: Prices,
+        sources: Mapping[State, Cost],
+        ends_pending: Axes | None = None,
+    ) -> None:
+        super().__init__(space, kind, prices, sources, ends_pending)
+        self._best: dict[Node, tuple[Cost, Node | None, StateMove | None]] = {}
+        self._settled: dict[Node, Cost] = {}
+        self._heap: list[tuple[Cost, int, State, Node]] = []
+        for node, cost in zip(self.sources, sources.values(), strict=True):
+            self._best[node] = (cost, None, None)
+            heapq.heappush(self._heap, (cost, 0, node.state, node))
 
     def cost(self, state: State, limit: Cost | None = None) -> Cost | None:
         """The least cost of having the array in a state; None where no moves lead to it, or none for less
@@ -162,18 +193,3 @@ class PathSearch:
             if known is None or reached < known[0]:
                 best[other] = (reached, node, move)
                 heapq.heappush(heap, (reached, 0, other.state, other))
-
-    def _local_bytes(self, node: Node) -> int:
-        found = self._bytes.get(node.parts)
-        if found is None:
-            shape = [-(-size // parts) for size, parts in zip(self.kind.shape, node.parts, strict=True)]
-            found = self._bytes[node.parts] = array_bytes(shape, self.kind.dtype)
-        return found
-
-    def _fits(self, node: Node) -> bool:
-        """Every dimension is cut into equal parts, or as somebody has it."""
-        found = self._fitting[node] = all(
-            size % parts == 0 or (dim, node.state[0][dim]) in self.kind.uneven
-            for dim, (size, parts) in enumerate(zip(self.kind.shape, node.parts, strict=True))
-        )
-        return found
