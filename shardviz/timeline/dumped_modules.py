@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
 from shardviz.hlo import read
-from shardviz.timeline.of_program import program_timeline
+from shardviz.timeline.of_program import timed_program
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
@@ -33,19 +33,15 @@ class DumpedModule:
 def read_dumped(file: DumpFile, text: str, given: Mesh | None, machine: Machine | None) -> DumpedModule:
     """Read one. A process compiles programs for other devices than the mesh's too, whose axes are
     inferred."""
-    try:
+    for mesh in dict.fromkeys((given, None)):
+        error = ""
+        if machine is not None:
+            try:
+                return DumpedModule(file, *timed_program(text, machine, mesh=mesh, infer=True))
+            except QuestionError as problem:
+                error = problem.message
         try:
-            module = read(text, given, infer=True)
-        except QuestionError:
-            if given is None:
-                raise
-            module = read(text, infer=True)
-    except QuestionError as error:
-        return DumpedModule(file, error=error.message)
-    timeline = None
-    if machine is not None:
-        try:
-            timeline = program_timeline(text, machine, mesh=module.mesh, infer=True)
-        except QuestionError as error:
-            return DumpedModule(file, module, error=error.message)
-    return DumpedModule(file, module, timeline)
+            return DumpedModule(file, read(text, mesh, infer=True), error=error)
+        except QuestionError as problem:
+            error = problem.message
+    return DumpedModule(file, error=error)
