@@ -36,7 +36,8 @@ class TargetProgram:
 
     `mesh` is the program's mesh whose axes the collectives name, `notes` are sentences on how it was read.
     `rematerializations` are the arrays that XLA has said it makes whole on every device.
-    `reshards` is the program's text with Shardy's reshards made explicit, "" where Shardy has refused it.
+    `reshards` is the program's text with Shardy's reshards made explicit, "" where Shardy has refused it, and
+    `lowered` the program as the target was given it, None where it was asked nothing.
     """
 
     answer: TargetResult
@@ -45,6 +46,7 @@ class TargetProgram:
     notes: tuple[str, ...] = ()
     rematerializations: tuple[Rematerialization, ...] = ()
     reshards: str = field(default="", repr=False)
+    lowered: LoweredModule | None = field(default=None, repr=False)
 
     @property
     def target(self) -> str:
@@ -108,7 +110,7 @@ def read_program(output: Output, program: LoweredModule, target: Target, version
     if target.name == "shardy":
         shardy = read_shardy(output.text, program.mesh)
         answer = replace(answer, collectives=shardy.collectives)
-        return TargetProgram(answer, shardy, program.mesh, reshards=output.reshards)
+        return TargetProgram(answer, shardy, program.mesh, reshards=output.reshards, lowered=program)
     placement = placement_of(output, target)
     slices = None if placement is None else placement.slices
     meshes = program.meshes or (program.mesh,)
@@ -134,7 +136,7 @@ def read_program(output: Output, program: LoweredModule, target: Target, version
         from shardviz.reports.rematerialization import unwarned_rematerializations
 
         made += unwarned_rematerializations(entries_of(named), meetings(output.reshards), mesh, made)
-    return TargetProgram(answer, named, mesh, tuple(notes), made, output.reshards)
+    return TargetProgram(answer, named, mesh, tuple(notes), made, output.reshards, program)
 
 
 def _remade(output: Output, mesh: Mesh) -> tuple[Rematerialization, ...]:
