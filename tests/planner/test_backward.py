@@ -220,5 +220,5 @@ def test_sgd_without_a_master_copy_has_no_state():
 def test_inputs_are_whole_numbers_and_what_has_their_dimensions():
     """Labels beside features: what stands for the same examples is not a parameter."""
     text = "L = X[b,t,d] * W[d,v]; Y = cross_entropy(L + E[t,v], T[b,t], v)"
-    problem = problem_from_text(text, mesh=MESH, specs="", sizes="b=8,t=8,d=8,v=8")
+    problem = problem_from_text(text, mesh=MESH, specs="W=__", sizes="b=8,t=8,d=8,v=8")
     assert parameters(problem) == ("W", "E")
