@@ -151,7 +151,6 @@ def _of_function(
     from shardviz.cli.target_session import ProgramSession
     from shardviz.compiler import check_mesh
     from shardviz.compiler.user_file import find_function
-    from shardviz.reports.program_report import report_of
     from shardviz.reports.summary import summary
 
     check_mesh(target, mesh)
@@ -160,24 +159,22 @@ def _of_function(
         session.ask(session.run_file(file, name, mesh, axis_types), {})
         (found,) = session.answers()
     found.check()
-    assert found.module is not None
-    times = found.times(machine).times
-    report = report_of(found.module, None if times is None else times.model)
+    report = found.report(found.times(machine))
+    assert report is not None
     return summary(report, None if found.memory is None else found.memory.peak_bytes)
 
 
 def _of_files(name: str, given: Mesh | None, machine: Machine | None) -> tuple[ReportSummary, ExitCode]:
     """The summary of a file, or of all modules in a folder, and whether all could be read."""
     from shardviz.documents.summary_file import is_summary, read_summary
+    from shardviz.hlo.passes.dump_files import distinct_names
     from shardviz.reports.summary import together
 
     if name not in (STDIN, "") and Path(name).is_dir():
         found = {}
         code = ExitCode.FINE
-        for number, each in enumerate(finals(Path(name))):
-            one, read = _of_text(each.path, read_text(each.path), given, machine)
-            key = each.module if each.module not in found else f"{each.module} ({number})"
-            found[key] = one
+        for key, each in distinct_names(finals(Path(name))).items():
+            found[key], read = _of_text(each.path, read_text(each.path), given, machine)
             code = max(code, read)
         return together(found), code
     text = read_text(name)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -67,8 +68,15 @@ def _compiled(request: CompileModule, report: Callable[[str], None]) -> Output:
     output = replace(_answer(request, module, mesh.devices.ravel()), devices=placed)
     if not _is_for_shardy(module):
         return output
+    return replace(output, reshards=_reshards(request.code))
+
+
+@lru_cache(maxsize=1)
+def _reshards(code: bytes) -> str:
+    """The module's text with explicit reshards: the same for all targets of a platform, which are asked one
+    after the other."""
     with make_ir_context():
-        return replace(output, reshards=shardy.with_reshards(ir.Module.parse(request.code)))
+        return shardy.with_reshards(ir.Module.parse(code))
 
 
 def _answer(request: CompileModule, module: ir.Module, devices: np.ndarray[Any, Any]) -> Output:
