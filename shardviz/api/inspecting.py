@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 from shardviz.api.arguments import JaxMesh, MachineLike, MeshLike, as_machine, as_mesh
 from shardviz.api.shown import Shown
 from shardviz.compiler.lowering import PROGRAM_HINT, check_program
+from shardviz.compiler.target_program import OutOfMemoryError as OutOfMemoryError
 from shardviz.compiler.target_program import widened_types
 from shardviz.documents.programs import hlo_document
 from shardviz.errors import QuestionError, quote
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
     from shardviz.timeline.memory import MemoryReport
+
+
+NOTE_WIDTH = 80
+"""Columns of what is noted at an error."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -268,7 +273,8 @@ def inspect(
     `options` are the compiler's, by name, such as ``{"xla_tpu_scoped_vmem_limit_kib": 16384}``.
 
     Raises `QuestionError` for what is not a program, `TargetError` for a target with another number of
-    devices, and `CompilerError` for what one target refuses; what JAX raises comes through.
+    devices, and `CompilerError` for what one target refuses: `OutOfMemoryError`, whose `memory` says what
+    would lie there, where the program does not fit. What JAX raises comes through.
     """
     if target is not None and targets is not None:
         raise QuestionError("target and targets cannot be combined", "leave out one of them")
@@ -286,7 +292,14 @@ def inspect(
 
 def _report(compiled: TargetProgram) -> Report:
     """The report of one target. Raises what it said where it has no program."""
-    compiled.check()
+    try:
+        compiled.check()
+    except OutOfMemoryError as error:
+        from shardviz.render.palette import PLAIN
+        from shardviz.render.times.report import memory_report_lines
+
+        error.add_note("\n".join(line.plain for line in memory_report_lines(error.memory, NOTE_WIDTH, PLAIN)))
+        raise
     assert compiled.module is not None
     return Report(compiled.module, compiled.mesh, compiled.answer.text, compiled.notes, compiled)
 

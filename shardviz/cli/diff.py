@@ -76,7 +76,7 @@ def command(
 ) -> int:
     """List what has changed from the program OLD to NEW: collectives, bytes, seconds and memory.
 
-    OLD and NEW are each a file of HLO text, a folder of XLA's dumps, a file of
+    OLD and NEW are each a file of HLO text, a folder of XLA's dumps, a file of --save or of
     shardviz.testing.check_baseline, or FILE.py:FUNCTION, which runs the file as shardviz program does.
     Functions need --mesh and --target. Names of files, lines and instructions make no difference.
     """

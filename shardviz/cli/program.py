@@ -44,8 +44,8 @@ EXAMPLES = (
         "shardviz program step.py:step --mesh data=4 --target v5e:2x2 --time",
     ),
     (
-        "Kept for shardviz diff",
-        "shardviz program step.py:step --mesh data=4 --target v5e:2x2 --save before.json",
+        "Its report in a file, for shardviz diff",
+        "shardviz program step.py:step --mesh data=4 --save before.json",
     ),
 )
 

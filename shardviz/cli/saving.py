@@ -40,7 +40,7 @@ class SummaryPath(click.ParamType):  # type: ignore[type-arg]
                 taken = "" if not head.strip() or '"kind": "summary"' in head else "holds something else"
         except (OSError, ValueError) as error:
             taken = f"cannot be read: {getattr(error, 'strerror', None) or error}"
-        if taken or value in ("", "-"):
+        if taken or value == "-":
             self.fail(f"{quote(str(value))} {taken or 'is not the name of a file'}", param, ctx)
         return path
 

@@ -33,6 +33,14 @@ if TYPE_CHECKING:
 _FLOAT = re.compile(r"\b(bf16|f\d\w*)\[")
 
 
+class OutOfMemoryError(CompilerError):
+    """A program that does not fit into a device's memory. `memory` is what would lie there at the peak."""
+
+    def __init__(self, message: str, hint: str, memory: MemoryReport) -> None:
+        super().__init__(message, hint)
+        self.memory = memory
+
+
 @dataclass(frozen=True)
 class TargetProgram:
     """One target's answer: the `module` that it has made of the program, None where it has made none.
@@ -104,13 +112,17 @@ class TargetProgram:
         return answer_times(answer, self.mesh or Mesh((), ()), machine, module)
 
     def check(self) -> None:
-        """Raise what the target said where it has made no program of it."""
+        """Raise what the target said where it has made no program of it, `OutOfMemoryError` where that would
+        not fit."""
         answer = self.answer
         if answer.status == "unavailable":
             raise TargetError(answer.error, answer.hint)
         if answer.status != "ok":
             named = answer.target in answer.error.split()
-            raise CompilerError(f"{'' if named else f'{answer.target}: '}{answer.error}", answer.hint)
+            message = f"{'' if named else f'{answer.target}: '}{answer.error}"
+            if answer.memory is not None and answer.memory.over_bytes:
+                raise OutOfMemoryError(message, answer.hint, answer.memory)
+            raise CompilerError(message, answer.hint)
 
 
 def without_program(target: str, error: ShardvizError) -> TargetProgram:

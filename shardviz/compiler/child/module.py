@@ -26,6 +26,8 @@ from shardviz.errors import CompilerError, TargetError
 
 _SHARDINGS = ("sdy.sharding", "mhlo.sharding")
 """The attribute of an argument or a result that is split as the program says."""
+MOST_WORDS = 2000
+"""Characters of a message about memory: its figures stand behind an instruction."""
 _OPEN = "?}"
 """The end of a dimension that Shardy may split further, in its attribute: JAX's `P.UNCONSTRAINED`."""
 
@@ -100,7 +102,7 @@ def _answer(request: CompileModule, module: ir.Module, devices: np.ndarray[Any, 
         except jax.errors.JaxRuntimeError as error:
             failure = error
     if NO_ROOM.search(str(failure)):
-        words, memory = words_of(failure), recording.memory()
+        words, memory = words_of(failure, MOST_WORDS), recording.memory()
         return Output(
             "error", error=words, schedule=recording.schedule, memory=memory, warnings=warnings.text
         )

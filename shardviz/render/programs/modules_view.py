@@ -33,9 +33,12 @@ def modules_view(modules: Sequence[DumpedModule], width: int, selection: Selecti
         has_times = any(report.timeline is not None for _, report in sending)
         head = [Text(heading, "bold") for heading in HEADINGS[: None if has_times else -1]]
         lines = table([head, *rows], width, right=RIGHT)
-    if silent := len(read) - len(sending):
-        words = f"{plural(silent, 'module sends', 'modules send')} nothing"
-        lines += sentence(words + " of the kind" * (selection != BY_COST), width, style="dim")
+    if silent := [report for _, report in read if not selection.chosen(report.entries)]:
+        words = f"{plural(len(silent), 'module sends', 'modules send')} nothing"
+        words += " of the kind" * (selection != BY_COST)
+        times = [report.timeline.seconds for report in silent if report.timeline is not None]
+        words += f", in {estimated_seconds(sum(times))}" if times else ""
+        lines += sentence(words, width, style="dim")
     for each in modules:
         if each.error:
             lines += sentence(printable(each.error), width, lead=f"{printable(each.file.path)}: ")

@@ -53,7 +53,8 @@ def program_view(
             lines += why_lines(report, reasons, of_few, width, palette, suggestions or {})
     lines += rematerialization_lines(program.rematerializations, width)
     if program.memory is not None:
-        lines += [Text(), *misfit_lines(program.memory, width)]
+        # A target that has refused it for that has said so above.
+        lines += [Text(), *(() if report is None else misfit_lines(program.memory, width))]
         lines += memory_report_lines(program.memory, width, palette)
         estimate = None if report is None or report.timeline is None else report.timeline.memory
         if not program.memory.buffers and estimate is not None and estimate.by == "estimate":
@@ -76,9 +77,11 @@ def program_lines(program: TargetProgram, width: int, palette: Palette) -> list[
 
 
 def target_lines(program: TargetProgram, width: int) -> list[Text]:
-    """``v5e:2x4  compiled in 1.2 s``, the place of the mesh, and the traffic between slices or nodes."""
+    """``v5e:2x4  compiled in 1.2 s``, or how long it took to refuse, the place of the mesh, and the traffic
+    between slices or nodes."""
     answer, mesh = program.answer, program.mesh
-    took = f"  compiled in {seconds(answer.elapsed_s)}" if answer.elapsed_s else ""
+    verb = "compiled in" if answer.status == "ok" else "refused after"
+    took = f"  {verb} {seconds(answer.elapsed_s)}" if answer.elapsed_s else ""
     lines = sentence(took, width, lead=answer.target)
     if answer.placement is not None and mesh is not None:
         lines += sentence(placement_words(answer.placement, mesh), width, 2, "placed: ", "dim")
