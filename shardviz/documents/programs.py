@@ -28,7 +28,7 @@ from shardviz.documents.fields import (
     text,
     texts,
 )
-from shardviz.documents.plans import AXIS_TYPES, COST, MESH, PLAN, PROBLEM, SPEC, TOTALS
+from shardviz.documents.plans import AXIS_TYPES, COST, MESH, PHASES, PLAN, PROBLEM, SPEC, TOTALS
 from shardviz.documents.timelines import LIVE_MEMORY, TIMELINE, TOLD_TIMES, told_times
 
 if TYPE_CHECKING:
@@ -66,9 +66,7 @@ def _reported(name: str) -> Callable[[Any], Any]:
 
 
 _REPORTED = {
-    "phase": optional(
-        one_of("The part of a train step.", "forward", "recomputed", "backward", "optimizer")
-    ).of(_reported("phase")),
+    "phase": optional(one_of("The part of a train step.", *PHASES)).of(_reported("phase")),
     "scopes": optional(texts("The user's names around it, outermost first.")).of(_reported("scopes")),
     "argument": optional(
         text("The path of the argument that it moves; empty where that is computed, or several.")

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from shardviz.documents.fields import SCHEMA
-from shardviz.documents.summaries import LINE_KEYS, PHASES, SUMMARY
+from shardviz.documents.plans import PHASES
+from shardviz.documents.summaries import LINE_KEYS, SUMMARY
 from shardviz.errors import QuestionError, quote
 from shardviz.reports.summary import ReportSummary, SummaryLine
 from shardviz.strict_table import ErrorAt, StrictTable

@@ -95,7 +95,7 @@ def _in_order(
         rows = rows_of(those, module.mesh or NO_AXES, palette, matmuls)
         tells_how = is_scheduled and any(row.algorithm or row.when != "synchronous" for row in rows)
         lines += row_lines(rows, width, tells_how)
-    if left_out := rest_lines(report, selection):
+    if left_out := rest_lines(report, selection.groups(report.entries), selection.top):
         lines += [Text(), *left_out]
     return lines + _remarks(module, moving, width)
 
