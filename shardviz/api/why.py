@@ -48,12 +48,10 @@ class WhyReport(Shown):
     def document(self) -> dict[str, Any]:
         from shardviz.documents.programs import hlo_document, program_document
 
-        module, timeline = self.report.module, self.report.timeline
         if self.compiled is None:
-            return hlo_document(module, module.mesh, timeline)
-        return program_document(
-            module.name, [(self.compiled, timeline)], suggestions=[dict(self.suggestions)]
-        )
+            return hlo_document(self.report, self.report.module.mesh)
+        name = self.report.module.name
+        return program_document(name, [(self.compiled, self.report)], suggestions=[dict(self.suggestions)])
 
 
 def why(module: HloModule | ShardyModule, compiled: TargetProgram | None, timeout: float) -> WhyReport:
@@ -65,9 +63,9 @@ def why(module: HloModule | ShardyModule, compiled: TargetProgram | None, timeou
     if compiled is None:
         report = report_of(module)
         return WhyReport(report, reasons(report.entries, (), module.mesh))
-    times = compiled.times().times
-    report = report_of(module, None if times is None else times.model)
-    return WhyReport(report, compiled.reasons(report.entries), _suggestions(compiled, timeout), compiled)
+    priced = compiled.report(compiled.times())
+    assert priced is not None
+    return WhyReport(priced, compiled.reasons(priced.entries), _suggestions(compiled, timeout), compiled)
 
 
 def _suggestions(compiled: TargetProgram, timeout: float) -> dict[Reason, Suggestion]:

@@ -119,7 +119,7 @@ class _Updates:
         self._known: dict[InstructionValue, _Reached] = {}
 
     def of_results(self) -> Iterator[_Reached]:
-        """What each result of the program is made of."""
+        """The arguments and the sums that each result of the program is made of."""
         name = self._lines.computations.entry
         entry = None if name is None else self._lines.computations.named(name, 0)
         root = None if entry is None else self._lines.root(entry)
