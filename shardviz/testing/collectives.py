@@ -21,6 +21,8 @@ Runs = int | EllipsisType
 """A number of runs; ``...`` is any number of them."""
 Wanted = Runs | Mapping[str | tuple[str, ...], Runs] | None
 """Runs of an operation, in all or by mesh axis; None leaves the operation to `others`."""
+TIMEOUT = 300.0
+"""Seconds that a target's compiler may take."""
 AXES_HINT = "give mesh axes and runs, such as {'model': 2} or {('data', 'model'): 1}"
 
 
@@ -41,11 +43,13 @@ def assert_collectives(
     max_seconds: float | str | None = None,
     max_memory: float | str | None = None,
     target: str | None = None,
+    timeout: float = TIMEOUT,
 ) -> None:
     """Check which collectives the compiler put into a program, how often each runs, and what they cost.
 
     `program` and its arguments are those of `shardviz.inspect`, its keyword arguments go into `kwargs`; it
-    is compiled for the devices of its arguments, or for a `target` such as ``"v5e:4x4"``, and does not run. A
+    is compiled for the devices of its arguments, or for a `target` such as ``"v5e:4x4"``, which may take
+    `timeout` seconds, and does not run. A
     `Report` of `shardviz.read_hlo` will do as well.
 
     Every number counts runs: a collective in a loop of four counts four times, a combined one of several
@@ -89,7 +93,7 @@ def assert_collectives(
             "no operation is named, so there is nothing to check",
             "give all_gather=0, all_reduce=2, …, others=0 for none at all, or max_bytes='64MiB'",
         )
-    report = report_on(program, args, kwargs, target)
+    report = report_on(program, args, kwargs, target, timeout)
     found = tallies(report.collectives, named, rest)
     if unmet(found) or report.module.unread:
         from shardviz.render.programs.expectations import expectation_text
@@ -114,11 +118,12 @@ def report_on(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any] | None,
     target: str | None,
+    timeout: float,
     options: Mapping[str, Any] | None = None,
 ) -> Report:
     """The report on a program of a test; one that is a report is not compiled again."""
     if not isinstance(program, Report):
-        return inspect(program, *args, target=target, options=options, **(kwargs or {}))
+        return inspect(program, *args, target=target, options=options, timeout=timeout, **(kwargs or {}))
     if args or kwargs or target is not None or options:
         raise QuestionError(
             "a report is of a program that is compiled already",

@@ -118,7 +118,7 @@ def _inside(operation: Any) -> Iterator[Any]:
 
 
 def with_reshards(module: Any) -> str:
-    """The text with explicit reshards alone, "" where Shardy refuses the module, or would kill the process."""
+    """The text with explicit reshards alone, "" where Shardy refuses the module, or would crash on it."""
     if jax.__version_info__[:3] == CRASHING_JAX and _LOOP_OR_CALL.search(str(module)):
         return ""
     try:
