@@ -8,13 +8,14 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from shardviz.api.inspecting import Report, inspect
-from shardviz.errors import NotationError, QuestionError, quote
+from shardviz.errors import NotationError, QuestionError, did_you_mean, quote
 from shardviz.hardware.quantities import SIZE, TIME, Quantity
 from shardviz.hlo.totals import Expected, tallies, unmet
 from shardviz.units import estimated_seconds, human_bytes
 
 if TYPE_CHECKING:
     from shardviz.reports.program_report import ProgramReport
+    from shardviz.sharding import Mesh
     from shardviz.timeline.memory import MemoryReport
 
 Runs = int | EllipsisType
@@ -68,8 +69,8 @@ def assert_collectives(
 
     Raises `AssertionError` with what was expected, what was found, and where that stands in the source;
     also where a loop of unknown length, or text that cannot be read, leaves a number open. Raises
-    `QuestionError` for a check of nothing, for `max_seconds` without a target, and what `shardviz.inspect`
-    raises.
+    `QuestionError` for a check of nothing, for an axis that the mesh does not have, for `max_seconds` without
+    a target, and what `shardviz.inspect` raises.
     """
     __tracebackhide__ = True
 
@@ -94,6 +95,7 @@ def assert_collectives(
             "give all_gather=0, all_reduce=2, …, others=0 for none at all, or max_bytes='64MiB'",
         )
     report = report_on(program, args, kwargs, target, timeout)
+    _check_axes(named, report.mesh)
     found = tallies(report.collectives, named, rest)
     if unmet(found) or report.module.unread:
         from shardviz.render.programs.expectations import expectation_text
@@ -136,15 +138,28 @@ def _expected(op: str, given: Runs | Mapping[str | tuple[str, ...], Runs]) -> Ex
     """The runs, those over each group of axes where these are named; None for any."""
     if not isinstance(given, Mapping):
         return _number(op, given)
-    found = {}
+    found: dict[tuple[str, ...], int | None] = {}
     for key, runs in given.items():
         axes = (key,) if isinstance(key, str) else key
         if not isinstance(axes, tuple) or not axes or not all(isinstance(axis, str) for axis in axes):
             raise QuestionError(f"{op.replace('-', '_')}: {quote(repr(key))} is not a mesh axis", AXES_HINT)
+        if any(frozenset(axes) == frozenset(other) for other in found):
+            raise QuestionError(f"{op.replace('-', '_')} names {', '.join(axes)} twice", AXES_HINT)
         found[axes] = _number(f"{op} over {', '.join(axes)}", runs)
     if not found:
         raise QuestionError(f"{op.replace('-', '_')}={{}} names no axis", AXES_HINT)
     return found
+
+
+def _check_axes(expected: Mapping[str, Expected], mesh: Mesh | None) -> None:
+    """Raise `QuestionError` for an axis that the mesh lacks: nothing ever runs over it."""
+    if mesh is None:
+        return
+    for op, wanted in expected.items():
+        for axis in (each for axes in wanted for each in axes) if isinstance(wanted, Mapping) else ():
+            if not {axis, axis.partition(":")[0]} & {*mesh.axis_names}:
+                problem = f"{op.replace('-', '_')}: the mesh {mesh} has no axis {quote(axis)}"
+                raise QuestionError(problem, did_you_mean(axis, mesh.axis_names) + AXES_HINT)
 
 
 def _number(op: str, given: Any) -> int | None:

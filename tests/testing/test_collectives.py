@@ -270,6 +270,8 @@ def test_a_target():
         ({"others": -1}, "others=-1 is not a number of runs"),
         ({"all_gather": {}}, "all_gather={} names no axis"),
         ({"all_gather": {3: 1}}, "all_gather: '3' is not a mesh axis"),
+        ({"all_gather": {"Z": 0}}, "all_gather: the mesh X=2,Y=4 has no axis 'Z'"),
+        ({"all_gather": {"X": 1, ("X",): 2}}, "all_gather names X twice"),
         ({"all_gather": {"X": -1}}, "is not a number of runs"),
         ({"max_bytes": "5"}, "max_bytes='5': '5' has no unit of size"),
         ({"max_bytes": -1}, "max_bytes=-1 is not a size"),
