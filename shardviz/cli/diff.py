@@ -77,7 +77,7 @@ def command(
 ) -> int:
     """List what has changed from the program OLD to NEW: collectives, bytes, seconds and memory.
 
-    OLD and NEW are each a file of HLO text, a folder of XLA's dumps, a file of
+    OLD and NEW are each a file of HLO text, a folder of XLA's dumps, a file of --save or of
     shardviz.testing.check_baseline, or FILE.py:FUNCTION, which runs the file as shardviz program does.
     Functions need --mesh and --target. Names of files, lines and instructions make no difference.
     """
@@ -168,28 +168,25 @@ def _of_functions(
 
 
 def _of_program(found: TargetProgram, machine: Machine | None) -> ReportSummary:
-    from shardviz.reports.program_report import report_of
     from shardviz.reports.summary import summary
 
     found.check()
-    assert found.module is not None
-    times = found.times(machine).times
-    report = report_of(found.module, None if times is None else times.model)
+    report = found.report(found.times(machine))
+    assert report is not None
     return summary(report, None if found.memory is None else found.memory.peak_bytes)
 
 
 def _of_files(name: str, given: Mesh | None, machine: Machine | None) -> tuple[ReportSummary, ExitCode]:
     """The summary of a file, or of all modules in a folder, and whether all could be read."""
     from shardviz.documents.summary_file import is_summary, read_summary
+    from shardviz.hlo.passes.dump_files import distinct_names
     from shardviz.reports.summary import together
 
     if name not in (STDIN, "") and Path(name).is_dir():
         found = {}
         code = ExitCode.FINE
-        for number, each in enumerate(finals(Path(name))):
-            one, read = _of_text(each.path, read_text(each.path), given, machine)
-            key = each.module if each.module not in found else f"{each.module} ({number})"
-            found[key] = one
+        for key, each in distinct_names(finals(Path(name))).items():
+            found[key], read = _of_text(each.path, read_text(each.path), given, machine)
             code = max(code, read)
         return together(found), code
     text = read_text(name)

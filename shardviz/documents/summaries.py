@@ -68,7 +68,7 @@ _SUMMARY = {
     ).of("lines"),
 }
 SUMMARY = DocumentKind(
-    "summary", "diff", "What a program costs, the same on every run and every machine.", **_SUMMARY
+    "summary", "program --save", "What a program costs, the same on every run and every machine.", **_SUMMARY
 )
 
 _OF_PROGRAM = closed(

@@ -38,7 +38,7 @@ MAX_BYTES = 10_000_000
 MAX_LINES = 20_000
 MOST = 2**62
 MAX_TEXT = 2_000
-HINT = "write it anew with SHARDVIZ_UPDATE=1, or take the version in the repository's history"
+HINT = "write it anew, with --save or SHARDVIZ_UPDATE=1, or take the version in the repository's history"
 
 
 def summary_text(summary: ReportSummary) -> str:
