@@ -15,7 +15,6 @@ from shardviz.units import estimated_seconds, human_bytes
 
 if TYPE_CHECKING:
     from shardviz.reports.program_report import ProgramReport
-    from shardviz.sharding import Mesh
     from shardviz.timeline.memory import MemoryReport
 
 Runs = int | EllipsisType
@@ -95,7 +94,7 @@ def assert_collectives(
             "give all_gather=0, all_reduce=2, …, others=0 for none at all, or max_bytes='64MiB'",
         )
     report = report_on(program, args, kwargs, target, timeout)
-    _check_axes(named, report.mesh)
+    _check_axes(named, report)
     found = tallies(report.collectives, named, rest)
     if unmet(found) or report.module.unread:
         from shardviz.render.programs.expectations import expectation_text
@@ -151,8 +150,9 @@ def _expected(op: str, given: Runs | Mapping[str | tuple[str, ...], Runs]) -> Ex
     return found
 
 
-def _check_axes(expected: Mapping[str, Expected], mesh: Mesh | None) -> None:
+def _check_axes(expected: Mapping[str, Expected], report: Report) -> None:
     """Raise `QuestionError` for an axis that the mesh lacks: nothing ever runs over it."""
+    mesh = report.mesh
     if mesh is None:
         return
     for op, wanted in expected.items():
