@@ -145,6 +145,9 @@ def command(
     file, name = find_function(function)
     with ProgramSession(targets, timeout) as session:
         program = session.run_file(file, name, wanted, axis_types)
+        if program.meshes and all(each.shape != wanted.shape for each in program.meshes):
+            own = " and ".join(map(str, program.meshes))
+            print_note(f"{name} makes the mesh {own}, and does not use {wanted}, which --mesh names")
         session.ask(program, dict(compiler_options), with_costs=with_times)
         found = [*session.programs()]
         told = [each.times(on) for each in found]
