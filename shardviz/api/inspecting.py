@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.api.timing import TimelineReport
+    from shardviz.api.why import WhyReport
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.hlo import Collective, HloModule, ShardyModule
     from shardviz.hlo.arguments import ProgramArgument
@@ -120,6 +121,17 @@ class Report(Shown):
         if self.compiled is not None:
             return self.compiled.reasons(entries)
         return reasons(entries, (), self.mesh)
+
+    def why(self, timeout: float = 300.0) -> WhyReport:
+        """Why the collectives are there, those that cost most first, and what avoids them.
+
+        Where a target was asked, changes are tried on Shardy: another sharding of an argument, or of the
+        value that moves. Each try may take `timeout` seconds; one that fails is passed over. Of other
+        programs shapes and groups tell the reasons, and nothing can be tried.
+        """
+        from shardviz.api.why import why
+
+        return why(self.module, self.compiled, timeout)
 
     @property
     def rematerializations(self) -> tuple[Rematerialization, ...]:

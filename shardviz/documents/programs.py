@@ -71,6 +71,9 @@ _REPORTED = {
     "argument": optional(
         text("The path of the argument that it moves; empty where that is computed, or several.")
     ).of(_reported("argument")),
+    "gradient_of": optional(
+        texts("The paths of the arguments whose gradients it sums; empty where that is not certain.")
+    ).of(_reported("gradient_of")),
     "link": optional(text("The slowest links that it uses, such as ICI; empty: not known.")).of(
         _reported("link")
     ),
@@ -481,6 +484,7 @@ def _hlo(
             phase=each.phase,
             scopes=each.scopes,
             argument=each.argument,
+            gradient_of=each.gradient_of,
             link=each.link,
             seconds=each.seconds,
             exposed=each.exposed,

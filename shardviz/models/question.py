@@ -76,23 +76,29 @@ def model_question(
     return ModelQuestion(split, tokens, placed, training)
 
 
-def with_changes(question: ModelQuestion, changes: Sequence[str]) -> ModelQuestion:
-    """The question with other splits: texts such as ``q_proj=_ tensor``, each a pattern of names with a spec,
-    which decide before the rules.
+def with_changes(question: ModelQuestion, changes: Sequence[ShardingRule]) -> ModelQuestion:
+    """The question with other splits, patterns of names with a spec each, which decide before the rules.
 
-    Raises `QuestionError` for text without a pattern or without a spec, and for a spec that does not fit.
+    Raises `QuestionError` for a spec that does not fit.
     """
     if not changes:
         return question
     split = question.split
-    rules = replace(split.rules, changes=tuple(map(_change, changes)))
+    rules = replace(split.rules, changes=tuple(changes))
     return replace(question, split=split_model(split.model, rules, split.mesh))
 
 
-def _change(text: str) -> ShardingRule:
+def read_change(text: str) -> ShardingRule:
+    """``q_proj=_ tensor``, a pattern of names and a spec. Raises `QuestionError` where one of them is
+    missing."""
     pattern, _, spec = (word.strip() for word in text.rpartition("="))
     if not pattern or not spec:
         raise QuestionError(f"{quote(text)} does not change a split", "write 'q_proj=_ tensor'")
+    return changed_split(pattern, spec)
+
+
+def changed_split(pattern: str, spec: str) -> ShardingRule:
+    """A change of the split of those parameters in whose names a pattern is found."""
     return ShardingRule(pattern, spec, "a change")
 
 

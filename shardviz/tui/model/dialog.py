@@ -243,7 +243,9 @@ class ModelDialog(Dialog):
         try:
             self.editor.edit(form)
         except ShardvizError as error:
-            self._note(error_words(error))
+            # The row says which parameter it is about, and its pattern nobody has typed.
+            cause = error.__cause__ if self._typed == "split" else None
+            self._note(error_words(cause if isinstance(cause, ShardvizError) else error))
             return False
         self._draw()
         return True
