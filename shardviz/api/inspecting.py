@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from shardviz.api.arguments import JaxMesh, MachineLike, MeshLike, as_machine, as_mesh
+from shardviz.api.arguments import (
+    JaxMesh,
+    MachineLike,
+    MeshLike,
+    as_machine,
+    as_mesh,
+    check_timeout,
+    target_text,
+)
 from shardviz.api.shown import Shown
 from shardviz.compiler.lowering import PROGRAM_HINT, check_program
 from shardviz.compiler.target_program import OutOfMemoryError as OutOfMemoryError
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.api.timing import TimelineReport
+    from shardviz.api.why import WhyReport
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.hlo import Collective, HloModule, ShardyModule
     from shardviz.hlo.arguments import ProgramArgument
@@ -112,6 +121,17 @@ class Report(Shown):
         if self.compiled is not None:
             return self.compiled.reasons(entries)
         return reasons(entries, (), self.mesh)
+
+    def why(self, timeout: float = 300.0) -> WhyReport:
+        """Why the collectives are there, those that cost most first, and what avoids them.
+
+        Where a target was asked, changes are tried on Shardy: another sharding of an argument, or of the
+        value that moves. Each try may take `timeout` seconds; one that fails is passed over. Of other
+        programs shapes and groups tell the reasons, and nothing can be tried.
+        """
+        from shardviz.api.why import why
+
+        return why(self.module, self.compiled, timeout)
 
     @property
     def rematerializations(self) -> tuple[Rematerialization, ...]:
@@ -278,15 +298,18 @@ def inspect(
     """
     if target is not None and targets is not None:
         raise QuestionError("target and targets cannot be combined", "leave out one of them")
+    if options is not None and not isinstance(options, Mapping):
+        raise QuestionError(f"options={quote(repr(options))} is not a dictionary", "give {'xla_…': value}")
+    check_timeout(timeout)
     if targets is not None:
-        names = targets if isinstance(targets, str) else ",".join(targets)
-        found = _compiled_for(names, program, args, kwargs, options, times, timeout)
+        found = _compiled_for(target_text(targets), program, args, kwargs, options, times, timeout)
         return TargetReports(_name(program), found)
     if target is not None:
-        found = _compiled_for(target, program, args, kwargs, options, times, timeout)
-        if len(found) != 1:
-            raise QuestionError(f"{quote(target)} is not one target", f"use targets={target.split(',')}")
-        return _report(found[0])
+        name = target_text(target)
+        if "," in name:
+            raise QuestionError(f"{quote(name)} is not one target", f"use targets={name.split(',')}")
+        (answer,) = _compiled_for(name, program, args, kwargs, options, times, timeout)
+        return _report(answer)
     return _inspected(compiled_program(program, args, kwargs, options))
 
 

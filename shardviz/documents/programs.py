@@ -71,6 +71,9 @@ _REPORTED = {
     "argument": optional(
         text("The path of the argument that it moves; empty where that is computed, or several.")
     ).of(_reported("argument")),
+    "gradient_of": optional(
+        texts("The paths of the arguments whose gradients it sums; empty where that is not certain.")
+    ).of(_reported("gradient_of")),
     "link": optional(text("The slowest links that it uses, such as ICI; empty: not known.")).of(
         _reported("link")
     ),
@@ -481,6 +484,7 @@ def _hlo(
             phase=each.phase,
             scopes=each.scopes,
             argument=each.argument,
+            gradient_of=each.gradient_of,
             link=each.link,
             seconds=each.seconds,
             exposed=each.exposed,
@@ -582,7 +586,7 @@ MODULES = DocumentKind(
         closed(
             "A module.",
             file=text("The name of its file in the folder."),
-            error=null_if_empty(text("The reason why it cannot be read; null where it is.")),
+            error=null_if_empty(text("The reason why not all of it is read, or timed; null where it is.")),
             program=nullable(HLO.record),
         ),
         "The modules, in the order in which they were compiled.",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.hlo.arguments import arguments_of
 from shardviz.hlo.collective import OPS, Collective, CollectiveMatmul
+from shardviz.hlo.gradients import gradients
 from shardviz.hlo.groups.device_numbers import DeviceNumbers, slice_positions
 from shardviz.hlo.groups.mesh_inference import program_mesh, written_meshes
 from shardviz.hlo.origins import InstructionOrigins
@@ -68,8 +69,10 @@ class HloModule:
     on several TPU slices is that of one slice: `num_slices` of them run it, with `num_partitions` each.
     `mesh` is the one that was given, its devices in the order in which the text has them, or inferred. Where
     the text has them in several (`mesh_orders`), only axes that a collective's groups name are known.
-    `argument_names` are the paths of the program's arguments by their numbers, where origins were asked for.
-    `unknown_loops` are the while instructions with collectives whose number of runs the text does not tell.
+    `argument_names` are the paths of the program's arguments by their numbers, where origins were asked for,
+    and `gradients` has the numbers of those whose gradients a collective sums, by its name, where that is
+    certain. `unknown_loops` are the while instructions with collectives whose number of runs the text does
+    not tell.
     """
 
     name: str
@@ -85,6 +88,7 @@ class HloModule:
     awaits_partitioner: bool = False
     mesh_orders: int = 1
     argument_names: tuple[str, ...] = ()
+    gradients: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     unknown_loops: tuple[str, ...] = ()
 
 
@@ -231,6 +235,7 @@ class Reader:
                 if record.op == "collective-permute" and not record.between_slices:
                     permutes.append(Permute(record, instruction, home))
         self._note_gaps(counts)
+        names = _argument_names(self.text) if origins else ()
         return HloModule(
             self.name,
             self.numbers.partitions,
@@ -244,7 +249,8 @@ class Reader:
             num_slices=self.num_slices,
             mesh=self.mesh,
             mesh_orders=self.numbers.orders,
-            argument_names=_argument_names(self.text) if origins else (),
+            argument_names=names,
+            gradients={} if followed is None else gradients(lines, followed, names),
             unknown_loops=tuple(dict.fromkeys(self._callers_of_unknown_length(calls))),
         )
 
