@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from shardviz.api.arguments import JaxMesh, MachineLike, MeshLike, as_machine, as_mesh
+from shardviz.api.arguments import (
+    JaxMesh,
+    MachineLike,
+    MeshLike,
+    as_machine,
+    as_mesh,
+    check_timeout,
+    target_text,
+)
 from shardviz.api.shown import Shown
 from shardviz.compiler.lowering import PROGRAM_HINT, check_program
 from shardviz.compiler.target_program import OutOfMemoryError as OutOfMemoryError
@@ -299,15 +307,18 @@ def inspect(
     """
     if target is not None and targets is not None:
         raise QuestionError("target and targets cannot be combined", "leave out one of them")
+    if options is not None and not isinstance(options, Mapping):
+        raise QuestionError(f"options={quote(repr(options))} is not a dictionary", "give {'xla_…': value}")
+    check_timeout(timeout)
     if targets is not None:
-        names = targets if isinstance(targets, str) else ",".join(targets)
-        found = _compiled_for(names, program, args, kwargs, options, times, timeout)
+        found = _compiled_for(target_text(targets), program, args, kwargs, options, times, timeout)
         return TargetReports(_name(program), found)
     if target is not None:
-        found = _compiled_for(target, program, args, kwargs, options, times, timeout)
-        if len(found) != 1:
-            raise QuestionError(f"{quote(target)} is not one target", f"use targets={target.split(',')}")
-        return _report(found[0])
+        name = target_text(target)
+        if "," in name:
+            raise QuestionError(f"{quote(name)} is not one target", f"use targets={name.split(',')}")
+        (answer,) = _compiled_for(name, program, args, kwargs, options, times, timeout)
+        return _report(answer)
     return _inspected(compiled_program(program, args, kwargs, options))
 
 

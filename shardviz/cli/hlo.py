@@ -265,9 +265,8 @@ def _save_modules(path: Path, modules: Sequence[DumpedModule]) -> None:
 
     names = distinct_names(each.file for each in modules)
     found = {name: each.report for name, each in zip(names, modules, strict=True) if each.report is not None}
-    unread = [words for each in found.values() for words in each.module.unread]
     errors = [each.error for each in modules if each.error]
-    saving.save_programs(path, {name: summary(each) for name, each in found.items()}, errors + unread)
+    saving.save_programs(path, {name: summary(each) for name, each in found.items()}, errors)
 
 
 def pricing_machine(named: str | None) -> Machine:

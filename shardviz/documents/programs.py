@@ -587,7 +587,7 @@ MODULES = DocumentKind(
         closed(
             "A module.",
             file=text("The name of its file in the folder."),
-            error=null_if_empty(text("The reason why it cannot be read; null where it is.")),
+            error=null_if_empty(text("The reason why not all of it is read, or timed; null where it is.")),
             program=nullable(HLO.record),
         ),
         "The modules, in the order in which they were compiled.",

@@ -36,9 +36,10 @@ _PLACES = frozenset(("stack_frame_id", "source_file"))
 
 _CANDIDATE = re.compile(
     r" (?:all-(?:gather|reduce|to-all)|collective-(?:permute|broadcast)"
-    r"|r(?:educe-scatter|agged-all-to-all|ecv)|s(?:end|harding=\{(mesh\[)))(?(1)|(?:-start)?\()"
+    r"|r(?:educe-scatter|agged-all-to-all|ecv)|s(?:end|harding=\{(mesh\[))|(while|conditional|async))"
+    r"(?(1)|(?:-start)?\()"
 )
-"""A collective's opcode, or a sharding that writes a mesh out."""
+"""A collective's opcode, or a sharding that writes a mesh out, or an opcode that runs other computations."""
 _OPCODES = frozenset(op + suffix for op in OPS if op != "slice" for suffix in ("", "-start"))
 _MODULE = re.compile(r"HloModule\s+([^\s,]+)")
 _HEADER_NUMBER = {key: re.compile(rf"\b{key}=(\d{{1,12}})") for key in ("num_partitions", "replica_count")}
@@ -47,9 +48,9 @@ _ANY_INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = [a-z(]", re.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?')
 _QUOTE = re.compile(r'(?<!\\)"')
 _RUNNING = {
-    " while(": ("body",),
-    " conditional(": ("branch_computations", "true_computation", "false_computation"),
-    " async-start(": ("calls",),
+    "while": ("body",),
+    "conditional": ("branch_computations", "true_computation", "false_computation"),
+    "async-start": ("calls",),
 }
 """Opcodes that run other computations, and the attributes that name those."""
 _METADATA = re.compile(
@@ -143,6 +144,7 @@ class Reader:
         self.unread: list[str] = []
         self.unread_collectives = 0
         self.first_sharding = -1
+        self._running: list[int] = []
         self.collectives = self._collectives()
         module = _module(text)
         start, stop = line_at(text, module.start()) if module else (0, 0)
@@ -275,6 +277,9 @@ class Reader:
             if match[1]:
                 self.first_sharding = match.start() if self.first_sharding < 0 else self.first_sharding
                 continue
+            if match[2]:
+                self._running.append(match.start())
+                continue
             before, start = start, text.rfind("\n", 0, match.start()) + 1
             if start == before:
                 continue
@@ -374,17 +379,16 @@ class Reader:
     def _missing(self) -> list[str]:
         """The bodies of loops, the branches and the wrapped computations that the text does not have."""
         missing: dict[str, None] = {}
-        for opcode, keys in _RUNNING.items():
-            position = self.text.find(opcode)
-            while position >= 0:
-                start, stop = line_at(self.text, position)
-                instruction = parse_instruction(self.text, start)
-                if instruction is not None and instruction.opcode == opcode[1:-1]:
-                    called = instruction.called(*keys)
-                    missing.update(
-                        (name, None) for name in called if not self.computations.named(name, start)
-                    )
-                position = self.text.find(opcode, stop)
+        stop = 0
+        for position in self._running:
+            if position < stop:
+                continue
+            start, stop = line_at(self.text, position)
+            instruction = parse_instruction(self.text, start)
+            keys = _RUNNING.get(instruction.opcode) if instruction else None
+            if instruction is not None and keys:
+                called = instruction.called(*keys)
+                missing.update((name, None) for name in called if not self.computations.named(name, start))
         return list(missing)
 
 
@@ -405,7 +409,7 @@ def _stray(text: str, start: int, stop: int, is_one: bool) -> bool:
     """Return whether a line has a collective's opcode where none can be, its own and strings left out."""
     quotes, read = 0, start
     for match in _CANDIDATE.finditer(text, start, stop):
-        if match[1]:
+        if match[1] or match[2]:
             continue
         quotes += sum(1 for _ in _QUOTE.finditer(text, read, match.start()))
         read = match.start()
