@@ -135,8 +135,14 @@ class Report(Shown):
 
     @property
     def rematerializations(self) -> tuple[Rematerialization, ...]:
-        """Arrays that the target's compiler makes whole on every device on their way between shardings."""
-        return () if self.compiled is None else self.compiled.rematerializations
+        """Arrays that the compiler makes whole on every device on their way between shardings: all of which a
+        target warns or that it shows, else those of which its text alone is certain."""
+        from shardviz.hlo import HloModule
+        from shardviz.reports.rematerialization import rematerializations_of
+
+        if self.compiled is not None:
+            return self.compiled.rematerializations
+        return rematerializations_of(self.module) if isinstance(self.module, HloModule) else ()
 
     def timeline(self, machine: MachineLike = None) -> TimelineReport:
         """When each instruction of a compiled program runs on a machine, and its live memory.
@@ -173,7 +179,10 @@ class Report(Shown):
             from shardviz.render.programs.program_view import program_view
 
             return program_view(self.compiled, self._on_target, width, palette)
+        from shardviz.render.programs.rematerialization_lines import rematerialization_lines
+
         lines = hlo_view(self._on_target, self.given, width, palette)
+        lines += rematerialization_lines(self.rematerializations, width)
         for note in (*self.notes, *self.module.unread):
             lines += sentence(note, width, lead="note: ")
         return lines

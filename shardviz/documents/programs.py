@@ -366,6 +366,7 @@ REMATERIALIZATION = shared(
         op_name=text("JAX's name of the operation; empty where XLA does not say."),
         source=_SOURCE,
         times=count("Warnings that say the same."),
+        kept=counts("The shape of a device's part, where the text tells no sharding after; else empty."),
         whole_bytes=nullable(count("Bytes of the whole array, on every device; null: not known.")),
         wire_bytes=nullable(count("Bytes that a device sends at least to have it whole; null: not known.")),
         route_bytes=nullable(count("Bytes that a device sends along the route; null: none is known.")),

@@ -10,6 +10,7 @@ from functools import cached_property
 from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.hlo.arguments import arguments_of
 from shardviz.hlo.collective import OPS, Collective, CollectiveMatmul
+from shardviz.hlo.cut_gathers import CutGather, cut_gathers
 from shardviz.hlo.gradients import gradients
 from shardviz.hlo.groups.device_numbers import DeviceNumbers, slice_positions
 from shardviz.hlo.groups.mesh_inference import program_mesh, written_meshes
@@ -72,8 +73,8 @@ class HloModule:
     the text has them in several (`mesh_orders`), only axes that a collective's groups name are known.
     `argument_names` are the paths of the program's arguments by their numbers, where origins were asked for,
     and `gradients` has the numbers of those whose gradients a collective sums, by its name, where that is
-    certain. `unknown_loops` are the while instructions with collectives whose number of runs the text does
-    not tell.
+    certain. `cut_gathers` are arrays that are made whole to be cut again, where origins were asked for.
+    `unknown_loops` are the while instructions with collectives whose number of runs the text does not tell.
     """
 
     name: str
@@ -90,6 +91,7 @@ class HloModule:
     mesh_orders: int = 1
     argument_names: tuple[str, ...] = ()
     gradients: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    cut_gathers: tuple[CutGather, ...] = ()
     unknown_loops: tuple[str, ...] = ()
 
 
@@ -203,7 +205,7 @@ class Reader:
         schedules = Schedules(lines, found, calls)
         repeated = schedules.repeated | recvs
         followed = InstructionOrigins(lines) if origins else None
-        collectives, permutes = [], []
+        collectives, permutes, gathers = [], [], []
         alike: dict[tuple[object, ...], Collective] = {}
         for start, positions in in_order:
             home = homes[start]
@@ -234,6 +236,8 @@ class Reader:
                     origin=followed.of(instruction, home) if followed else None,
                 )
                 collectives.append(record)
+                if origins and record.op == "all-gather":
+                    gathers.append((record, home, position))
                 if record.op == "collective-permute" and not record.between_slices:
                     permutes.append(Permute(record, instruction, home))
         self._note_gaps(counts)
@@ -253,6 +257,7 @@ class Reader:
             mesh_orders=self.numbers.orders,
             argument_names=names,
             gradients={} if followed is None else gradients(lines, followed, names),
+            cut_gathers=tuple(cut_gathers(lines, gathers, devices)),
             unknown_loops=tuple(dict.fromkeys(self._callers_of_unknown_length(calls))),
         )
 

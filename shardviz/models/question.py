@@ -64,7 +64,8 @@ def model_question(
     """The question; without a `batch` of as many sequences as devices split it, each of `USUAL_SEQUENCE`
     tokens or as many as the model takes. With a `dtype` the model's weights have it.
 
-    Raises `QuestionError` for rules that do not fit the model or the mesh, and for another dtype.
+    Raises `QuestionError` for rules that do not fit the model or the mesh, for another dtype, and for less
+    than one sequence or token.
     """
     if dtype:
         model = in_dtype(model, dtype)
@@ -72,8 +73,15 @@ def model_question(
     spec = inputs_spec(rules, mesh, inputs)
     architecture = model.architecture
     usual = min(USUAL_SEQUENCE, USUAL_SEQUENCE if architecture is None else architecture.positions)
-    tokens = Tokens(batch or mesh.group_size(spec.dims[0]), sequence or usual, spec)
-    return ModelQuestion(split, tokens, placed, training)
+    batch = mesh.group_size(spec.dims[0]) if batch is None else _checked(batch, "sequences")
+    sequence = usual if sequence is None else _checked(sequence, "tokens in a sequence")
+    return ModelQuestion(split, Tokens(batch, sequence, spec), placed, training)
+
+
+def _checked(count: object, what: str) -> int:
+    if not isinstance(count, int) or count < 1:
+        raise QuestionError(f"a step cannot have {quote(repr(count), 30)[1:-1]} {what}", "give 1 or more")
+    return count
 
 
 def with_changes(question: ModelQuestion, changes: Sequence[ShardingRule]) -> ModelQuestion:

@@ -383,13 +383,13 @@ def test_options_for_one_program_of_a_folder(option: str, dumps: Path, capsys: C
 
 
 def test_a_module_that_breaks_off_does_not_send_nothing(dumps: Path, capsys: Capture) -> None:
-    (dumps / FINAL.format(5, "cut")).write_bytes(PROGRAM.read_bytes()[:400])
+    (dumps / FINAL.format(5, "cut")).write_text(PROGRAM.read_text().partition("ENTRY")[0])
     assert run(["hlo", str(dumps)]) == 2
     out = capsys.readouterr().out
     assert "1 module sends nothing" in out
     assert "jit_cut.cpu_after_optimizations.txt:thetextbreaksoff" in "".join(out.split())
     assert run(["hlo", str(dumps), "--save", str(dumps / "kept.json")]) == 2
-    assert "kept.json' is not written: the text breaks off" in capsys.readouterr().err
+    assert "is not written: the text breaks off" in capsys.readouterr().err
 
 
 def test_filters_choose_among_the_collectives_of_a_folder(dumps: Path, capsys: Capture) -> None:

@@ -43,3 +43,11 @@ def test_later_changes_and_rules_give_way_to_the_first_that_matches(asked):
 def test_a_change_needs_a_pattern_and_a_spec(asked, text):
     with pytest.raises(QuestionError, match="does not change a split"):
         with_changes(asked("gpt2", "data", "X=2"), [read_change(text)])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "error"), [({"batch": 0}, "0 sequences"), ({"sequence": -1}, "-1 tokens")]
+)
+def test_a_step_has_tokens(asked, tokens, error):
+    with pytest.raises(QuestionError, match=f"a step cannot have {error}"):
+        asked("gpt2", "data", "X=2", **tokens)

@@ -62,6 +62,10 @@ class ModelDialog(Dialog):
         height: auto; max-height: 50%; min-height: 4; border: none; padding: 0;
         background: transparent; scrollbar-size: 1 1;
     }
+    ModelDialog OptionList > .option-list--option-highlighted,
+    ModelDialog OptionList:focus > .option-list--option-highlighted {
+        background: $primary 25%; color: $foreground; text-style: bold;
+    }
     ModelDialog #about { height: 1fr; scrollbar-size: 1 1; margin: 1 0 0 0; }
     ModelDialog.-low #about { margin: 0; }
     ModelDialog Input { height: 1; border: none; padding: 0; background: $panel; display: none; }
