@@ -1,7 +1,7 @@
 """Errors that a user can cause or meet: one sentence, then a hint.
 
 The command line prints a `ShardvizError` as ``shardviz: error: …`` and ``hint: …`` and exits with its
-`exit_code`; a traceback is always a bug.
+`exit_code`; a traceback is always a bug. In Python the hint stands below the traceback's last line.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ class ShardvizError(Exception):
         super().__init__(message, hint)
         self.message = message
         self.hint = hint
+        if hint:
+            self.add_note(f"hint: {hint}")
 
     def __str__(self) -> str:
         return self.message
