@@ -175,6 +175,23 @@ class RunCollective:
 
 
 @dataclass(frozen=True)
+class TimeLoop:
+    """To the child: time an operation on the devices of `target`, in a loop, `runs` times or fewer.
+
+    `op` is JAX's name of a collective over `axes`, or "matmul" or "copy", which every device does by itself.
+    `shape` is that of a device's operand.
+    """
+
+    target: str
+    mesh: DeviceMesh
+    op: str
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    runs: int
+
+
+@dataclass(frozen=True)
 class AskLayout:
     """To the child: which elements of an array every device of a mesh holds."""
 
@@ -277,6 +294,28 @@ class RunOutput:
 
 
 @dataclass(frozen=True)
+class LoopOutput:
+    """From the child: the end of one measurement. `status` is "ok", "error", or "no room" where it does not
+    fit into the memory.
+
+    `seconds` are those of one pass of the loop, by run; `clock` is "device" where a profile has them, else
+    "wall". `wrong` are the elements that are not exact, None where that cannot be told. `text` is the final
+    module, `kind` JAX's name of the devices.
+    """
+
+    status: str
+    seconds: tuple[float, ...] = ()
+    clock: Literal["wall", "device"] = "wall"
+    passes: int = 0
+    wrong: int | None = None
+    text: str = ""
+    platform: str = ""
+    kind: str = ""
+    error: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True)
 class LayoutOutput:
     """From the child: what `NamedSharding.shard_shape` and `devices_indices_map` say of an array.
 
@@ -299,8 +338,8 @@ class About:
     devices: tuple[tuple[str, int], ...]
 
 
-Request = Question | CompileModule | RunCollective | AskLayout | AskAbout
-Reply = Output | RunOutput | LayoutOutput | About
+Request = Question | CompileModule | RunCollective | TimeLoop | AskLayout | AskAbout
+Reply = Output | RunOutput | LoopOutput | LayoutOutput | About
 
 
 _LENGTH_BYTES = 8

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from shardviz.collectives import Operation
     from shardviz.compiler.dump_folders import DumpFolders
     from shardviz.compiler.lowering import LoweredModule
+    from shardviz.compiler.measuring import NoMeasurement
     from shardviz.compiler.messages import (
         About,
         LayoutOutput,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.compiler.target_result import ExecutionResult, TargetResult
     from shardviz.compiler.targets import Target
+    from shardviz.devices.measurement import Measurement
+    from shardviz.devices.question import Case
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh, ShardedArray
 
@@ -208,6 +211,19 @@ class Worker:
             return read_run(output, mesh, target.name, process.versions)
 
         return process.submit(CompilerRequest(message, read, on_progress, due=due, rank=rank))
+
+    def measure(
+        self, case: Case, mesh: Mesh, target: Target, runs: int
+    ) -> CompilerRequest[Measurement | NoMeasurement]:
+        """Have the devices of a target time a case, in so many runs or fewer.
+
+        Raises `TargetError` for a target that runs nothing or can never have as many devices.
+        """
+        from shardviz.compiler.measuring import loop_request, read_loop
+
+        message = loop_request(case, mesh, target, runs)
+        request = CompilerRequest(message, lambda output: read_loop(output, case, mesh))
+        return self._process(target.process).submit(request)
 
     def layout(self, array: ShardedArray, mesh: Mesh) -> CompilerRequest[LayoutOutput]:
         """Ask JAX which elements of an array, of which the spec is decided, the devices of a mesh hold.

@@ -21,6 +21,7 @@ from shardviz.compiler.messages import (
     ChildReady,
     CompileModule,
     LayoutOutput,
+    LoopOutput,
     Output,
     Question,
     Reply,
@@ -28,6 +29,7 @@ from shardviz.compiler.messages import (
     RunCollective,
     RunOutput,
     StageReport,
+    TimeLoop,
     Versions,
 )
 from shardviz.compiler.requests import Cancelled, CompilerRequest, RequestScheduler, start_timer
@@ -182,7 +184,7 @@ class WorkerProcess:
             match self._received(process):
                 case StageReport(stage):
                     request.progress(stage)
-                case Output() | RunOutput() | LayoutOutput() | About() as reply:
+                case Output() | RunOutput() | LoopOutput() | LayoutOutput() | About() as reply:
                     return reply
                 case other:
                     raise AssertionError(f"the child sent {other!r}")
@@ -220,7 +222,7 @@ class WorkerProcess:
             hint = f"XLA did not accept the environment variable {flags}: correct it or unset it"
         elif how.endswith("SIGKILL"):
             hint = "ask again to start it anew; if nobody killed it, the system ran out of memory"
-        elif isinstance(request.message, RunCollective):
+        elif isinstance(request.message, RunCollective | TimeLoop):
             hint = "ask again to start it anew"
         else:
             hint = "ask again to start it anew, or ask --target shardy"

@@ -21,6 +21,7 @@ from shardviz.compiler.messages import (
     Request,
     RunCollective,
     StageReport,
+    TimeLoop,
 )
 
 if TYPE_CHECKING:
@@ -75,6 +76,10 @@ def _serve(channel: Channel, inbox: SimpleQueue[Request], name: ProcessName) -> 
                 from shardviz.compiler.child.collective import run
 
                 channel.send(run(request, report))
+            case TimeLoop() as timed:
+                from shardviz.compiler.child.measuring import measure
+
+                channel.send(measure(timed, report))
             case AskLayout() as asked:
                 channel.send(layout(asked))
             case _:
