@@ -35,6 +35,7 @@ COMMANDS = {
     "search": "The best meshes and shardings of a program on a machine.",
     "model": "Every parameter of a model, split by rules: memory and collectives of a step.",
     "machine": "Chips, links and figures of hardware, and where a mesh lies on it.",
+    "measure": "Collectives on your own devices, against the clock; a machine's file of that.",
     "targets": "List targets and how to install them: simulated devices, TPUs and GPUs.",
     "info": "The versions that answers depend on.",
 }

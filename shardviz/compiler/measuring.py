@@ -38,7 +38,9 @@ def loop_request(case: Case, mesh: Mesh, target: Target, runs: int) -> TimeLoop:
         raise TargetError(f"target {target.name} has no devices to run on", "use cpu or real")
     if target.max_devices is not None and mesh.size > target.max_devices:
         most = plural(target.max_devices, "device")
-        raise TargetError(f"the mesh {mesh} has {mesh.size:,} devices, and {most} can be simulated", "use a smaller mesh")
+        raise TargetError(
+            f"the mesh {mesh} has {mesh.size:,} devices, and {most} can be simulated", "use a smaller mesh"
+        )
     shape = (case.side, case.side) if case.side else (_elements(case),)
     described = DeviceMesh(mesh.axis_names, mesh.axis_sizes, mesh.device_order)
     return TimeLoop(target.name, described, case.op, case.axes, shape, case.dtype, runs)

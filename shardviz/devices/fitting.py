@@ -2,7 +2,10 @@
 
 A regime is a straight line of time over size, fitted by least squares of relative errors, so that small and
 large sizes count alike. Where one line does not hold (a cache is full, a library changes its protocol) the
-sizes are cut where two lines hold best, and so on.
+sizes are cut where two lines hold best, and so on, as long as that is worth its figures.
+
+Bytes take no less time than fewer do. Where a size took longer than a larger one, other work has slowed it
+down, and the line goes by the larger one's time.
 """
 
 from __future__ import annotations
@@ -11,22 +14,24 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 
 from shardviz.devices.measurement import Measurement
 from shardviz.hardware.measured import MeasuredTimes, Regime
 
 NOISY = 0.2
-"""A spread of the runs over their median from which a row counts as noisy."""
+"""A spread of the runs over their median, and a share of sizes that were slowed down, that are noise."""
+SLOWED = 1.1
+"""A size was slowed down where it took this many times the time of a larger one."""
 HOLDS = 0.25
 """A fit holds where sizes that were held back are predicted this well in the median."""
-CLOSE = 0.05
+CLOSE = 0.03
 """Relative errors that no further regime makes worth while."""
-GAIN = 0.65
-"""What a further regime has to leave of the errors."""
 MAX_REGIMES = 4
-LEAST_POINTS = 3
-"""Sizes of a regime where there are several: a line goes through any two."""
+LEAST_POINTS = 2
+"""Sizes of a regime."""
+OF_A_REGIME = 3
+"""What a further regime chooses: where it begins, a latency and a bandwidth."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,17 @@ class TimeFit:
     @property
     def noise(self) -> float:
         return statistics.median(row.noise for row in self.rows)
+
+    @property
+    def slowed(self) -> int:
+        """Sizes that took clearly longer than a larger one."""
+        least = _never_falling([row.median for row in self.rows])
+        return sum(row.median > SLOWED * each for row, each in zip(self.rows, least, strict=True))
+
+    @property
+    def is_noisy(self) -> bool:
+        """Other work was in the way, as far as can be told."""
+        return self.noise > NOISY or self.slowed > NOISY * len(self.rows)
 
     @property
     def error(self) -> float:
@@ -88,22 +104,23 @@ def fits(rows: Sequence[Measurement]) -> tuple[TimeFit, ...]:
 
 def fitted(rows: Sequence[Measurement]) -> tuple[Regime, ...]:
     """The regimes of rows by size."""
-    lines = _Lines([row.case.size for row in rows], [row.median for row in rows])
+    lines = _Lines([row.case.size for row in rows], _never_falling([row.median for row in rows]))
     noise = statistics.median(row.noise / math.sqrt(len(row.seconds)) for row in rows)
-    cuts = lines.best(1)
-    for count in range(2, min(MAX_REGIMES, len(rows) // LEAST_POINTS) + 1):
-        before, more = lines.error(cuts), lines.best(count)
-        if before <= CLOSE or lines.error(more) > GAIN * before:
-            break
-        cuts = more
+    counts = range(1, max(1, min(MAX_REGIMES, len(rows) // OF_A_REGIME)) + 1)
+    cuts = min((lines.best(count) for count in counts), key=lines.information)
     return lines.regimes(cuts, noise)
+
+
+def _never_falling(times: Sequence[float]) -> list[float]:
+    """Times by size, each as little as those of larger sizes."""
+    return [*accumulate(reversed(times), min)][::-1]
 
 
 def _held_back(rows: Sequence[Measurement]) -> float | None:
     """The median error of every second size but the ends, by the lines of the others."""
     held = [row for place, row in enumerate(rows[:-1]) if place % 2]
     kept = [row for row in rows if row not in held]
-    if not held or len(kept) < LEAST_POINTS:
+    if not held or len(kept) < OF_A_REGIME:
         return None
     fit = TimeFit(tuple(kept), fitted(kept), None)
     return statistics.median(map(fit.off, held))
@@ -114,7 +131,8 @@ Cuts = tuple[int, ...]
 
 
 class _Lines:
-    """Straight lines through points: `sizes` and times, by size. Errors are relative to the times."""
+    """Straight lines through points: `sizes` and times, by size. Errors are logarithms of what a line says
+    over the time, so that half of it and twice as much are as wrong."""
 
     def __init__(self, sizes: Sequence[int], times: Sequence[float]) -> None:
         self._sizes, self._times = sizes, times
@@ -139,10 +157,12 @@ class _Lines:
             }
         return found[total][1]
 
-    def error(self, cuts: Cuts) -> float:
-        """The root of the mean square of the relative errors."""
-        squares = sum(self._squares(start, stop) for start, stop in self._spans(cuts))
-        return math.sqrt(squares / len(self._sizes))
+    def information(self, cuts: Cuts) -> float:
+        """Schwarz's criterion, which is the least where errors and the number of regimes are few (G. Schwarz,
+        "Estimating the dimension of a model", 1978)."""
+        total = len(self._sizes)
+        squares = sum(self._squares(start, stop) for start, stop in self._spans(cuts)) / total
+        return total * math.log(max(squares, CLOSE**2)) + OF_A_REGIME * len(cuts) * math.log(total)
 
     def regimes(self, cuts: Cuts, noise: float) -> tuple[Regime, ...]:
         """The lines, with standard errors from how far points lie from them, and from the noise of each."""
@@ -153,12 +173,14 @@ class _Lines:
             bandwidth = 1 / slope if slope else math.inf
             begins = self._sizes[start] if not found else self._meeting(found[-1], latency, slope, start)
             found.append(
-                Regime(begins, latency, bandwidth, latency_error, slope_error * bandwidth**2 if slope else 0.0)
+                Regime(
+                    begins, latency, bandwidth, latency_error, slope_error * bandwidth**2 if slope else 0.0
+                )
             )
         return tuple(found)
 
     def _meeting(self, before: Regime, latency: float, slope: float, start: int) -> int:
-        """Where a line takes over: where the two cross, if that is between their points, else in the middle."""
+        """Where a line takes over: where the two cross between their points, else in the middle."""
         low, high = self._sizes[start - 1] + 1, self._sizes[start]
         steeper = slope - 1 / before.bandwidth
         crossing = (before.latency - latency) / steeper if steeper else math.inf
@@ -172,7 +194,7 @@ class _Lines:
         if (start, stop) not in self._known:
             latency, slope = self._line(start, stop)
             self._known[start, stop] = sum(
-                ((latency + slope * size) / time - 1) ** 2 for size, time in self._points(start, stop)
+                math.log((latency + slope * size) / time) ** 2 for size, time in self._points(start, stop)
             )
         return self._known[start, stop]
 

@@ -65,7 +65,8 @@ def measured_machine(
             fit.noise,
         )
         for fit in fits
-        if fit.op in COLLECTIVES
+        # Lines that tell no bandwidth would have larger sizes take no longer.
+        if fit.op in COLLECTIVES and fit.regimes[-1].bandwidth < math.inf
     )
     return replace(machine, measured=measured)
 
@@ -75,7 +76,9 @@ def _device(device: DeviceFigures, fits: Sequence[TimeFit]) -> DeviceFigures:
         if fit.op == "matmul":
             best = max(row.flops_per_second or 0.0 for row in fit.rows)
             peaks = dict(device.peak) | {fit.rows[0].case.dtype: best}
-            device = replace(device, peak=tuple((dtype, peak) for dtype, peak in peaks.items() if peak >= MIN_PEAK))
+            device = replace(
+                device, peak=tuple((dtype, peak) for dtype, peak in peaks.items() if peak >= MIN_PEAK)
+            )
         elif fit.op == "copy":
             bandwidth = statistics.median(row.bus_bandwidth for row in fit.rows[-LAST:])
             device = replace(device, hbm_bandwidth=max(bandwidth, MIN_BANDWIDTH))
@@ -117,9 +120,7 @@ def _with_links(machine: Machine, question: MeasureQuestion, fits: Sequence[Time
 
     return replace(
         machine,
-        axis_links=tuple(
-            fitted(axis, link) for axis, link in zip(AXES, machine.axis_links, strict=False)
-        ),
+        axis_links=tuple(fitted(axis, link) for axis, link in zip(AXES, machine.axis_links, strict=False)),
         node_link=None if machine.node_link is None else fitted("switch", machine.node_link),
         network=None if machine.network is None else fitted("network", machine.network),
         core_link=None if machine.core_link is None else fitted("chip", machine.core_link),

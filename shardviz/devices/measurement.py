@@ -13,9 +13,10 @@ Clock = Literal["wall", "device"]
 
 @dataclass(frozen=True)
 class Measurement:
-    """The seconds of each run of a case, by the `clock` of the device, from its profile, or by the wall's. `wrong` are the elements of all devices that are not the exact result, None where rounding
-    leaves nothing exact to compare. `note` says what the compiler made of it that was not asked for, and
-    `device` what JAX calls the devices."""
+    """The seconds of each run of a case, by the `clock` of the device, from its profile, or by the wall's.
+    `wrong` are the elements of all devices that are not the exact result, None where rounding leaves nothing
+    exact to compare. `note` says what the compiler made of it that was not asked for, and `device` what JAX
+    calls the devices."""
 
     case: Case
     seconds: tuple[float, ...]

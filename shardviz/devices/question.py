@@ -117,10 +117,14 @@ def measure_question(
     named = parse_operations(operations)
     has_collectives = any(op in COLLECTIVES for op in named)
     if axes and not has_collectives:
-        raise QuestionError(f"{' and '.join(named)} runs on each device by itself, over no axis", "leave out --axis")
+        raise QuestionError(
+            f"{' and '.join(named)} runs on each device by itself, over no axis", "leave out --axis"
+        )
     groups = tuple(dict.fromkeys(_axes(each, mesh) for each in axes)) if axes else _usual_groups(mesh)
     if has_collectives and not groups:
-        raise QuestionError(f"the mesh {mesh} has one device, which sends nothing", "measure matmul,copy, or add devices")
+        raise QuestionError(
+            f"the mesh {mesh} has one device, which sends nothing", "measure matmul,copy, or add devices"
+        )
     return MeasureQuestion(named, mesh, groups, parse_sizes(sizes), found, runs)
 
 
@@ -147,7 +151,9 @@ def parse_sizes(text: str) -> tuple[int, ...]:
         if len(rest) > 2 or not factor.isdecimal() or not 2 <= int(factor[:9]) <= 2**20:
             raise QuestionError(f"{quote(piece.strip(), 40)} is not a range of sizes", RANGE_HINT)
         if high < low:
-            raise QuestionError(f"{rest[0].strip()} is less than {first.strip()}", "begin with the smaller size")
+            raise QuestionError(
+                f"{rest[0].strip()} is less than {first.strip()}", "begin with the smaller size"
+            )
         while low <= high and len(found) <= MAX_SIZES:
             found.add(low)
             low *= int(factor)
@@ -174,8 +180,12 @@ def _axes(text: str, mesh: Mesh) -> tuple[str, ...]:
     named = [name.strip() for name in text.split(",")]
     for name in named:
         if name not in mesh.axis_names:
-            raise QuestionError(f"the mesh {mesh} has no axis {quote(name, 30)}", closest(name, mesh.axis_names))
+            raise QuestionError(
+                f"the mesh {mesh} has no axis {quote(name, 30)}", closest(name, mesh.axis_names)
+            )
     found = tuple(axis for axis in mesh.axis_names if axis in named)
     if mesh.group_size(found) == 1:
-        raise QuestionError(f"{' and '.join(found)} has one device, which sends nothing", "choose another axis")
+        raise QuestionError(
+            f"{' and '.join(found)} has one device, which sends nothing", "choose another axis"
+        )
     return found

@@ -21,7 +21,6 @@ BOUNDS = {
 """The least and the most of each quantity: a plain number that was meant in another unit is outside."""
 
 
-
 def figure(table: StrictTable, key: str, quantity: Quantity) -> float:
     """A number with a unit, or a plain one in the unit without a prefix.
 

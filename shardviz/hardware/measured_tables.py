@@ -1,15 +1,15 @@
 """The tables ``[[measured]]`` of a machine's file: collectives over axes of a mesh, in straight lines.
 
-    [[measured]]
-    op = "psum"
-    mesh = "X=2,Y=4"
-    axes = "Y"                   # one or more, with commas between them
-    dtype = "bf16"
-    noise = 0.04
-    regimes = [
-        {from = "4KiB", latency = "77us", bandwidth = "3.1GB/s"},
-        {from = "3MiB", latency = "0us", bandwidth = "1GB/s", bandwidth_error = "0.05GB/s"},
-    ]
+[[measured]]
+op = "psum"
+mesh = "X=2,Y=4"
+axes = "Y"                   # one or more, with commas between them
+dtype = "bf16"
+noise = 0.04
+regimes = [
+    {from = "4KiB", latency = "77us", bandwidth = "3.1GB/s"},
+    {from = "3MiB", latency = "0us", bandwidth = "1GB/s", bandwidth_error = "0.05GB/s"},
+]
 """
 
 from __future__ import annotations

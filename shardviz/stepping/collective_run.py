@@ -115,7 +115,9 @@ class CollectiveRun:
             return collective_time("send", self.bytes, levels, distances=apart)
         shifts = {(target - source) % pattern.group_size for source, target in pairs}
         if len(shifts) == 1 and len(levels) == 1:
-            return collective_time("collective-permute", self.bytes, levels, distances=[*shifts], measured=measured)
+            return collective_time(
+                "collective-permute", self.bytes, levels, distances=[*shifts], measured=measured
+            )
         if shifts in ({1}, {pattern.group_size - 1}):
             return collective_time("collective-permute", self.bytes, levels, measured=measured)
         return None

@@ -65,7 +65,9 @@ def _joined(spans: list[list[Span]]) -> list[Span]:
     """Start and end of an asynchronous one as one; of several equal parts of a pass the whole."""
     if len({len(each) for each in spans}) > 1:
         return []
-    return [(min(begin for begin, _ in each), max(end for _, end in each)) for each in zip(*spans, strict=True)]
+    return [
+        (min(begin for begin, _ in each), max(end for _, end in each)) for each in zip(*spans, strict=True)
+    ]
 
 
 def _events(plane: Any) -> Iterator[tuple[str, Span]]:
