@@ -175,6 +175,7 @@ class _Session:
             print_error("some results are wrong: see #wrong", "report it to who maintains these devices")
             return ExitCode.CHECK_FAILED
         elif not self.rows:
+            print_error("nothing was measured: all sizes are too large", "take smaller sizes")
             return ExitCode.QUESTION
         return code
 
@@ -332,3 +333,5 @@ def _save(path: Path, session: _Session, is_partial: bool) -> None:
     except OSError as error:
         raise QuestionError(f"cannot write {quote(str(path))}: {error.strerror}", "name another") from None
     print_note(f"wrote {path}: use it with --machine {path}")
+    if not machine.device.peak or machine.device.hbm_bandwidth is None:
+        print_note("it says nothing of arithmetic and memory: measure matmul,copy as well")

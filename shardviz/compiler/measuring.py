@@ -26,7 +26,6 @@ class NoMeasurement:
 
     case: Case
     reason: str
-    hint: str = ""
 
 
 def loop_request(case: Case, mesh: Mesh, target: Target, runs: int) -> TimeLoop:
@@ -43,7 +42,7 @@ def loop_request(case: Case, mesh: Mesh, target: Target, runs: int) -> TimeLoop:
         )
     shape = (case.side, case.side) if case.side else (_elements(case),)
     described = DeviceMesh(mesh.axis_names, mesh.axis_sizes, mesh.device_order)
-    return TimeLoop(target.name, described, case.op, case.axes, shape, case.dtype, runs)
+    return TimeLoop(target.name, described, case.op, case.axes, case.size, shape, case.dtype, runs)
 
 
 def _elements(case: Case) -> int:
@@ -52,10 +51,12 @@ def _elements(case: Case) -> int:
 
 
 def read_loop(output: LoopOutput, case: Case, mesh: Mesh) -> Measurement | NoMeasurement:
-    """The row. Raises `CompilerError` for what JAX or XLA refuse, and where the compiler left nothing of the
-    collective in the loop."""
+    """The row. Raises `TargetError` where there are too few devices, and `CompilerError` for what JAX or XLA
+    refuse, and where the compiler left nothing of the collective in the loop."""
     if output.status == "no room":
-        return NoMeasurement(case, output.error, output.hint)
+        return NoMeasurement(case, output.error)
+    if output.status == "unavailable":
+        raise TargetError(output.error, f"simulate them with --devices {mesh.size}, or take a smaller mesh")
     if output.status != "ok":
         raise CompilerError(f"{case.op}: {output.error}", output.hint)
     note = ""

@@ -179,13 +179,14 @@ class TimeLoop:
     """To the child: time an operation on the devices of `target`, in a loop, `runs` times or fewer.
 
     `op` is JAX's name of a collective over `axes`, or "matmul" or "copy", which every device does by itself.
-    `shape` is that of a device's operand.
+    `shape` is that of a device's operand, and `size` the bytes that people call it by.
     """
 
     target: str
     mesh: DeviceMesh
     op: str
     axes: tuple[str, ...]
+    size: int
     shape: tuple[int, ...]
     dtype: str
     runs: int
@@ -295,8 +296,8 @@ class RunOutput:
 
 @dataclass(frozen=True)
 class LoopOutput:
-    """From the child: the end of one measurement. `status` is "ok", "error", or "no room" where it does not
-    fit into the memory.
+    """From the child: the end of one measurement. `status` is "ok", "error", "unavailable" where there are
+    not so many devices, or "no room" where it does not fit into the memory.
 
     `seconds` are those of one pass of the loop, by run; `clock` is "device" where a profile has them, else
     "wall". `wrong` are the elements that are not exact, None where that cannot be told. `text` is the final

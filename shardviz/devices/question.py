@@ -123,7 +123,8 @@ def measure_question(
     groups = tuple(dict.fromkeys(_axes(each, mesh) for each in axes)) if axes else _usual_groups(mesh)
     if has_collectives and not groups:
         raise QuestionError(
-            f"the mesh {mesh} has one device, which sends nothing", "measure matmul,copy, or add devices"
+            f"the mesh {mesh} has one device, which sends nothing",
+            "measure matmul,copy, or simulate devices: --devices 8",
         )
     return MeasureQuestion(named, mesh, groups, parse_sizes(sizes), found, runs)
 

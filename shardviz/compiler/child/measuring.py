@@ -29,6 +29,7 @@ from shardviz.compiler.child.device_clock import device_seconds
 from shardviz.compiler.child.program import WIDE, jax_dtype, words_of
 from shardviz.compiler.messages import NO_ROOM, LoopOutput, TimeLoop
 from shardviz.errors import CompilerError, TargetError
+from shardviz.units import human_bytes
 
 RUN_S = 0.02
 """A run takes so long at least, if it may have several passes."""
@@ -47,13 +48,15 @@ def measure(request: TimeLoop, report: Callable[[str], None]) -> LoopOutput:
     with jax.enable_x64(request.dtype in WIDE):
         try:
             return _measured(request, report)
-        except (TargetError, CompilerError) as error:
+        except TargetError as error:
+            return LoopOutput("unavailable", error=error.message, hint=error.hint)
+        except CompilerError as error:
             return LoopOutput("error", error=error.message, hint=error.hint)
         except Exception as error:
             words = words_of(error)
             if NO_ROOM.search(words):
                 words = f"{_subject(request)} does not fit into the memory of a device"
-                return LoopOutput("no room", error=words, hint="take smaller sizes")
+                return LoopOutput("no room", error=words)
             return LoopOutput("error", error=words)
 
 
@@ -66,8 +69,8 @@ def _measured(request: TimeLoop, report: Callable[[str], None]) -> LoopOutput:
     needed, free = _needed(compiled), _free(device) // _sharing(device, loop.mesh)
     about = LoopOutput("ok", text=compiled.as_text(), platform=device.platform, kind=device.device_kind)
     if needed > free:
-        words = f"{_subject(request)} needs {_mebibytes(needed)} on each device, and {_mebibytes(free)} are"
-        return replace(about, status="no room", error=f"{words} free", hint="take smaller sizes")
+        needs = f"{_subject(request)} needs {human_bytes(needed)} on each device"
+        return replace(about, status="no room", error=f"{needs}, and {human_bytes(free)} are free")
     report("running")
     state = loop.start()
 
@@ -90,11 +93,7 @@ def _measured(request: TimeLoop, report: Callable[[str], None]) -> LoopOutput:
 
 
 def _subject(request: TimeLoop) -> str:
-    return f"{request.op} of {math.prod(request.shape):,} elements"
-
-
-def _mebibytes(size: int) -> str:
-    return f"{size / 2**20:,.0f} MiB"
+    return f"{request.op} of {human_bytes(request.size)}"
 
 
 def _passes(run: Callable[[int], float]) -> int:

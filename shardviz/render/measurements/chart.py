@@ -118,5 +118,5 @@ def _rate(fit: TimeFit, size: float, time: float) -> float:
     """Bytes a second on the bus, or a matmul's FLOP/s, which grow with the third power of its side."""
     case = fit.rows[0].case
     if case.op == "matmul":
-        return case.flops * (size / case.size) ** 1.5 / time
+        return float(case.flops * (size / case.size) ** 1.5 / time)
     return size * case.bus_factor / time

@@ -92,8 +92,10 @@ def doubts(fits: Sequence[TimeFit]) -> Iterator[str]:
     if others := [fit for fit in wrong if not fit.is_noisy]:
         yield f"No lines hold within {HOLDS:.0%} for {_names(others)}."
     if blind := [fit for fit in fits if fit.regimes[-1].bandwidth == float("inf")]:
-        yield f"These sizes tell no bandwidth for {_names(blind)}: measure larger ones. A machine's file "
-            "keeps the formulas for them."
+        yield (
+            f"These sizes tell no bandwidth for {_names(blind)}: measure larger ones. A machine's file has "
+            "formulas for them."
+        )
 
 
 def _names(fits: Sequence[TimeFit]) -> str:
