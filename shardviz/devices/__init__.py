@@ -1,0 +1,1 @@
+"""The devices at hand: the processes that hold them."""
