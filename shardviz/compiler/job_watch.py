@@ -21,6 +21,7 @@ without a word counts as lost after `SILENT_S`.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import selectors
 import socket
@@ -78,15 +79,21 @@ class JobLost(CompilerError):
 class JobWatch:
     """This process in a job: it meets the others, and hears when one of them is lost.
 
-    `on_lost` is called at most once, from a thread. The process itself is to call `failed` when it cannot go
-    on, and `finish` at its end.
+    `limit_s` is the time that the processes may take to come. `on_lost` is called at most once, from a thread.
+    The process itself is to call `failed` when it cannot go on, and `finish` at its end.
     """
 
     def __init__(
-        self, coordinator: str, processes: int, process: int, on_lost: Callable[[JobLost], None]
+        self,
+        coordinator: str,
+        processes: int,
+        process: int,
+        limit_s: float,
+        on_lost: Callable[[JobLost], None],
     ) -> None:
         self.process, self.processes = process, processes
         self._host, self._port = _address(coordinator)
+        self._limit_s = limit_s
         self._on_lost = on_lost
         self._hub: _Hub | None = None
         self._socket: socket.socket | None = None
@@ -95,23 +102,23 @@ class JobWatch:
         self._missing: tuple[int, ...] | None = None
         self._meeting: Meeting | None = None
         self._lost: JobLost | None = None
-        self._is_over = self._is_common = self._is_closed = False
+        self._is_done = self._is_over = self._is_common = self._is_closed = False
 
     def join(self, on_progress: Callable[[str], None]) -> Meeting:
         """Wait until all processes are there; `on_progress` hears for whom.
 
-        Raises `CompilerError` where process 0 cannot listen at the address, `JobLost`, and `EOFError` after
-        `close`.
+        Raises `CompilerError` where process 0 cannot listen at the address or does not come there, `JobLost`,
+        and `EOFError` after `close`.
         """
         if self.process == 0:
-            self._hub = _Hub(self._host, self._port, self.processes)
+            self._hub = _Hub(self._host, self._port, self.processes, self._limit_s)
         self._connect(on_progress)
         told = None
         with self._changed:
             while self._meeting is None and self._lost is None and not self._is_closed:
                 if self._missing and self._missing != told:
                     told = self._missing
-                    on_progress(f"waiting for {named_processes(told)} of {self.processes}")
+                    on_progress(f"waiting for {named_processes(told)} of {self.processes:,}")
                 self._changed.wait(BEAT_S)
             if self._meeting is not None:
                 return self._meeting
@@ -143,6 +150,7 @@ class JobWatch:
         if failed:
             self.failed(failed, Cause.FAILED)
         else:
+            self._is_done = True
             self._send({"done": 1})
         with self._changed:
             self._changed.wait_for(
@@ -162,16 +170,21 @@ class JobWatch:
     def _connect(self, on_progress: Callable[[str], None]) -> None:
         """Connect to the hub, which may come later than this process."""
         host = "localhost" if self._hub is not None else self._host
-        told = ""
+        end = time.monotonic() + self._limit_s
+        at, told = f"{self._host}:{self._port}", ""
         while not self._is_closed:
             try:
                 connection = socket.create_connection((host, self._port), timeout=BEAT_S)
             except OSError as error:
                 words = error.strerror or str(error)
+                if time.monotonic() > end:
+                    raise CompilerError(
+                        f"process 0 of {self.processes:,} has not come to {at} within {self._limit_s:g} s: {words}",
+                        "start every process with the same coordinator; process 0 runs on that host",
+                    ) from error
                 if words != told:
                     told = words
-                    at = f"{self._host}:{self._port}"
-                    on_progress(f"waiting for process 0 of {self.processes} at {at} ({words})")
+                    on_progress(f"waiting for process 0 of {self.processes:,} at {at} ({words})")
                 time.sleep(RETRY_S)
                 continue
             connection.settimeout(BEAT_S)
@@ -201,7 +214,10 @@ class JobWatch:
             if "alive" in message:
                 self._send({"alive": 1})
         with self._changed:
+            if self._lost is None and self._is_done:
+                self._is_over = True  # all others may be done too, and then process 0 has ended
             if self._is_over or self._is_closed:
+                self._changed.notify_all()
                 return
             if self._lost is None:
                 where = f" on {self._meeting.hosts[0]}" if self._meeting else ""
@@ -232,8 +248,10 @@ class _Member:
 class _Hub:
     """Process 0's meeting point, in a thread of its own. Raises `CompilerError` where it cannot listen."""
 
-    def __init__(self, host: str, port: int, processes: int) -> None:
+    def __init__(self, host: str, port: int, processes: int, limit_s: float) -> None:
         self._processes = processes
+        self._limit_s = limit_s
+        self._meets_until = time.monotonic() + limit_s
         self._members: dict[int, _Member] = {}
         self._strangers: list[_Member] = []
         self._failures: dict[int, tuple[Cause, str]] = {}
@@ -274,6 +292,9 @@ class _Hub:
             now = time.monotonic()
             if now >= self._decided_at:
                 self._decide()
+            if now >= self._meets_until:
+                self._meets_until = float("inf")
+                self._give_up()
             if now >= beat_at:
                 beat_at = now + BEAT_S
                 self._beat()
@@ -333,13 +354,23 @@ class _Hub:
             self._refuse(member, "does not exist")
         else:
             self._members[process] = member
-            missing = [each for each in range(processes) if each not in self._members]
-            if missing:
-                self._tell({"missing": missing[: MAX_LISTED + 1]})
+            if missing := self._missing():
+                self._tell({"missing": missing})
             else:
-                self._has_started = True
+                self._has_started, self._meets_until = True, float("inf")
                 hosts = [self._members[each].host for each in range(processes)]
                 self._tell({"start": self._free_port(), "hosts": hosts})
+
+    def _missing(self) -> tuple[int, ...]:
+        """The first processes that are not there."""
+        missing = (each for each in range(self._processes) if each not in self._members)
+        return tuple(itertools.islice(missing, MAX_LISTED + 1))
+
+    def _give_up(self) -> None:
+        missing = self._missing()
+        have = "has" if len(missing) == 1 else "have"
+        who = f"{named_processes(missing)} of {self._processes:,}"
+        self._tell({"lost": f"{who} {have} not come within {self._limit_s:g} s"})
 
     def _refuse(self, member: _Member, why: str) -> None:
         lost = {"lost": f"process {member.process:,} of {self._processes:,} {why}"}
@@ -390,7 +421,8 @@ class _Hub:
         self._tell({"alive": 1})
 
     def _tell(self, message: dict[str, Any]) -> None:
-        for member in self._members.values():
+        """Send to all, to process 0 at the end: it may be gone soon after, and the hub with it."""
+        for _, member in sorted(self._members.items(), reverse=True):
             if member.connection.fileno() >= 0:
                 with contextlib.suppress(OSError):
                     member.connection.sendall(_line(message))

@@ -238,8 +238,8 @@ class Worker:
         request: CompilerRequest[About] = CompilerRequest(AskAbout(), lambda about: about)
         return self._process("real").submit(request).result()
 
-    def job(self) -> Job:
-        """The job that the child for the real devices belongs to, as soon as all processes are there."""
+    def job(self) -> CompilerRequest[Job]:
+        """Join the job that the child for the real devices belongs to: all its processes are there."""
         from shardviz.devices.job import Job
 
         process = self._process("real")
@@ -248,7 +248,7 @@ class Worker:
             hosts = process.meeting.hosts if process.meeting is not None else (socket.gethostname(),)
             return Job(devices.process, len(hosts), hosts, devices.process_of)
 
-        return process.submit(CompilerRequest(AskJob(), read)).result()
+        return process.submit(CompilerRequest(AskJob(), read))
 
     def pids(self) -> tuple[int, ...]:
         """Process ids of the children that run now."""

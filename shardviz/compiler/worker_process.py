@@ -91,6 +91,7 @@ class WorkerProcess:
         self._closed = False
         self._loaded = False
         self.versions: Versions = ()
+        self._limit: threading.Timer
         self._thread = threading.Thread(target=self._serve, name="shardviz-compiler", daemon=True)
         self._thread.start()
 
@@ -190,7 +191,7 @@ class WorkerProcess:
 
     def _ask(self, request: CompilerRequest[Any]) -> Reply:
         """Send the message, and wait for the reply. A child that died before that is not to blame on it."""
-        limit = start_timer(self._time_limit, self._stop, request, f"took longer than {self._time_limit:g} s")
+        self._start_limit(request)
         was_idle = self._loaded
         with self._lock:
             self._asked, self._stopped_because = request, ""
@@ -202,9 +203,13 @@ class WorkerProcess:
             self._reap()
             return self._converse(self._start(), request)
         finally:
-            limit.cancel()
+            self._limit.cancel()
             with self._lock:
                 self._asked = None
+
+    def _start_limit(self, request: CompilerRequest[Any]) -> None:
+        too_long = f"took longer than {self._time_limit:g} s"
+        self._limit = start_timer(self._time_limit, self._stop, request, too_long)
 
     def _converse(self, process: ChildProcess, request: CompilerRequest[Any]) -> Reply:
         if not self._loaded:
@@ -237,15 +242,18 @@ class WorkerProcess:
                 raise AssertionError(f"the child sent {other!r}")
 
     def _meet(self, job: JobFound, request: CompilerRequest[Any]) -> str:
-        """Wait for the other processes of the job: the address of JAX's coordinator."""
+        """Wait for the other processes of the job, as long as a request may take: the address of JAX's
+        coordinator."""
         from shardviz.compiler.job_watch import JobWatch
 
-        watch = JobWatch(job.coordinator, job.processes, job.process, self._end_job)
+        watch = JobWatch(job.coordinator, job.processes, job.process, self._time_limit, self._end_job)
         with self._lock:
             if self._closed:
                 raise Cancelled("the worker was closed")
             self._watch = watch
+        self._limit.cancel()
         self.meeting = watch.join(request.progress)
+        self._start_limit(request)
         request.progress("joining the job")
         return self.meeting.coordinator
 

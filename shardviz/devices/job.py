@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shardviz.errors import QuestionError, quote
+
 
 @dataclass(frozen=True)
 class JobAddress:
@@ -23,6 +25,33 @@ class JobAddress:
 
 
 DETECTED = JobAddress()
+MAX_PORT = 2**16 - 1
+
+
+def job_address(coordinator: str | None, processes: int | None, process: int | None) -> JobAddress:
+    """The address from a user's words. Raises `QuestionError` for one that cannot be."""
+    given = {"--coordinator": coordinator, "--processes": processes, "--process": process}
+    missing = [option for option, value in given.items() if value is None]
+    if len(missing) == len(given):
+        return DETECTED
+    if coordinator is None or processes is None or process is None:
+        raise QuestionError(
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: a job has an address, a "
+            "number of processes and the number of this one",
+            "write --coordinator node-a:1234 --processes 4 --process 0, with 1, 2 and 3 in the others",
+        )
+    host, colon, port = coordinator.rpartition(":")
+    if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) <= MAX_PORT):
+        raise QuestionError(
+            f"--coordinator {quote(coordinator)} is not HOST:PORT",
+            "write the host of process 0 and a free port of it: node-a:1234",
+        )
+    if process >= processes:
+        raise QuestionError(
+            f"--process {process:,} does not exist: the {processes:,} processes are numbered from 0",
+            f"write a number from 0 to {processes - 1:,}",
+        )
+    return JobAddress(coordinator, processes, process)
 
 
 @dataclass(frozen=True)
