@@ -28,6 +28,7 @@ COMMANDS = {
     "diff": "What has changed from one version of a program to the next; for a CI, with limits.",
     "layout": "The slice of an array on every device of a mesh, as a picture.",
     "step": "A collective round by round: every message, value by value.",
+    "launch": "Try a job of several processes on this machine, with simulated devices.",
     "translate": "Convert a sharding between notations.",
     "export": "Any of this as a program, a notebook, a picture, a page or a recording.",
     "serve": "The application in a browser, for a class on this machine or network.",

@@ -13,6 +13,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
+from shardviz.cli.job import join_job
 from shardviz.cli.output import TICK_S, CommandOutput, ProgressLine, print_error, print_json, print_note
 from shardviz.cli.process import ExitCode, first_interrupt
 from shardviz.cli.target_session import started_worker
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, Target, Worker
     from shardviz.compiler.measuring import NoMeasurement
     from shardviz.devices.fitting import TimeFit
+    from shardviz.devices.job import Job, JobAddress
     from shardviz.devices.measurement import Measurement
     from shardviz.devices.question import Case, MeasureQuestion
     from shardviz.hardware.machine import PlacedMesh
@@ -81,6 +83,7 @@ LEAST_PASSES = 6
 )
 @click.option("-o", "--save", metavar="FILE.toml", help="Write a machine's file of what was measured.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead.")
+@options.job
 @options.timeout
 @options.output
 def command(
@@ -94,6 +97,7 @@ def command(
     machine: str | None,
     save: str | None,
     as_csv: bool,
+    job: JobAddress,
     timeout: float,
     output: CommandOutput,
 ) -> int:
@@ -112,12 +116,18 @@ def command(
     parse_operations(operations)
     parse_sizes(sizes)
     target = TARGETS["real" if devices is None else "cpu"]
-    with started_worker(timeout, target) as worker:
-        question = measure_question(operations, _mesh(mesh, devices, worker), axes, sizes, dtype, runs)
+    with started_worker(timeout, target, job=job) as worker:
+        joined = join_job(worker) if devices is None else None
+        found = _mesh(mesh, len(joined.process_of) if joined is not None else devices or 1)
+        question = measure_question(operations, found, axes, sizes, dtype, runs)
         placed = None if machine is None else _placed(machine, question)
-        session = _Session(question, placed, timeout)
+        session = _Session(question, placed, joined, timeout)
         show = _printer(session, as_csv, output)
         code = session.measure(worker, target, show)
+        if code:
+            worker.close("was interrupted")
+    if not session.is_first:
+        return code
     if output.as_json:
         from shardviz.documents.measurements import measure_document
 
@@ -132,12 +142,19 @@ def command(
 class _Session:
     """The rows of a question as they come, until there is an interrupt or a compiler fails."""
 
-    def __init__(self, question: MeasureQuestion, placed: PlacedMesh | None, timeout: float) -> None:
-        self.question, self.placed = question, placed
+    def __init__(
+        self, question: MeasureQuestion, placed: PlacedMesh | None, job: Job | None, timeout: float
+    ) -> None:
+        self.question, self.placed, self.job = question, placed, job
         self.rows: list[Measurement] = []
         self._failure: CompilerError | None = None
         self._timeout = timeout
         self._line = ProgressLine()
+
+    @property
+    def is_first(self) -> bool:
+        """This process answers for all of its job."""
+        return self.job is None or self.job.is_first
 
     @property
     def fits(self) -> tuple[TimeFit, ...]:
@@ -241,18 +258,15 @@ class _Session:
         print_note(words)
 
 
-def _mesh(text: str | None, devices: int | None, worker: Worker) -> Mesh:
+def _mesh(text: str | None, devices: int) -> Mesh:
     """The mesh that is given, else one axis of all devices."""
     from shardviz.notation import parse_mesh
 
-    if text is None:
-        found = devices or sum(count for _, count in worker.about().devices)
-        return parse_mesh(f"X={found}")
-    mesh = parse_mesh(text)
-    if devices is not None and mesh.size > devices:
+    mesh = parse_mesh(f"X={devices}" if text is None else text)
+    if mesh.size > devices:
         raise QuestionError(
-            f"the mesh {mesh} has {mesh.size:,} devices, and --devices simulates {devices:,}",
-            f"write --devices {mesh.size}, or a smaller mesh",
+            f"the mesh {mesh} has {mesh.size:,} devices, and there are {devices:,}",
+            f"simulate them on the CPU with --devices {mesh.size}, or take a smaller mesh",
         )
     return mesh
 
@@ -320,7 +334,8 @@ def _save(path: Path, session: _Session, is_partial: bool) -> None:
 
     question, device = session.question, session.rows[0].device
     count = question.mesh.size
-    base = bare_machine(device, count, count) if session.placed is None else session.placed.machine
+    hosts = 1 if session.job is None else len(set(session.job.hosts))
+    base = bare_machine(device, count, count // hosts) if session.placed is None else session.placed.machine
     source = f"measured on {date.today()} on {plural(count, 'device')}, {device}"
     machine = measured_machine(base, question, session.fits, path.stem, source)
     comment = "written by shardviz measure"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from shardviz.collectives import Schedule
     from shardviz.compiler import CompilerRequest, ExecutionResult
+    from shardviz.devices.job import JobAddress
     from shardviz.render.palette import Palette
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion
@@ -75,6 +76,7 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
     type=click.Choice(["cpu", "real", "none"]),
     help="Devices on which JAX verifies: cpu, real or none; default: cpu.",
 )
+@options.job
 @options.timeout
 @options.output
 def command(
@@ -96,6 +98,7 @@ def command(
     bandwidth: str | None,
     machine: str | None,
     on: str | None,
+    job: JobAddress,
     timeout: float,
     output: CommandOutput,
     **parameters: Any,
@@ -109,7 +112,7 @@ def command(
     shown = StepOptions(output, number, play, speed, compare)
     shown.check(on)
     # JAX loads in a process of its own while this one computes and draws.
-    with Verifier("none" if compare else on, timeout) as verifier:
+    with Verifier("none" if compare else on, timeout, job) as verifier:
         from shardviz.compiler.machines import placed_for
         from shardviz.notation import parse_mesh
         from shardviz.stepping.collective_run import pipelined, run_on
@@ -182,9 +185,9 @@ class Verifier(WorkerSession):
     seconds, `option` is where the command line chooses the verifier.
     """
 
-    def __init__(self, on: str | None, timeout: float, option: str = "--on") -> None:
+    def __init__(self, on: str | None, timeout: float, job: JobAddress, option: str = "--on") -> None:
         self._target = None if on == "none" else TARGETS[on or "cpu"]
-        super().__init__(timeout, *([self._target] if self._target else []))
+        super().__init__(timeout, *([self._target] if self._target else []), job=job)
         self.silence = ""
         """The reason why JAX is not asked, where it would have been."""
         self._chosen = on is not None
@@ -201,6 +204,7 @@ class Verifier(WorkerSession):
             return
         from shardviz.stepping.verdict import ask_jax
 
+        self.join()
         try:
             self._pending = ask_jax(self._worker, question, self._target)
         except TargetError as error:

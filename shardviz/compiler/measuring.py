@@ -56,7 +56,7 @@ def read_loop(output: LoopOutput, case: Case, mesh: Mesh) -> Measurement | NoMea
     if output.status == "no room":
         return NoMeasurement(case, output.error)
     if output.status == "unavailable":
-        raise TargetError(output.error, f"simulate them with --devices {mesh.size}, or take a smaller mesh")
+        raise TargetError(output.error, output.hint)
     if output.status != "ok":
         raise CompilerError(f"{case.op}: {output.error}", output.hint)
     note = ""

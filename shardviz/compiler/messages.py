@@ -206,6 +206,28 @@ class AskAbout:
 
 
 @dataclass(frozen=True)
+class JoinJob:
+    """To the child: all processes of the job are there; join it. `coordinator` is where JAX's own is to be."""
+
+    coordinator: str
+
+
+@dataclass(frozen=True)
+class AskJob:
+    """To the child: which process each device belongs to."""
+
+
+@dataclass(frozen=True)
+class JobFound:
+    """From the child, before it is ready: it belongs to a job of `processes`, as `process`, which meet at
+    `coordinator`, "host:port". It waits for `JoinJob`."""
+
+    coordinator: str
+    processes: int
+    process: int
+
+
+@dataclass(frozen=True)
 class ChildReady:
     """From the child, once: JAX is loaded."""
 
@@ -339,8 +361,16 @@ class About:
     devices: tuple[tuple[str, int], ...]
 
 
-Request = Question | CompileModule | RunCollective | TimeLoop | AskLayout | AskAbout
-Reply = Output | RunOutput | LoopOutput | LayoutOutput | About
+@dataclass(frozen=True)
+class JobDevices:
+    """From the child: its own process, and that of each device in the order of `jax.devices()`."""
+
+    process: int
+    process_of: tuple[int, ...]
+
+
+Request = Question | CompileModule | RunCollective | TimeLoop | AskLayout | AskAbout | AskJob | JoinJob
+Reply = Output | RunOutput | LoopOutput | LayoutOutput | About | JobDevices
 
 
 _LENGTH_BYTES = 8

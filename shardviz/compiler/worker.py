@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -10,20 +11,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shardviz.compiler.installed import check_installed
-from shardviz.compiler.messages import AskAbout
+from shardviz.compiler.messages import AskAbout, AskJob
 from shardviz.compiler.requests import Cancelled, CompilerRequest, settled
 from shardviz.compiler.worker_process import WorkerProcess, environment_for
-from shardviz.errors import TargetError
+from shardviz.errors import ShardvizError, TargetError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.collectives import Operation
     from shardviz.compiler.dump_folders import DumpFolders
+    from shardviz.compiler.job_watch import JobLost
     from shardviz.compiler.lowering import LoweredModule
     from shardviz.compiler.measuring import NoMeasurement
     from shardviz.compiler.messages import (
         About,
+        JobDevices,
         LayoutOutput,
         Output,
         ProcessName,
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.compiler.target_result import ExecutionResult, TargetResult
     from shardviz.compiler.targets import Target
+    from shardviz.devices.job import Job, JobAddress
     from shardviz.devices.measurement import Measurement
     from shardviz.devices.question import Case
     from shardviz.planner.problem import Problem
@@ -51,10 +55,19 @@ class Worker:
     TPUs that are not here and one for such GPUs, since a process can have JAX set up for one of these. Each
     answers one request at a time, in order; they work at the same time.
     Answers are kept by problem, target and the child's versions. `time_limit` is in seconds per request.
+
+    With the address of a `job` the child for the real devices is one of its processes, and every process of
+    the job must make the same requests. `on_job_lost` is called, from a thread, where one of them is lost.
     """
 
-    def __init__(self, time_limit: float = TIME_LIMIT_S) -> None:
+    def __init__(
+        self,
+        time_limit: float = TIME_LIMIT_S,
+        job: JobAddress | None = None,
+        on_job_lost: Callable[[JobLost], None] | None = None,
+    ) -> None:
         self._time_limit = time_limit
+        self._job_address, self._on_job_lost = job, on_job_lost
         self._processes: dict[ProcessName, WorkerProcess] = {}
         self._lock = threading.Lock()
         self._closed = False
@@ -64,8 +77,9 @@ class Worker:
     def __enter__(self) -> Worker:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        words = error.message if isinstance(error, ShardvizError) else repr(error)
+        self.close("" if error is None else f"has failed: {words}")
 
     def start(self, *targets: Target) -> None:
         """Start the children of some targets now (without any, the one for simulated devices), so that they
@@ -240,6 +254,18 @@ class Worker:
         request: CompilerRequest[About] = CompilerRequest(AskAbout(), lambda about: about)
         return self._process("real").submit(request).result()
 
+    def job(self) -> CompilerRequest[Job]:
+        """Join the job that the child for the real devices belongs to: all its processes are there."""
+        from shardviz.devices.job import Job
+
+        process = self._process("real")
+
+        def read(devices: JobDevices) -> Job:
+            hosts = process.meeting.hosts if process.meeting is not None else (socket.gethostname(),)
+            return Job(devices.process, len(hosts), hosts, devices.process_of)
+
+        return process.submit(CompilerRequest(AskJob(), read))
+
     def pids(self) -> tuple[int, ...]:
         """Process ids of the children that run now."""
         found = (process.pid for process in self._processes.values())
@@ -252,13 +278,16 @@ class Worker:
         if self._folders is not None:
             self._folders.remove_all()
 
-    def close(self) -> None:
-        """Kill the children and wait for them; requests without an answer end as `Cancelled`."""
+    def close(self, failed: str = "") -> None:
+        """Kill the children and wait for them; requests without an answer end as `Cancelled`.
+
+        The others of a job are waited for or, where this process has `failed`, hear why.
+        """
         with self._lock:
             self._closed = True
             processes, self._processes = self._processes, {}
         for process in processes.values():
-            process.close()
+            process.close(failed)
         if self._folders is not None:
             self._folders.remove_all()
 
@@ -268,7 +297,8 @@ class Worker:
                 raise Cancelled("the worker was closed")
             if name not in self._processes:
                 environment = environment_for(name, os.environ)
-                self._processes[name] = WorkerProcess(name, environment, self._time_limit)
+                in_job = (self._job_address, self._on_job_lost) if name == "real" else ()
+                self._processes[name] = WorkerProcess(name, environment, self._time_limit, *in_job)
             return self._processes[name]
 
     def _new_folder(self) -> tuple[str, Callable[[], None]]:

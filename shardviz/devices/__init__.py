@@ -1,1 +1,1 @@
-"""The devices at hand: what is asked of them, how long it took them, and the lines that this makes."""
+"""The devices at hand: the processes that hold them, how long work takes there, and the lines of that."""

@@ -4,7 +4,7 @@ Each pass of the loop works on what the one before has left: the first element o
 between its old value and the last one of the result, by a flag that is false at run time, as no compiler can
 know. So nothing is hoisted or left out, the loop moves no more than the operation itself, and after any
 number of passes the result is that of the first, which is checked. The passes are so many that starting the
-program takes no part of the time.
+program takes no part of the time. In a job of several processes all do what the clock of process 0 says.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from jax.sharding import PartitionSpec as P
 
 from shardviz.compiler.child import xla
 from shardviz.compiler.child.device_clock import device_seconds
+from shardviz.compiler.child.job import agree
 from shardviz.compiler.child.program import WIDE, jax_dtype, words_of
 from shardviz.compiler.messages import NO_ROOM, LoopOutput, TimeLoop
 from shardviz.errors import CompilerError, TargetError
@@ -68,7 +69,7 @@ def _measured(request: TimeLoop, report: Callable[[str], None]) -> LoopOutput:
     device = loop.mesh.local_devices[0]
     needed, free = _needed(compiled), _free(device) // _sharing(device, loop.mesh)
     about = LoopOutput("ok", text=compiled.as_text(), platform=device.platform, kind=device.device_kind)
-    if needed > free:
+    if agree(needed > free):
         needs = f"{_subject(request)} needs {human_bytes(needed)} on each device"
         return replace(about, status="no room", error=f"{needs}, and {human_bytes(free)} are free")
     report("running")
@@ -81,13 +82,13 @@ def _measured(request: TimeLoop, report: Callable[[str], None]) -> LoopOutput:
         return time.perf_counter() - begin
 
     passes = _passes(run)
-    first = run(passes)
-    runs = min(request.runs, max(LEAST_RUNS, int(ROW_S / first)))
-    seconds = tuple(run(passes) / passes for _ in range(runs))
-    about = replace(about, seconds=seconds, passes=passes)
+    runs = min(request.runs, max(LEAST_RUNS, int(ROW_S / agree(run(passes)))))
+    seconds = [run(passes) / passes for _ in range(runs)]
+    about = replace(about, seconds=tuple(agree(seconds)), passes=passes)
     if device.platform != "cpu":
         # On CPUs a profile takes longer than the operations.
         by_device = device_seconds(partial(run, min(passes, DEVICE_PASSES)), about.text)
+        by_device = tuple(agree(list(by_device)))
         about = replace(about, seconds=by_device, clock="device") if by_device else about
     return replace(about, wrong=loop.wrong(state[1]))
 
@@ -98,9 +99,10 @@ def _subject(request: TimeLoop) -> str:
 
 def _passes(run: Callable[[int], float]) -> int:
     """The passes of a run, found in a few runs that also warm up."""
-    passes, took = 1, run(1)
+    passes = 1
+    run(passes)
     for _ in range(4):
-        took = run(passes)
+        took = agree(run(passes))
         if took >= RUN_S / 2 or passes == MAX_PASSES:
             break
         passes = min(MAX_PASSES, max(passes + 1, math.ceil(passes * RUN_S / took)))

@@ -83,8 +83,8 @@ def doubts(fits: Sequence[TimeFit]) -> Iterator[str]:
     if slowed := [fit for fit in fits if fit.slowed]:
         sizes = plural(sum(fit.slowed for fit in slowed), "size")
         yield (
-            f"{sizes} took longer than a larger one, slowed down by other work: the lines leave that out "
-            f"({_names(slowed)})."
+            f"{sizes} took longer than a larger one, slowed down by other work, which the lines leave "
+            f"out: {_names(slowed)}."
         )
     wrong = [fit for fit in fits if not fit.holds]
     if forbidden := [fit for fit in wrong if fit.is_noisy]:
@@ -101,6 +101,6 @@ def doubts(fits: Sequence[TimeFit]) -> Iterator[str]:
 def _names(fits: Sequence[TimeFit]) -> str:
     names = []
     for op, group in groupby(fits, key=lambda fit: fit.op):
-        over = ", ".join(" and ".join(fit.axes) for fit in group if fit.axes)
-        names.append(f"{op} over {over}" if over else op)
-    return "; ".join(names)
+        over = "; ".join(", ".join(fit.axes) for fit in group if fit.axes)
+        names.append(f"{op} ({over})" if over else op)
+    return ", ".join(names)
