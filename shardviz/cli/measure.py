@@ -33,15 +33,16 @@ if TYPE_CHECKING:
 EXAMPLES = (
     (
         "An all-reduce over eight simulated devices",
-        "shardviz measure psum --devices 8 --sizes 4KiB:1MiB:4",
+        "shardviz measure psum --devices 8 --sizes 4KiB:1MiB:16",
     ),
     (
-        "All collectives over each axis and both, into a machine's file",
-        "shardviz measure --mesh X=2,Y=4 --devices 8 --sizes 4KiB:64KiB:4 -o my-cluster.toml",
+        "Two collectives over one axis of a mesh, into a machine's file",
+        "shardviz measure psum,all_gather --mesh X=2,Y=4 --axis Y --devices 8 --sizes 64KiB,1MiB "
+        "-o my-cluster.toml",
     ),
     (
         "Arithmetic and memory of one device",
-        "shardviz measure matmul,copy --devices 1 --dtype f32 --sizes 4KiB:1MiB:4",
+        "shardviz measure matmul,copy --devices 1 --dtype f32 --sizes 64KiB",
     ),
 )
 USUAL = "all_gather,psum,psum_scatter,all_to_all,ppermute"
@@ -135,7 +136,11 @@ def command(
     elif not as_csv and session.rows:
         _show_end(session, output)
     if path is not None and session.rows:
-        _save(path, session, bool(code))
+        words = _save(path, session, bool(code))
+        if output.as_json or as_csv:
+            print_note(words)
+        else:
+            _show(words, output)
     return session.conclusion(code)
 
 
@@ -308,13 +313,19 @@ def _show_end(session: _Session, output: CommandOutput) -> None:
     """The charts, the lines, and what is to be said of the rows."""
     from rich.text import Text
 
-    from shardviz.render.lines import sentence
     from shardviz.render.measurements.fits import fits_view
     from shardviz.render.measurements.rows import rows_words
 
-    said = [line for words in rows_words(session.rows) for line in sentence(words, output.width, style="dim")]
-    fitted = fits_view(session.fits, session.question.mesh, output.width, output.palette)
-    output.show([Text(), *said, *fitted])
+    output.show([Text()])
+    for words in rows_words(session.rows):
+        _show(words, output)
+    output.show(fits_view(session.fits, session.question.mesh, output.width, output.palette))
+
+
+def _show(words: str, output: CommandOutput) -> None:
+    from shardviz.render.lines import sentence
+
+    output.show(sentence(words, output.width, style="dim"))
 
 
 def _writable(name: str) -> Path:
@@ -327,8 +338,8 @@ def _writable(name: str) -> Path:
     return path
 
 
-def _save(path: Path, session: _Session, is_partial: bool) -> None:
-    """Write the machine's file atomically."""
+def _save(path: Path, session: _Session, is_partial: bool) -> str:
+    """Write the machine's file atomically; return what is to be said of it."""
     from shardviz.devices.measured_machine import bare_machine, measured_machine
     from shardviz.hardware.machine_toml import machine_toml
 
@@ -347,6 +358,7 @@ def _save(path: Path, session: _Session, is_partial: bool) -> None:
         unfinished.replace(path)
     except OSError as error:
         raise QuestionError(f"cannot write {quote(str(path))}: {error.strerror}", "name another") from None
-    print_note(f"wrote {path}: use it with --machine {path}")
-    if not machine.device.peak or machine.device.hbm_bandwidth is None:
-        print_note("it says nothing of arithmetic and memory: measure matmul,copy as well")
+    words = f"{path} is written: --machine {path} uses it"
+    if machine.device.peak and machine.device.hbm_bandwidth is not None:
+        return words
+    return f"{words}; of arithmetic and memory it says nothing before you measure matmul,copy as well"

@@ -88,7 +88,7 @@ class TimeFit:
         return MeasuredTimes(self.op, "", self.axes, self.regimes, ()).seconds(size)
 
     def off(self, row: Measurement) -> float:
-        """How far the lines are from a row, relative to its time."""
+        """The distance of the lines from a row, relative to its time."""
         return abs(self.seconds(row.case.size) / row.median - 1)
 
 

@@ -1,4 +1,4 @@
-"""What is to be measured: operations over axes of a mesh, and their sizes."""
+"""The question of a measurement: operations over axes of a mesh, and their sizes."""
 
 from __future__ import annotations
 

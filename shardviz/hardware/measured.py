@@ -80,7 +80,7 @@ def links_alike(levels: Sequence[LinkLevel]) -> Levels:
 def measured_times(
     op: str, levels: Sequence[LinkLevel], measured: Sequence[MeasuredTimes]
 ) -> tuple[MeasuredTimes, ...]:
-    """What was measured of HLO's operation `op` over groups with such links, maybe along several axes."""
+    """All that was measured of HLO's operation `op` over groups with such links, maybe along several axes."""
     if all(COLLECTIVES[each.op] != op for each in measured):
         return ()
     links = links_alike([level for level in levels if level.size > 1])

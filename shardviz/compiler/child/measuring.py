@@ -325,7 +325,7 @@ class _Loop:
 
 
 def _modulus(dtype: Any, terms: int) -> int:
-    """How many numbers from 0 on the data have, so that sums of so many terms are exact; 0 where none are."""
+    """The count of numbers, from 0 on, of which sums of so many terms are exact; 0 where none are."""
     if jnp.issubdtype(dtype, jnp.integer):
         most = int(jnp.iinfo(dtype).max)
     else:

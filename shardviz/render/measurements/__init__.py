@@ -1,1 +1,1 @@
-"""What devices took: rows in the columns of nccl-tests, charts, and the lines through them."""
+"""Measurements of devices: rows in the columns of nccl-tests, charts, and the lines through them."""

@@ -71,7 +71,7 @@ class _Field:
                 self._cells[row][column] = (LINE, DIM)
 
     def marks(self, fit: TimeFit, mark: str, style: Style) -> None:
-        """What was measured."""
+        """The rows, each with the letter of its groups."""
         for row in fit.rows:
             place = self._row(_rate(fit, row.case.size, row.median))
             self._cells[place][self._column(row.case.size)] = (mark, style)
