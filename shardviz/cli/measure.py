@@ -36,9 +36,8 @@ EXAMPLES = (
         "shardviz measure psum --devices 8 --sizes 4KiB:1MiB:16",
     ),
     (
-        "Two collectives over one axis of a mesh, into a machine's file",
-        "shardviz measure psum,all_gather --mesh X=2,Y=4 --axis Y --devices 8 --sizes 64KiB,1MiB "
-        "-o my-cluster.toml",
+        "The same into a machine's file, which --machine takes",
+        "shardviz measure psum --devices 8 --sizes 64KiB,1MiB -o my-cluster.toml",
     ),
     (
         "Arithmetic and memory of one device",

@@ -164,7 +164,7 @@ TEXT = """
 
 
 def profile(planes):
-    """A profile in the shape that XLA's xplane_schema gives those of devices: planes, lines and events in ns."""
+    """A profile with the planes and lines that XLA's xplane_schema has for devices; events in ns."""
     text, names = "", []
     for plane, lines in planes.items():
         text += f'planes {{ name: "{plane}" '

@@ -85,13 +85,13 @@ class MeasuredRows:
             columns[1] = _Column("matrix", 11, lambda row: times((row.case.side,) * 2), 6)
         columns += [
             _Column("time", 8, lambda row: seconds(row.median)),
-            _Column("min", 8, lambda row: seconds(row.least), 3),
-            _Column("max", 8, lambda row: seconds(row.most), 3),
+            _Column("min", 8, lambda row: seconds(row.least), 4),
+            _Column("max", 8, lambda row: seconds(row.most), 4),
         ]
         if case.op == "matmul":
-            columns.append(_Column("FLOP/s", 13, lambda row: flops(row.flops_per_second or 0.0, True)))
+            columns.append(_Column("FLOP/s", 12, lambda row: flops(row.flops_per_second or 0.0, True)))
         else:
-            columns.append(_Column("algbw", 10, lambda row: rate(_three(row.algorithm_bandwidth)), 4))
+            columns.append(_Column("algbw", 10, lambda row: rate(_three(row.algorithm_bandwidth)), 5))
             columns.append(_Column("busbw", 10, lambda row: rate(_three(row.bus_bandwidth))))
         if self._placed is not None:
             columns += self._beside(self._placed)
@@ -109,9 +109,9 @@ class MeasuredRows:
             return "–" if found is None else f"{found / row.median - 1:+.0%}"
 
         return [
-            _Column("bound", 8, bound, 2),
-            _Column("predicted", 9, predicted),
-            _Column("off", 6, off, 1),
+            _Column("bound", 8, bound, 3),
+            _Column("predicted", 9, predicted, 1),
+            _Column("off", 6, off, 2),
         ]
 
 
