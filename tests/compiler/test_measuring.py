@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import jax
@@ -19,6 +20,8 @@ from shardviz.errors import CompilerError, TargetError
 from shardviz.hlo import read_hlo
 from shardviz.notation import parse_mesh
 
+# Raised within C++ it would end the process (jaxlib 0.12, Python 3.13).
+pytestmark = pytest.mark.filterwarnings("ignore:builtin type event_stats:DeprecationWarning")
 MESH = parse_mesh("X=2,Y=4")
 COLLECTIVES = "all_gather,psum,psum_scatter,all_to_all,ppermute"
 HLO = {
@@ -61,9 +64,10 @@ def test_a_collective_is_in_the_loop_and_exact(case):
 def test_local_work_is_in_the_loop_and_exact(case):
     output = measured(case)
     assert (output.status, output.wrong) == ("ok", 0)
-    body = output.text[: output.text.index("ENTRY")]
-    assert (" dot(" in body) if case.op == "matmul" else (" negate(" in body)
-    assert "while(" in output.text[output.text.index("ENTRY") :]
+    opcode = {"matmul": "dot", "copy": "negate"}[case.op]
+    places = re.findall(rf' {opcode}\(.*op_name="([^"]*)"', output.text)
+    assert places
+    assert all("while/body" in place for place in places)
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "f16", "f64", "f8e4m3fn", "s8", "u32"])
