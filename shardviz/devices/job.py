@@ -10,12 +10,17 @@ from shardviz.errors import QuestionError, quote
 @dataclass(frozen=True)
 class JobAddress:
     """Where the processes of a job meet: `coordinator` is "host:port" of process 0, `processes` their number
-    and `process` the own one, from 0. Without all of them JAX looks for the cluster that started this process.
+    and `process` the own one, from 0. Without them JAX looks for the cluster that started this process.
     """
 
     coordinator: str | None = None
     processes: int | None = None
     process: int | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """True for an address that nobody has to look for, of several processes."""
+        return self.coordinator is not None and self.processes != 1
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -36,8 +41,8 @@ def job_address(coordinator: str | None, processes: int | None, process: int | N
         return DETECTED
     if coordinator is None or processes is None or process is None:
         raise QuestionError(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: a job has an address, a "
-            "number of processes and the number of this one",
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: a job has an address, "
+            "a number of processes and the number of this one",
             "write --coordinator node-a:1234 --processes 4 --process 0, with 1, 2 and 3 in the others",
         )
     host, colon, port = coordinator.rpartition(":")
