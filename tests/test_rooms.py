@@ -21,6 +21,7 @@ PURE = {
     "reports",
     "compare",
     "stepping",
+    "devices",
 }
 MAY_IMPORT = {
     "errors": set(),
@@ -38,7 +39,18 @@ MAY_IMPORT = {
     "timeline": {"sharding", "hardware", "planner", "hlo"},
     "reports": {"sharding", "notation", "hardware", "planner", "hlo", "timeline"},
     "compare": {"sharding", "hardware", "planner", "hlo", "timeline"},
-    "compiler": {"sharding", "notation", "collectives", "hardware", "planner", "hlo", "timeline", "reports"},
+    "devices": {"sharding", "notation", "collectives", "hardware"},
+    "compiler": {
+        "sharding",
+        "notation",
+        "collectives",
+        "hardware",
+        "planner",
+        "hlo",
+        "timeline",
+        "reports",
+        "devices",
+    },
     "stepping": {"sharding", "notation", "collectives", "hardware", "planner", "compiler"},
     "forms": {"sharding", "notation", "collectives", "hardware", "planner", "stepping", "compiler"},
     "lessons": {*PURE, "forms"},

@@ -272,6 +272,11 @@ def print_step(
     output = shown.output
     with working("stepping"):
         lines = step_view(run, output.width, output.palette, number)
+    if verifier.job is not None:
+        from shardviz.render.job_picture import job_lines
+
+        axes = [run.operation.axes]
+        heading = [*heading, *job_lines(verifier.job, run.mesh, axes, output.width, output.palette)]
     output.show([*heading, *lines])
     # JAX works while the rounds are read.
     verdict = verifier.verdict(run)

@@ -116,8 +116,8 @@ class JobWatch:
             raise self._lost or EOFError
 
     def failed(self, why: str, cause: Cause) -> None:
-        """Tell the others, as soon as they are there, that this process cannot go on; "process 2 of 4 on node-a "
-        will stand before `why`."""
+        """Tell the others, as soon as they are there, that this process cannot go on; the process's name will
+        stand before `why`."""
         with self._changed:
             self._failure = {"failed": why, "cause": int(cause)}
         self._send(self._failure)

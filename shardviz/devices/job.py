@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError, quote
+
+if TYPE_CHECKING:
+    from shardviz.sharding import Mesh
 
 
 @dataclass(frozen=True)
@@ -80,3 +85,43 @@ class Job:
     def devices_of(self, process: int) -> tuple[int, ...]:
         """The devices of a process, by number."""
         return tuple(device for device, holder in enumerate(self.process_of) if holder == process)
+
+    def holder(self, mesh: Mesh, position: int) -> int:
+        """The process of the device at a position of a mesh."""
+        return self.process_of[mesh.device_id(position)]
+
+
+@dataclass(frozen=True)
+class GroupSpan:
+    """The groups of devices along `axes` of a mesh, and how far apart their devices are.
+
+    `groups` are mesh positions; `hosts` has the names for a group whose devices are on several hosts, and is
+    empty for another one. `within_process` counts the groups that lie in one process.
+    """
+
+    axes: tuple[str, ...]
+    groups: tuple[tuple[int, ...], ...]
+    within_process: int
+    hosts: tuple[tuple[str, ...], ...]
+
+    @property
+    def across_hosts(self) -> int:
+        """The number of groups that cross hosts."""
+        return sum(1 for hosts in self.hosts if hosts)
+
+    @property
+    def across_processes(self) -> int:
+        """The number of groups that cross processes of one host."""
+        return len(self.groups) - self.within_process - self.across_hosts
+
+
+def group_span(job: Job, mesh: Mesh, axes: Sequence[str]) -> GroupSpan:
+    """The groups along some axes of a mesh that takes all devices of a job."""
+    groups = mesh.groups(tuple(axes))
+    within, crossed = 0, []
+    for group in groups:
+        processes = {job.holder(mesh, position) for position in group}
+        hosts = tuple(dict.fromkeys(job.hosts[process] for process in sorted(processes)))
+        within += len(processes) == 1
+        crossed.append(hosts if len(hosts) > 1 else ())
+    return GroupSpan(tuple(axes), groups, within, tuple(crossed))
