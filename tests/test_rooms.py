@@ -22,6 +22,7 @@ PURE = {
     "reports",
     "compare",
     "stepping",
+    "devices",
 }
 MAY_IMPORT = {
     "errors": set(),
@@ -41,7 +42,14 @@ MAY_IMPORT = {
     "compare": {"sharding", "hardware", "planner", "hlo", "timeline"},
     "devices": {"sharding", "notation", "collectives", "hardware"},
     "compiler": {
-        *("sharding", "notation", "collectives", "hardware", "planner", "hlo", "timeline", "reports"),
+        "sharding",
+        "notation",
+        "collectives",
+        "hardware",
+        "planner",
+        "hlo",
+        "timeline",
+        "reports",
         "devices",
     },
     "stepping": {"sharding", "notation", "collectives", "hardware", "planner", "compiler"},

@@ -354,6 +354,11 @@ def _print_plan(problem: Problem, placed: PlacedMesh, session: TargetSession, sh
         return session.exit_code
     from shardviz.render.plan_view import explain_view
 
+    if session.job is not None:
+        from shardviz.render.job_picture import job_lines
+
+        axes = [(axis,) for axis in problem.mesh.axis_names]
+        output.show(job_lines(session.job, problem.mesh, axes, output.width, output.palette))
     output.show(explain_view(cost, output.width, output.palette, shown.with_pictures))
     if shown.with_times and not session.has_hardware:
         _print_plan_times(cost, output)

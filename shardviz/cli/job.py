@@ -9,8 +9,8 @@ from shardviz.cli.process import ExitCode, end_all
 
 if TYPE_CHECKING:
     from shardviz.compiler import Worker
-    from shardviz.compiler.job_watch import JobLost
     from shardviz.devices.job import Job
+    from shardviz.errors import JobLost
 
 
 def join_job(worker: Worker) -> Job:

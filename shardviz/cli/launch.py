@@ -31,7 +31,7 @@ EXAMPLES = (
     ),
 )
 MAX_PROCESSES = 64
-END_S = 15.0
+END_S = 10.0
 """Processes that have lost another one end by themselves, well within this time; then they are killed."""
 LOOK_S = 0.05
 
@@ -68,7 +68,8 @@ def command(number: int, devices: int, words: tuple[str, ...]) -> int:
 
 
 def _check(words: tuple[str, ...]) -> None:
-    """Raise `QuestionError` for a command that takes no part in a job, and what click raises for its words."""
+    """Raise `QuestionError` for a command that takes no part in a job, and what click raises for
+    its words."""
     name, *rest = words
     able = commands_with("--coordinator")
     if name not in able:
@@ -115,28 +116,41 @@ class _LaunchedJob:
 
     def wait(self) -> int:
         """Wait for all: the exit code of process 0, or else of the first that failed."""
-        end = float("inf")
-        while any(process.poll() is None for process in self._processes):
-            if end == float("inf") and any(process.returncode for process in self._processes):
-                end = time.monotonic() + END_S
+        end, lost = float("inf"), None
+        while self._running():
+            lost = lost or self._first_that_failed()
+            if lost is not None:
+                end = min(end, time.monotonic() + END_S)
             if time.monotonic() > end:
-                for process in self._processes:
+                for process in self._running():
                     process.kill()
             time.sleep(LOOK_S)
         for reader in self._readers:
             reader.join()
-        codes = [process.returncode for process in self._processes]
-        first, *_ = [code for code in codes if code] or [0]
-        if first and codes[0] <= 0:
-            # Process 0 has said nothing of it, or was not able to.
-            killed = next((number for number, code in enumerate(codes) if code < 0), None)
+        lost = lost or self._first_that_failed()
+        if lost is None:
+            return ExitCode.FINE
+        first = self._processes[0].returncode
+        if first <= 0:
+            # Process 0 was not able to say it.
             if self._said:
                 sys.stderr.write("".join(dict.fromkeys(self._said)))
-            elif killed is not None:
-                name = Signals(-codes[killed]).name
-                print_error(f"process {killed} of {len(codes)} was killed by {name}")
-        code = codes[0] or first
+            elif lost[1] < 0:
+                number, code = lost
+                print_error(
+                    f"process {number} of {len(self._processes)} was killed by {Signals(-code).name}",
+                    "all processes of the job have ended with it: start the job again",
+                )
+        code = first or lost[1]
         return code if code >= 0 else ExitCode.COMPILER
+
+    def _running(self) -> list[subprocess.Popen[str]]:
+        return [process for process in self._processes if process.poll() is None]
+
+    def _first_that_failed(self) -> tuple[int, int] | None:
+        """Number and code of a process that has failed."""
+        codes = enumerate(process.returncode for process in self._processes)
+        return next(((number, code) for number, code in codes if code), None)
 
     def _keep(self, stderr: IO[str]) -> None:
         self._said += stderr

@@ -17,7 +17,7 @@ from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import WorkerSession
 from shardviz.collectives.operations import PARAMETERS, check_operation, takers
 from shardviz.compiler import TARGETS
-from shardviz.errors import CompilerError, QuestionError, ShardvizError, TargetError, plural
+from shardviz.errors import CompilerError, JobLost, QuestionError, ShardvizError, TargetError, plural
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -223,6 +223,8 @@ class Verifier(WorkerSession):
 
         try:
             verdict = compare_with_jax(run.question, run.frames, wait_for(self._pending, self._target.name))
+        except JobLost:
+            raise
         except ShardvizError as error:
             if self._chosen:
                 hint = self._or_none(error.hint)
@@ -270,6 +272,11 @@ def print_step(
     output = shown.output
     with working("stepping"):
         lines = step_view(run, output.width, output.palette, number)
+    if verifier.job is not None:
+        from shardviz.render.job_picture import job_lines
+
+        axes = [run.operation.axes]
+        heading = [*heading, *job_lines(verifier.job, run.mesh, axes, output.width, output.palette)]
     output.show([*heading, *lines])
     # JAX works while the rounds are read.
     verdict = verifier.verdict(run)

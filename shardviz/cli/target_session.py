@@ -12,7 +12,7 @@ from shardviz.cli.job import end_with_job, join_job
 from shardviz.cli.output import print_error, print_note, wait_for, working
 from shardviz.cli.process import ExitCode, on_signal
 from shardviz.compiler import Target, check_axis_types, check_devices, check_mesh, parse_targets
-from shardviz.errors import CompilerError, ShardvizError, TargetError
+from shardviz.errors import CompilerError, JobLost, ShardvizError, TargetError
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, TargetResult, Worker
@@ -191,6 +191,8 @@ class TargetSession(WorkerSession):
             others = [(other.name, each) for other, each in self._pending[number + 1 :]]
             try:
                 compiled = wait_for(pending, target.name, others)
+            except JobLost:
+                raise
             except CompilerError as error:
                 compiled = without_answer(target.name, error)
             self.note(compiled)

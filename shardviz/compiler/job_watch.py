@@ -30,9 +30,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from shardviz.errors import CompilerError
+from shardviz.errors import CompilerError, JobLost
+
+if TYPE_CHECKING:
+    from shardviz.devices.job import JobAddress
 
 BEAT_S = 2.0
 """The interval at which a process and the hub show each other that they are there."""
@@ -67,32 +70,19 @@ class Meeting:
     hosts: tuple[str, ...]
 
 
-class JobLost(CompilerError):
-    """A process of the job was lost, and so the job is over, here in `process`. `is_told` where process 0 is
-    there and tells the user."""
-
-    def __init__(self, message: str, process: int, is_told: bool = False) -> None:
-        super().__init__(message, "all processes of the job have ended with it: start the job again")
-        self.process, self.is_told = process, is_told
-
-
 class JobWatch:
     """This process in a job: it meets the others, and hears when one of them is lost.
 
-    `limit_s` is the time that the processes may take to come. `on_lost` is called at most once, from a thread.
-    The process itself is to call `failed` when it cannot go on, and `finish` at its end.
+    `limit_s` is the time that the processes may take to come. `on_lost` is called at most once, from a
+    thread. The process itself is to call `failed` when it cannot go on, and `finish` at its end.
     """
 
-    def __init__(
-        self,
-        coordinator: str,
-        processes: int,
-        process: int,
-        limit_s: float,
-        on_lost: Callable[[JobLost], None],
-    ) -> None:
-        self.process, self.processes = process, processes
-        self._host, self._port = _address(coordinator)
+    def __init__(self, job: JobAddress, limit_s: float, on_lost: Callable[[JobLost], None]) -> None:
+        assert job.coordinator is not None
+        assert job.processes is not None
+        assert job.process is not None
+        self.process, self.processes = job.process, job.processes
+        self._host, self._port = _host_and_port(job.coordinator)
         self._limit_s = limit_s
         self._on_lost = on_lost
         self._hub: _Hub | None = None
@@ -101,6 +91,7 @@ class JobWatch:
         self._changed = threading.Condition()
         self._missing: tuple[int, ...] | None = None
         self._meeting: Meeting | None = None
+        self._failure: dict[str, Any] | None = None
         self._lost: JobLost | None = None
         self._is_done = self._is_over = self._is_common = self._is_closed = False
 
@@ -124,14 +115,12 @@ class JobWatch:
                 return self._meeting
             raise self._lost or EOFError
 
-    @property
-    def has_met(self) -> bool:
-        """True from when all processes were there."""
-        return self._meeting is not None
-
     def failed(self, why: str, cause: Cause) -> None:
-        """Tell the others that this process cannot go on: "process 2 of 4 on a-host " stands before `why`."""
-        self._send({"failed": why, "cause": int(cause)})
+        """Tell the others, as soon as they are there, that this process cannot go on; the process's name will
+        stand before `why`."""
+        with self._changed:
+            self._failure = {"failed": why, "cause": int(cause)}
+        self._send(self._failure)
 
     def lost(self, wait_s: float) -> JobLost | None:
         """Wait for the reason why the job is over; None where it is not, or all processes got one error."""
@@ -145,7 +134,7 @@ class JobWatch:
     def finish(self, failed: str = "") -> None:
         """Leave the job: as soon as all are done or, after `failed`, as soon as they know of that."""
         with self._changed:
-            if self._meeting is None or self._lost is not None:
+            if self._lost is not None or self._socket is None or not (self._meeting or failed):
                 return
         if failed:
             self.failed(failed, Cause.FAILED)
@@ -178,8 +167,9 @@ class JobWatch:
             except OSError as error:
                 words = error.strerror or str(error)
                 if time.monotonic() > end:
+                    late = f"has not come to {at} within {self._limit_s:g} s: {words}"
                     raise CompilerError(
-                        f"process 0 of {self.processes:,} has not come to {at} within {self._limit_s:g} s: {words}",
+                        f"process 0 of {self.processes:,} {late}",
                         "start every process with the same coordinator; process 0 runs on that host",
                     ) from error
                 if words != told:
@@ -191,9 +181,9 @@ class JobWatch:
             self._socket = connection
             hello = {"hello": self.process, "processes": self.processes, "host": socket.gethostname()}
             self._send(hello)
-            threading.Thread(
-                target=self._listen, args=(connection,), name="shardviz-job", daemon=True
-            ).start()
+            if self._failure is not None:
+                self._send(self._failure)
+            threading.Thread(target=self._listen, name="shardviz-job", args=[connection], daemon=True).start()
             return
 
     def _listen(self, connection: socket.socket) -> None:
@@ -259,6 +249,7 @@ class _Hub:
         self._failures: dict[int, tuple[Cause, str]] = {}
         self._decided_at = float("inf")
         self._has_started = False
+        self._lost: dict[str, str] = {}
         self._only_here = host in ("localhost", "127.0.0.1", "::1")
         self._listener = self._listening(host, port)
         self._selector = selectors.DefaultSelector()
@@ -331,10 +322,8 @@ class _Hub:
 
     def _hear(self, member: _Member, message: Any) -> None:
         match message:
-            case {"hello": int(process), "processes": int(processes), "host": str(host)} if (
-                member.process < 0
-            ):
-                self._welcome(member, process, processes, host)
+            case {"hello": int(process), "processes": int(count), "host": str(host)} if member.process < 0:
+                self._welcome(member, process, count, host)
             case {"failed": str(why), "cause": int(cause)} if member.process >= 0:
                 self._fail(member.process, Cause(cause), why)
             case {"done": _} if member.process >= 0:
@@ -358,7 +347,9 @@ class _Hub:
             self._refuse(member, "does not exist")
         else:
             self._members[process] = member
-            if missing := self._missing():
+            if self._lost:
+                self._tell(self._lost)
+            elif missing := self._missing():
                 self._tell({"missing": missing})
             else:
                 self._has_started, self._meets_until = True, float("inf")
@@ -374,14 +365,14 @@ class _Hub:
         missing = self._missing()
         have = "has" if len(missing) == 1 else "have"
         who = f"{named_processes(missing)} of {self._processes:,}"
-        self._tell({"lost": f"{who} {have} not come within {self._limit_s:g} s"})
+        self._end(f"{who} {have} not come within {self._limit_s:g} s")
 
     def _refuse(self, member: _Member, why: str) -> None:
-        lost = {"lost": f"process {member.process:,} of {self._processes:,} {why}"}
+        words = f"process {member.process:,} of {self._processes:,} {why}"
         self._selector.unregister(member.connection)
         with contextlib.suppress(OSError), member.connection:
-            member.connection.sendall(_line(lost))
-        self._tell(lost)
+            member.connection.sendall(_line({"lost": words}))
+        self._end(words)
 
     def _leave(self, member: _Member, why: str) -> None:
         """End a connection; that of a process which is not done is a loss."""
@@ -413,7 +404,12 @@ class _Hub:
         """Tell all why the job is over."""
         self._decided_at = float("inf")
         _, words = min(self._failures.values(), key=lambda failure: failure[0])
-        self._tell({"lost": words})
+        self._end(words)
+
+    def _end(self, words: str) -> None:
+        """The job is over; who comes later hears of it too."""
+        self._lost = {"lost": words}
+        self._tell(self._lost)
 
     def _beat(self) -> None:
         for member in [*self._members.values(), *self._strangers]:
@@ -474,7 +470,7 @@ def _line(message: dict[str, Any]) -> bytes:
     return json.dumps(message).encode() + b"\n"
 
 
-def _address(coordinator: str) -> tuple[str, int]:
+def _host_and_port(coordinator: str) -> tuple[str, int]:
     """Host and port; JAX writes IPv6 addresses with and without brackets."""
     host, _, port = coordinator.rpartition(":")
     return host.removeprefix("[").removesuffix("]"), int(port)

@@ -207,7 +207,7 @@ class AskAbout:
 
 @dataclass(frozen=True)
 class JoinJob:
-    """To the child: all processes of the job are there; join it. `coordinator` is where JAX's own is to be."""
+    """To the child: all processes of the job are there: join it, with JAX's coordinator at `coordinator`."""
 
     coordinator: str
 

@@ -14,14 +14,13 @@ from shardviz.compiler.installed import check_installed
 from shardviz.compiler.messages import AskAbout, AskJob
 from shardviz.compiler.requests import Cancelled, CompilerRequest, settled
 from shardviz.compiler.worker_process import WorkerProcess, environment_for
-from shardviz.errors import ShardvizError, TargetError
+from shardviz.errors import JobLost, ShardvizError, TargetError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.collectives import Operation
     from shardviz.compiler.dump_folders import DumpFolders
-    from shardviz.compiler.job_watch import JobLost
     from shardviz.compiler.lowering import LoweredModule
     from shardviz.compiler.measuring import NoMeasurement
     from shardviz.compiler.messages import (
@@ -281,15 +280,18 @@ class Worker:
     def close(self, failed: str = "") -> None:
         """Kill the children and wait for them; requests without an answer end as `Cancelled`.
 
-        The others of a job are waited for or, where this process has `failed`, hear why.
+        The others of a job are waited for or, where this process has `failed`, hear why. Raises `JobLost`
+        where one of them was lost, and no request has said so.
         """
         with self._lock:
             self._closed = True
             processes, self._processes = self._processes, {}
-        for process in processes.values():
-            process.close(failed)
-        if self._folders is not None:
-            self._folders.remove_all()
+        try:
+            for process in processes.values():
+                process.close(failed)
+        finally:
+            if self._folders is not None:
+                self._folders.remove_all()
 
     def _process(self, name: ProcessName) -> WorkerProcess:
         with self._lock:

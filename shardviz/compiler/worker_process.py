@@ -36,12 +36,12 @@ from shardviz.compiler.messages import (
     Versions,
 )
 from shardviz.compiler.requests import Cancelled, CompilerRequest, RequestScheduler, start_timer
-from shardviz.errors import CompilerError, ShardvizError
+from shardviz.devices.job import JobAddress
+from shardviz.errors import CompilerError, JobLost, ShardvizError
 
 if TYPE_CHECKING:
-    from shardviz.compiler.job_watch import JobLost, JobWatch, Meeting
+    from shardviz.compiler.job_watch import JobWatch, Meeting
     from shardviz.compiler.messages import ProcessName
-    from shardviz.devices.job import JobAddress
 
 
 T = TypeVar("T")
@@ -84,6 +84,7 @@ class WorkerProcess:
         self._on_job_lost = on_job_lost
         self._watch: JobWatch | None = None
         self._job_lost: JobLost | None = None
+        self._is_lost_told = False
         self.meeting: Meeting | None = None
         self._scheduler = RequestScheduler(self._stop_soon)
         self._lock = threading.Lock()
@@ -122,7 +123,8 @@ class WorkerProcess:
         """Kill the child; every request that has no answer yet ends as `Cancelled`.
 
         In a job that waits until all processes are done, since one whose devices vanish would end the others;
-        or, where this one has `failed`, for that reason, until the others know.
+        or, where this one has `failed`, for that reason, until the others know. Raises `JobLost` where a
+        process was lost, and no request has said so.
         """
         if self._watch is not None:
             self._watch.finish(failed)
@@ -137,6 +139,8 @@ class WorkerProcess:
         if process is not None:
             process.wait(CLOSE_GRACE_S)
         self._thread.join(THREAD_GRACE_S)
+        if self._job_lost is not None and not failed and not self._is_lost_told:
+            raise self._job_lost
 
     def _stop_soon(self, request: CompilerRequest[Any]) -> None:
         """Stop the work on a cancelled request, if it does not end by itself soon.
@@ -165,8 +169,9 @@ class WorkerProcess:
                 raise Cancelled("the worker was closed")
             if self._process is not None:
                 return self._process
-            if self._job_lost is not None:
-                raise self._job_lost
+            if self._watch is not None:
+                # A job is joined once: by another child it would be another job.
+                raise self._job_lost or CompilerError("the job is over for this process", "start it again")
             words: tuple[str, ...] = (self._name,)
             if self._address is not None:
                 words += self._address.words
@@ -183,6 +188,7 @@ class WorkerProcess:
         try:
             request.reply(self._ask(request))
         except ShardvizError as error:
+            self._is_lost_told |= isinstance(error, JobLost)
             request.fail(error)
         except (EOFError, BrokenPipeError):
             request.fail(self._death(request))
@@ -200,7 +206,7 @@ class WorkerProcess:
         try:
             return self._converse(self._start(), request)
         except (EOFError, BrokenPipeError):
-            if not was_idle or request.stage or self._stopped_because:
+            if not was_idle or request.stage or self._stopped_because or self._watch is not None:
                 raise
             self._reap()
             return self._converse(self._start(), request)
@@ -233,9 +239,15 @@ class WorkerProcess:
 
     def _load(self, process: ChildProcess, request: CompilerRequest[Any]) -> None:
         """Wait until the child has loaded JAX, and has joined its job if there is one."""
+        meeting, address = None, self._address
+        if address is not None and address.is_given:
+            meeting = self._meet(address, process, request)  # while the child loads JAX
         message = self._received(process)
         if isinstance(message, JobFound):
-            process.send(JoinJob(self._meet(message, request)))
+            found = JobAddress(message.coordinator, message.processes, message.process)
+            meeting = meeting or self._meet(found, process, request)
+            process.send(JoinJob(meeting.coordinator))
+            request.progress("joining the job")
             message = self._received(process)
         match message:
             case ChildReady(versions):
@@ -243,21 +255,21 @@ class WorkerProcess:
             case other:
                 raise AssertionError(f"the child sent {other!r}")
 
-    def _meet(self, job: JobFound, request: CompilerRequest[Any]) -> str:
-        """Wait for the other processes of the job, as long as a request may take: the address of JAX's
-        coordinator."""
+    def _meet(self, job: JobAddress, process: ChildProcess, request: CompilerRequest[Any]) -> Meeting:
+        """Wait for the other processes of the job, as long as a request may take."""
         from shardviz.compiler.job_watch import JobWatch
 
-        watch = JobWatch(job.coordinator, job.processes, job.process, self._time_limit, self._end_job)
+        watch = JobWatch(job, self._time_limit, self._end_job)
         with self._lock:
             if self._closed:
                 raise Cancelled("the worker was closed")
             self._watch = watch
+        if not process.alive():
+            self._child_ended(process)
         self._limit.cancel()
-        self.meeting = watch.join(request.progress)
+        self.meeting = meeting = watch.join(request.progress)
         self._start_limit(request)
-        request.progress("joining the job")
-        return self.meeting.coordinator
+        return meeting
 
     def _end_job(self, lost: JobLost) -> None:
         """A process of the job was lost: what waits for the child ends by that."""
@@ -274,9 +286,6 @@ class WorkerProcess:
 
         watch = self._watch
         if watch is None or self._closed or self._job_lost is not None:
-            return
-        if not watch.has_met:
-            watch.close()
             return
         why = self._stopped_because
         if why:
@@ -308,10 +317,11 @@ class WorkerProcess:
     def _death(self, request: CompilerRequest[Any]) -> CompilerError:
         """The error for a request whose child has died under it."""
         how, log = self._reap()
-        if self._watch is not None and self._watch.has_met:
+        if self._watch is not None:
             from shardviz.compiler.job_watch import ANSWER_S
 
             if lost := self._watch.lost(ANSWER_S):
+                self._is_lost_told = True
                 return lost
         doing = f" while {request.stage}" if request.stage else ""
         if self._stopped_because:
@@ -347,8 +357,6 @@ class WorkerProcess:
             if self._asked is request and self._process is not None:
                 self._stopped_because = reason
                 self._process.kill()
-                if self._watch is not None and not self._watch.has_met:
-                    self._watch.close()
 
 
 def _hint_for_slow(message: Request | None) -> str:

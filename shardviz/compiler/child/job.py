@@ -39,8 +39,8 @@ _found: _FoundCluster | None = None
 
 
 def find(coordinator: str, processes: str, process: str) -> JobFound | None:
-    """The job that the three name or, where they are empty, the one that this process was started in, by Slurm,
-    Open MPI, Kubernetes or Cloud TPU, as JAX detects it; None for a process that is alone."""
+    """The job that the three name or, where they are empty, the one in which Slurm, Open MPI, Kubernetes or
+    Cloud TPU has started this process, as JAX detects it; None for a process that is alone."""
     global _found
     # With an address JAX still looks up which devices of the host are this process's.
     found = ClusterEnv.auto_detect_unset_distributed_params(

@@ -46,8 +46,8 @@ def real_mesh(mesh: DeviceMesh) -> Any:
     wanted, found = math.prod(mesh.axis_sizes), len(_devices())
     if wanted != found and jax.process_count() > 1:
         raise TargetError(
-            f"the mesh has {plural(wanted, 'device')} but the {jax.process_count():,} processes of the job have "
-            f"{found:,}, of which each must take part",
+            f"the mesh has {plural(wanted, 'device')} but the {jax.process_count():,} processes of the job "
+            f"have {found:,}, and all take part",
             f"use a mesh of {plural(found, 'device')}, or another number of processes",
         )
     if found < wanted:
