@@ -64,6 +64,12 @@ SCREENS = {
         shows="ms on v5e",
         from_compiler=True,
     ),
+    "tui-model": Picture(
+        "layout",
+        MLP,
+        ("M", *("down",) * 6, "enter", *("backspace",) * 11, *"tensor data", "enter"),
+        shows="what moves",
+    ),
     "tui-small": Picture("layout", MLP, ("right",), SMALL),
     "lesson-predict": Picture("layout", lesson="four-cases", keys=("n", "down")),
     "lesson-reveal": Picture(

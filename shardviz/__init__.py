@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         rank as rank,
     )
     from shardviz.api.inspecting import (
+        OutOfMemoryError as OutOfMemoryError,
         Report as Report,
         TargetReports as TargetReports,
         inspect as inspect,
@@ -43,7 +44,7 @@ else:
         __name__,
         {
             "api.explaining": "Explanation Ranking explain rank",
-            "api.inspecting": "Report TargetReports inspect read_hlo",
+            "api.inspecting": "OutOfMemoryError Report TargetReports inspect read_hlo",
             "api.modelling": "ModelReport model",
             "api.searching": "SearchReport search",
             "api.varying": "CostCurve vary",
