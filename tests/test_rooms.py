@@ -14,7 +14,6 @@ PURE = {
     "notation",
     "collectives",
     "hardware",
-    "devices",
     "planner",
     "models",
     "hlo",

@@ -122,10 +122,9 @@ def command(
         question = measure_question(operations, found, axes, sizes, dtype, runs)
         placed = None if machine is None else _placed(machine, question)
         session = _Session(question, placed, joined, timeout)
-        show = _printer(session, as_csv, output)
-        code = session.measure(worker, target, show)
+        code = session.measure(worker, target, _printer(session, as_csv, output))
         if code:
-            worker.close("was interrupted")
+            worker.close(session.ending)
     if not session.is_first:
         return code
     if output.as_json:
@@ -159,6 +158,11 @@ class _Session:
     def is_first(self) -> bool:
         """This process answers for all of its job."""
         return self.job is None or self.job.is_first
+
+    @property
+    def ending(self) -> str:
+        """The reason of an early end, for the other processes of the job."""
+        return "was interrupted" if self._failure is None else f"has failed: {self._failure.message}"
 
     @property
     def fits(self) -> tuple[TimeFit, ...]:
@@ -298,6 +302,11 @@ def _printer(session: _Session, as_csv: bool, output: CommandOutput) -> Callable
     from shardviz.render.measurements.rows import MeasuredRows
 
     table = MeasuredRows(question, placed, output.width, output.palette)
+    if session.job is not None:
+        from shardviz.render.job_picture import job_lines
+
+        axes = question.groups
+        output.show(job_lines(session.job, question.mesh, axes, output.width, output.palette))
 
     def show(row: Measurement) -> None:
         before = session.rows[-2].case.group if session.rows[1:] else None
