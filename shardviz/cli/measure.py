@@ -305,8 +305,8 @@ def _printer(session: _Session, as_csv: bool, output: CommandOutput) -> Callable
     if session.job is not None:
         from shardviz.render.job_picture import job_lines
 
-        axes = question.groups
-        output.show(job_lines(session.job, question.mesh, axes, output.width, output.palette))
+        if lines := job_lines(session.job, question.mesh, question.groups, output.width, output.palette):
+            output.show(lines[:-1])
 
     def show(row: Measurement) -> None:
         before = session.rows[-2].case.group if session.rows[1:] else None
