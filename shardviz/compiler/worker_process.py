@@ -38,7 +38,7 @@ from shardviz.devices.job import JobAddress
 from shardviz.errors import CompilerError, JobLost, ShardvizError
 
 if TYPE_CHECKING:
-    from shardviz.compiler.job_watch import JobWatch, JobStart
+    from shardviz.compiler.job_watch import JobStart, JobWatch
     from shardviz.compiler.messages import ProcessName
 
 

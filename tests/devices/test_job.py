@@ -9,6 +9,7 @@ from shardviz.devices.job import DETECTED, Job, JobAddress, group_span, job_addr
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_mesh
 
+WHOLE = "a job has an address, a number of processes and the number of this one"
 JOB = Job(0, 4, ("a", "a", "b", "b"), (0, 0, 1, 1, 2, 2, 3, 3))
 
 
@@ -26,15 +27,8 @@ def test_an_address_is_read():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            ("a:1", None, None),
-            "--processes and --process are missing: a job has an address, a number of processes and the number "
-            "of this one",
-        ),
-        (
-            (None, 4, 1),
-            "--coordinator is missing: a job has an address, a number of processes and the number of this one",
-        ),
+        (("a:1", None, None), f"--processes and --process are missing: {WHOLE}"),
+        ((None, 4, 1), f"--coordinator is missing: {WHOLE}"),
         (("a", 2, 0), "--coordinator 'a' is not HOST:PORT"),
         (("a:", 2, 0), "--coordinator 'a:' is not HOST:PORT"),
         ((":1", 2, 0), "--coordinator ':1' is not HOST:PORT"),
