@@ -38,12 +38,12 @@ class RunningJob:
             at = f"localhost:{unused.getsockname()[1]}"
         environment = simulated_environment(os.environ) | {"JAX_NUM_CPU_DEVICES": "2"}
         self.said = {}
+        self.listeners = []
         self.heard = threading.Condition()
         self.processes = {
             number: subprocess.Popen(
                 [sys.executable, PROGRAM, at, str(count), str(number), str(limit_s), str(runs)],
                 env=environment,
-                stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
             )
@@ -52,16 +52,18 @@ class RunningJob:
         }
         for number, process in self.processes.items():
             self.said[number] = []
-            threading.Thread(target=self._listen, args=(number, process.stderr), daemon=True).start()
+            self.listeners.append(threading.Thread(target=self._listen, args=(number, process.stderr)))
+            self.listeners[-1].start()
         self.wait_for("pids")
         self.children = {number: int(self.lines(number, "pids")[0].split()[1]) for number in self.processes}
         self.ends = [os.pidfd_open(pid) for pid in self.children.values()]
 
     def _listen(self, number, stderr):
-        for line in stderr:
-            with self.heard:
-                self.said[number].append(line.strip())
-                self.heard.notify_all()
+        with stderr:
+            for line in stderr:
+                with self.heard:
+                    self.said[number].append(line.strip())
+                    self.heard.notify_all()
 
     def lines(self, number, start):
         return [line for line in self.said[number] if line.startswith(start)]
@@ -80,6 +82,8 @@ class RunningJob:
         for end in self.ends:
             assert select.select([end], [], [], END_S)[0], "a child is left"
             os.close(end)
+        for listener in self.listeners:
+            listener.join()
         return found
 
     def errors(self):
@@ -100,6 +104,8 @@ def running_job():
         for process in job.processes.values():
             process.kill()
             process.wait()
+        for listener in job.listeners:
+            listener.join()
 
 
 @pytest.mark.parametrize("count", [2, 4])
