@@ -77,7 +77,7 @@ def end_by(number: int, _frame: object = None) -> NoReturn:
 
 
 def end_all(code: int) -> NoReturn:
-    """End this process and its children at once, from any thread and whatever the others do."""
+    """End this process and its children at once, from any thread."""
     try:
         for act in _on_signal:
             act()

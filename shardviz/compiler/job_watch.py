@@ -23,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import selectors
 import socket
 import threading
@@ -49,7 +50,7 @@ ANSWER_S = 5.0
 RETRY_S = 0.2
 HELLO_S = 10.0
 MAX_LINE = 1 << 16
-"""Bytes of a message; whoever sends a longer one is no process of ours."""
+"""Bytes of a message; our processes send no longer ones."""
 MAX_LISTED = 8
 
 
@@ -63,7 +64,7 @@ class Cause(IntEnum):
 
 
 @dataclass(frozen=True)
-class Meeting:
+class JobStart:
     """All processes are there: `hosts` by process; JAX's coordinator is to be at `coordinator`."""
 
     coordinator: str
@@ -90,12 +91,12 @@ class JobWatch:
         self._sending = threading.Lock()
         self._changed = threading.Condition()
         self._missing: tuple[int, ...] | None = None
-        self._meeting: Meeting | None = None
+        self._start: JobStart | None = None
         self._failure: dict[str, Any] | None = None
         self._lost: JobLost | None = None
         self._is_done = self._is_over = self._is_common = self._is_closed = False
 
-    def join(self, on_progress: Callable[[str], None]) -> Meeting:
+    def join(self, on_progress: Callable[[str], None]) -> JobStart:
         """Wait until all processes are there; `on_progress` hears for whom.
 
         Raises `CompilerError` where process 0 cannot listen at the address or does not come there, `JobLost`,
@@ -106,13 +107,13 @@ class JobWatch:
         self._connect(on_progress)
         told = None
         with self._changed:
-            while self._meeting is None and self._lost is None and not self._is_closed:
+            while self._start is None and self._lost is None and not self._is_closed:
                 if self._missing and self._missing != told:
                     told = self._missing
                     on_progress(f"waiting for {named_processes(told)} of {self.processes:,}")
                 self._changed.wait(BEAT_S)
-            if self._meeting is not None:
-                return self._meeting
+            if self._start is not None:
+                return self._start
             raise self._lost or EOFError
 
     def failed(self, why: str, cause: Cause) -> None:
@@ -134,7 +135,7 @@ class JobWatch:
     def finish(self, failed: str = "") -> None:
         """Leave the job: as soon as all are done or, after `failed`, as soon as they know of that."""
         with self._changed:
-            if self._lost is not None or self._socket is None or not (self._meeting or failed):
+            if self._lost is not None or self._socket is None or not (self._start or failed):
                 return
         if failed:
             self.failed(failed, Cause.FAILED)
@@ -193,7 +194,7 @@ class JobWatch:
                     case {"missing": missing}:
                         self._missing = tuple(missing)
                     case {"start": port, "hosts": hosts}:
-                        self._meeting = Meeting(f"{_bracketed(self._host)}:{port}", tuple(hosts))
+                        self._start = JobStart(f"{_bracketed(self._host)}:{port}", tuple(hosts))
                     case {"lost": why}:
                         self._lost = JobLost(why, self.process, is_told=self.process != 0)
                     case {"common": _}:
@@ -212,7 +213,7 @@ class JobWatch:
                 self._changed.notify_all()
                 return
             if self._lost is None:
-                where = f" on {self._meeting.hosts[0]}" if self._meeting else ""
+                where = f" on {self._start.hosts[0]}" if self._start else ""
                 why = f"process 0 of {self.processes}{where} is gone, and it led the job"
                 self._lost = JobLost(why, self.process)
             self._changed.notify_all()
@@ -269,7 +270,7 @@ class _Hub:
             return socket.create_server(("", port))
         except OSError as error:
             raise CompilerError(
-                f"process 0 cannot listen at {host}:{port}: {error.strerror or error}",
+                f"process 0 cannot listen at {host}:{port}: {os.strerror(error.errno or 0)}",
                 "choose another port for --coordinator, the same in all processes",
             ) from error
 

@@ -40,7 +40,7 @@ from shardviz.devices.job import JobAddress
 from shardviz.errors import CompilerError, JobLost, ShardvizError
 
 if TYPE_CHECKING:
-    from shardviz.compiler.job_watch import JobWatch, Meeting
+    from shardviz.compiler.job_watch import JobStart, JobWatch
     from shardviz.compiler.messages import ProcessName
 
 
@@ -85,7 +85,7 @@ class WorkerProcess:
         self._watch: JobWatch | None = None
         self._job_lost: JobLost | None = None
         self._is_lost_told = False
-        self.meeting: Meeting | None = None
+        self.meeting: JobStart | None = None
         self._scheduler = RequestScheduler(self._stop_soon)
         self._lock = threading.Lock()
         self._process: ChildProcess | None = None
@@ -255,7 +255,7 @@ class WorkerProcess:
             case other:
                 raise AssertionError(f"the child sent {other!r}")
 
-    def _meet(self, job: JobAddress, process: ChildProcess, request: CompilerRequest[Any]) -> Meeting:
+    def _meet(self, job: JobAddress, process: ChildProcess, request: CompilerRequest[Any]) -> JobStart:
         """Wait for the other processes of the job, as long as a request may take."""
         from shardviz.compiler.job_watch import JobWatch
 
