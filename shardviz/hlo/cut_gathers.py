@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
+from shardviz.errors import NotationError
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.text.computation import Computation
 from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
@@ -173,6 +174,9 @@ class _Cuts:
 
 
 def _sizes(line: InstructionLine) -> tuple[int, ...]:
-    """The sizes of the one array that an instruction makes."""
-    found = [*arrays(parse_shape(line.shape))]
+    """The sizes of the one array that an instruction makes, () where the text does not tell."""
+    try:
+        found = [*arrays(parse_shape(line.shape))]
+    except NotationError:
+        return ()
     return found[0].sizes if len(found) == 1 else ()

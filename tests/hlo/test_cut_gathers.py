@@ -66,3 +66,13 @@ def test_a_cut_at_a_place_that_no_device_tells_is_none(text):
 def test_a_gather_among_some_of_the_devices_is_none(text):
     some = text.replace("num_partitions=8", "num_partitions=16")
     assert read_hlo(some, origins=True).cut_gathers == ()
+
+
+@pytest.mark.parametrize("damage", ["f32[16,4,64", "f32[", "s99[16,4,64]", "(f32[16,4,64], f32[2])"])
+def test_a_damaged_shape_is_none(text, damage):
+    for shape in ("f32[16,4,64]{2,1,0}", "f32[16,32,64]{2,1,0}"):
+        damaged = text.replace(f"{shape} dynamic-slice(", f"{damage} dynamic-slice(").replace(
+            f"{shape} all-gather(", f"{damage} all-gather("
+        )
+        assert damaged != text
+        assert read_hlo(damaged, XY, origins=True).cut_gathers == ()

@@ -20,7 +20,9 @@ def check(kind: Kind, count: int, objective: str) -> None:
     assert not tally.wrongly_claimed, "\n".join(described(tally.wrongly_claimed[0]))
 
 
-@pytest.mark.parametrize(("kind", "objective"), covering(KINDS, [TIME, BYTES]))
+@pytest.mark.parametrize(
+    ("kind", "objective"), covering(KINDS, [TIME, BYTES]), ids=lambda each: getattr(each, "name", None)
+)
 def test_no_plan_costs_less(kind, objective):
     few = 5 if kind.name == LONG else FEW.get(kind.axes, 8 // kind.parts)
     check(kind, PROGRAMS if kind.shared else few, objective)
