@@ -20,6 +20,7 @@ PURE = {
     "timeline",
     "reports",
     "compare",
+    "profiles",
     "stepping",
 }
 MAY_IMPORT = {
@@ -38,6 +39,7 @@ MAY_IMPORT = {
     "timeline": {"sharding", "hardware", "planner", "hlo"},
     "reports": {"sharding", "notation", "hardware", "planner", "hlo", "timeline"},
     "compare": {"sharding", "hardware", "planner", "hlo", "timeline"},
+    "profiles": {"sharding", "hardware", "hlo", "timeline"},
     "compiler": {"sharding", "notation", "collectives", "hardware", "planner", "hlo", "timeline", "reports"},
     "stepping": {"sharding", "notation", "collectives", "hardware", "planner", "compiler"},
     "forms": {"sharding", "notation", "collectives", "hardware", "planner", "stepping", "compiler"},

@@ -183,6 +183,13 @@ class AskLayout:
 
 
 @dataclass(frozen=True)
+class PrintModules:
+    """To the child: the text of compiled modules, each XLA's serialized `HloModuleProto`."""
+
+    protos: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
 class AskAbout:
     """To the child: which versions run, and which devices they find."""
 
@@ -291,6 +298,13 @@ class LayoutOutput:
 
 
 @dataclass(frozen=True)
+class ModuleTexts:
+    """From the child: the modules as HLO text, "" for one that XLA does not read."""
+
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class About:
     """From the child: its versions, JAX's default platform, and the devices as (kind, count)."""
 
@@ -299,8 +313,8 @@ class About:
     devices: tuple[tuple[str, int], ...]
 
 
-Request = Question | CompileModule | RunCollective | AskLayout | AskAbout
-Reply = Output | RunOutput | LayoutOutput | About
+Request = Question | CompileModule | RunCollective | AskLayout | PrintModules | AskAbout
+Reply = Output | RunOutput | LayoutOutput | ModuleTexts | About
 
 
 _LENGTH_BYTES = 8

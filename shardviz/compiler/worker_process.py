@@ -21,6 +21,7 @@ from shardviz.compiler.messages import (
     ChildReady,
     CompileModule,
     LayoutOutput,
+    ModuleTexts,
     Output,
     Question,
     Reply,
@@ -182,7 +183,7 @@ class WorkerProcess:
             match self._received(process):
                 case StageReport(stage):
                     request.progress(stage)
-                case Output() | RunOutput() | LayoutOutput() | About() as reply:
+                case Output() | RunOutput() | LayoutOutput() | ModuleTexts() | About() as reply:
                     return reply
                 case other:
                     raise AssertionError(f"the child sent {other!r}")

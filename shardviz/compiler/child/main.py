@@ -17,6 +17,7 @@ from shardviz.compiler.messages import (
     ChildBroken,
     ChildReady,
     CompileModule,
+    PrintModules,
     Question,
     Request,
     RunCollective,
@@ -53,7 +54,7 @@ def _serve(channel: Channel, inbox: SimpleQueue[Request], name: ProcessName) -> 
         old = f"it is jax {jax.__version__}, and shardviz needs {OLDEST_JAX} or newer"
         channel.send(ChildBroken(old, f"pip install -U 'jax>={OLDEST_JAX}'"))
         return
-    from shardviz.compiler.child.answer import about, answer, layout, versions
+    from shardviz.compiler.child.answer import about, answer, layout, module_texts, versions
 
     gc.freeze()
     gc.enable()
@@ -77,6 +78,8 @@ def _serve(channel: Channel, inbox: SimpleQueue[Request], name: ProcessName) -> 
                 channel.send(run(request, report))
             case AskLayout() as asked:
                 channel.send(layout(asked))
+            case PrintModules(protos):
+                channel.send(module_texts(protos))
             case _:
                 channel.send(about(name))
 

@@ -1,0 +1,1 @@
+"""What ran on real devices, read from their profiles: its times beside those that were predicted."""
