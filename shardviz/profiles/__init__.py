@@ -1,1 +1,1 @@
-"""What ran on real devices, read from their profiles: its times beside those that were predicted."""
+"""Profiles of real devices: the times of what ran, beside those that were predicted."""

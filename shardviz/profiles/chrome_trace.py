@@ -2,7 +2,7 @@
 
 The format is the JSON object of the "Trace Event Format": names of processes (planes) and threads (lines),
 and complete events ("X") in microseconds, of which XLA writes all arguments as texts. It is read event by
-event, whatever its size.
+event, so that its size does not matter.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from shardviz.profiles.trace_event import STATS, TraceEvent, is_read
 
 CHUNK = 1 << 20
 MAX_EVENT = 1 << 24
-"""Characters of one event; what is longer is no event."""
+"""Characters of one event at most."""
 PICO_IN_MICRO = 1_000_000
 _NUMBERS = frozenset(
     ("program_id", "run_id", "device_ordinal", "step_num", "flops", "bytes_accessed", "_p", "_c")
@@ -24,8 +24,8 @@ _TOLD = STATS | {"long_name"}
 
 
 def chrome_events(file: IO[str], on_progress: Callable[[], None]) -> Iterator[TraceEvent]:
-    """The events of a trace that say something of devices. Raises `ValueError` for what is no such trace, or
-    breaks off."""
+    """The events of a trace that say something of devices. Raises `ValueError` for what is not such a trace,
+    or breaks off."""
     processes: dict[Any, str] = {}
     threads: dict[tuple[Any, Any], str] = {}
     for each in _objects(file, on_progress):

@@ -114,7 +114,7 @@ class DeviceOperations:
             self.computed += empty
 
     def by_step(self, step_of: Callable[[int, int], int | None]) -> dict[int, DeviceStretch]:
-        """What it does in each step; `step_of` has the number of the step of a run and of a time."""
+        """Its operations in each step; `step_of` has the number of the step of a run and of a time."""
         computed: defaultdict[int, list[int]] = defaultdict(list)
         transfers: defaultdict[int, list[Transfer]] = defaultdict(list)
         starts, runs = self.trace.starts, self.trace.runs
@@ -134,7 +134,7 @@ class DeviceOperations:
 
     @property
     def whole(self) -> DeviceStretch:
-        """All that it does."""
+        """All of its operations."""
         return DeviceStretch(self, self.computed, self.transfers)
 
 

@@ -1,4 +1,4 @@
-"""The operations of each device of a trace, whichever platform wrote it.
+"""The operations of each device of a trace, on each platform.
 
 - CPU (`jax.profiler` on simulated devices): events on the host's threads that name an ``hlo_op`` and a
   ``device_ordinal``. Some run on after the event: their end is that of the event ``end: NAME``, whose ``_c``
@@ -21,6 +21,7 @@ from shardviz.profiles.trace_event import TraceEvent
 
 _DEVICE = re.compile(r"/device:([A-Z]+):(\d+)$")
 _HLO_LINE = re.compile(r"%?([^\s=,(){}]+) = (?:\S.*?) ([a-z][a-z0-9-]*)\(")
+_ENDED = re.compile(r"[^%]*%([^\s,(){}]+)")
 _MODULE = re.compile(r"(.+)\((-?\d+)\)$")
 """``jit_step(12)``: a module's name and its program's number."""
 _KERNEL_OF_NCCL = re.compile(r"nccl", re.IGNORECASE)
@@ -35,14 +36,16 @@ Program = tuple[str, int]
 class TracedInstruction(NamedTuple):
     """An instruction as a trace names it: its name, its module and its program's number (0: not told).
 
-    `opcode` is HLO's where the trace tells it, else "". `is_async` marks a span of XLA's line of asynchronous
-    operations, beside which the device does something else.
+    `opcode` is HLO's where the trace tells it, else "", and `awaited` the operation that a ``-done`` ends.
+    `is_async` marks a span of XLA's line of asynchronous operations, beside which the device does something
+    else.
     """
 
     name: str
     module: str
     program_id: int
     opcode: str = ""
+    awaited: str = ""
     is_async: bool = False
 
 
@@ -256,18 +259,26 @@ class TraceReading:
             columns.instructions[place] = number
 
     def _steps_of_runs(self, runs: Sequence[ProgramRun]) -> dict[int, int]:
-        """The step of each run that was begun, on the thread of its mark, while the mark lasted."""
+        """The step of each run: the one during which it was begun, on the thread that marked the step, or on
+        another, where the marking thread has no word of it."""
         by_id = {run.run_id: number for number, run in enumerate(runs) if run.run_id is not None}
-        marks: dict[str, list[tuple[int, int, int]]] = {}
-        for thread, start, end, step in sorted(self._marks, key=lambda each: each[1]):
-            marks.setdefault(thread, []).append((start, end, step))
-        found: dict[int, int] = {}
+        marks = sorted(self._marks, key=lambda each: each[1])
+        of_thread = {
+            thread: [each for each in marks if each[0] == thread] for thread in {each[0] for each in marks}
+        }
+        own, other = {}, {}
         for thread, time, run_id in self._launches:
-            of_thread = marks.get(thread, [])
-            place = bisect_right(of_thread, time, key=lambda each: each[0]) - 1
-            if place >= 0 and time <= of_thread[place][1] and run_id in by_id:
-                found[by_id[run_id]] = of_thread[place][2]
-        return found
+            for found, known in ((own, of_thread.get(thread, [])), (other, marks)):
+                step = _step_at(known, time)
+                if step is not None and run_id in by_id:
+                    found[by_id[run_id]] = step
+        return other | own
+
+
+def _step_at(marks: Sequence[tuple[str, int, int, int]], time: int) -> int | None:
+    """The step of the last mark that began before a time, if it lasts until then."""
+    place = bisect_right(marks, time, key=lambda each: each[1]) - 1
+    return marks[place][3] if place >= 0 and time <= marks[place][2] else None
 
 
 def _append(columns: _Columns, start: int, end: int, instruction: int, run: int) -> None:
@@ -281,16 +292,19 @@ def _of_event(event: TraceEvent, module: str) -> TracedInstruction:
     """The instruction of a device's event."""
     stats = event.stats
     program, is_async = _int(stats.get("program_id")), event.line == "Async XLA Ops"
-    written = _HLO_LINE.match(str(stats.get("long_name", event.name)))
+    line = str(stats.get("long_name", event.name))
+    written = _HLO_LINE.match(line)
     if written is not None:
-        return TracedInstruction(written[1], module, program, written[2], is_async)
+        ended = _ENDED.match(line, written.end()) if written[2].endswith("-done") else None
+        awaited = ended[1] if ended else ""
+        return TracedInstruction(written[1], module, program, written[2], awaited, is_async)
     if "hlo_op" in stats:
         opcode = "" if not _KERNEL_OF_NCCL.search(event.name) else "nccl"
-        return TracedInstruction(str(stats["hlo_op"]), module, program, opcode, is_async)
+        return TracedInstruction(str(stats["hlo_op"]), module, program, opcode)
     opcode = str(stats.get("hlo_category", ""))
     if event.line.startswith("Stream"):
         opcode = "nccl" if _KERNEL_OF_NCCL.search(event.name) else "copy" if _COPY.match(event.name) else ""
-    return TracedInstruction(event.name, module, program, opcode, is_async)
+    return TracedInstruction(event.name, module, program, opcode, is_async=is_async)
 
 
 def _int(value: object) -> int:

@@ -45,7 +45,7 @@ _NUMBER = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
 
 @dataclass(frozen=True)
 class InstructionFacts:
-    """What an operation is.
+    """The kind of an operation.
 
     `op` is HLO's opcode without -start and -done, or "matmul". `awaited` is the name of what it ends. `timed`
     is the same operation as it was predicted and `collective` the collective that it is, where the text is
@@ -127,13 +127,11 @@ def with_devices(text: str, device_ids: tuple[tuple[int, ...], ...]) -> str:
 
 
 def facts_of(instruction: TracedInstruction, program: JoinedProgram | None) -> InstructionFacts:
-    """What a traced instruction is: by the program's text, else by what the trace says, else by its name."""
+    """The kind of a traced instruction: by the program's text, else by what the trace says, else by its name."""
     timed = None if program is None else program.op(instruction.name)
-    opcode, awaited = (
-        (instruction.opcode, "")
-        if program is None
-        else program.lines.get(instruction.name, (instruction.opcode, ""))
-    )
+    opcode, awaited = instruction.opcode, instruction.awaited
+    if program is not None:
+        opcode, awaited = program.lines.get(instruction.name, (opcode, awaited))
     if program is not None and timed is not None:
         record = program.collectives.get(timed.collective)
         role: Role = "begins" if timed.is_async else "work"

@@ -17,7 +17,7 @@ _ORDER = ("compute", "copy", "axis", "network", "host")
 
 
 def measured_timeline(stretch: DeviceStretch, title: str) -> ProgramTimeline:
-    """What a device did in a step; times begin with the step.
+    """The operations of a device in a step, on a clock that begins with the step.
 
     Every iteration of a loop stands where it ran, and what the device did on several threads at once on
     several rows. `exposed` of an operation is the part beside which nothing is computed.

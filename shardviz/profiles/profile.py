@@ -47,7 +47,7 @@ class MeasuredStep:
 
 @dataclass(frozen=True)
 class Profile:
-    """What ran on the devices of a trace.
+    """The numbers of a trace.
 
     `program` is the name of the program that runs longest. Steps are those that the program marked, else its
     runs (`steps_are_marked`). `timeline` is one step of one device; `predicted` is the same program on the
@@ -70,7 +70,7 @@ class Profile:
 
     @property
     def timelines(self) -> tuple[ProgramTimeline, ...]:
-        """What was measured, and what was predicted under it."""
+        """The timeline that was measured, and under it the one that was predicted."""
         return (self.timeline,) if self.predicted is None else (self.timeline, self.predicted)
 
 

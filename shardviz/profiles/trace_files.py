@@ -26,7 +26,7 @@ GZIP = b"\x1f\x8b"
 
 @dataclass(frozen=True)
 class ProfileFiles:
-    """What a profile's files have: the devices of all hosts, and the programs.
+    """The contents of a profile's files: the devices of all hosts, and the programs.
 
     `hosts` are the machines' names in the order of the files. `notes` are warnings, a sentence each.
     """
@@ -72,7 +72,7 @@ def profile_files(name: str) -> list[Path]:
     """The files that a name means. Raises `QuestionError` where there is none."""
     path, where = Path(name), quote(name)
     try:
-        if path.is_dir():
+        if name and path.is_dir():
             found = [*path.rglob(f"*{XPLANE}")] or [*path.rglob(f"*{CHROME[0]}")]
             if not found:
                 raise QuestionError(f"{where} is a folder without a profile (*{XPLANE})", HOW)

@@ -48,7 +48,7 @@ class _Plane:
 def xplane_events(data: Bytes, on_progress: Callable[[int], None]) -> Iterator[TraceEvent]:
     """The events of a profile that say something of devices; progress is told in bytes.
 
-    Raises `ValueError` for bytes that are no such message, or that break off.
+    Raises `ValueError` for bytes that are not such a message, or that break off.
     """
     for start, stop in _planes(data):
         plane = _plane(data, start, stop)
