@@ -197,6 +197,7 @@ PRINTED = {
     "devices": "--devices",
     "style": "--style",
     "plain": "--plain",
+    "tui": "--tui",
     "as_json": "--json",
     **{mode: f"--{mode}" for mode in ("present", "check", "reset")},
     "as_list": "--list",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import click
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, ProgressLine, print_json, print_note, wait_for
+from shardviz.cli.streams import no_terminal
 from shardviz.cli.target_session import started_worker
 from shardviz.errors import CompilerError, QuestionError
 from shardviz.units import human_bytes
@@ -25,9 +27,8 @@ if TYPE_CHECKING:
 EXAMPLES = (
     ("The newest profile in a folder of jax.profiler", "shardviz profile traces"),
     ("With the names of the mesh's axes", "shardviz profile traces --mesh data=2,model=4"),
-    ("Beside what a machine should take", "shardviz profile traces --machine my-cluster.toml"),
-    ("Another step, on another device", "shardviz profile traces --step 2 --device 'CPU 3'"),
-    ("A trace for Chrome, with the program's text", "shardviz profile step.trace.json.gz --hlo step.txt"),
+    ("Beside what a machine should take", "shardviz profile traces --machine v5e:2x4"),
+    ("Another step, on another device", "shardviz profile traces --step 1 --device 'CPU 3'"),
 )
 
 
@@ -39,6 +40,7 @@ EXAMPLES = (
 @options.machine
 @click.option("--step", type=options.Count(0), metavar="N", help="The step that the timeline shows.")
 @click.option("--device", metavar="NAME", help="The device that the timeline shows, such as 'TPU 3' or 3.")
+@click.option("--tui", is_flag=True, help="Open the timeline in the application, to zoom and to follow.")
 @options.timeout
 @options.output
 def command(
@@ -49,6 +51,7 @@ def command(
     machine: str | None,
     step: int | None,
     device: str | None,
+    tui: bool,
     timeout: float,
     output: CommandOutput,
 ) -> None:
@@ -59,7 +62,26 @@ def command(
     idle time; for each collective its time and its bandwidth; the devices for which others waited. With
     --machine what is predicted of the same program stands below what was measured.
     """
+    if tui and output.as_json:
+        raise QuestionError("--tui and --json cannot be combined", "leave out one of them")
+    if tui and (reason := no_terminal()):
+        raise QuestionError(f"--tui opens the application: {reason}", "leave out --tui")
     profile = read_profile(path, hlo, mesh, device_order, machine, step, device, timeout)
+    if tui:
+        from shardviz.cli.launch import open_app
+        from shardviz.tui.time.timelines import OpenedProfile
+
+        chosen = {
+            "--hlo": hlo,
+            "--mesh": mesh,
+            "--device-order": device_order,
+            "--machine": machine,
+            "--step": step,
+            "--device": device,
+        }
+        words = [word for each, value in chosen.items() if value is not None for word in (each, str(value))]
+        shown = shlex.join(["shardviz", "profile", path, *words])
+        open_app(screen="time", profile=OpenedProfile(profile, shown))
     if output.as_json:
         from shardviz.documents.profiles import profile_document
 

@@ -127,7 +127,7 @@ def with_devices(text: str, device_ids: tuple[tuple[int, ...], ...]) -> str:
 
 
 def facts_of(instruction: TracedInstruction, program: JoinedProgram | None) -> InstructionFacts:
-    """The kind of a traced instruction: by the program's text, else by what the trace says, else by its name."""
+    """The kind of a traced instruction: by the program's text, else by the trace, else by its name."""
     timed = None if program is None else program.op(instruction.name)
     opcode, awaited = instruction.opcode, instruction.awaited
     if program is not None:
