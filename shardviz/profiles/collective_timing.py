@@ -194,7 +194,9 @@ def _groups(collective: Collective | None, program: JoinedProgram | None) -> dic
     """The number of the group that each device is in; nothing where all are in one, or nobody knows."""
     if collective is None or not collective.groups or collective.op in ("collective-permute", "send", "recv"):
         return {}
-    ids = () if program is None else program.device_ids
+    mesh = None if program is None else program.module.mesh
+    # Of a mesh with an order of its own the groups are ids already, else positions.
+    ids = () if program is None or (mesh and mesh.device_order) else program.device_ids
     return {
         ids[position] if position < len(ids) else position: number
         for number, group in enumerate(collective.groups)

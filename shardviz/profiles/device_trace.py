@@ -266,7 +266,8 @@ class TraceReading:
         of_thread = {
             thread: [each for each in marks if each[0] == thread] for thread in {each[0] for each in marks}
         }
-        own, other = {}, {}
+        own: dict[int, int] = {}
+        other: dict[int, int] = {}
         for thread, time, run_id in self._launches:
             for found, known in ((own, of_thread.get(thread, [])), (other, marks)):
                 step = _step_at(known, time)

@@ -54,6 +54,7 @@ def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFil
             on_progress(done + at, sum(sizes))
 
         host, records, reading = _read(file, tell)
+        host = file.name.removesuffix(XPLANE) if host in hosts else host
         hosts.append(host)
         devices += reading.devices(host if len(files) > 1 else "")
         for record in records:
