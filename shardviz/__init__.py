@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         rank as rank,
     )
     from shardviz.api.inspecting import (
+        OutOfMemoryError as OutOfMemoryError,
         Report as Report,
         TargetReports as TargetReports,
         inspect as inspect,
@@ -45,7 +46,7 @@ else:
         __name__,
         {
             "api.explaining": "Explanation Ranking explain rank",
-            "api.inspecting": "Report TargetReports inspect read_hlo",
+            "api.inspecting": "OutOfMemoryError Report TargetReports inspect read_hlo",
             "api.modelling": "ModelReport model",
             "api.profiling": "ProfileReport profiled",
             "api.searching": "SearchReport search",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from shardviz.api.arguments import JaxMesh, MachineLike, MeshLike, as_machine, as_mesh
 from shardviz.api.shown import Shown
 from shardviz.compiler.lowering import PROGRAM_HINT, check_program
+from shardviz.compiler.target_program import OutOfMemoryError as OutOfMemoryError
 from shardviz.compiler.target_program import widened_types
 from shardviz.documents.programs import hlo_document
 from shardviz.errors import QuestionError, quote
@@ -25,12 +27,16 @@ if TYPE_CHECKING:
     from shardviz.hlo import Collective, HloModule, ShardyModule
     from shardviz.hlo.arguments import ProgramArgument
     from shardviz.render.palette import Palette
+    from shardviz.reports.program_report import ProgramReport
     from shardviz.reports.rematerialization import Rematerialization
     from shardviz.reports.summary import ReportSummary
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
     from shardviz.timeline.memory import MemoryReport
-    from shardviz.timeline.program_timeline import ProgramTimeline
+
+
+NOTE_WIDTH = 80
+"""Columns of what is noted at an error."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,19 +79,27 @@ class Report(Shown):
 
         Seconds are those of the target, or of a `machine`; without either there are none.
         """
-        from shardviz.hlo import HloModule
-        from shardviz.reports.program_report import report_of
         from shardviz.reports.summary import summary
 
+        return summary(self._priced(machine), None if self.memory is None else self.memory.peak_bytes)
+
+    @cached_property
+    def _on_target(self) -> ProgramReport:
+        """The collectives with what they cost on the target; of other programs without times."""
+        return self._priced(None)
+
+    def _priced(self, machine: MachineLike) -> ProgramReport:
+        """The collectives with what they cost on the target, or on a machine."""
+        from shardviz.hlo import HloModule
+        from shardviz.reports.program_report import report_of
+
         named = as_machine(machine)
-        timeline = None
         if self.compiled is not None:
-            told = self.compiled.times(named).times
-            timeline = None if told is None else told.model
-        elif named is not None and isinstance(self.module, HloModule):
-            timeline = self.timeline(named).timeline
-        memory = None if self.memory is None else self.memory.peak_bytes
-        return summary(report_of(self.module, timeline), memory)
+            found = self.compiled.report(self.compiled.times(named))
+            assert found is not None
+            return found
+        is_timed = named is not None and isinstance(self.module, HloModule)
+        return report_of(self.module, self.timeline(named).timeline if is_timed else None)
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
@@ -138,15 +152,16 @@ class Report(Shown):
         if self.compiled is not None:
             from shardviz.render.programs.program_view import program_view
 
-            times = self.compiled.times().times
-            return program_view(self.compiled, None if times is None else times.model, width, palette)
-        lines = hlo_view(self.module, self.given, width, palette)
+            return program_view(self.compiled, self._on_target, width, palette)
+        lines = hlo_view(self._on_target, self.given, width, palette)
         for note in (*self.notes, *self.module.unread):
             lines += sentence(note, width, lead="note: ")
         return lines
 
     def document(self) -> dict[str, Any]:
-        return hlo_document(self.module, self.given)
+        return hlo_document(
+            self._on_target, self.given, rematerializations=self.rematerializations, compiled=self.compiled
+        )
 
 
 def read_hlo(text: str, mesh: MeshLike | None = None) -> Report:
@@ -189,18 +204,17 @@ class TargetReports(Shown):
     def lines(self, width: int, palette: Palette) -> list[Text]:
         from shardviz.render.programs.program_view import programs_view
 
-        return programs_view(self._timed, width, palette)
+        return programs_view(self._priced, width, palette)
 
     def document(self) -> dict[str, Any]:
         from shardviz.documents.programs import program_document
 
-        return program_document(self.name, self._timed)
+        return program_document(self.name, self._priced)
 
-    @property
-    def _timed(self) -> list[tuple[TargetProgram, ProgramTimeline | None]]:
-        """Each target's answer, and its times on its own hardware."""
-        told = ((each, each.times().times) for each in self.programs)
-        return [(each, None if times is None else times.model) for each, times in told]
+    @cached_property
+    def _priced(self) -> list[tuple[TargetProgram, ProgramReport | None]]:
+        """Each target's answer, and its collectives with what they cost on its own hardware."""
+        return [(each, each.report(each.times())) for each in self.programs]
 
 
 @overload
@@ -259,7 +273,8 @@ def inspect(
     `options` are the compiler's, by name, such as ``{"xla_tpu_scoped_vmem_limit_kib": 16384}``.
 
     Raises `QuestionError` for what is not a program, `TargetError` for a target with another number of
-    devices, and `CompilerError` for what one target refuses; what JAX raises comes through.
+    devices, and `CompilerError` for what one target refuses: `OutOfMemoryError`, whose `memory` says what
+    would lie there, where the program does not fit. What JAX raises comes through.
     """
     if target is not None and targets is not None:
         raise QuestionError("target and targets cannot be combined", "leave out one of them")
@@ -277,7 +292,14 @@ def inspect(
 
 def _report(compiled: TargetProgram) -> Report:
     """The report of one target. Raises what it said where it has no program."""
-    compiled.check()
+    try:
+        compiled.check()
+    except OutOfMemoryError as error:
+        from shardviz.render.palette import PLAIN
+        from shardviz.render.times.report import memory_report_lines
+
+        error.add_note("\n".join(line.plain for line in memory_report_lines(error.memory, NOTE_WIDTH, PLAIN)))
+        raise
     assert compiled.module is not None
     return Report(compiled.module, compiled.mesh, compiled.answer.text, compiled.notes, compiled)
 

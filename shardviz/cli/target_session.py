@@ -56,7 +56,7 @@ class WorkerSession(ExitStack[None]):
 
 
 class ProgramSession(WorkerSession):
-    """Questions to `targets` about one program of the user's; `timeout` is in seconds a target."""
+    """Questions to `targets` about programs of the user's; `timeout` is in seconds a target."""
 
     def __init__(self, targets: Sequence[Target], timeout: float) -> None:
         super().__init__(timeout, *targets)
@@ -76,13 +76,19 @@ class ProgramSession(WorkerSession):
         with working(f"running {file}"):
             return process.result(self._timeout)
 
-    def ask(self, program: UserProgram, options: Mapping[str, str], with_costs: bool = False) -> None:
-        """Send the program to every target; what one cannot have is its answer."""
+    def ask(
+        self,
+        program: UserProgram,
+        options: Mapping[str, str],
+        with_costs: bool = False,
+        targets: Sequence[Target] | None = None,
+    ) -> None:
+        """Send the program to every target, or to these; what one cannot have is its answer."""
         from shardviz.compiler.requests import settled
         from shardviz.compiler.target_program import without_program
 
         assert self._worker is not None
-        for target in self._targets:
+        for target in self._targets if targets is None else targets:
             try:
                 lowered = program.lowered_for(target.platform)
                 pending = self._worker.compile(lowered, target, options, with_costs)
@@ -97,7 +103,7 @@ class ProgramSession(WorkerSession):
             yield compiled
 
     def answers(self) -> Iterator[TargetProgram]:
-        """The answers in the order of the targets. Where there is no program, the reason is in its place."""
+        """The answers in the order of the questions; where there is no program, the reason is."""
         from shardviz.compiler.target_program import without_program
 
         for number, (target, pending) in enumerate(self._pending):

@@ -60,7 +60,7 @@ def schema_of(name: str) -> dict[str, Any]:
     root = kind.record.schema
     return {
         "$schema": DIALECT,
-        "title": f"shardviz {kind.printed_by} --json",
+        "title": f"shardviz {kind.printed_by}{'' if '--' in kind.printed_by else ' --json'}",
         **root,
         "$defs": {each: DEFINITIONS[each] for each in sorted(_needed(root))},
     }

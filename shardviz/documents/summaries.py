@@ -22,12 +22,12 @@ from shardviz.documents.fields import (
     text,
     texts,
 )
+from shardviz.documents.plans import PHASES
 
 if TYPE_CHECKING:
     from shardviz.reports.changes import ReportChanges
     from shardviz.reports.limits import BrokenLimit
 
-PHASES = ("forward", "recomputed", "backward", "optimizer")
 CHANGE_KINDS = (
     "added",
     "removed",
@@ -37,8 +37,9 @@ CHANGE_KINDS = (
     "out of a loop",
     "more runs",
     "fewer runs",
-    "not overlapped",
-    "overlapped",
+    "other runs",
+    "less overlapped",
+    "more overlapped",
 )
 _LINE = {
     "op": text("HLO's name of the operation, such as all-gather."),
@@ -67,7 +68,7 @@ _SUMMARY = {
     ).of("lines"),
 }
 SUMMARY = DocumentKind(
-    "summary", "diff", "What a program costs, the same on every run and every machine.", **_SUMMARY
+    "summary", "program --save", "What a program costs, the same on every run and every machine.", **_SUMMARY
 )
 
 _OF_PROGRAM = closed(

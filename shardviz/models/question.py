@@ -82,6 +82,8 @@ def with_changes(question: ModelQuestion, changes: Sequence[str]) -> ModelQuesti
 
     Raises `QuestionError` for text without a pattern or without a spec, and for a spec that does not fit.
     """
+    if not changes:
+        return question
     split = question.split
     rules = replace(split.rules, changes=tuple(map(_change, changes)))
     return replace(question, split=split_model(split.model, rules, split.mesh))

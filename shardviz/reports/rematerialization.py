@@ -65,6 +65,11 @@ class RouteStep:
     spec: PartitionSpec
     wire_bytes: int
 
+    @property
+    def code(self) -> str:
+        """The step as it is written, for an array x; the spec needs a mesh in context (`jax.set_mesh`)."""
+        return f"x = jax.lax.with_sharding_constraint(x, {self.spec})  # {self.op.replace('_', '-')}"
+
 
 @dataclass(frozen=True)
 class Rematerialization:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from shardviz.errors import QuestionError, did_you_mean, quote
 from shardviz.hlo.collective import OPS
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shardviz.sharding import Mesh
 
 Sort = Literal["cost", "order", "bytes"]
+_Group = TypeVar("_Group", bound=AlikeEntries)
 _PLACE_ENDS = re.compile(r"[/:]|$")
 
 
@@ -42,9 +43,12 @@ class Selection:
         return tuple(each for each in entries if self._has(each))
 
     def groups(self, entries: Iterable[CollectiveEntry]) -> tuple[AlikeEntries, ...]:
-        """All that pass the filters, alike ones together, in the order that is asked for; of equal cost in
-        program order, and those whose cost nobody can tell first."""
-        groups = alike(self.chosen(entries))
+        """All that pass the filters, alike ones together, in the order that is asked for."""
+        return self.in_order(alike(self.chosen(entries)))
+
+    def in_order(self, groups: tuple[_Group, ...]) -> tuple[_Group, ...]:
+        """Groups in the order that is asked for; of equal cost as they come, and those whose cost nobody can
+        tell first."""
         if self.sort == "order":
             return groups
         by_time = self.sort == "cost" and any(each.exposed is not None for each in groups)

@@ -100,7 +100,7 @@ def together(programs: Mapping[str, ReportSummary]) -> ReportSummary:
         max((each.mesh for each in programs.values()), key=_devices, default=()),
         next((each.machine for each in programs.values() if each.machine), ""),
         _sorted(named),
-        math.fsum(seconds) if seconds else None,
+        _three_digits(math.fsum(seconds)) if seconds else None,
         max(memory, default=None),
     )
 

@@ -89,7 +89,7 @@ def assert_collectives(
             "no operation is named, so there is nothing to check",
             "give all_gather=0, all_reduce=2, …, others=0 for none at all, or max_bytes='64MiB'",
         )
-    report = _report(program, args, kwargs, target)
+    report = report_on(program, args, kwargs, target)
     found = tallies(report.collectives, named, rest)
     if unmet(found) or report.module.unread:
         from shardviz.render.programs.expectations import expectation_text
@@ -109,14 +109,20 @@ def assert_collectives(
         raise AssertionError(excess_text(cost, report.mesh, problem, memory))
 
 
-def _report(
-    program: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, target: str | None
+def report_on(
+    program: Any,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None,
+    target: str | None,
+    options: Mapping[str, Any] | None = None,
 ) -> Report:
+    """The report on a program of a test; one that is a report is not compiled again."""
     if not isinstance(program, Report):
-        return inspect(program, *args, target=target, **(kwargs or {}))
-    if target is not None:
+        return inspect(program, *args, target=target, options=options, **(kwargs or {}))
+    if args or kwargs or target is not None or options:
         raise QuestionError(
-            "a report is of a program that is compiled already", "leave out target, or give the function"
+            "a report is of a program that is compiled already",
+            "leave out arguments, target and options, or give the function",
         )
     return program
 

@@ -63,9 +63,9 @@ def _moved(
     if search is not None:
         cost = search.cost(needed if through is None else through)
     elif given is not None:
-        nearest = moves.nearest(kind, given, needed if through is None else through)
+        nearest = moves.nearest(given, needed if through is None else through)
         cost = None if nearest is None else nearest[0]
     if cost is None or through is None:
         return cost
-    rest = moves.nearest(kind, (through,), needed)
+    rest = moves.nearest(moves.copies(kind, through), needed)
     return None if rest is None else cost + rest[0]

@@ -52,13 +52,13 @@ class ProgramWays:
 
     def _cost(self, way: StatementChoice) -> Cost | None:
         """The cost of a way until all that follows can go on as it is planned; None where it cannot."""
-        moves, kinds, total = self.choices.moves, self.form.kinds, way.cost
+        moves, total = self.choices.moves, way.cost
         for place, needed in enumerate(self.needed):
-            more = moves.imitation(kinds[place], way.copies[place], needed)
+            more = moves.imitation(way.copies[place], needed)
             if more is None:
                 return None
             total += more
-        found = moves.nearest(kinds[-1], way.copies[-1], self.goal)
+        found = moves.nearest(way.copies[-1], self.goal)
         return None if found is None else total + found[0]
 
 

@@ -8,25 +8,15 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.render.lines import columns, records, sentence
+from shardviz.render.paths import short_place
 from shardviz.render.sanitize import printable, printable_line
 from shardviz.reports.changes import Change, ChangeKind, ReportChanges
 from shardviz.reports.limits import BrokenLimit
 from shardviz.reports.summary import ReportSummary, SummaryLine
 from shardviz.units import estimated_seconds, human_bytes
 
-MARKS: dict[ChangeKind, str] = {
-    "added": "+",
-    "removed": "-",
-    "grown": "↑",
-    "into a loop": "↑",
-    "more runs": "↑",
-    "not overlapped": "↑",
-    "shrunk": "↓",
-    "out of a loop": "↓",
-    "fewer runs": "↓",
-    "overlapped": "↓",
-}
-"""More than before, or less."""
+MARKS: dict[ChangeKind, str] = {"added": "+", "removed": "-", "less overlapped": "↑", "more overlapped": "↓"}
+"""More to wait for than before, or less; of other changes their bytes tell."""
 MAX_CHANGES = 40
 UNKNOWN = "not known"
 MOST_PERCENT = 3.0
@@ -41,8 +31,7 @@ def changes_view(found: ReportChanges, broken: Sequence[BrokenLimit], width: int
     if found.changes:
         lines += [Text(plural(len(found.changes), "change"), "bold"), Text()]
     elif found.before.lines or found.after.lines:
-        same = plural(len(found.after.lines), "line of the summary is", "lines of the summary are")
-        lines += sentence(f"no collective changes: {same} the same", width)
+        lines += sentence(f"no collective changes: {_same(found)}", width)
     else:
         lines += sentence("no collective before and after", width)
     for change in shown:
@@ -59,6 +48,13 @@ def changes_view(found: ReportChanges, broken: Sequence[BrokenLimit], width: int
 def changes_text(found: ReportChanges, broken: Sequence[BrokenLimit], width: int) -> str:
     """The page as plain text."""
     return "\n".join(line.plain.rstrip() for line in changes_view(found, broken, width))
+
+
+def _same(found: ReportChanges) -> str:
+    lines = plural(len(found.after.lines), "line of the summary is", "lines of the summary are")
+    if found.same == len(found.after.lines):
+        return f"{lines} the same"
+    return f"{found.same:,} of {lines} the same, and the others but for their place"
 
 
 def _hardware(found: ReportChanges, width: int) -> list[Text]:
@@ -85,27 +81,37 @@ def _change_lines(change: Change, width: int) -> list[Text]:
     assert line is not None
     over = f" over {', '.join(line.axes)}" if line.axes else ""
     head = Text.assemble(
-        (MARKS[change.kind], "bold"), f" {change.kind}: ", (printable(f"{line.op}{over}"), "bold")
+        (_mark(change), "bold"), f" {change.kind}: ", (printable(f"{line.op}{over}"), "bold")
     )
     lines = records([[head, Text(printable(_figure(change)))]], width)
-    where = [line.place, *([line.phase] if line.phase != "forward" else []), line.source]
+    where = [line.place, *([line.phase] if line.phase != "forward" else []), short_place(line.source)]
     if any(where):
         lines += sentence(printable(", ".join(filter(None, where))), width, 4, style="dim")
     return lines
 
 
+def _mark(change: Change) -> str:
+    if mark := MARKS.get(change.kind):
+        return mark
+    return "↑" if change.wire_bytes > 0 else "↓" if change.wire_bytes < 0 else "≠"
+
+
 def _figure(change: Change) -> str:
-    """The figure that the change is about."""
+    """The figures that the change is about."""
     before, after = change.before, change.after
     if before is None or after is None:
         line = before or after
         assert line is not None
         return f"{line.shape}, {_runs(line)}, {_sent(line)} sent"
-    if change.kind in ("grown", "shrunk"):
-        return f"{before.shape} to {after.shape}, {_sent(before)} to {_sent(after)} sent"
-    if change.kind in ("overlapped", "not overlapped"):
-        return f"{after.shape}, work beside {_beside(before)} runs before, {_beside(after)} now"
-    return f"{after.shape}, {_runs(before)} to {_runs(after)}, {_sent(before)} to {_sent(after)} sent"
+    shape = _from_to(before.shape, after.shape)
+    if change.kind in ("more overlapped", "less overlapped"):
+        return f"{shape}, work beside {_beside(before)} runs before, {_beside(after)} now"
+    runs, sent = _from_to(_runs(before), _runs(after)), _from_to(_sent(before), _sent(after))
+    return f"{shape}, {runs}, {sent} sent"
+
+
+def _from_to(before: str, after: str) -> str:
+    return after if before == after else f"{before} to {after}"
 
 
 def _runs(line: SummaryLine) -> str:

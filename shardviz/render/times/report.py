@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 
 from rich.style import Style
 from rich.text import Text
@@ -349,13 +348,17 @@ def _kind_style(kind: str, palette: Palette) -> Style:
 
 def buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
     """The largest buffers at the peak, with their shapes, their source lines and how long they live."""
-    rows: list[Sequence[Text]] = []
+    rows: list[list[Text]] = []
     shown = [each for each in memory.buffers if each.bytes >= memory.peak_bytes * NEGLIGIBLE]
     for each in shown[:LISTED]:
         lives = ""
         if each.start is not None and each.end is not None:
             end = estimated_seconds(each.end)
             lives = f"{estimated_seconds(each.start)} to {end}" if each.start else f"to {end}"
+        elif each.last:
+            # Without a clock: by the instructions, from its own on.
+            since = f"{printable(each.first)} " if each.first not in ("", each.name) else ""
+            lives = f"{since}to {printable(each.last)}"
         # Of a file its name is enough; an operation's name stays whole.
         source = "" if each.source == each.name else _LINE.sub(r"\1", each.source)
         cells = (human_bytes(each.bytes), printable(each.name), each.kind, printable(each.shape), lives)
@@ -363,6 +366,9 @@ def buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
     if not rows:
         return []
     head = [Text(words, "bold") for words in ("bytes", "largest buffers", "", "shape", "lives", "source")]
+    for place in (4, 5):
+        if not any(row[place] for row in rows):
+            head[place] = Text()
     for left_out in LEAST:
         kept = [[cell for i, cell in enumerate(row) if i not in left_out] for row in (head, *rows)]
         whole = columns(kept, width, 2, frozenset({0}))

@@ -6,27 +6,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
-from shardviz.hlo import read
+from shardviz.hlo import HloModule, read
+from shardviz.reports.program_report import ProgramReport, report_of
 from shardviz.timeline.of_program import program_timeline
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
-    from shardviz.hlo import HloModule, ShardyModule
     from shardviz.hlo.passes.dump_files import DumpFile
     from shardviz.sharding import Mesh
-    from shardviz.timeline.program_timeline import ProgramTimeline
 
 
 @dataclass(frozen=True)
 class DumpedModule:
-    """The final program of a module; `module` is None where it cannot be read, and `error` says why.
+    """The final program of a module; `report` is None where it cannot be read, and `error` says why.
 
-    `timeline` is None where no machine is named, or the program does not fit on it.
+    The report has no timeline where no machine is named, or where the `error` says why the machine cannot run
+    it.
     """
 
     file: DumpFile
-    module: HloModule | ShardyModule | None = None
-    timeline: ProgramTimeline | None = None
+    report: ProgramReport | None = None
     error: str = ""
 
 
@@ -35,17 +34,17 @@ def read_dumped(file: DumpFile, text: str, given: Mesh | None, machine: Machine 
     inferred."""
     try:
         try:
-            module = read(text, given, infer=True)
+            module = read(text, given, infer=True, origins=True)
         except QuestionError:
             if given is None:
                 raise
-            module = read(text, infer=True)
+            module = read(text, infer=True, origins=True)
     except QuestionError as error:
         return DumpedModule(file, error=error.message)
-    timeline = None
-    if machine is not None:
-        try:
-            timeline = program_timeline(text, machine, mesh=module.mesh, infer=True)
-        except QuestionError as error:
-            return DumpedModule(file, module, error=error.message)
-    return DumpedModule(file, module, timeline)
+    if machine is None or not isinstance(module, HloModule):
+        return DumpedModule(file, report_of(module))
+    try:
+        timeline = program_timeline(text, machine, mesh=module.mesh, infer=True, module=module)
+    except QuestionError as error:
+        return DumpedModule(file, report_of(module), error.message)
+    return DumpedModule(file, report_of(module, timeline))
