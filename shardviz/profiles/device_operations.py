@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from shardviz.profiles.device_trace import DeviceTrace, TracedInstruction
 from shardviz.profiles.intervals import PICO, Covered, Stretch, total, union
-from shardviz.profiles.joined_program import InstructionFacts
+from shardviz.profiles.joined_program import ANY_OPS, InstructionFacts
 
 FactsOf = Callable[[TracedInstruction], InstructionFacts]
 
@@ -97,9 +97,13 @@ class DeviceOperations:
         alike = [
             places
             for places in begun.values()
-            if places and self.facts[self.trace.instructions[places[0]]].op == fact.op
+            if places and self._may_end(fact, self.facts[self.trace.instructions[places[0]]])
         ]
         return min(alike, key=lambda places: places[0]).popleft() if alike else None
+
+    @staticmethod
+    def _may_end(fact: InstructionFacts, begun: InstructionFacts) -> bool:
+        return fact.op == begun.op or (fact.op in ANY_OPS and begun.is_communication)
 
     def _drop_empty_frames(self) -> None:
         """A call around which nothing is traced computes by itself."""

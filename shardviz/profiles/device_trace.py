@@ -121,7 +121,7 @@ class TraceReading:
         device = _DEVICE.match(event.plane)
         if device is not None:
             self._of_device((device[1], int(device[2])), event)
-        else:
+        elif event.plane.startswith("/host:"):
             self._of_host(event)
 
     @property

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 Role = Literal["work", "begins", "ends", "frame"]
 """An operation does its work while it runs, begins or ends what runs beside others, or is the frame around
 those that run in it."""
+ANY_OPS = ("async", "async-collective")
+"""The opcode, and a TPU's name of a fusion, that begin and end collectives of any kind."""
 _FRAMES = frozenset(("while", "conditional", "call"))
-_COLLECTIVES = frozenset((*OPS, "partition-all-reduce", "nccl", "send", "recv")) - {"slice"}
+_COLLECTIVES = frozenset((*OPS, "nccl", *ANY_OPS)) - {"slice"}
 _COPIES = frozenset(("copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"))
 _OF_JAX = re.compile(
     r"(?:psum|pmax|pmin|pmean|all_gather|psum_scatter|reduce_scatter|all_to_all|ppermute|pbroadcast"
@@ -136,7 +138,8 @@ def facts_of(instruction: TracedInstruction, program: JoinedProgram | None) -> I
         record = program.collectives.get(timed.collective)
         role: Role = "begins" if timed.is_async else "work"
         return InstructionFacts(timed.op, program.predicted.lanes[timed.lane], role, "", timed, record)
-    opcode = opcode or _opcode_of_name(instruction.name)
+    named = _opcode_of_name(instruction.name)
+    opcode = named if not opcode or named.startswith("async-collective-") else opcode
     if opcode in _FRAMES:
         return InstructionFacts(opcode, COMPUTE, "frame")
     base = opcode.removesuffix("-done").removesuffix("-update")

@@ -60,6 +60,8 @@ def test_exposed_is_what_moves_while_nothing_computes(found: list[tuple[Kind, in
         # The profile begins or ends in between.
         ([("all-gather-done.1", 5, 6, 0)], [(5, 6)]),
         ([("all-gather-start.1", 5, 6, 0)], [(5, 6)]),
+        # A TPU's fusion that ends a collective of any kind.
+        ([("all-gather-start.1", 0, 1, 0), ("async-collective-done.4", 5, 9, 0)], [(0, 9)]),
         # Copies and collectives do not end one another.
         (
             [("copy-start.1", 0, 1, 0), ("all-gather-start.1", 1, 2, 0), ("all-gather-done.1", 4, 5, 0)],

@@ -26,6 +26,9 @@ from tests.profiles.traces import TPU_TEXT
         ("fusion.9", "nccl", ("nccl", "axis", "work")),
         ("name.of.mine", "convolution fusion", ("matmul", "compute", "work")),
         ("psumming.7", "fusion", ("fusion", "compute", "work")),
+        ("async-start.2", "async-start", ("async", "axis", "begins")),
+        ("async-done.2", "async-done", ("async", "axis", "ends")),
+        ("async-collective-done.3", "fusion", ("async-collective", "axis", "ends")),
         ("outfeed.1", "", ("outfeed", "host", "work")),
     ],
 )
