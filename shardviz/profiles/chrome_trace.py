@@ -26,10 +26,10 @@ _TOLD = STATS | {"long_name"}
 def chrome_events(file: IO[str], on_progress: Callable[[], None]) -> Iterator[TraceEvent]:
     """The events of a trace that say something of devices. Raises `ValueError` for what is not such a trace,
     or breaks off."""
-    processes: dict[Any, str] = {}
-    threads: dict[tuple[Any, Any], str] = {}
+    processes: dict[str, str] = {}
+    threads: dict[tuple[str, str], str] = {}
     for each in _objects(file, on_progress):
-        kind, process, thread = each.get("ph"), each.get("pid"), each.get("tid")
+        kind, process, thread = each.get("ph"), str(each.get("pid")), str(each.get("tid"))
         given = each.get("args")
         told = given if isinstance(given, dict) else {}
         if kind == "M":

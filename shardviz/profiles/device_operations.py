@@ -48,8 +48,8 @@ class Activity:
 class DeviceOperations:
     """The operations of a device, sorted by what they are.
 
-    `computed` and `moved` are those that compute or stand on another lane, as places in the trace;
-    `transfers` those that move data, each from its beginning to its end.
+    `computed` are those that compute, and `frames` those around others, as places in the trace; `transfers`
+    those that move data, each from its beginning to its end.
     """
 
     def __init__(self, trace: DeviceTrace, facts_of: FactsOf) -> None:

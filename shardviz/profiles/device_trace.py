@@ -143,7 +143,11 @@ class TraceReading:
         steps = self._steps_of_runs(runs)
         found = []
         for (kind, number), columns in sorted(self._devices.items()):
-            marked = tuple(sorted(columns.steps, key=lambda each: each[1]))
+            marks = columns.steps
+            if kind == "GPU" and not marks and all(run.run_id is None for run in runs):
+                # No run tells which step began it: what runs while a step lasts is its own.
+                marks = [(step, start, end) for _, start, end, step in self._marks]
+            marked = tuple(sorted(marks, key=lambda each: each[1]))
             found.append(
                 DeviceTrace(
                     kind,
@@ -304,7 +308,7 @@ def _of_event(event: TraceEvent, module: str) -> TracedInstruction:
         return TracedInstruction(str(stats["hlo_op"]), module, program, opcode)
     opcode = str(stats.get("hlo_category", ""))
     if event.line.startswith("Stream"):
-        opcode = "nccl" if _KERNEL_OF_NCCL.search(event.name) else "copy" if _COPY.match(event.name) else ""
+        opcode = "nccl" if _KERNEL_OF_NCCL.search(event.name) else "memcpy" if _COPY.match(event.name) else ""
     return TracedInstruction(event.name, module, program, opcode, is_async=is_async)
 
 

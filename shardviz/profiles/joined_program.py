@@ -27,12 +27,11 @@ ANY_OPS = ("async", "async-collective")
 _FRAMES = frozenset(("while", "conditional", "call"))
 _COLLECTIVES = frozenset((*OPS, "nccl", *ANY_OPS)) - {"slice"}
 _COPIES = frozenset(("copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"))
-_OF_JAX = re.compile(
-    r"(?:psum|pmax|pmin|pmean|all_gather|psum_scatter|reduce_scatter|all_to_all|ppermute|pbroadcast"
-    r"|ragged_all_to_all|psum_invariant|all_gather_invariant)\b"
-)
-"""JAX's names of collectives, which shard_map's instructions have."""
-_OP_OF_JAX = {
+_OF_JAX = {
+    "psum": "all-reduce",
+    "psum_invariant": "all-reduce",
+    "pmax": "all-reduce",
+    "pmin": "all-reduce",
     "psum_scatter": "reduce-scatter",
     "reduce_scatter": "reduce-scatter",
     "all_gather": "all-gather",
@@ -42,6 +41,7 @@ _OP_OF_JAX = {
     "ppermute": "collective-permute",
     "pbroadcast": "collective-broadcast",
 }
+"""JAX's names of collectives, which shard_map's instructions have."""
 _NUMBER = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
 
 
@@ -122,7 +122,8 @@ def join_program(
 def with_devices(text: str, device_ids: tuple[tuple[int, ...], ...]) -> str:
     """A module's text with the number of its devices in the header: a serialized module has it elsewhere."""
     head, newline, rest = text.partition("\n")
-    for key, count in (("replica_count", len(device_ids)), ("num_partitions", len((*device_ids, ())[0]))):
+    partitions = len(device_ids[0]) if device_ids else 0
+    for key, count in (("replica_count", len(device_ids)), ("num_partitions", partitions)):
         if count > 1 and f"{key}=" not in head:
             head += f", {key}={count}"
     return head + newline + rest
@@ -158,6 +159,8 @@ def facts_of(instruction: TracedInstruction, program: JoinedProgram | None) -> I
         return InstructionFacts(base, UNKNOWN_LINKS, role)
     if opcode in _COPIES:
         return InstructionFacts(base, COPIES, "begins")
+    if opcode == "memcpy":
+        return InstructionFacts(opcode, COPIES)
     if opcode in ("infeed", "outfeed"):
         return InstructionFacts(opcode, HOST)
     if "convolution" in opcode or opcode in ("dot", "gemm"):
@@ -168,6 +171,4 @@ def facts_of(instruction: TracedInstruction, program: JoinedProgram | None) -> I
 def _opcode_of_name(name: str) -> str:
     """The opcode that a name tells: ``all-reduce-start`` of ``all-reduce-start.3``."""
     stem = _NUMBER.sub("", name)
-    if found := _OF_JAX.match(stem):
-        return _OP_OF_JAX.get(found[0], "all-reduce")
-    return stem
+    return _OF_JAX.get(stem, stem)

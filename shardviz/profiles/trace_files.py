@@ -7,7 +7,7 @@ import io
 import mmap
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,9 +19,11 @@ from shardviz.profiles.xplane import hostname, programs, xplane_events
 
 Progress = Callable[[int, int], None]
 """Told how many bytes of how many are read."""
-XPLANE, CHROME = ".xplane.pb", (".trace.json.gz", ".json.gz", ".json")
+XPLANE, CHROME = ".xplane.pb", ".trace.json.gz"
 HOW = "take one: with shardviz.profiled() as p: …, or with jax.profiler.trace(DIR): …"
 GZIP = b"\x1f\x8b"
+DAMAGED = (ValueError, EOFError, zlib.error, gzip.BadGzipFile, IndexError, OverflowError, RecursionError)
+"""Errors of the readers about bytes that are not those of a profile."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class ProfileFiles:
     devices: tuple[DeviceTrace, ...]
     programs: tuple[ProgramRecord, ...]
     hosts: tuple[str, ...]
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFiles:
@@ -74,7 +76,7 @@ def profile_files(name: str) -> list[Path]:
     path, where = Path(name), quote(name)
     try:
         if name and path.is_dir():
-            found = [*path.rglob(f"*{XPLANE}")] or [*path.rglob(f"*{CHROME[0]}")]
+            found = [*path.rglob(f"*{XPLANE}")] or [*path.rglob(f"*{CHROME}")]
             if not found:
                 raise QuestionError(f"{where} is a folder without a profile (*{XPLANE})", HOW)
             newest = max(found, key=lambda each: (each.parent.name, each.stat().st_mtime)).parent
@@ -82,9 +84,8 @@ def profile_files(name: str) -> list[Path]:
         if not name or not path.exists():
             raise QuestionError(f"file {where} does not exist", HOW)
     except (OSError, ValueError) as error:
-        raise QuestionError(
-            f"cannot read {where}: {getattr(error, 'strerror', None) or error}", HOW
-        ) from None
+        reason = getattr(error, "strerror", None) or error
+        raise QuestionError(f"cannot read {where}: {reason}", HOW) from None
     return [path]
 
 
@@ -97,11 +98,12 @@ def _read(file: Path, tell: Callable[[int], None]) -> tuple[str, list[ProgramRec
                 raise QuestionError(f"{where} is empty", HOW)
             if head.startswith(GZIP) or head.lstrip()[:1] in (b"{", b"["):
                 return _read_chrome(file, opened, tell)
-            with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data, memoryview(data) as view:
-                reading = _collected(xplane_events(view, tell))
-                return hostname(view) or file.name.removesuffix(XPLANE), programs(view), reading
-    except (ValueError, EOFError, zlib.error, gzip.BadGzipFile) as error:
-        words = str(error) or "it is damaged"
+            with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                reading = _collected(xplane_events(data, tell))
+                return hostname(data) or file.name.removesuffix(XPLANE), programs(data), reading
+    except DAMAGED as error:
+        # The words of the others are about Python's own types.
+        words = str(error) if isinstance(error, ValueError | EOFError | zlib.error) else "it is damaged"
         raise QuestionError(
             f"{where} cannot be read as a profile: {words}",
             "give a *.xplane.pb or *.trace.json.gz as jax.profiler wrote it, whole",

@@ -7,8 +7,10 @@ number and its wire type) and a value; a message within it is a value with its l
 from __future__ import annotations
 
 from collections.abc import Iterator
+from mmap import mmap
 
-Bytes = bytes | memoryview
+Bytes = bytes | mmap
+"""A message, or a file of one: parts of both are `bytes`."""
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 """Wire types; the others are no longer written."""
 
@@ -66,4 +68,4 @@ def fields(data: Bytes, start: int, stop: int) -> Iterator[tuple[int, int, int]]
 
 def text(data: Bytes, start: int, stop: int) -> str:
     """A string between two places."""
-    return bytes(data[start:stop]).decode(errors="replace")
+    return data[start:stop].decode(errors="replace")

@@ -64,21 +64,20 @@ def programs(data: Bytes) -> list[ProgramRecord]:
         plane = _plane(data, start, stop)
         if plane.name != PROTOS:
             continue
-        for program_id, (first, last) in plane.events.items():
-            for number, begin, end in fields(data, first, last):
-                if number == _METADATA_STATS and (proto := _proto(data, begin, end, plane.stats)):
-                    name = _metadata_name(data, first, last).rpartition("(")[0]
-                    number = _program_id(data, first, last, program_id)
-                    found.append(ProgramRecord(name, number, proto, _device_ids(proto)))
+        for key, (first, last) in plane.events.items():
+            # ``jit_step(12)``
+            name, _, number = _metadata_name(data, first, last).removesuffix(")").rpartition("(")
+            program_id = int(number) if number.lstrip("-").isdecimal() else key
+            for field_number, begin, end in fields(data, first, last):
+                if field_number == _METADATA_STATS and (proto := _proto(data, begin, end, plane.stats)):
+                    found.append(ProgramRecord(name, program_id, proto, _device_ids(proto)))
     return found
 
 
 def hostname(data: Bytes) -> str:
     """The machine on which it was taken, "" where it does not say."""
-    names = [
-        text(data, start, stop) for number, start, stop in fields(data, 0, len(data)) if number == _HOSTNAMES
-    ]
-    return names[0] if names else ""
+    found = fields(data, 0, len(data))
+    return next((text(data, start, stop) for number, start, stop in found if number == _HOSTNAMES), "")
 
 
 def _planes(data: Bytes) -> list[tuple[int, int]]:
@@ -113,15 +112,8 @@ def _entry(data: Bytes, start: int, stop: int) -> tuple[int, tuple[int, int]]:
 
 
 def _metadata_name(data: Bytes, start: int, stop: int) -> str:
-    return next(
-        (text(data, a, b) for number, a, b in fields(data, start, stop) if number == _METADATA_NAME), ""
-    )
-
-
-def _program_id(data: Bytes, start: int, stop: int, otherwise: int) -> int:
-    """The number in ``jit_step(12)``."""
-    number = _metadata_name(data, start, stop).rpartition("(")[2].rstrip(")")
-    return int(number) if number.lstrip("-").isdecimal() else otherwise
+    found = fields(data, start, stop)
+    return next((text(data, at, end) for number, at, end in found if number == _METADATA_NAME), "")
 
 
 def _proto(data: Bytes, start: int, stop: int, stats: dict[int, str]) -> bytes:
@@ -134,7 +126,7 @@ def _proto(data: Bytes, start: int, stop: int, stats: dict[int, str]) -> bytes:
             value = begin, end
     if name != PROTO_STAT:
         return b""
-    return next((bytes(data[a:b]) for number, a, b in fields(data, *value) if number == _HLO_MODULE), b"")
+    return next((data[a:b] for number, a, b in fields(data, *value) if number == _HLO_MODULE), b"")
 
 
 def _device_ids(proto: bytes) -> tuple[tuple[int, ...], ...]:
@@ -159,7 +151,7 @@ def _events(data: Bytes, plane: _Plane, on_progress: Callable[[int], None]) -> I
     for key, (start, stop) in plane.events.items():
         if not names[key].startswith(SKIPPED):
             stats = [data[a:b] for number, a, b in fields(data, start, stop) if number == _METADATA_STATS]
-            reader.of_all[key] = dict(filter(None, (reader.stat(bytes(each)) for each in stats)))
+            reader.of_all[key] = dict(filter(None, map(reader.stat, stats)))
     is_host = plane.name.startswith("/host:")
     for start, stop in plane.lines:
         line, begin = _line_head(data, start, stop)
@@ -168,7 +160,7 @@ def _events(data: Bytes, plane: _Plane, on_progress: Callable[[int], None]) -> I
         for number, at, after in fields(data, start, stop):
             if number != _EVENTS:
                 continue
-            found = reader.event(bytes(data[at:after]))
+            found = reader.event(data[at:after])
             if found is None or (is_host and not found[3]):
                 continue
             key, offset, duration, said = found

@@ -10,7 +10,7 @@ from jax.profiler import ProfileData
 from shardviz.profiles.device_trace import NO_RUN, DeviceTrace, ProgramRun, TraceReading
 from shardviz.profiles.trace_event import TraceEvent
 from shardviz.profiles.xplane import xplane_events
-from tests.profiles.traces import MICRO, gpu_plane, tpu_plane, xspace
+from tests.profiles.traces import MICRO, Event, gpu_plane, tpu_plane, xspace
 
 
 def devices(data: bytes, host: str = "") -> list[DeviceTrace]:
@@ -122,8 +122,17 @@ def test_a_gpu_names_the_operation_of_each_kernel() -> None:
     ]
     opcodes = {each.name: each.opcode for each in device.instruction_table}
     assert opcodes["all-reduce.3"] == opcodes["all-gather-start.1"] == "nccl"
-    assert opcodes["MemcpyD2D"] == "copy"
+    assert opcodes["MemcpyD2D"] == "memcpy"
     assert [device.runs[place] == NO_RUN for place in range(5)] == [False, False, True, False, False]
+
+
+def test_a_gpus_steps_are_the_times_of_the_marks() -> None:
+    marks = {"python": [Event("train", 5, 140, {"step_num": 3}), Event("train", 140, 200, {"step_num": 4})]}
+    (device,) = devices(xspace({"/device:GPU:0": gpu_plane(), "/host:CPU": marks}))
+    assert [(number, start / MICRO - 1, end / MICRO - 1) for number, start, end in device.step_spans] == [
+        (3, 5, 140),
+        (4, 140, 200),
+    ]
 
 
 def test_a_form_without_ends_says_so() -> None:

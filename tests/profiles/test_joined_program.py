@@ -29,6 +29,7 @@ from tests.profiles.traces import TPU_TEXT
         ("async-start.2", "async-start", ("async", "axis", "begins")),
         ("async-done.2", "async-done", ("async", "axis", "ends")),
         ("async-collective-done.3", "fusion", ("async-collective", "axis", "ends")),
+        ("MemcpyD2D", "memcpy", ("memcpy", "copy", "work")),
         ("outfeed.1", "", ("outfeed", "host", "work")),
     ],
 )

@@ -5,11 +5,16 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shardviz.errors import QuestionError
+from shardviz.profiles.profile import profile_of
 from shardviz.profiles.trace_files import profile_files, read_trace
 from tests.profiles.traces import tpu_plane, xspace
 
@@ -52,6 +57,7 @@ def test_files_are_told_apart_by_their_beginning(tmp_path: Path, profiled_folder
         ("a.trace.json.gz", gzip.compress(b'{"traceEvents": [{"ph"'), "breaks off"),
         ("a.trace.json.gz", gzip.compress(b'{"traceEvents": []}' * 9)[:-9], "cannot be read as a profile"),
         ("a.json", b'{"kind": "profile"}', "no traceEvents"),
+        ("a.json", b'{"traceEvents": ' + b"[" * 100_000, "cannot be read as a profile"),
         ("a.json", b'{"traceEvents": [{}]}', "has no operation of a device"),
     ],
 )
@@ -71,6 +77,18 @@ def test_a_profile_that_breaks_off_is_refused(kept: float, tmp_path: Path) -> No
     (tmp_path / "cut.xplane.pb").write_bytes(whole[: int(len(whole) * kept)])
     with pytest.raises(QuestionError, match="cannot be read as a profile"):
         read_trace(str(tmp_path / "cut.xplane.pb"))
+
+
+@given(st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=6))
+def test_damage_is_refused_or_read_past(damage: list[tuple[float, int]]) -> None:
+    data = bytearray(xspace({"/device:TPU:0": tpu_plane(runs=1)}))
+    for share, byte in damage:
+        data[int(share * len(data))] = byte
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "damaged.xplane.pb"
+        file.write_bytes(data)
+        with suppress(QuestionError):
+            profile_of(read_trace(str(file)), {})
 
 
 def test_names_without_a_profile(tmp_path: Path) -> None:
