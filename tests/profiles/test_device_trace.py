@@ -12,6 +12,9 @@ from shardviz.profiles.trace_event import TraceEvent
 from shardviz.profiles.xplane import xplane_events
 from tests.profiles.traces import MICRO, Event, gpu_plane, tpu_plane, xspace
 
+pytestmark = pytest.mark.filterwarnings("ignore:builtin type .* has no __module__:DeprecationWarning")
+"""jaxlib's own types say so on Python 3.13, and end the process where that is an error."""
+
 
 def devices(data: bytes, host: str = "") -> list[DeviceTrace]:
     reading = TraceReading()
@@ -31,7 +34,8 @@ def named(device: DeviceTrace) -> list[tuple[str, float, float]]:
 def test_an_asynchronous_operation_of_a_cpu_ends_where_its_end_does(profiled_folder: Path) -> None:
     (file,) = profiled_folder.rglob("*.xplane.pb")
     begun, ended = {}, {}
-    for plane in ProfileData.from_file(str(file)).planes:
+    profile = ProfileData.from_file(str(file))
+    for plane in profile.planes:
         for line in plane.lines:
             for event in line.events:
                 stats = dict(event.stats)

@@ -18,6 +18,9 @@ from shardviz.profiles.profile import Profile, profile_of, programs_that_ran
 from shardviz.profiles.trace_files import ProfileFiles, read_trace
 from tests.profiles.traces import TPU_TEXT, gpu_plane, tpu_plane, xspace
 
+pytestmark = pytest.mark.filterwarnings("ignore:builtin type .* has no __module__:DeprecationWarning")
+"""jaxlib's own types say so on Python 3.13, and end the process where that is an error."""
+
 MICRO = 1e-6
 OPCODE = re.compile(r"^ *(?:ROOT )?%?(\S+) = .*? ([a-z][a-z-]*)\(", re.MULTILINE)
 MOVING = {"all-gather", "all-reduce", "reduce-scatter", "all-to-all", "collective-permute"}
@@ -34,7 +37,8 @@ def exposed_by_hand(folder: Path) -> dict[str, float]:
     opcodes = dict(OPCODE.findall(text_of(folder)))
     running: defaultdict[str, list[tuple[float, float, str]]] = defaultdict(list)
     begun, ended = [], {}
-    for plane in ProfileData.from_file(str(file)).planes:
+    profile = ProfileData.from_file(str(file))
+    for plane in profile.planes:
         for line in plane.lines:
             for event in line.events:
                 stats = dict(event.stats)

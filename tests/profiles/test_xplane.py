@@ -12,6 +12,9 @@ from shardviz.profiles.trace_event import SKIPPED, STATS, TraceEvent, is_read
 from shardviz.profiles.xplane import hostname, programs, xplane_events
 from tests.profiles import traces
 
+pytestmark = pytest.mark.filterwarnings("ignore:builtin type .* has no __module__:DeprecationWarning")
+"""jaxlib's own types say so on Python 3.13, and end the process where that is an error."""
+
 
 def events(data: bytes) -> list[TraceEvent]:
     return [*xplane_events(data, lambda _: None)]
@@ -20,7 +23,8 @@ def events(data: bytes) -> list[TraceEvent]:
 def told(data: bytes) -> dict[tuple[Any, ...], int]:
     """The events by what `ProfileData` says of them, with how often each is there."""
     found: dict[tuple[Any, ...], int] = {}
-    for plane in ProfileData.from_serialized_xspace(data).planes:
+    profile = ProfileData.from_serialized_xspace(data)
+    for plane in profile.planes:
         for line in plane.lines:
             if not is_read(plane.name, line.name):
                 continue
@@ -53,9 +57,10 @@ def test_a_cpu_profile_has_the_events_that_jax_reads(profiled_folder: Path) -> N
 def test_times_are_those_that_jax_reads(profiled_folder: Path) -> None:
     (file,) = profiled_folder.rglob("*.xplane.pb")
     data = file.read_bytes()
+    profile = ProfileData.from_serialized_xspace(data)
     by_jax = sorted(
         (event.name, round(event.start_ns * 1000), round(event.end_ns * 1000))
-        for plane in ProfileData.from_serialized_xspace(data).planes
+        for plane in profile.planes
         for line in plane.lines
         for event in line.events
         if "hlo_op" in dict(event.stats)
