@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from shardviz.api.arguments import JaxMesh, MachineLike, MeshLike, as_machine, as_mesh
+from shardviz.api.arguments import (
+    JaxMesh,
+    MachineLike,
+    MeshLike,
+    as_machine,
+    as_mesh,
+    check_timeout,
+    target_text,
+)
 from shardviz.api.shown import Shown
 from shardviz.compiler.lowering import PROGRAM_HINT, check_program
 from shardviz.compiler.target_program import OutOfMemoryError as OutOfMemoryError
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.api.timing import TimelineReport
+    from shardviz.api.why import WhyReport
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.hlo import Collective, HloModule, ShardyModule
     from shardviz.hlo.arguments import ProgramArgument
@@ -113,10 +122,27 @@ class Report(Shown):
             return self.compiled.reasons(entries)
         return reasons(entries, (), self.mesh)
 
+    def why(self, timeout: float = 300.0) -> WhyReport:
+        """Why the collectives are there, those that cost most first, and what avoids them.
+
+        Where a target was asked, changes are tried on Shardy: another sharding of an argument, or of the
+        value that moves. Each try may take `timeout` seconds; one that fails is passed over. Of other
+        programs shapes and groups tell the reasons, and nothing can be tried.
+        """
+        from shardviz.api.why import why
+
+        return why(self.module, self.compiled, timeout)
+
     @property
     def rematerializations(self) -> tuple[Rematerialization, ...]:
-        """Arrays that the target's compiler makes whole on every device on their way between shardings."""
-        return () if self.compiled is None else self.compiled.rematerializations
+        """Arrays that the compiler makes whole on every device on their way between shardings: all of which a
+        target warns or that it shows, else those of which its text alone is certain."""
+        from shardviz.hlo import HloModule
+        from shardviz.reports.rematerialization import rematerializations_of
+
+        if self.compiled is not None:
+            return self.compiled.rematerializations
+        return rematerializations_of(self.module) if isinstance(self.module, HloModule) else ()
 
     def timeline(self, machine: MachineLike = None) -> TimelineReport:
         """When each instruction of a compiled program runs on a machine, and its live memory.
@@ -153,7 +179,10 @@ class Report(Shown):
             from shardviz.render.programs.program_view import program_view
 
             return program_view(self.compiled, self._on_target, width, palette)
+        from shardviz.render.programs.rematerialization_lines import rematerialization_lines
+
         lines = hlo_view(self._on_target, self.given, width, palette)
+        lines += rematerialization_lines(self.rematerializations, width)
         for note in (*self.notes, *self.module.unread):
             lines += sentence(note, width, lead="note: ")
         return lines
@@ -278,15 +307,18 @@ def inspect(
     """
     if target is not None and targets is not None:
         raise QuestionError("target and targets cannot be combined", "leave out one of them")
+    if options is not None and not isinstance(options, Mapping):
+        raise QuestionError(f"options={quote(repr(options))} is not a dictionary", "give {'xla_…': value}")
+    check_timeout(timeout)
     if targets is not None:
-        names = targets if isinstance(targets, str) else ",".join(targets)
-        found = _compiled_for(names, program, args, kwargs, options, times, timeout)
+        found = _compiled_for(target_text(targets), program, args, kwargs, options, times, timeout)
         return TargetReports(_name(program), found)
     if target is not None:
-        found = _compiled_for(target, program, args, kwargs, options, times, timeout)
-        if len(found) != 1:
-            raise QuestionError(f"{quote(target)} is not one target", f"use targets={target.split(',')}")
-        return _report(found[0])
+        name = target_text(target)
+        if "," in name:
+            raise QuestionError(f"{quote(name)} is not one target", f"use targets={name.split(',')}")
+        (answer,) = _compiled_for(name, program, args, kwargs, options, times, timeout)
+        return _report(answer)
     return _inspected(compiled_program(program, args, kwargs, options))
 
 

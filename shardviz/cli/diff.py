@@ -97,18 +97,24 @@ def command(
         raise QuestionError(
             "a function is called with a mesh, and none is named", "add --mesh data=4,model=4"
         )
-    code = ExitCode.FINE
+    code, saved = ExitCode.FINE, 0
     found: dict[int, ReportSummary] = {}
     asked: dict[int, tuple[str, Target]] = {}
     for number, (text, compiler) in enumerate(zip((old, new), targets, strict=True)):
         if compiler is None:
             found[number], read = _of_files(text, given, on)
-            code = max(code, read)
+            saved += read is None
+            code = max(code, read or code)
         else:
             asked[number] = text, compiler
     if asked and given is not None:
         compiled = _of_functions([*asked.values()], given, axis_types, on, timeout)
         found |= zip(asked, compiled, strict=True)
+    if on is not None and saved == len(found):
+        raise QuestionError(
+            "--machine is about compiled programs, and both of these are saved with a machine of their own",
+            "leave it out, or renew the baseline with another target",
+        )
     changes = report_changes(found[0], found[1])
     _check_figures(limits, changes)
     broken = broken_limits(limits, changes)
@@ -176,8 +182,10 @@ def _of_program(found: TargetProgram, machine: Machine | None) -> ReportSummary:
     return summary(report, None if found.memory is None else found.memory.peak_bytes)
 
 
-def _of_files(name: str, given: Mesh | None, machine: Machine | None) -> tuple[ReportSummary, ExitCode]:
-    """The summary of a file, or of all modules in a folder, and whether all could be read."""
+def _of_files(
+    name: str, given: Mesh | None, machine: Machine | None
+) -> tuple[ReportSummary, ExitCode | None]:
+    """The summary of a file, or of all modules in a folder, and whether all could be read (None: saved)."""
     from shardviz.documents.summary_file import is_summary, read_summary
     from shardviz.hlo.passes.dump_files import distinct_names
     from shardviz.reports.summary import together
@@ -191,7 +199,7 @@ def _of_files(name: str, given: Mesh | None, machine: Machine | None) -> tuple[R
         return together(found), code
     text = read_text(name)
     if is_summary(text):
-        return read_summary(text, name), ExitCode.FINE
+        return read_summary(text, name), None
     return _of_text(name, text, given, machine)
 
 

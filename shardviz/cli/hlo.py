@@ -16,7 +16,7 @@ from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note
 from shardviz.cli.process import ExitCode
 from shardviz.errors import QuestionError, plural, quote
-from shardviz.hlo import read
+from shardviz.hlo import HloModule, read
 from shardviz.hlo.listing import Listing, list_hlo
 from shardviz.hlo.mlir.shardy import is_mlir
 from shardviz.hlo.module import is_hlo
@@ -26,6 +26,7 @@ from shardviz.reports.rematerialization import (
     has_rematerializations,
     mesh_of_warnings,
     rematerializations,
+    rematerializations_of,
     without_warnings,
 )
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shardviz.hardware.machine import Machine
-    from shardviz.hlo import HloModule, ShardyModule
+    from shardviz.hlo import ShardyModule
     from shardviz.hlo.passes.dump_files import DumpFile
     from shardviz.reports.dumped_modules import DumpedModule
     from shardviz.reports.selection import Selection
@@ -152,6 +153,8 @@ def command(
     else:
         report = report_of(read(text, given, infer=True, origins=True))
     remade = rematerializations(log, report.module.mesh, text) if log else ()
+    if isinstance(report.module, HloModule) and not remade:
+        remade = rematerializations_of(report.module)
     del text
     module, timeline = report.module, report.timeline
     code = note_unread(module)
@@ -262,9 +265,8 @@ def _save_modules(path: Path, modules: Sequence[DumpedModule]) -> None:
 
     names = distinct_names(each.file for each in modules)
     found = {name: each.report for name, each in zip(names, modules, strict=True) if each.report is not None}
-    unread = [words for each in found.values() for words in each.module.unread]
     errors = [each.error for each in modules if each.error]
-    saving.save_programs(path, {name: summary(each) for name, each in found.items()}, errors + unread)
+    saving.save_programs(path, {name: summary(each) for name, each in found.items()}, errors)
 
 
 def pricing_machine(named: str | None) -> Machine:

@@ -138,6 +138,11 @@ def command(
         raise QuestionError(
             f"--save keeps the program of one target, and {len(targets)} are named", "name one"
         )
+    if with_reasons and len(targets) > 1 and not output.as_json:
+        raise QuestionError(
+            f"--why is about the program of one target, and {len(targets)} are named",
+            "name one, or add --json",
+        )
     wanted = parse_mesh(mesh)
     if len(targets) == 1:
         check_mesh(targets[0], wanted)

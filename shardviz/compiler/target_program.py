@@ -47,7 +47,8 @@ class TargetProgram:
 
     `mesh` is the program's mesh whose axes the collectives name, `notes` are sentences on how it was read.
     `warnings` are the arrays that XLA has said it makes whole on every device. `reshards` is
-    the program's text with Shardy's reshards made explicit, "" where Shardy has refused it.
+    the program's text with Shardy's reshards made explicit, "" where Shardy has refused it, and `lowered` the
+    program as the target was given it, None where it was asked nothing.
     """
 
     answer: TargetResult
@@ -56,6 +57,7 @@ class TargetProgram:
     notes: tuple[str, ...] = ()
     warnings: tuple[Rematerialization, ...] = ()
     reshards: str = field(default="", repr=False)
+    lowered: LoweredModule | None = field(default=None, repr=False)
 
     @property
     def target(self) -> str:
@@ -148,7 +150,7 @@ def read_program(output: Output, program: LoweredModule, target: Target, version
     if target.name == "shardy":
         shardy = read_shardy(output.text, program.mesh)
         answer = replace(answer, collectives=shardy.collectives)
-        return TargetProgram(answer, shardy, program.mesh, reshards=output.reshards)
+        return TargetProgram(answer, shardy, program.mesh, reshards=output.reshards, lowered=program)
     placement = placement_of(output, target)
     slices = None if placement is None else placement.slices
     meshes = program.meshes or (program.mesh,)
@@ -168,7 +170,7 @@ def read_program(output: Output, program: LoweredModule, target: Target, version
         collective_matmuls=named.collective_matmuls,
         placement=placement,
     )
-    return TargetProgram(answer, named, mesh, tuple(notes), _warned(output, mesh), output.reshards)
+    return TargetProgram(answer, named, mesh, tuple(notes), _warned(output, mesh), output.reshards, program)
 
 
 def _warned(output: Output, mesh: Mesh) -> tuple[Rematerialization, ...]:

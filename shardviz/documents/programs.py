@@ -71,6 +71,9 @@ _REPORTED = {
     "argument": optional(
         text("The path of the argument that it moves; empty where that is computed, or several.")
     ).of(_reported("argument")),
+    "gradient_of": optional(
+        texts("The paths of the arguments whose gradients it sums; empty where that is not certain.")
+    ).of(_reported("gradient_of")),
     "link": optional(text("The slowest links that it uses, such as ICI; empty: not known.")).of(
         _reported("link")
     ),
@@ -363,6 +366,7 @@ REMATERIALIZATION = shared(
         op_name=text("JAX's name of the operation; empty where XLA does not say."),
         source=_SOURCE,
         times=count("Warnings that say the same."),
+        kept=counts("The shape of a device's part, where the text tells no sharding after; else empty."),
         whole_bytes=nullable(count("Bytes of the whole array, on every device; null: not known.")),
         wire_bytes=nullable(count("Bytes that a device sends at least to have it whole; null: not known.")),
         route_bytes=nullable(count("Bytes that a device sends along the route; null: none is known.")),
@@ -481,6 +485,7 @@ def _hlo(
             phase=each.phase,
             scopes=each.scopes,
             argument=each.argument,
+            gradient_of=each.gradient_of,
             link=each.link,
             seconds=each.seconds,
             exposed=each.exposed,
@@ -582,7 +587,7 @@ MODULES = DocumentKind(
         closed(
             "A module.",
             file=text("The name of its file in the folder."),
-            error=null_if_empty(text("The reason why it cannot be read; null where it is.")),
+            error=null_if_empty(text("The reason why not all of it is read, or timed; null where it is.")),
             program=nullable(HLO.record),
         ),
         "The modules, in the order in which they were compiled.",

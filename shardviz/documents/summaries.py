@@ -46,7 +46,8 @@ _LINE = {
     "axes": texts('Mesh axes of its groups, a sub-axis as "Y:(2)2"; empty where the groups follow none.'),
     "phase": one_of("The part of a train step.", *PHASES),
     "place": text(
-        "The path of the argument that it moves, else the user's names around it; * is any number."
+        "The path of the argument that it moves or whose gradient it sums, else the user's names around it; "
+        "* is any number."
     ),
     "shape": text("A device's operand, and after an arrow its result where that has another shape."),
     "runs": nullable(count("Runs of all of them; null: in a loop of unknown length.")),

@@ -144,7 +144,11 @@ def _decoder_texts(of: Architecture, with_loss: bool) -> Iterator[tuple[str, str
 def _logits(final: str, table: str, with_loss: bool) -> tuple[str, str, int]:
     text = f"final = {final}; logits[b,t,v] = final * {table}"
     if with_loss:
-        return "logits and loss", f"{text}; loss[b,t] = cross_entropy(logits, labels[b,t], v)", 1
+        # The cross entropy, in whose parts the collectives are told apart.
+        rows = (
+            "largest = max(logits, v); sums = sum_exp(logits, largest, v); own = pick(logits, labels[b,t], v)"
+        )
+        return "logits and loss", f"{text}; {rows}; loss[b,t] = add_log(largest, sums) - own", 1
     return "logits", text, 1
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class DumpedModule:
     """The final program of a module; `report` is None where it cannot be read, and `error` says why.
 
-    The report has no timeline where no machine is named, or where the `error` says why the machine cannot run
-    it.
+    With a report the `error` is the first part of the text that cannot be read, or why the machine cannot run
+    it; the report then has no timeline, nor where no machine is named.
     """
 
     file: DumpFile
@@ -41,8 +41,9 @@ def read_dumped(file: DumpFile, text: str, given: Mesh | None, machine: Machine 
             module = read(text, infer=True, origins=True)
     except QuestionError as error:
         return DumpedModule(file, error=error.message)
-    if machine is None or not isinstance(module, HloModule):
-        return DumpedModule(file, report_of(module))
+    unread = next(iter(module.unread), "")
+    if unread or machine is None or not isinstance(module, HloModule):
+        return DumpedModule(file, report_of(module), unread)
     try:
         timeline = program_timeline(text, machine, mesh=module.mesh, infer=True, module=module)
     except QuestionError as error:

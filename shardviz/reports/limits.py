@@ -20,6 +20,8 @@ _LIMIT = re.compile(r"([a-z-]*[a-z])(?:\s*\+\s*(\d+(?:\.\d+)?)\s*(%|[A-Za-zµ]+)
 _SUBJECTS = {"bytes": "bytes rise", "seconds": "seconds rise", "memory": "memory rises"}
 RISING: tuple[ChangeKind, ...] = ("added", "grown", "into a loop", "other runs")
 """The changes by which a collective of an unknown number of runs may send more."""
+MOST_SHARE = 3
+"""A ratio above which it is told as a factor."""
 ROUNDING = 1 + 1e-9
 """A limit that is met to the last digit is kept."""
 
@@ -120,8 +122,10 @@ def _more(limit: Limit, found: ReportChanges) -> str:
     if after - before <= allowed * ROUNDING:
         return ""
     written = estimated_seconds if limit.quantity == "seconds" else lambda count: human_bytes(round(count))
-    share = f", {(after - before) / before * 100:.1f} % more" if before else ""
-    rise = f"from {written(before)} to {written(after)}{share}"
+    rise = f"from {written(before)} to {written(after)}"
+    if before:
+        ratio = after / before
+        rise += f", ×{ratio:,.3g}" if ratio > MOST_SHARE else f", {(ratio - 1) * 100:.1f} % more"
     return f"{_SUBJECTS[limit.quantity]} {rise}: the limit is {limit.text}"
 
 

@@ -27,7 +27,8 @@ class Selection:
     `sort` is "cost" (exposed seconds, or bytes sent where there are none), "order" (the program's) or
     "bytes" (those that a device sends in all runs). `top` is how many groups are shown, None for all. `ops`
     are HLO's names, `axes` mesh axes of which one must be among a collective's, `least_bytes` those of all
-    runs, and `source` is a file, ``file:line`` or a part of a scope or an argument's path.
+    runs, and `source` is a file, ``file:line`` or a part of a scope, or of the path of an argument that is
+    moved or whose gradient is summed.
     """
 
     sort: Sort = "cost"
@@ -94,7 +95,7 @@ def _stands_in(entry: CollectiveEntry, place: str) -> bool:
     start = source.find(place)
     if start >= 0 and (start == 0 or source[start - 1] == "/"):
         return _PLACE_ENDS.match(source, start + len(place)) is not None
-    return place in "/".join(entry.scopes) or place in entry.argument
+    return any(place in each for each in ("/".join(entry.scopes), entry.argument, *entry.gradient_of))
 
 
 BY_COST = Selection()

@@ -16,7 +16,7 @@ from shardviz.reports.program_report import ProgramReport
 
 @dataclass(frozen=True)
 class SummaryLine:
-    """Collectives of one kind at one `place`: the argument that they move, else the scopes they stand in.
+    """Collectives of one kind at one `place`: as that of `CollectiveEntry`.
 
     `shape` is that of a device's operand, ``bf16[64,128]``, and after an arrow the result's where it is
     another. `runs` are those of all of them, None in a loop of unknown length; `bytes` and `wire_bytes` those

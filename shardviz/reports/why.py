@@ -92,6 +92,9 @@ def reasons(
 
 def _reason(entry: CollectiveEntry, found: Sequence[Meeting], mesh: Mesh | None) -> Reason:
     meeting = None if mesh is None else meeting_of(entry, found, mesh)
+    if meeting is None and entry.gradient_of:
+        axes = " and ".join(entry.collective.axes) or "its groups"
+        return Reason("gradient", f"a gradient, of which each device along {axes} has a part")
     if meeting is None:
         return Reason("unknown", _of_shapes(entry.collective))
     kind = _kind(entry, meeting)

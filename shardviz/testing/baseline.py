@@ -14,7 +14,7 @@ from shardviz.errors import QuestionError, quote
 from shardviz.render.paths import short_path
 from shardviz.reports.changes import report_changes
 from shardviz.reports.limits import broken_limits, parse_limits
-from shardviz.testing.collectives import report_on
+from shardviz.testing.collectives import TIMEOUT, report_on
 from shardviz.testing.outcomes import RENEWED, UPDATE, BaselineChanged
 
 if TYPE_CHECKING:
@@ -39,13 +39,14 @@ def check_baseline(
     fail_on: str | None = None,
     kwargs: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
+    timeout: float = TIMEOUT,
 ) -> None:
     """Check that a program costs what the file at `path` says.
 
-    `program`, its arguments, `target` and `options` are those of `shardviz.inspect`, its keyword arguments go
-    into `kwargs`; it is compiled and does not run. A `Report` will do as well. The file is JSON, with a line
-    for each kind of collective, which belongs into the repository; a relative `path` starts at the folder of
-    the file that calls. Seconds are in it where there is a `target`.
+    `program`, its arguments, `target`, `options` and `timeout` are those of `shardviz.inspect`, its keyword
+    arguments go into `kwargs`; it is compiled and does not run. A `Report` will do as well. The file is JSON,
+    with a line for each kind of collective, which belongs into the repository; a relative `path` starts at
+    the folder of the file that calls. Seconds are in it where there is a `target`.
 
     Without a file the first run writes it; where the environment variable CI is set it fails instead, since
     nobody would commit it. ``SHARDVIZ_UPDATE=1``, or ``pytest --shardviz-update``, writes it anew.
@@ -70,7 +71,7 @@ def check_baseline(
         raise AssertionError(
             f"there is no baseline {short_path(file)}: run the test on your own machine, and commit the file"
         )
-    after = _summary(program, args, target, kwargs, options)
+    after = _summary(program, args, target, kwargs, options, timeout)
     if fail_on is not None:
         _check_figures(limits, after)
     if before is None:
@@ -100,9 +101,10 @@ def _summary(
     target: str | None,
     kwargs: Mapping[str, Any] | None,
     options: Mapping[str, Any] | None,
+    timeout: float,
 ) -> ReportSummary:
     """Raises `QuestionError` for a program of which not all can be read: its baseline would be short."""
-    report = report_on(program, args, kwargs, target, options)
+    report = report_on(program, args, kwargs, target, timeout, options)
     if report.module.unread:
         raise QuestionError(f"the program cannot be read in full: {report.module.unread[0]}")
     return report.summary()

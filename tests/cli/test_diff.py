@@ -80,6 +80,8 @@ def test_a_saved_summary_and_its_program_are_the_same(capsys, tmp_path):
     save_summary(summary(program_report(Path(OLD).read_text(encoding="utf-8"), infer=True)), saved)
     assert "no collective changes" in answer(capsys, str(saved), OLD).out
     assert "no collective changes" in answer(capsys, OLD, str(saved)).out
+    err = answer(capsys, str(saved), str(saved), *V4, code=2).err
+    assert "--machine is about compiled programs, and both of these are saved with a machine" in err
     saved.write_text(saved.read_text(encoding="utf-8")[:200], encoding="utf-8")
     assert "old.json': line " in answer(capsys, OLD, str(saved), code=2).err
 

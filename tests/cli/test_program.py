@@ -126,6 +126,10 @@ def test_what_the_options_cannot_change_is_noted(capfd, tmp_path):
             "--save keeps the program of one",
         ),
         (["mine.py:step", *MESH, "--save", "mine.py"], "'mine.py' holds something else"),
+        (
+            ["mine.py:step", *MESH, "--target", "cpu,shardy", "--why"],
+            "--why is about the program of one target",
+        ),
         (["mine.py:step", "--mesh", "data=2,model"], "model"),
     ],
 )

@@ -136,6 +136,7 @@ def test_a_collective_that_moves_to_another_axis_is_new():
         ("seconds+20us", {"seconds": 1.03e-3}, "to 1.03 ms, 3.0 % more: the limit is seconds+20us"),
         ("memory+1GiB", {"memory": 2 << 30}, ""),
         ("memory+1MiB", {"memory": 2 << 30}, "memory rises from 1 GiB to 2 GiB, 100.0 % more: the"),
+        ("memory+1MiB", {"memory": 200 << 30}, "memory rises from 1 GiB to 200 GiB, ×200: the limit is"),
         ("seconds+1%", {"seconds": 1.01e-3}, ""),
         ("seconds+1%", {"seconds": 1.02e-3}, "2.0 % more: the limit is seconds+1%"),
         ("memory+1GiB", {"memory": None}, "memory: one of the two programs has no figure for it"),

@@ -133,7 +133,7 @@ class RuleSet:
             return _of_rank(rule.split, rank, mesh)
         except ShardvizError as error:
             reason = f"{quote(rule.subject)}, which {parameter.name} matches: {error.message}"
-            raise RuleError(self.name, rule.place, reason, error.hint) from None
+            raise RuleError(self.name, rule.place, reason, error.hint) from error
 
 
 def logical_spec(

@@ -7,7 +7,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import NamedTuple
 
-from shardviz.planner.dag.copies import Copies
+from shardviz.planner.dag.copies import ArrayCopies
 from shardviz.planner.dag.statement_choices import StatementChoices, StatementForm
 from shardviz.planner.pricing.prices import Cost
 from shardviz.planner.problem import Problem, Statement
@@ -24,10 +24,10 @@ class NextUse(NamedTuple):
     form: StatementForm
     least: Cost
     places: tuple[int | None, ...]
-    first: tuple[Copies | None, ...]
-    held: Callable[[tuple[Copies, ...]], object]
+    first: tuple[ArrayCopies | None, ...]
+    held: Callable[[tuple[ArrayCopies, ...]], object]
 
-    def excess(self, choices: StatementChoices, copies: tuple[Copies, ...]) -> Cost:
+    def excess(self, choices: StatementChoices, copies: tuple[ArrayCopies, ...]) -> Cost:
         """The cost of the statement beyond the least with these copies of the live arrays."""
         held = tuple(
             first if place is None else copies[place]
@@ -97,10 +97,10 @@ class ArrayUses:
             and given.states == (self.choices.pool.state(operand.spec),)
         )
 
-    def _held_first(self) -> list[tuple[Copies | None, ...]]:
+    def _held_first(self) -> list[tuple[ArrayCopies | None, ...]]:
         """For each statement the given copies of the arguments that it uses first, or first behind the
         forward pass where their copies are not kept from there."""
-        found: list[tuple[Copies | None, ...]] = []
+        found: list[tuple[ArrayCopies | None, ...]] = []
         used: set[str] = set()
         for number in range(len(self.problem.parts)):
             if number and self.leaves_forward(number - 1):
@@ -127,7 +127,7 @@ class ArrayUses:
         phases = [part.phase for part in self.problem.parts[number : number + 2]]
         return self.problem.layers > 1 and phases[0] == "forward" and phases[-1] != "forward"
 
-    def kept_for_later(self, name: str, copies: Copies) -> Copies:
+    def kept_for_later(self, name: str, copies: ArrayCopies) -> ArrayCopies:
         """The copy that takes the least bytes, of arguments the array as it is given."""
         if name in self.starts:
             return self.choices.moves.copies(copies.kind, copies.states[0])

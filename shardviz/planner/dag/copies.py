@@ -11,7 +11,7 @@ from shardviz.planner.states.paths import ArrayKind, PathMove, PathSearch
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Copies:
+class ArrayCopies:
     """The states in which a device holds an array: as it was made, then the others in order.
 
     `CopyMoves` has one object for all that are alike: they are compared and looked up as objects, which is
@@ -41,24 +41,26 @@ class CopyMoves:
     def __init__(self, space: StateSpace, prices: Prices) -> None:
         self._space, self._prices = space, prices
         self._searches: dict[tuple[ArrayKind, State], PathSearch] = {}
-        self._copies: dict[tuple[ArrayKind, tuple[State, ...]], Copies] = {}
-        self._nearest: dict[tuple[Copies, State], tuple[Cost, State]] = {}
-        self._imitations: dict[tuple[Copies, Copies], Cost] = {}
+        self._copies: dict[tuple[ArrayKind, tuple[State, ...]], ArrayCopies] = {}
+        self._nearest: dict[tuple[ArrayCopies, State], tuple[Cost, State]] = {}
+        self._imitations: dict[tuple[ArrayCopies, ArrayCopies], Cost] = {}
 
-    def copies(self, kind: ArrayKind, *states: State) -> Copies:
+    def copies(self, kind: ArrayKind, *states: State) -> ArrayCopies:
         """The copies of an array in these states."""
         found = self._copies.get((kind, states))
         if found is None:
-            found = self._copies[kind, states] = Copies(kind, states)
+            found = self._copies[kind, states] = ArrayCopies(kind, states)
         return found
 
-    def with_copies(self, copies: Copies, made: Iterable[State]) -> Copies:
+    def with_copies(self, copies: ArrayCopies, made: Iterable[State]) -> ArrayCopies:
         """Copies with further ones; the first stays the first."""
         first, *others = copies.states
         new = {state for state in made if state not in copies.states}
         return self.copies(copies.kind, first, *sorted(new.union(others))) if new else copies
 
-    def nearest(self, copies: Copies, goal: State, limit: Cost | None = None) -> tuple[Cost, State] | None:
+    def nearest(
+        self, copies: ArrayCopies, goal: State, limit: Cost | None = None
+    ) -> tuple[Cost, State] | None:
         """The least cost of making a copy, and of which; None where no moves lead to it, or none for less
         than `limit`."""
         key = (copies, goal)
@@ -78,7 +80,7 @@ class CopyMoves:
             return ArrayPath(start)
         return ArrayPath(*self._search(kind, start).path(goal))
 
-    def imitation(self, copies: Copies, others: Copies, limit: Cost | None = None) -> Cost | None:
+    def imitation(self, copies: ArrayCopies, others: ArrayCopies, limit: Cost | None = None) -> Cost | None:
         """The cost of making all of `others`, each on its own; None where no moves lead to one, or none for
         less than `limit`."""
         key = (copies, others)
@@ -94,7 +96,7 @@ class CopyMoves:
             self._imitations[key] = total
         return total
 
-    def free_end(self, copies: Copies, splits: frozenset[tuple[int, str]]) -> tuple[Cost, State, State]:
+    def free_end(self, copies: ArrayCopies, splits: frozenset[tuple[int, str]]) -> tuple[Cost, State, State]:
         """The least cost of leaving an array without pending sums, its dimensions split over no axes but
         those in `splits` (by the dimension's number): with the copy and the state."""
         found: list[tuple[Cost, State, State]] = []

@@ -9,7 +9,7 @@ operand may be pending over any axes, so that what another use has made of an ar
 from __future__ import annotations
 
 from shardviz.planner.dag.array_uses import ArrayUses
-from shardviz.planner.dag.copies import Copies
+from shardviz.planner.dag.copies import ArrayCopies
 from shardviz.planner.dag.statement_choices import StatementForm
 from shardviz.planner.pricing.prices import Cost
 from shardviz.planner.states.moves import State
@@ -53,7 +53,7 @@ def _moved(
     form: StatementForm,
     place: int,
     search: PathSearch | None,
-    given: Copies | None,
+    given: ArrayCopies | None,
     needed: State,
 ) -> Cost | None:
     """The charge for having an operand as it is needed: with what it has cost so far if it comes from a

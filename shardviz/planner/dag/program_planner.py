@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from shardviz.errors import QuestionError
 from shardviz.planner.dag.array_uses import ArrayUses, NextUse
-from shardviz.planner.dag.copies import ArrayPath, Copies
+from shardviz.planner.dag.copies import ArrayCopies, ArrayPath
 from shardviz.planner.dag.statement_choices import StatementChoice, StatementChoices
 from shardviz.planner.dag.ways_not_taken import ProgramWays, state_of_all_uses
 from shardviz.planner.pricing.prices import Cost
@@ -50,7 +50,7 @@ class _Partial(NamedTuple):
     `_Planning.live` has."""
 
     cost: Cost
-    copies: tuple[Copies, ...]
+    copies: tuple[ArrayCopies, ...]
     before: _Partial | None
     choice: StatementChoice | None
 
@@ -87,7 +87,7 @@ class _Planning:
             name: self._choices.moves.path(kind, *states) for name, (kind, *states) in ends[best][1].items()
         }
         choices: list[StatementChoice] = []
-        held: list[dict[str, Copies]] = []
+        held: list[dict[str, ArrayCopies]] = []
         partial = partials[best]
         while partial.before is not None and partial.choice is not None:
             choices.insert(0, partial.choice)
@@ -98,7 +98,7 @@ class _Planning:
     def _other_ways(
         self,
         choices: Sequence[StatementChoice],
-        held: Sequence[Mapping[str, Copies]],
+        held: Sequence[Mapping[str, ArrayCopies]],
         returns: Mapping[str, ArrayPath],
     ) -> tuple[ProgramWays, ...]:
         """The other ways to plan each statement; `held` are the copies of live arrays before it."""
@@ -123,7 +123,7 @@ class _Planning:
                 uses.setdefault(name, []).insert(0, path)
         return tuple(reversed(found))
 
-    def _used(self, paths: Sequence[ArrayPath], copies: Copies) -> Copies:
+    def _used(self, paths: Sequence[ArrayPath], copies: ArrayCopies) -> ArrayCopies:
         """The copies from which paths start."""
         starts = dict.fromkeys(path.start for path in paths if path.start in copies.states)
         return self._choices.moves.copies(copies.kind, *starts)
@@ -159,7 +159,7 @@ class _Planning:
         kept = tuple(self._uses.last.get(name, -1) > number for name in arrays)
         after = [name for name in dict.fromkeys((*live, *arrays)) if self._uses.last.get(name, -1) > number]
         places = [arrays.index(name) if name in arrays else len(arrays) + live.index(name) for name in after]
-        found: dict[tuple[Copies, ...], _Partial] = {}
+        found: dict[tuple[ArrayCopies, ...], _Partial] = {}
         for partial in partials:
             held = dict(zip(live, partial.copies, strict=True))
             copies = tuple(held.get(name) or self._uses.starts[name] for name in names)

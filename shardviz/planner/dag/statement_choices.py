@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from shardviz.planner.dag.copies import ArrayPath, Copies, CopyMoves
+from shardviz.planner.dag.copies import ArrayCopies, ArrayPath, CopyMoves
 from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Statement
 from shardviz.planner.statements.axis_pool import AxisPool
@@ -44,7 +44,7 @@ class StatementChoice(NamedTuple):
     split: WorkSplit
     paths: tuple[ArrayPath, ...]
     result_path: ArrayPath
-    copies: tuple[Copies, ...]
+    copies: tuple[ArrayCopies, ...]
 
 
 class StatementChoices:
@@ -64,8 +64,10 @@ class StatementChoices:
         self._ways = StatementWays(space, prices)
         self.local_work = self._ways.local_work
         self._forms: dict[object, StatementForm] = {}
-        self._found: dict[tuple[int, tuple[Copies, ...], tuple[bool, ...]], tuple[StatementChoice, ...]] = {}
-        self._least: dict[tuple[int, tuple[Copies | None, ...]], Cost] = {}
+        self._found: dict[
+            tuple[int, tuple[ArrayCopies, ...], tuple[bool, ...]], tuple[StatementChoice, ...]
+        ] = {}
+        self._least: dict[tuple[int, tuple[ArrayCopies | None, ...]], Cost] = {}
         self._splits: dict[tuple[int, tuple[frozenset[str], ...]], tuple[tuple[WorkSplit, Cost], ...]] = {}
 
     @cached_property
@@ -86,7 +88,7 @@ class StatementChoices:
             self._forms[key] = StatementForm(len(self._forms), part, kinds, same, through, wanted)
         return self._forms[key]
 
-    def least(self, form: StatementForm, copies: tuple[Copies | None, ...]) -> Cost:
+    def least(self, form: StatementForm, copies: tuple[ArrayCopies | None, ...]) -> Cost:
         """The cost that no plan can save of a statement: its work, the moves of those operands of which these
         copies are held, where the others (None) are as they are needed, and those of the result."""
         key = (form.number, copies)
@@ -125,7 +127,7 @@ class StatementChoices:
         return found
 
     def ways(
-        self, form: StatementForm, copies: tuple[Copies, ...], kept: tuple[bool, ...]
+        self, form: StatementForm, copies: tuple[ArrayCopies, ...], kept: tuple[bool, ...]
     ) -> tuple[StatementChoice, ...]:
         """The ways to run a statement whose operands a device holds so, the cheapest first, without those
         that a cheaper one can imitate. `kept` says which operands later statements need, and the result."""
@@ -135,7 +137,7 @@ class StatementChoices:
             found = self._found[key] = tuple(self._not_imitated(form, copies, kept))
         return found
 
-    def every_way(self, form: StatementForm, copies: tuple[Copies, ...]) -> Iterator[StatementChoice]:
+    def every_way(self, form: StatementForm, copies: tuple[ArrayCopies, ...]) -> Iterator[StatementChoice]:
         """The cheapest way with each split of the work."""
         for split, work in self.splits(form, tuple(map(_pending, copies))):
             choice = self._choice(form, copies, split, work)
@@ -143,7 +145,7 @@ class StatementChoices:
                 yield choice
 
     def _choice(
-        self, form: StatementForm, copies: tuple[Copies, ...], split: WorkSplit, cost: Cost
+        self, form: StatementForm, copies: tuple[ArrayCopies, ...], split: WorkSplit, cost: Cost
     ) -> StatementChoice | None:
         """The cheapest way with this split, whose work has this `cost`; None where an operand cannot be
         had."""
@@ -165,7 +167,9 @@ class StatementChoices:
         after = (*(held[same] for same in form.same), result)
         return StatementChoice(cost, split, tuple(paths), result_path, after)
 
-    def _way(self, copies: Copies, through: State | None, needed: State) -> tuple[Cost, ArrayPath] | None:
+    def _way(
+        self, copies: ArrayCopies, through: State | None, needed: State
+    ) -> tuple[Cost, ArrayPath] | None:
         """The cheapest moves from a copy to what is needed, and what they cost."""
         kind = copies.kind
         first = self.moves.nearest(copies, needed if through is None else through)
@@ -181,21 +185,21 @@ class StatementChoices:
         return cost + second[0], ArrayPath(start, moves)
 
     def _not_imitated(
-        self, form: StatementForm, copies: tuple[Copies, ...], kept: tuple[bool, ...]
+        self, form: StatementForm, copies: tuple[ArrayCopies, ...], kept: tuple[bool, ...]
     ) -> list[StatementChoice]:
         needed = [
             place
             for place, is_kept in enumerate(kept)
             if is_kept and form.same[place : place + 1] in ((place,), ())
         ]
-        found: list[tuple[StatementChoice, list[Copies]]] = []
+        found: list[tuple[StatementChoice, list[ArrayCopies]]] = []
         for choice in sorted(self.every_way(form, copies), key=lambda each: each.cost):
             own = [choice.copies[place] for place in needed]
             if not any(self.imitates(better, own, choice.cost - cheaper.cost) for cheaper, better in found):
                 found.append((choice, own))
         return [choice for choice, _ in found]
 
-    def imitates(self, copies: Sequence[Copies], others: Sequence[Copies], slack: Cost) -> bool:
+    def imitates(self, copies: Sequence[ArrayCopies], others: Sequence[ArrayCopies], slack: Cost) -> bool:
         """Return whether moves that cost no more than `slack` make the other copies of these."""
         for own, wanted in zip(copies, others, strict=True):
             if own is not wanted:
@@ -206,6 +210,6 @@ class StatementChoices:
         return True
 
 
-def _pending(copies: Copies) -> frozenset[str]:
+def _pending(copies: ArrayCopies) -> frozenset[str]:
     """The axes over which sums of some copy are pending."""
     return frozenset(axis for _, pending in copies.states for axis in pending)

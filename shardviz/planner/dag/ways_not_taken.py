@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shardviz.planner.dag.copies import ArrayPath, Copies
+from shardviz.planner.dag.copies import ArrayCopies, ArrayPath
 from shardviz.planner.dag.statement_choices import StatementChoice, StatementChoices, StatementForm
 from shardviz.planner.other_ways import OtherWay, cost_of_other_way
 from shardviz.planner.pricing.prices import Cost
@@ -27,9 +27,9 @@ class ProgramWays:
 
     choices: StatementChoices
     form: StatementForm
-    held: tuple[Copies, ...]
+    held: tuple[ArrayCopies, ...]
     chosen: StatementChoice
-    needed: tuple[Copies, ...]
+    needed: tuple[ArrayCopies, ...]
     goal: State
 
     def keeping(self, dim: str, axes: Axes) -> OtherWay | None:

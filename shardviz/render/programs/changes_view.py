@@ -11,7 +11,7 @@ from shardviz.render.lines import columns, records, sentence
 from shardviz.render.paths import short_place
 from shardviz.render.sanitize import printable, printable_line
 from shardviz.reports.changes import Change, ChangeKind, ReportChanges
-from shardviz.reports.limits import BrokenLimit
+from shardviz.reports.limits import MOST_SHARE, BrokenLimit
 from shardviz.reports.summary import ReportSummary, SummaryLine
 from shardviz.units import estimated_seconds, human_bytes
 
@@ -19,8 +19,6 @@ MARKS: dict[ChangeKind, str] = {"added": "+", "removed": "-", "less overlapped":
 """More to wait for than before, or less; of other changes their bytes tell."""
 MAX_CHANGES = 40
 UNKNOWN = "not known"
-MOST_PERCENT = 3.0
-"""A ratio above which it is told as a factor."""
 
 
 def changes_view(found: ReportChanges, broken: Sequence[BrokenLimit], width: int) -> list[Text]:
@@ -51,10 +49,9 @@ def changes_text(found: ReportChanges, broken: Sequence[BrokenLimit], width: int
 
 
 def _same(found: ReportChanges) -> str:
-    lines = plural(len(found.after.lines), "line of the summary is", "lines of the summary are")
-    if found.same == len(found.after.lines):
-        return f"{lines} the same"
-    return f"{found.same:,} of {lines} the same, and the others but for their place"
+    lines = len(found.after.lines)
+    told = f"{plural(lines, 'line of the summary is', 'lines of the summary are')} the same"
+    return told if found.same == lines else f"{told}, {lines - found.same:,} of them but for the place"
 
 
 def _hardware(found: ReportChanges, width: int) -> list[Text]:
@@ -93,7 +90,10 @@ def _change_lines(change: Change, width: int) -> list[Text]:
 def _mark(change: Change) -> str:
     if mark := MARKS.get(change.kind):
         return mark
-    return "↑" if change.wire_bytes > 0 else "↓" if change.wire_bytes < 0 else "≠"
+    before, after, more = change.before, change.after, change.wire_bytes
+    if before is not None and after is not None and not _is_known(before, after):
+        more = after.wire_bytes - before.wire_bytes if before.runs == after.runs else 0
+    return "↑" if more > 0 else "↓" if more < 0 else "≠"
 
 
 def _figure(change: Change) -> str:
@@ -106,8 +106,18 @@ def _figure(change: Change) -> str:
     shape = _from_to(before.shape, after.shape)
     if change.kind in ("more overlapped", "less overlapped"):
         return f"{shape}, work beside {_beside(before)} runs before, {_beside(after)} now"
+    if not _is_known(before, after):
+        sent = _from_to(human_bytes(before.wire_bytes), human_bytes(after.wire_bytes))
+        was, now = _runs(before), _runs(after)
+        runs = now if was == now else f"{was} before, {now} now"
+        return f"{shape}, {runs}, {sent} a run sent"
     runs, sent = _from_to(_runs(before), _runs(after)), _from_to(_sent(before), _sent(after))
     return f"{shape}, {runs}, {sent} sent"
+
+
+def _is_known(*lines: SummaryLine | None) -> bool:
+    """Return whether it is known how often all of them run."""
+    return all(line is None or line.runs is not None for line in lines)
 
 
 def _from_to(before: str, after: str) -> str:
@@ -130,7 +140,9 @@ def _sent(line: SummaryLine) -> str:
 def _figures(found: ReportChanges, width: int) -> list[Text]:
     """A line for each quantity that one of the two has."""
     before, after = found.before, found.after
-    rows = [_row("sent by a device", before.wire_bytes, after.wire_bytes, _bytes)]
+    known = _is_known(*before.lines, *after.lines)
+    name = "sent by a device" if known else "sent outside of unknown loops"
+    rows = [_row(name, before.wire_bytes, after.wire_bytes, _bytes)]
     if before.seconds is not None or after.seconds is not None:
         rows.append(_row("time", before.seconds, after.seconds, estimated_seconds))
     if before.memory is not None or after.memory is not None:
@@ -152,7 +164,7 @@ def _row(name: str, before: float | None, after: float | None, written: Callable
 
 
 def _share(ratio: float) -> str:
-    return f"×{ratio:,.3g}" if ratio > MOST_PERCENT else f"{(ratio - 1) * 100:+.1f} %"
+    return f"×{ratio:,.3g}" if ratio > MOST_SHARE else f"{(ratio - 1) * 100:+.1f} %"
 
 
 def _bytes(count: float) -> str:

@@ -188,11 +188,13 @@ def _what(group: AlikeEntries, mesh: Mesh, palette: Palette, width: int) -> Text
 
 
 def _place(group: AlikeEntries, room: int) -> Text:
-    """The phase, the argument or the scopes, and the file's line, in `room` columns."""
+    """The phase, the argument or the scopes, and the file's line, in `room` columns: ``grad params['w']``
+    is the sum of a gradient, ``bwd params['w']`` a parameter that the backward pass gathers."""
     entry = group.first
     file = PurePath(entry.collective.source)
     line = file.name if ":" in file.name else ""
-    phase = SHORT_PHASES[entry.phase]
+    # That a gradient is of the backward pass needs no word.
+    phase = "grad " if entry.gradient_of else SHORT_PHASES[entry.phase]
     name = printable(group.name)
     rest = room - len(phase) - (len(line) + GAP if line else 0)
     name = _end(name, rest)

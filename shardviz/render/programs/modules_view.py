@@ -22,7 +22,7 @@ RIGHT = frozenset({0, 2, 3, 4, 5})
 
 def modules_view(modules: Sequence[DumpedModule], width: int, selection: Selection = BY_COST) -> list[Text]:
     """A line a module, by XLA's number of it, with what the selection has of it; those without such a
-    collective are counted, and those that cannot be read say why."""
+    collective are counted, and those that cannot be read in full say why."""
     read = [(each.file, each.report) for each in modules if each.report is not None]
     sending = [(file, report) for file, report in read if selection.chosen(report.entries)]
     rows = [_cells(str(file.number), file.module, [report], selection) for file, report in sending]
@@ -33,7 +33,8 @@ def modules_view(modules: Sequence[DumpedModule], width: int, selection: Selecti
         has_times = any(report.timeline is not None for _, report in sending)
         head = [Text(heading, "bold") for heading in HEADINGS[: None if has_times else -1]]
         lines = table([head, *rows], width, right=RIGHT)
-    if silent := [report for _, report in read if not selection.chosen(report.entries)]:
+    whole = [report for _, report in read if not report.module.unread]
+    if silent := [report for report in whole if not selection.chosen(report.entries)]:
         words = f"{plural(len(silent), 'module sends', 'modules send')} nothing"
         words += " of the kind" * (selection != BY_COST)
         times = [report.timeline.seconds for report in silent if report.timeline is not None]

@@ -50,7 +50,15 @@ def program_view(
         if program.reshards:
             of_few = replace(selection, top=FEW) if suggestions is None else selection
             reasons = program.reasons(report.entries)
-            lines += why_lines(report, reasons, of_few, width, palette, suggestions or {})
+            lines += why_lines(
+                report,
+                reasons,
+                of_few,
+                width,
+                palette,
+                suggestions or {},
+                "" if suggestions is not None else ": --why",
+            )
     lines += rematerialization_lines(program.rematerializations, width)
     if program.memory is not None:
         # A target that has refused it for that has said so above.

@@ -72,4 +72,7 @@ def _lines(one: Rematerialization, width: int) -> list[Text]:
 def _split(spec: PartitionSpec | None, number: int, one: Rematerialization) -> str:
     if spec is not None:
         return str(spec)
-    return "" if one.written is None else one.written[number]
+    if one.written is not None:
+        return one.written[number]
+    part = f"{one.dtype}[{','.join(map(str, one.kept))}]"
+    return f"a part {part} on each device" if number else "a split over all devices"

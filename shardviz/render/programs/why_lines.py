@@ -33,9 +33,10 @@ def why_lines(
     width: int,
     palette: Palette,
     suggestions: Mapping[Reason, Suggestion],
+    hint: str = "",
 ) -> list[Text]:
     """A reason for each group of collectives, the most expensive first; those with one reason together. Below
-    it is what avoids it, where that was found."""
+    it is what avoids it, where that was found. `hint` says how to see all."""
     by_entry = {id(entry): reason for entry, reason in zip(report.entries, reasons, strict=True)}
     chosen = selection.chosen(report.entries)
     groups = selection.in_order(alike_reasons((each, by_entry[id(each)]) for each in chosen))
@@ -50,7 +51,7 @@ def why_lines(
         if best := next(found, None):
             lines += _suggestion_lines(best, width)
     more = len(groups[selection.top :]) if selection.top is not None else 0
-    return [*lines, Text(f"and {plural(more, 'more reason')}: --why", "dim")] if more else lines
+    return [*lines, Text(f"and {plural(more, 'more reason')}{hint}", "dim")] if more else lines
 
 
 def _head(group: AlikeReasons, report: ProgramReport, width: int, palette: Palette) -> Text:
