@@ -25,6 +25,7 @@ COMMANDS = {
     "passes": "Follow shardings and collectives through a compiler, pass by pass.",
     "hlo": "The collectives of any compiled program, from its text.",
     "program": "Your own function on hardware that you do not have: its collectives, times and memory.",
+    "profile": "What ran on real devices, from their profile: times, bandwidths, who was waited for.",
     "diff": "What has changed from one version of a program to the next; for a CI, with limits.",
     "layout": "The slice of an array on every device of a mesh, as a picture.",
     "step": "A collective round by round: every message, value by value.",

@@ -201,6 +201,13 @@ class AskLayout:
 
 
 @dataclass(frozen=True)
+class PrintModules:
+    """To the child: the text of compiled modules, each XLA's serialized `HloModuleProto`."""
+
+    protos: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
 class AskAbout:
     """To the child: which versions run, and which devices they find."""
 
@@ -353,6 +360,13 @@ class LayoutOutput:
 
 
 @dataclass(frozen=True)
+class ModuleTexts:
+    """From the child: the modules as HLO text, "" for one that XLA does not read."""
+
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class About:
     """From the child: its versions, JAX's default platform, and the devices as (kind, count)."""
 
@@ -369,8 +383,18 @@ class JobDevices:
     process_of: tuple[int, ...]
 
 
-Request = Question | CompileModule | RunCollective | TimeLoop | AskLayout | AskAbout | AskJob | JoinJob
-Reply = Output | RunOutput | LoopOutput | LayoutOutput | About | JobDevices
+Request = (
+    Question
+    | CompileModule
+    | RunCollective
+    | TimeLoop
+    | AskLayout
+    | PrintModules
+    | AskAbout
+    | AskJob
+    | JoinJob
+)
+Reply = Output | RunOutput | LoopOutput | LayoutOutput | ModuleTexts | About | JobDevices
 
 
 _LENGTH_BYTES = 8

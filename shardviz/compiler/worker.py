@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shardviz.compiler.installed import check_installed
-from shardviz.compiler.messages import AskAbout, AskJob
+from shardviz.compiler.messages import AskAbout, AskJob, PrintModules
 from shardviz.compiler.requests import Cancelled, CompilerRequest, settled
 from shardviz.compiler.worker_process import WorkerProcess, environment_for
 from shardviz.errors import JobLost, ShardvizError, TargetError
@@ -247,6 +247,11 @@ class Worker:
 
         message = layout_request(array, mesh)
         return self._process("simulated").submit(CompilerRequest(message, lambda output: output))
+
+    def module_texts(self, protos: Sequence[bytes]) -> CompilerRequest[tuple[str, ...]]:
+        """Ask XLA for the text of serialized modules; "" for one that it does not read."""
+        message = PrintModules(tuple(protos))
+        return self._process("simulated").submit(CompilerRequest(message, lambda output: output.texts))
 
     def about(self) -> About:
         """Versions and devices as JAX itself reports them on this machine, from the `real` child."""

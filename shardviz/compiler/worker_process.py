@@ -25,6 +25,7 @@ from shardviz.compiler.messages import (
     JoinJob,
     LayoutOutput,
     LoopOutput,
+    ModuleTexts,
     Output,
     Question,
     Reply,
@@ -231,7 +232,15 @@ class WorkerProcess:
             match self._received(process):
                 case StageReport(stage):
                     request.progress(stage)
-                case Output() | RunOutput() | LoopOutput() | LayoutOutput() | About() | JobDevices() as reply:
+                case (
+                    Output()
+                    | RunOutput()
+                    | LoopOutput()
+                    | LayoutOutput()
+                    | ModuleTexts()
+                    | About()
+                    | JobDevices() as reply
+                ):
                     self._check_others(reply)
                     return reply
                 case other:

@@ -1,4 +1,4 @@
-"""Plans on a machine whose collectives were measured, in lines that break, keep what they say of themselves."""
+"""Plans on a machine whose collectives were measured, in lines that break, say nothing wrong of themselves."""
 
 from __future__ import annotations
 

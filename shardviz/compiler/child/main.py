@@ -19,6 +19,7 @@ from shardviz.compiler.messages import (
     ChildReady,
     CompileModule,
     JoinJob,
+    PrintModules,
     Question,
     Request,
     RunCollective,
@@ -69,7 +70,7 @@ def _serve(
         found = job.find(*address)
         if found is not None:
             channel.send(found)
-    from shardviz.compiler.child.answer import about, answer, layout, versions
+    from shardviz.compiler.child.answer import about, answer, layout, module_texts, versions
 
     gc.freeze()
     gc.enable()
@@ -108,6 +109,8 @@ def _serve(
                 from shardviz.compiler.child import job
 
                 channel.send(job.devices())
+            case PrintModules(protos):
+                channel.send(module_texts(protos))
             case _:
                 channel.send(about(name))
 
