@@ -1,4 +1,4 @@
-"""Plans on a machine whose collectives were measured, in lines that break, say nothing wrong of themselves."""
+"""Plans on a machine whose collectives were measured, in lines that break, claim nothing that is wrong."""
 
 from __future__ import annotations
 
