@@ -22,6 +22,7 @@ PURE = {
     "compare",
     "profiles",
     "stepping",
+    "devices",
 }
 MAY_IMPORT = {
     "errors": set(),
@@ -40,7 +41,18 @@ MAY_IMPORT = {
     "reports": {"sharding", "notation", "hardware", "planner", "hlo", "timeline"},
     "compare": {"sharding", "hardware", "planner", "hlo", "timeline"},
     "profiles": {"sharding", "hardware", "hlo", "timeline"},
-    "compiler": {"sharding", "notation", "collectives", "hardware", "planner", "hlo", "timeline", "reports"},
+    "devices": {"sharding", "notation", "collectives", "hardware"},
+    "compiler": {
+        "sharding",
+        "notation",
+        "collectives",
+        "hardware",
+        "planner",
+        "hlo",
+        "timeline",
+        "reports",
+        "devices",
+    },
     "stepping": {"sharding", "notation", "collectives", "hardware", "planner", "compiler"},
     "forms": {"sharding", "notation", "collectives", "hardware", "planner", "stepping", "compiler"},
     "lessons": {*PURE, "forms"},

@@ -29,6 +29,7 @@ COMMANDS = {
     "diff": "What has changed from one version of a program to the next; for a CI, with limits.",
     "layout": "The slice of an array on every device of a mesh, as a picture.",
     "step": "A collective round by round: every message, value by value.",
+    "launch": "Try a job of several processes on this machine, with simulated devices.",
     "translate": "Convert a sharding between notations.",
     "export": "Any of this as a program, a notebook, a picture, a page or a recording.",
     "serve": "The application in a browser, for a class on this machine or network.",
@@ -36,6 +37,7 @@ COMMANDS = {
     "search": "The best meshes and shardings of a program on a machine.",
     "model": "Every parameter of a model, split by rules: memory and collectives of a step.",
     "machine": "Chips, links and figures of hardware, and where a mesh lies on it.",
+    "measure": "Collectives on your own devices, against the clock; a machine's file of that.",
     "targets": "List targets and how to install them: simulated devices, TPUs and GPUs.",
     "info": "The versions that answers depend on.",
 }

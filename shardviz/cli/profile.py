@@ -68,7 +68,7 @@ def command(
         raise QuestionError(f"--tui opens the application: {reason}", "leave out --tui")
     profile = read_profile(path, hlo, mesh, device_order, machine, step, device, timeout)
     if tui:
-        from shardviz.cli.launch import open_app
+        from shardviz.cli.open_app import open_app
         from shardviz.tui.time.timelines import OpenedProfile
 
         chosen = {

@@ -8,6 +8,7 @@ from typing import Any
 from shardviz.documents import (
     course,
     machines,
+    measurements,
     models,
     plans,
     profiles,
@@ -47,6 +48,7 @@ KINDS = {
         course.SHARED,
         models.MODEL,
         machines.MACHINE,
+        measurements.MEASURE,
         machines.TARGETS,
         plans.INFO,
     )

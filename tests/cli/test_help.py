@@ -22,7 +22,11 @@ def command(name: str) -> ExampleCommand:
     return found
 
 
-EXAMPLES = [line for name in COMMANDS for _, line in command(name).examples]
+EXAMPLES = [
+    pytest.param(line, marks=[pytest.mark.slow] * (name == "launch"))
+    for name in COMMANDS
+    for _, line in command(name).examples
+]
 
 
 PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
@@ -42,7 +46,7 @@ LESSON = Path(shardviz.__file__).parent / "lessons" / file_names()[0]
 @pytest.mark.usefixtures("server_that_ends")
 @pytest.mark.parametrize("line", EXAMPLES)
 def test_example_runs(
-    line: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    line: str, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -60,7 +64,7 @@ def test_example_runs(
     program, *words = shlex.split(line)
     assert program == "shardviz"
     assert run(words) == 0
-    out, err = capsys.readouterr()
+    out, err = capfd.readouterr()
     assert out
     # Nobody watches the application here: it says so, and helps, or prints the lesson.
     if words[0] == "serve":
