@@ -64,6 +64,12 @@ SCREENS = {
         shows="ms on v5e",
         from_compiler=True,
     ),
+    "tui-model": Picture(
+        "layout",
+        MLP,
+        ("M", *("down",) * 6, "enter", *("backspace",) * 11, *"tensor data", "enter"),
+        shows="what moves",
+    ),
     "tui-small": Picture("layout", MLP, ("right",), SMALL),
     "lesson-predict": Picture("layout", lesson="four-cases", keys=("n", "down")),
     "lesson-reveal": Picture(
@@ -105,5 +111,7 @@ async def _draw(name: str, picture: Picture, worker: Worker) -> str:
             await pilot.pause(0.01)
             strips = strips_of(app.screen)
             if any(picture.shows in strip.text for strip in strips):
-                return screen_svg(strips, name)
+                # Its scrollbar may come a moment later.
+                await pilot.pause()
+                return screen_svg(strips_of(app.screen), name)
         raise TimeoutError(f"{name}: no {picture.shows!r}")

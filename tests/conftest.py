@@ -9,10 +9,11 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +32,10 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = " ".join(
     [flag for flag in os.environ.get("XLA_FLAGS", "").split() if "device_count" not in flag] + [_DEVICES]
 )
+
+# Else each of the many processes of the tests would compile all that it imports anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # The same colours in every terminal, and a frame as soon as there is something to draw.
 os.environ["TEXTUAL_COLOR_SYSTEM"] = "truecolor"
@@ -65,6 +70,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 MATRIX_SPECS = ("__", "X_", "Y_", "_X", "_Y", "XY", "YX", "(XY)_", "(YX)_", "_(XY)", "_(YX)")
 """Every way to split a matrix over two axes: each on a dimension or on none, in either order."""
+
+
+def covering(*values: Sequence[object]) -> list[Any]:
+    """Every combination of values as parameters; in the few that are not slow, each value stands once."""
+    few = {tuple(number % len(each) for each in values) for number in range(max(map(len, values)))}
+    return [
+        pytest.param(
+            *(each[index] for each, index in zip(values, place, strict=True)),
+            marks=() if place in few else pytest.mark.slow,
+        )
+        for place in product(*(range(len(each)) for each in values))
+    ]
+
 
 _COLLECTIVE = re.compile(
     r" (all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute)(?:-start)?\(.*"
@@ -174,6 +192,22 @@ def printed_by(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mapping[st
         return dict(zip(programs, said, strict=True))
 
     return printed
+
+
+@pytest.fixture(scope="session")
+def profiled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of jax.profiler with two steps, 7 and 8, on eight simulated devices, and the program's text,
+    step.txt (profiles/profiled_program.py)."""
+    from shardviz.compiler.installed import installed_versions, libtpu_mismatch
+
+    if mismatch := libtpu_mismatch(installed_versions()):
+        pytest.skip(mismatch)
+    folder = tmp_path_factory.mktemp("profiled")
+    program = Path(__file__).parent / "profiles" / "profiled_program.py"
+    command = [sys.executable, str(program), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return folder
 
 
 @pytest.fixture(scope="session")

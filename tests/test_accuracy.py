@@ -83,6 +83,7 @@ def test_each_command_is_on_the_page():
         assert all(f"\n{command}\n" in page for command in case.commands), case.id
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not EXTRAS["tpu"].installable, reason="libtpu is for Linux on x86-64")
 def test_the_programs_are_what_the_compiler_writes():
     if version("libtpu") != accuracy.LIBTPU:

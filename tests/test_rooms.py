@@ -20,6 +20,7 @@ PURE = {
     "timeline",
     "reports",
     "compare",
+    "profiles",
     "stepping",
     "devices",
 }
@@ -39,6 +40,7 @@ MAY_IMPORT = {
     "timeline": {"sharding", "hardware", "planner", "hlo"},
     "reports": {"sharding", "notation", "hardware", "planner", "hlo", "timeline"},
     "compare": {"sharding", "hardware", "planner", "hlo", "timeline"},
+    "profiles": {"sharding", "hardware", "hlo", "timeline"},
     "devices": {"sharding", "notation", "collectives", "hardware"},
     "compiler": {
         "sharding",

@@ -9,6 +9,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,18 +17,23 @@ import pytest
 import shardviz
 
 ROOT = Path(shardviz.__file__).parent
-TREES = {
-    str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(ROOT.rglob("*.py"))
-}
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 Slips = Iterator[tuple[str, int, str]]
 """File, line, and the words that are not said any more, with some around them."""
 
 
+@cache
+def trees() -> dict[str, ast.Module]:
+    """The package's modules, by file."""
+    return {
+        str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(ROOT.rglob("*.py"))
+    }
+
+
 def test_a_public_class_name_stands_once() -> None:
     found: defaultdict[str, list[str]] = defaultdict(list)
-    for file, tree in TREES.items():
+    for file, tree in trees().items():
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[node.name].append(f"{file}:{node.lineno}")
@@ -75,7 +81,7 @@ PRIVATE_WORDS = {
 
 def phrases() -> Slips:
     some = re.compile("|".join(PHRASES.values()), re.IGNORECASE)
-    for file, tree in TREES.items():
+    for file, tree in trees().items():
         for line, text in strings(tree):
             for better, pattern in PHRASES.items() if some.search(text) else ():
                 for found in re.finditer(pattern, text, re.IGNORECASE):
@@ -84,7 +90,7 @@ def phrases() -> Slips:
 
 
 def openings() -> Slips:
-    for file, tree in TREES.items():
+    for file, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, (*DEFINITIONS, ast.Module)):
                 docstring = ast.get_docstring(node) or ""
@@ -99,7 +105,7 @@ def words_of(name: str) -> set[str]:
 
 
 def names() -> Slips:
-    for file, tree in TREES.items():
+    for file, tree in trees().items():
         yield from ((file, 1, part) for part in Path(file).parts if words_of(part) & PRIVATE_WORDS)
         for node in ast.walk(tree):
             name = ""
@@ -140,7 +146,7 @@ class DeskClerk:
 
 
 def test_the_checks_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TREES, "new/file.py", ast.parse(SAYS_IT_ALL))
+    monkeypatch.setitem(globals(), "trees", lambda: {"new/file.py": ast.parse(SAYS_IT_ALL)})
     found = [
         (check, line) for check, look in CHECKS.items() for file, line, _ in look() if file == "new/file.py"
     ]
@@ -149,5 +155,7 @@ def test_the_checks_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("words", ["there is no mesh", "it is no longer there", "sixteen templates"])
 def test_good_words_are_none_of_these(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TREES, "new/file.py", ast.parse(f"{words.replace(' ', '_')} = {words!r}"))
+    monkeypatch.setitem(
+        globals(), "trees", lambda: {"new/file.py": ast.parse(f"{words.replace(' ', '_')} = {words!r}")}
+    )
     assert [slip for look in CHECKS.values() for slip in look() if slip[0] == "new/file.py"] == []

@@ -121,6 +121,23 @@ open."""
 _SPECS_HINT = "give text such as 'XY,Y_->X_', or a P, a NamedSharding or an array for each operand"
 
 
+def target_text(target: str | Sequence[str]) -> str:
+    """The targets as after ``--target``. Raises `QuestionError` for neither text nor a list of texts."""
+    if isinstance(target, str):
+        return target
+    if isinstance(target, Sequence) and all(isinstance(name, str) for name in target):
+        return ",".join(target) or "none"
+    raise QuestionError(
+        f"{quote(repr(target))} is not a target", "give text such as 'cpu,v5e:2x4', or a list of such names"
+    )
+
+
+def check_timeout(timeout: float) -> None:
+    """Raise `QuestionError` for what is not a number of seconds."""
+    if not isinstance(timeout, int | float) or not timeout > 0:
+        raise QuestionError(f"timeout={timeout!r} is not a time", "give seconds, more than 0")
+
+
 @dataclass(frozen=True)
 class GivenArrays:
     """The content of a call's specs: their text, and the meshes, sizes by dimension and dtypes of arrays."""

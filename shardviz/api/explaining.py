@@ -12,8 +12,10 @@ from shardviz.api.arguments import (
     SpecsLike,
     as_machine,
     as_mesh,
+    check_timeout,
     given_arrays,
     merged_sizes,
+    target_text,
 )
 from shardviz.api.shared_worker import ask
 from shardviz.api.shown import Shown
@@ -23,7 +25,7 @@ from shardviz.compiler import parse_targets
 from shardviz.compiler.machines import placed_for
 from shardviz.documents.plans import ranking_document
 from shardviz.documents.programs import explain_document
-from shardviz.errors import QuestionError, quote
+from shardviz.errors import QuestionError
 from shardviz.notation import parse_sizes
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner import rank as ranked
@@ -140,8 +142,7 @@ def explain(
     A compiler that refuses, or fails, has its reason in its answer. Raises `QuestionError` for a question
     that cannot be read or does not fit, `TargetError` for targets that do not exist or cannot take it.
     """
-    if not timeout > 0:
-        raise QuestionError(f"timeout={timeout} is not a time", "give seconds, more than 0")
+    check_timeout(timeout)
     asked = parse_targets(target_text(target))
     forward = decided_problem(einsum, mesh, specs, sizes, dtype, axis_types, device_order=device_order)
     asked_for = replace(forward, objective=objective)
@@ -154,17 +155,6 @@ def explain(
     cost = price(cheaper_plan(planned, compiled, placed), placed)
     found = tuple(difference for each in compiled for difference in differences(cost.plan, each))
     return Explanation(cost, compiled, found)
-
-
-def target_text(target: str | Sequence[str]) -> str:
-    """The targets as after ``--target``. Raises `QuestionError` for neither text nor a list of texts."""
-    if isinstance(target, str):
-        return target
-    if isinstance(target, Sequence) and all(isinstance(name, str) for name in target):
-        return ",".join(target) or "none"
-    raise QuestionError(
-        f"{quote(repr(target))} is not a target", "give text such as 'cpu,v5e:2x4', or a list of such names"
-    )
 
 
 def decided_problem(*question: Any, **options: Any) -> Problem:

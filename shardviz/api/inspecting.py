@@ -5,11 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from shardviz.api.arguments import JaxMesh, MachineLike, MeshLike, as_machine, as_mesh
+from shardviz.api.arguments import (
+    JaxMesh,
+    MachineLike,
+    MeshLike,
+    as_machine,
+    as_mesh,
+    check_timeout,
+    target_text,
+)
 from shardviz.api.shown import Shown
 from shardviz.compiler.lowering import PROGRAM_HINT, check_program
+from shardviz.compiler.target_program import OutOfMemoryError as OutOfMemoryError
 from shardviz.compiler.target_program import widened_types
 from shardviz.documents.programs import hlo_document
 from shardviz.errors import QuestionError, quote
@@ -21,16 +31,21 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.api.timing import TimelineReport
+    from shardviz.api.why import WhyReport
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.hlo import Collective, HloModule, ShardyModule
     from shardviz.hlo.arguments import ProgramArgument
     from shardviz.render.palette import Palette
+    from shardviz.reports.program_report import ProgramReport
     from shardviz.reports.rematerialization import Rematerialization
     from shardviz.reports.summary import ReportSummary
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
     from shardviz.timeline.memory import MemoryReport
-    from shardviz.timeline.program_timeline import ProgramTimeline
+
+
+NOTE_WIDTH = 80
+"""Columns of what is noted at an error."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,19 +88,27 @@ class Report(Shown):
 
         Seconds are those of the target, or of a `machine`; without either there are none.
         """
-        from shardviz.hlo import HloModule
-        from shardviz.reports.program_report import report_of
         from shardviz.reports.summary import summary
 
+        return summary(self._priced(machine), None if self.memory is None else self.memory.peak_bytes)
+
+    @cached_property
+    def _on_target(self) -> ProgramReport:
+        """The collectives with what they cost on the target; of other programs without times."""
+        return self._priced(None)
+
+    def _priced(self, machine: MachineLike) -> ProgramReport:
+        """The collectives with what they cost on the target, or on a machine."""
+        from shardviz.hlo import HloModule
+        from shardviz.reports.program_report import report_of
+
         named = as_machine(machine)
-        timeline = None
         if self.compiled is not None:
-            told = self.compiled.times(named).times
-            timeline = None if told is None else told.model
-        elif named is not None and isinstance(self.module, HloModule):
-            timeline = self.timeline(named).timeline
-        memory = None if self.memory is None else self.memory.peak_bytes
-        return summary(report_of(self.module, timeline), memory)
+            found = self.compiled.report(self.compiled.times(named))
+            assert found is not None
+            return found
+        is_timed = named is not None and isinstance(self.module, HloModule)
+        return report_of(self.module, self.timeline(named).timeline if is_timed else None)
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
@@ -99,10 +122,27 @@ class Report(Shown):
             return self.compiled.reasons(entries)
         return reasons(entries, (), self.mesh)
 
+    def why(self, timeout: float = 300.0) -> WhyReport:
+        """Why the collectives are there, those that cost most first, and what avoids them.
+
+        Where a target was asked, changes are tried on Shardy: another sharding of an argument, or of the
+        value that moves. Each try may take `timeout` seconds; one that fails is passed over. Of other
+        programs shapes and groups tell the reasons, and nothing can be tried.
+        """
+        from shardviz.api.why import why
+
+        return why(self.module, self.compiled, timeout)
+
     @property
     def rematerializations(self) -> tuple[Rematerialization, ...]:
-        """Arrays that the target's compiler makes whole on every device on their way between shardings."""
-        return () if self.compiled is None else self.compiled.rematerializations
+        """Arrays that the compiler makes whole on every device on their way between shardings: all of which a
+        target warns or that it shows, else those of which its text alone is certain."""
+        from shardviz.hlo import HloModule
+        from shardviz.reports.rematerialization import rematerializations_of
+
+        if self.compiled is not None:
+            return self.compiled.rematerializations
+        return rematerializations_of(self.module) if isinstance(self.module, HloModule) else ()
 
     def timeline(self, machine: MachineLike = None) -> TimelineReport:
         """When each instruction of a compiled program runs on a machine, and its live memory.
@@ -138,15 +178,19 @@ class Report(Shown):
         if self.compiled is not None:
             from shardviz.render.programs.program_view import program_view
 
-            times = self.compiled.times().times
-            return program_view(self.compiled, None if times is None else times.model, width, palette)
-        lines = hlo_view(self.module, self.given, width, palette)
+            return program_view(self.compiled, self._on_target, width, palette)
+        from shardviz.render.programs.rematerialization_lines import rematerialization_lines
+
+        lines = hlo_view(self._on_target, self.given, width, palette)
+        lines += rematerialization_lines(self.rematerializations, width)
         for note in (*self.notes, *self.module.unread):
             lines += sentence(note, width, lead="note: ")
         return lines
 
     def document(self) -> dict[str, Any]:
-        return hlo_document(self.module, self.given)
+        return hlo_document(
+            self._on_target, self.given, rematerializations=self.rematerializations, compiled=self.compiled
+        )
 
 
 def read_hlo(text: str, mesh: MeshLike | None = None) -> Report:
@@ -189,18 +233,17 @@ class TargetReports(Shown):
     def lines(self, width: int, palette: Palette) -> list[Text]:
         from shardviz.render.programs.program_view import programs_view
 
-        return programs_view(self._timed, width, palette)
+        return programs_view(self._priced, width, palette)
 
     def document(self) -> dict[str, Any]:
         from shardviz.documents.programs import program_document
 
-        return program_document(self.name, self._timed)
+        return program_document(self.name, self._priced)
 
-    @property
-    def _timed(self) -> list[tuple[TargetProgram, ProgramTimeline | None]]:
-        """Each target's answer, and its times on its own hardware."""
-        told = ((each, each.times().times) for each in self.programs)
-        return [(each, None if times is None else times.model) for each, times in told]
+    @cached_property
+    def _priced(self) -> list[tuple[TargetProgram, ProgramReport | None]]:
+        """Each target's answer, and its collectives with what they cost on its own hardware."""
+        return [(each, each.report(each.times())) for each in self.programs]
 
 
 @overload
@@ -259,25 +302,36 @@ def inspect(
     `options` are the compiler's, by name, such as ``{"xla_tpu_scoped_vmem_limit_kib": 16384}``.
 
     Raises `QuestionError` for what is not a program, `TargetError` for a target with another number of
-    devices, and `CompilerError` for what one target refuses; what JAX raises comes through.
+    devices, and `CompilerError` for what one target refuses: `OutOfMemoryError`, whose `memory` says what
+    would lie there, where the program does not fit. What JAX raises comes through.
     """
     if target is not None and targets is not None:
         raise QuestionError("target and targets cannot be combined", "leave out one of them")
+    if options is not None and not isinstance(options, Mapping):
+        raise QuestionError(f"options={quote(repr(options))} is not a dictionary", "give {'xla_…': value}")
+    check_timeout(timeout)
     if targets is not None:
-        names = targets if isinstance(targets, str) else ",".join(targets)
-        found = _compiled_for(names, program, args, kwargs, options, times, timeout)
+        found = _compiled_for(target_text(targets), program, args, kwargs, options, times, timeout)
         return TargetReports(_name(program), found)
     if target is not None:
-        found = _compiled_for(target, program, args, kwargs, options, times, timeout)
-        if len(found) != 1:
-            raise QuestionError(f"{quote(target)} is not one target", f"use targets={target.split(',')}")
-        return _report(found[0])
+        name = target_text(target)
+        if "," in name:
+            raise QuestionError(f"{quote(name)} is not one target", f"use targets={name.split(',')}")
+        (answer,) = _compiled_for(name, program, args, kwargs, options, times, timeout)
+        return _report(answer)
     return _inspected(compiled_program(program, args, kwargs, options))
 
 
 def _report(compiled: TargetProgram) -> Report:
     """The report of one target. Raises what it said where it has no program."""
-    compiled.check()
+    try:
+        compiled.check()
+    except OutOfMemoryError as error:
+        from shardviz.render.palette import PLAIN
+        from shardviz.render.times.report import memory_report_lines
+
+        error.add_note("\n".join(line.plain for line in memory_report_lines(error.memory, NOTE_WIDTH, PLAIN)))
+        raise
     assert compiled.module is not None
     return Report(compiled.module, compiled.mesh, compiled.answer.text, compiled.notes, compiled)
 

@@ -14,6 +14,7 @@ from shardviz.errors import CompilerError, ShardvizError, TargetError
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, Target, TargetResult, Worker
     from shardviz.compiler.lowering import LoweredModule
+    from shardviz.compiler.messages import ShardingChange
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.planner import Problem
 
@@ -62,8 +63,10 @@ def ask_program(
     timeout: float,
     options: Mapping[str, Any],
     with_costs: bool = False,
+    changes: Sequence[ShardingChange] = (),
 ) -> tuple[TargetProgram, ...]:
-    """Each target's program, with options of its compiler; `program_for` lowers it for a platform of JAX.
+    """Each target's program, with options of its compiler; `program_for` lowers it for a platform of JAX, and
+    `changes` are for the target shardy.
 
     Where a compiler failed, or took longer than `timeout` seconds, its answer says so. So does one of several
     targets that cannot have the program; one alone raises `TargetError`, or what JAX raises as it lowers.
@@ -79,7 +82,7 @@ def ask_program(
         for target in targets:
             try:
                 program = program_for(target.platform)
-                requests.append(worker.compile(program, target, options, with_costs))
+                requests.append(worker.compile(program, target, options, with_costs, changes=changes))
             except Exception as error:
                 if len(targets) == 1:
                     raise
@@ -91,6 +94,17 @@ def ask_program(
     finally:
         for each in requests:
             each.cancel()
+
+
+def module_texts(protos: Sequence[bytes], timeout: float) -> tuple[str, ...]:
+    """The text of serialized modules; "" for one that XLA does not read, and for all of them where the
+    compilers' process fails or takes longer than `timeout` seconds."""
+    request = _worker().module_texts(protos)
+    try:
+        return request.result(min(timeout, threading.TIMEOUT_MAX))
+    except (CompilerError, TimeoutError):
+        request.cancel()
+        return ("",) * len(protos)
 
 
 def _answer(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shardviz.compiler import Target
+    from shardviz.compiler.target_program import TargetProgram
     from shardviz.hardware.machine import Machine
     from shardviz.reports.changes import ReportChanges
     from shardviz.reports.limits import Limit
@@ -76,7 +77,7 @@ def command(
 ) -> int:
     """List what has changed from the program OLD to NEW: collectives, bytes, seconds and memory.
 
-    OLD and NEW are each a file of HLO text, a folder of XLA's dumps, a file of
+    OLD and NEW are each a file of HLO text, a folder of XLA's dumps, a file of --save or of
     shardviz.testing.check_baseline, or FILE.py:FUNCTION, which runs the file as shardviz program does.
     Functions need --mesh and --target. Names of files, lines and instructions make no difference.
     """
@@ -96,16 +97,25 @@ def command(
         raise QuestionError(
             "a function is called with a mesh, and none is named", "add --mesh data=4,model=4"
         )
-    code = ExitCode.FINE
-    summaries = []
-    for text, compiler in zip((old, new), targets, strict=True):
-        if compiler is not None and given is not None:
-            summaries.append(_of_function(text, given, compiler, axis_types, on, timeout))
+    code, saved = ExitCode.FINE, 0
+    found: dict[int, ReportSummary] = {}
+    asked: dict[int, tuple[str, Target]] = {}
+    for number, (text, compiler) in enumerate(zip((old, new), targets, strict=True)):
+        if compiler is None:
+            found[number], read = _of_files(text, given, on)
+            saved += read is None
+            code = max(code, read or code)
         else:
-            found, read = _of_files(text, given, on)
-            code = max(code, read)
-            summaries.append(found)
-    changes = report_changes(*summaries)
+            asked[number] = text, compiler
+    if asked and given is not None:
+        compiled = _of_functions([*asked.values()], given, axis_types, on, timeout)
+        found |= zip(asked, compiled, strict=True)
+    if on is not None and saved == len(found):
+        raise QuestionError(
+            "--machine is about compiled programs, and both of these are saved with a machine of their own",
+            "leave it out, or renew the baseline with another target",
+        )
+    changes = report_changes(found[0], found[1])
     _check_figures(limits, changes)
     broken = broken_limits(limits, changes)
     if output.as_json:
@@ -144,45 +154,52 @@ def _targets(named: str | None, functions: Sequence[bool]) -> Sequence[Target | 
     return [left.pop(0) if each else None for each in functions]
 
 
-def _of_function(
-    text: str, mesh: Mesh, target: Target, axis_types: str, machine: Machine | None, timeout: float
-) -> ReportSummary:
-    """The summary of a function as a target compiles it. Raises what the file or the compiler has said."""
+def _of_functions(
+    asked: Sequence[tuple[str, Target]], mesh: Mesh, axis_types: str, machine: Machine | None, timeout: float
+) -> list[ReportSummary]:
+    """The summary of each function as its target compiles it. Raises what a file or a compiler has said."""
     from shardviz.cli.target_session import ProgramSession
     from shardviz.compiler import check_mesh
     from shardviz.compiler.user_file import find_function
-    from shardviz.reports.program_report import report_of
+
+    functions = {text: find_function(text) for text, _ in asked}
+    targets = tuple(dict.fromkeys(target for _, target in asked))
+    for target in targets:
+        check_mesh(target, mesh)
+    with ProgramSession(targets, timeout) as session:
+        programs = {text: session.run_file(*named, mesh, axis_types) for text, named in functions.items()}
+        for text, target in asked:
+            session.ask(programs[text], {}, targets=(target,))
+        return [_of_program(each, machine) for each in session.answers()]
+
+
+def _of_program(found: TargetProgram, machine: Machine | None) -> ReportSummary:
     from shardviz.reports.summary import summary
 
-    check_mesh(target, mesh)
-    file, name = find_function(text)
-    with ProgramSession((target,), timeout) as session:
-        session.ask(session.run_file(file, name, mesh, axis_types), {})
-        (found,) = session.answers()
     found.check()
-    assert found.module is not None
-    times = found.times(machine).times
-    report = report_of(found.module, None if times is None else times.model)
+    report = found.report(found.times(machine))
+    assert report is not None
     return summary(report, None if found.memory is None else found.memory.peak_bytes)
 
 
-def _of_files(name: str, given: Mesh | None, machine: Machine | None) -> tuple[ReportSummary, ExitCode]:
-    """The summary of a file, or of all modules in a folder, and whether all could be read."""
+def _of_files(
+    name: str, given: Mesh | None, machine: Machine | None
+) -> tuple[ReportSummary, ExitCode | None]:
+    """The summary of a file, or of all modules in a folder, and whether all could be read (None: saved)."""
     from shardviz.documents.summary_file import is_summary, read_summary
+    from shardviz.hlo.passes.dump_files import distinct_names
     from shardviz.reports.summary import together
 
     if name not in (STDIN, "") and Path(name).is_dir():
         found = {}
         code = ExitCode.FINE
-        for number, each in enumerate(finals(Path(name))):
-            one, read = _of_text(each.path, read_text(each.path), given, machine)
-            key = each.module if each.module not in found else f"{each.module} ({number})"
-            found[key] = one
+        for key, each in distinct_names(finals(Path(name))).items():
+            found[key], read = _of_text(each.path, read_text(each.path), given, machine)
             code = max(code, read)
         return together(found), code
     text = read_text(name)
     if is_summary(text):
-        return read_summary(text, name), ExitCode.FINE
+        return read_summary(text, name), None
     return _of_text(name, text, given, machine)
 
 

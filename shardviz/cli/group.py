@@ -25,6 +25,7 @@ COMMANDS = {
     "passes": "Follow shardings and collectives through a compiler, pass by pass.",
     "hlo": "The collectives of any compiled program, from its text.",
     "program": "Your own function on hardware that you do not have: its collectives, times and memory.",
+    "profile": "What ran on real devices, from their profile: times, bandwidths, who was waited for.",
     "diff": "What has changed from one version of a program to the next; for a CI, with limits.",
     "layout": "The slice of an array on every device of a mesh, as a picture.",
     "step": "A collective round by round: every message, value by value.",
@@ -36,6 +37,7 @@ COMMANDS = {
     "search": "The best meshes and shardings of a program on a machine.",
     "model": "Every parameter of a model, split by rules: memory and collectives of a step.",
     "machine": "Chips, links and figures of hardware, and where a mesh lies on it.",
+    "measure": "Collectives on your own devices, against the clock; a machine's file of that.",
     "targets": "List targets and how to install them: simulated devices, TPUs and GPUs.",
     "info": "The versions that answers depend on.",
 }

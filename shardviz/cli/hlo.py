@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from shardviz.cli import options
+from shardviz.cli import options, saving
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note
 from shardviz.cli.process import ExitCode
 from shardviz.errors import QuestionError, plural, quote
-from shardviz.hlo import read
+from shardviz.hlo import HloModule, read
 from shardviz.hlo.listing import Listing, list_hlo
 from shardviz.hlo.mlir.shardy import is_mlir
 from shardviz.hlo.module import is_hlo
@@ -26,6 +26,7 @@ from shardviz.reports.rematerialization import (
     has_rematerializations,
     mesh_of_warnings,
     rematerializations,
+    rematerializations_of,
     without_warnings,
 )
 
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shardviz.hardware.machine import Machine
-    from shardviz.hlo import HloModule, ShardyModule
+    from shardviz.hlo import ShardyModule
     from shardviz.hlo.passes.dump_files import DumpFile
+    from shardviz.reports.dumped_modules import DumpedModule
     from shardviz.reports.selection import Selection
     from shardviz.sharding import Mesh
 
@@ -71,6 +73,7 @@ EXAMPLES = (
 @click.option(
     "--time", "with_times", is_flag=True, help="Show when each instruction runs instead, and live memory."
 )
+@saving.save
 @options.output
 def command(
     file: str,
@@ -82,6 +85,7 @@ def command(
     machine: str | None,
     picture: bool,
     with_times: bool,
+    save: Path | None,
     output: CommandOutput,
 ) -> ExitCode:
     """List the collectives of the program in FILE: how many, how large, along which axes, from which line.
@@ -95,9 +99,11 @@ def command(
     """
     if picture and output.as_json:
         raise QuestionError("--picture and --json cannot be combined", "leave out one of them")
-    if picture and (with_times or machine):
-        option = "--time" if with_times else "--machine"
+    if picture and (with_times or machine or save or why):
+        option = "--time" if with_times else "--machine" if machine else "--save" if save else "--why"
         raise QuestionError(f"--picture and {option} cannot be combined", "leave out one of them")
+    if why and with_times and not output.as_json:
+        raise QuestionError("--why and --time cannot be combined", "leave out one of them, or add --json")
     if mesh is None and device_order is not None:
         raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
     given = None if mesh is None else parse_mesh(mesh, device_order)
@@ -105,13 +111,21 @@ def command(
     if file not in (STDIN, "") and Path(file).is_dir():
         found = finals(Path(file))
         if len(found) > 1:
-            if picture or with_times:
-                option = "--picture" if picture else "--time"
-                raise QuestionError(
-                    f"{option} is about one program, and {quote(file)} has those of {len(found)} modules",
-                    f"name one: {found[-1].path}",
-                )
-            return _list_modules(found, given, machine, output)
+            of_one = {
+                "--picture": picture,
+                "--time": with_times,
+                "--why": why,
+                "--trips": trips is not None,
+                "--top": selection.top is not None,
+                "--sort": selection.sort != "cost",
+            }
+            for option, is_given in of_one.items():
+                if is_given:
+                    raise QuestionError(
+                        f"{option} is about one program, and {quote(file)} has those of {len(found)} modules",
+                        f"name one: {found[-1].path}",
+                    )
+            return _list_modules(found, given, machine, selection, save, output)
         file = found[0].path
     text = read_text(file)
     if trips is not None:
@@ -131,6 +145,8 @@ def command(
     if has_rematerializations(text):
         log, text = text, without_warnings(text)
         if not is_hlo(text) and not is_mlir(text):
+            if save is not None:
+                raise QuestionError("--save keeps a program, and this is a log alone", "leave out --save")
             return _show_log(log, given, output)
     from shardviz.reports.program_report import program_report, report_of
 
@@ -139,14 +155,20 @@ def command(
     else:
         report = report_of(read(text, given, infer=True, origins=True))
     remade = rematerializations(log, report.module.mesh, text) if log else ()
+    if isinstance(report.module, HloModule) and not remade:
+        remade = rematerializations_of(report.module)
     del text
     module, timeline = report.module, report.timeline
     code = note_unread(module)
     selection.check(report.entries, module.mesh)
+    if save is not None:
+        from shardviz.reports.summary import summary
+
+        saving.save_programs(save, {module.name: summary(report)}, module.unread)
     if output.as_json:
         from shardviz.documents.programs import hlo_document
 
-        print_json(hlo_document(module, given, timeline, selection, remade))
+        print_json(hlo_document(report, given, selection, remade))
         return code
     if with_times and timeline is not None:
         from rich.text import Text
@@ -159,7 +181,7 @@ def command(
         return code
     from shardviz.render.programs.hlo_view import hlo_view
 
-    output.show(hlo_view(module, given, output.width, output.palette, timeline, selection))
+    output.show(hlo_view(report, given, output.width, output.palette, selection))
     if timeline is not None and timeline.memory is not None:
         from rich.text import Text
 
@@ -210,24 +232,43 @@ def finals(folder: Path) -> tuple[DumpFile, ...]:
 
 
 def _list_modules(
-    finals: Sequence[DumpFile], given: Mesh | None, machine: str | None, output: CommandOutput
+    finals: Sequence[DumpFile],
+    given: Mesh | None,
+    machine: str | None,
+    selection: Selection,
+    save: Path | None,
+    output: CommandOutput,
 ) -> ExitCode:
     """Print a line for each module, or the documents of all."""
     from shardviz.hardware.machine_file import named_machine
-    from shardviz.timeline.dumped_modules import read_dumped
+    from shardviz.reports.dumped_modules import read_dumped
 
     on = named_machine(machine) if machine else None
     modules = [read_dumped(each, read_text(each.path), given, on) for each in finals]
+    reports = [each.report for each in modules if each.report is not None]
+    selection.check([entry for each in reports for entry in each.entries], given)
     code = ExitCode.QUESTION if any(each.error for each in modules) else ExitCode.FINE
+    if save is not None:
+        _save_modules(save, modules)
     if output.as_json:
         from shardviz.documents.programs import modules_document
 
-        print_json(modules_document(modules, given))
+        print_json(modules_document(modules, given, selection))
         return code
     from shardviz.render.programs.modules_view import modules_view
 
-    output.show(modules_view(modules, output.width))
+    output.show(modules_view(modules, output.width, selection))
     return code
+
+
+def _save_modules(path: Path, modules: Sequence[DumpedModule]) -> None:
+    from shardviz.hlo.passes.dump_files import distinct_names
+    from shardviz.reports.summary import summary
+
+    names = distinct_names(each.file for each in modules)
+    found = {name: each.report for name, each in zip(names, modules, strict=True) if each.report is not None}
+    errors = [each.error for each in modules if each.error]
+    saving.save_programs(path, {name: summary(each) for name, each in found.items()}, errors)
 
 
 def pricing_machine(named: str | None) -> Machine:

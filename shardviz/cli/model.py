@@ -125,7 +125,7 @@ def command(
     """
     from shardviz.compiler.machines import placed_for
     from shardviz.models.answer import answered, change
-    from shardviz.models.question import model_question, named_rules, with_changes
+    from shardviz.models.question import model_question, named_rules, read_change, with_changes
     from shardviz.models.sources.reading import read_model
     from shardviz.notation import parse_mesh
     from shardviz.planner.training.options import parse_training
@@ -143,7 +143,7 @@ def command(
             sequence=sequence,
             inputs=inputs,
         )
-        unchanged, question = question, with_changes(question, changes)
+        unchanged, question = question, with_changes(question, [*map(read_change, changes)])
         if not output.as_json:
             # What does not need a plan is there at once.
             from shardviz.render.models.page import parameters_view

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from shardviz.forms.form import ProblemForm
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson
+    from shardviz.tui.time.timelines import OpenedProfile
 
 RESET = (
     "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l"  # the mouse
@@ -41,13 +42,14 @@ def open_app(
     lesson: Lesson | Attempt | None = None,
     present: bool = False,
     warning: str = "",
+    profile: OpenedProfile | None = None,
 ) -> NoReturn:
     """Open the application, in a lesson if one is given, and end the process when it is left.
 
     A lesson opens where it was left, an attempt where its sender was; with `present` it is shown to a class.
-    A `warning` is shown first.
+    A `warning` is shown first. The time screen has a `profile` beside the plan.
     """
-    app = ShardvizApp(draft, screen, lesson=lesson, present=present, warning=warning)
+    app = ShardvizApp(draft, screen, lesson=lesson, present=present, warning=warning, profile=profile)
     app.driver_class = TerminalDriver
     on_signal(app.state.kill_children)
     # Last: until then the application may still draw.

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from shardviz.cli import options
+from shardviz.cli import options, saving
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import CommandOutput, print_json, working
+from shardviz.cli.output import CommandOutput, print_json, print_note, working
 from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.forms.form import PROBLEM_FIELDS
 
 if TYPE_CHECKING:
     from shardviz.compiler.target_program import TargetProgram
+    from shardviz.compiler.target_times import TimesAnswer
     from shardviz.hardware.machine import Machine
+    from shardviz.reports.program_report import ProgramReport
     from shardviz.reports.selection import Selection
     from shardviz.reports.suggestions import Suggestion
     from shardviz.reports.why import Reason
+
+    Reported = Sequence[tuple[TargetProgram, ProgramReport | None]]
+    """Each target's answer, and the report on the program that it has made."""
 
 EXAMPLES = (
     (
@@ -36,6 +42,10 @@ EXAMPLES = (
     (
         "What runs when, and live memory",
         "shardviz program step.py:step --mesh data=4 --target v5e:2x2 --time",
+    ),
+    (
+        "Its report in a file, for shardviz diff",
+        "shardviz program step.py:step --mesh data=4 --save before.json",
     ),
 )
 
@@ -87,6 +97,7 @@ class CompilerOption(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--time", "with_times", is_flag=True, help="Show when each instruction runs instead, and live memory."
 )
+@saving.save
 @options.timeout
 @options.output
 def command(
@@ -99,6 +110,7 @@ def command(
     with_reasons: bool,
     machine: str | None,
     with_times: bool,
+    save: Path | None,
     timeout: float,
     output: CommandOutput,
 ) -> int:
@@ -112,7 +124,6 @@ def command(
     """
     from shardviz.cli.target_session import ProgramSession
     from shardviz.compiler import check_mesh, parse_targets
-    from shardviz.compiler.suggesting import dearest_reasons
     from shardviz.compiler.user_file import find_function
     from shardviz.hardware.machine_file import named_machine
     from shardviz.notation import parse_mesh
@@ -122,6 +133,17 @@ def command(
         raise TargetError("a program is compiled for a target, and none is named", "give --target v5e:4x4")
     if mesh is None:
         raise QuestionError("a program needs a mesh", "add --mesh data=4,model=4, or another")
+    if save is not None and len(targets) > 1:
+        raise QuestionError(
+            f"--save keeps the program of one target, and {len(targets)} are named", "name one"
+        )
+    if with_reasons and len(targets) > 1 and not output.as_json:
+        raise QuestionError(
+            f"--why is about the program of one target, and {len(targets)} are named",
+            "name one, or add --json",
+        )
+    if with_reasons and with_times and not output.as_json:
+        raise QuestionError("--why and --time cannot be combined", "leave out one of them, or add --json")
     wanted = parse_mesh(mesh)
     if len(targets) == 1:
         check_mesh(targets[0], wanted)
@@ -129,20 +151,53 @@ def command(
     file, name = find_function(function)
     with ProgramSession(targets, timeout) as session:
         program = session.run_file(file, name, wanted, axis_types)
+        if program.meshes and all(each.shape != wanted.shape for each in program.meshes):
+            own = " and ".join(map(str, program.meshes))
+            print_note(f"{name} makes the mesh {own}, and does not use {wanted}, which --mesh names")
         session.ask(program, dict(compiler_options), with_costs=with_times)
         found = [*session.programs()]
+        told = [each.times(on) for each in found]
+        reported = [(each, each.report(times)) for each, times in zip(found, told, strict=True)]
+        for each, report in reported:
+            if report is not None:
+                selection.check(report.entries, each.mesh)
         tried: list[dict[Reason, Suggestion]] = []
         if with_reasons:
             with working("trying other shardings on Shardy"):
-                tried = [session.suggestions(program, dearest_reasons(each)) for each in found]
-        _show(name, found, on, with_times, selection, tried, output)
+                tried = [session.suggestions(each) for each in found]
+        _show(name, reported, told, with_times, selection, tried, output)
+        if on is not None:
+            _note_machine(on, reported, told)
+        if save is not None:
+            _save(save, *reported[0])
         return session.exit_code
+
+
+def _note_machine(machine: Machine, programs: Reported, told: Sequence[TimesAnswer]) -> None:
+    """Tell of each target's program where its seconds are not those of the machine that is named."""
+    for (each, report), times in zip(programs, told, strict=True):
+        if report is None:
+            continue
+        if report.timeline is not None and report.timeline.machine != machine.name:
+            print_note(f"{each.target}: its seconds are its own, since {machine.name} has another chip")
+        elif report.timeline is None and times.error is not None:
+            print_note(f"{each.target}: no seconds: {times.error.message}")
+
+
+def _save(path: Path, program: TargetProgram, report: ProgramReport | None) -> None:
+    if report is None:
+        print_note(f"{path} is not written: there is no program")
+        return
+    from shardviz.reports.summary import summary
+
+    memory = None if program.memory is None else program.memory.peak_bytes
+    saving.save_programs(path, {report.module.name: summary(report, memory)}, report.module.unread)
 
 
 def _show(
     name: str,
-    programs: Sequence[TargetProgram],
-    machine: Machine | None,
+    reported: Reported,
+    told: Sequence[TimesAnswer],
     with_times: bool,
     selection: Selection,
     tried: Sequence[Mapping[Reason, Suggestion]],
@@ -150,33 +205,23 @@ def _show(
 ) -> None:
     """Print one target's page, or a line for each of several with what costs most in each; then the times.
     What was `tried` of each target's collectives makes its page longer."""
-    from shardviz.reports.entries import entries_of
-
-    for each in programs:
-        if each.module is not None:
-            selection.check(entries_of(each.module), each.mesh)
-    told = [each.times(machine) for each in programs]
-    timed = [
-        (each, None if times.times is None else times.times.model)
-        for each, times in zip(programs, told, strict=True)
-    ]
     if output.as_json:
         from shardviz.documents.programs import program_document
 
-        print_json(program_document(name, timed, with_times, selection, tried))
+        print_json(program_document(name, reported, with_times, selection, tried))
         return
     from shardviz.render.programs.program_view import program_view, programs_view
 
     width = output.width
-    if len(programs) > 1:
-        output.show(programs_view(timed, width, output.palette, selection))
-    elif not with_times or programs[0].module is None:
-        output.show(program_view(*timed[0], width, output.palette, selection, tried[0] if tried else None))
+    if len(reported) > 1:
+        output.show(programs_view(reported, width, output.palette, selection))
+    elif not with_times or reported[0][1] is None:
+        output.show(program_view(*reported[0], width, output.palette, selection, tried[0] if tried else None))
     if with_times:
         from shardviz.render.programs.program_view import program_lines
         from shardviz.render.times.tellers import target_times_view
 
-        for each, times in zip(programs, told, strict=True):
-            if each.module is not None:
+        for (each, report), times in zip(reported, told, strict=True):
+            if report is not None:
                 head = program_lines(each, width, output.palette)
                 output.show([*head, *target_times_view(times, width, output.palette)])

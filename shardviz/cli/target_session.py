@@ -66,7 +66,7 @@ class WorkerSession(ExitStack[None]):
 
 
 class ProgramSession(WorkerSession):
-    """Questions to `targets` about one program of the user's; `timeout` is in seconds a target."""
+    """Questions to `targets` about programs of the user's; `timeout` is in seconds a target."""
 
     def __init__(self, targets: Sequence[Target], timeout: float) -> None:
         super().__init__(timeout, *targets)
@@ -86,13 +86,19 @@ class ProgramSession(WorkerSession):
         with working(f"running {file}"):
             return process.result(self._timeout)
 
-    def ask(self, program: UserProgram, options: Mapping[str, str], with_costs: bool = False) -> None:
-        """Send the program to every target; what one cannot have is its answer."""
+    def ask(
+        self,
+        program: UserProgram,
+        options: Mapping[str, str],
+        with_costs: bool = False,
+        targets: Sequence[Target] | None = None,
+    ) -> None:
+        """Send the program to every target, or to these; what one cannot have is its answer."""
         from shardviz.compiler.requests import settled
         from shardviz.compiler.target_program import without_program
 
         assert self._worker is not None
-        for target in self._targets:
+        for target in self._targets if targets is None else targets:
             try:
                 lowered = program.lowered_for(target.platform)
                 pending = self._worker.compile(lowered, target, options, with_costs)
@@ -107,7 +113,7 @@ class ProgramSession(WorkerSession):
             yield compiled
 
     def answers(self) -> Iterator[TargetProgram]:
-        """The answers in the order of the targets. Where there is no program, the reason is in its place."""
+        """The answers in the order of the questions; where there is no program, the reason is."""
         from shardviz.compiler.target_program import without_program
 
         for number, (target, pending) in enumerate(self._pending):
@@ -117,19 +123,24 @@ class ProgramSession(WorkerSession):
             except CompilerError as error:
                 yield without_program(target.name, error)
 
-    def suggestions(self, program: UserProgram, reasons: Sequence[Reason]) -> dict[Reason, Suggestion]:
-        """Changes that avoid collectives, for the first of these reasons, tried on Shardy."""
-        from shardviz.compiler.suggesting import suggestions
+    def suggestions(self, compiled: TargetProgram) -> dict[Reason, Suggestion]:
+        """Changes that avoid a program's most expensive collectives, tried on Shardy; a try that fails is
+        passed over."""
+        from shardviz.compiler.suggesting import dearest_reasons, suggestions
+        from shardviz.compiler.target_program import without_program
 
         (shardy,) = parse_targets("shardy")
-        lowered = program.lowered_for(shardy.platform)
-        worker = self._worker
-        assert worker is not None
+        lowered, worker = compiled.lowered, self._worker
+        if lowered is None or worker is None:
+            return {}
 
         def ask(changes: Sequence[ShardingChange]) -> TargetProgram:
-            return wait_for(worker.compile(lowered, shardy, changes=changes), shardy.name, ())
+            try:
+                return wait_for(worker.compile(lowered, shardy, changes=changes), shardy.name)
+            except CompilerError as error:
+                return without_program(shardy.name, error)
 
-        return suggestions(ask, reasons)
+        return suggestions(ask, dearest_reasons(compiled))
 
 
 class TargetSession(WorkerSession):

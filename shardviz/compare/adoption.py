@@ -63,7 +63,8 @@ def _split_alike(plan: Plan, problem: Problem, placed: PlacedMesh) -> Iterator[P
     wide = [size for size in problem.mesh.axis_sizes if size > 1]
     for anywhere in (None, True) if len(wide) <= MOST_ANYWHERE else (None,):
         try:
-            yield Planner(problem.mesh, placed, plan.objective, anywhere=anywhere).plan(problem)
+            planner = Planner(problem.mesh, placed, plan.objective, anywhere=anywhere, is_bounded=False)
+            yield planner.plan(problem)
         except QuestionError:
             continue
 

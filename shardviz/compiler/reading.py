@@ -112,12 +112,16 @@ def memory_of(output: Output, target: Target) -> MemoryReport | None:
 
 
 def unfit(answer: TargetResult) -> TargetResult:
-    """A refusal; of a program that does not fit it says first by how much."""
-    if answer.memory is None or not answer.memory.over_bytes:
+    """A refusal; of a program that does not fit it says by how much, and what helps."""
+    memory = answer.memory
+    if memory is None:
         return answer
-    from shardviz.timeline.compiler_memory import does_not_fit
+    from shardviz.timeline.compiler_memory import does_not_fit, on_chip_misfit, ways_to_fit
 
-    return replace(answer, error=does_not_fit(answer.memory))
+    if memory.over_bytes:
+        return replace(answer, error=does_not_fit(memory), hint=answer.hint or ways_to_fit(memory))
+    error, hint = on_chip_misfit(memory, answer.error)
+    return replace(answer, error=error, hint=answer.hint or hint) if error else answer
 
 
 def read_run(output: RunOutput, mesh: Mesh, target: str, versions: Versions) -> ExecutionResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shardviz.compiler.reading import memory_of, placement_of, schedule_of, unfit
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from shardviz.compiler.targets import Target
     from shardviz.hardware.machine import Machine
     from shardviz.hlo import Collective, ShardyModule
+    from shardviz.hlo.mlir.reshards import Meeting
     from shardviz.reports.entries import CollectiveEntry
+    from shardviz.reports.program_report import ProgramReport
     from shardviz.reports.rematerialization import Rematerialization
     from shardviz.reports.why import Reason
     from shardviz.timeline.memory import MemoryReport
@@ -30,21 +33,31 @@ if TYPE_CHECKING:
 _FLOAT = re.compile(r"\b(bf16|f\d\w*)\[")
 
 
+class OutOfMemoryError(CompilerError):
+    """A program that does not fit into a device's memory. `memory` is what would lie there at the peak."""
+
+    def __init__(self, message: str, hint: str, memory: MemoryReport) -> None:
+        super().__init__(message, hint)
+        self.memory = memory
+
+
 @dataclass(frozen=True)
 class TargetProgram:
     """One target's answer: the `module` that it has made of the program, None where it has made none.
 
     `mesh` is the program's mesh whose axes the collectives name, `notes` are sentences on how it was read.
-    `rematerializations` are the arrays that XLA has said it makes whole on every device.
-    `reshards` is the program's text with Shardy's reshards made explicit, "" where Shardy has refused it.
+    `warnings` are the arrays that XLA has said it makes whole on every device. `reshards` is
+    the program's text with Shardy's reshards made explicit, "" where Shardy has refused it, and `lowered` the
+    program as the target was given it, None where it was asked nothing.
     """
 
     answer: TargetResult
     module: HloModule | ShardyModule | None = None
     mesh: Mesh | None = None
     notes: tuple[str, ...] = ()
-    rematerializations: tuple[Rematerialization, ...] = ()
+    warnings: tuple[Rematerialization, ...] = ()
     reshards: str = field(default="", repr=False)
+    lowered: LoweredModule | None = field(default=None, repr=False)
 
     @property
     def target(self) -> str:
@@ -60,11 +73,36 @@ class TargetProgram:
         """The least bytes that one device sends in all collectives; None without a program."""
         return None if self.module is None else bytes_sent(self.module.collectives)
 
+    def report(self, told: TimesAnswer) -> ProgramReport | None:
+        """Its collectives with what they cost, by the times that were told of it; None without a program."""
+        from shardviz.reports.program_report import report_of
+
+        if self.module is None:
+            return None
+        return report_of(self.module, None if told.times is None else told.times.model)
+
     def reasons(self, entries: Sequence[CollectiveEntry]) -> tuple[Reason, ...]:
         """Why each of the entries of its report is there."""
         from shardviz.reports.why import reasons
 
-        return reasons(entries, meetings(self.reshards), self.mesh)
+        return reasons(entries, self._meetings, self.mesh)
+
+    @cached_property
+    def rematerializations(self) -> tuple[Rematerialization, ...]:
+        """The arrays that are made whole on every device: those of which XLA has warned, and those that its
+        program shows. Of Shardy's own program there are none."""
+        mesh = self.mesh
+        if not isinstance(self.module, HloModule) or not self.reshards or mesh is None or mesh.size == 1:
+            return self.warnings
+        from shardviz.reports.entries import entries_of
+        from shardviz.reports.rematerialization import unwarned_rematerializations
+
+        entries = entries_of(self.module)
+        return self.warnings + unwarned_rematerializations(entries, self._meetings, mesh, self.warnings)
+
+    @cached_property
+    def _meetings(self) -> tuple[Meeting, ...]:
+        return meetings(self.reshards)
 
     def times(self, machine: Machine | None = None) -> TimesAnswer:
         """When each instruction runs on the target's own hardware, or on a machine; or why it has none."""
@@ -76,13 +114,17 @@ class TargetProgram:
         return answer_times(answer, self.mesh or Mesh((), ()), machine, module)
 
     def check(self) -> None:
-        """Raise what the target said where it has made no program of it."""
+        """Raise what the target said where it has made no program of it, `OutOfMemoryError` where that would
+        not fit."""
         answer = self.answer
         if answer.status == "unavailable":
             raise TargetError(answer.error, answer.hint)
         if answer.status != "ok":
             named = answer.target in answer.error.split()
-            raise CompilerError(f"{'' if named else f'{answer.target}: '}{answer.error}", answer.hint)
+            message = f"{'' if named else f'{answer.target}: '}{answer.error}"
+            if answer.memory is not None and answer.memory.over_bytes:
+                raise OutOfMemoryError(message, answer.hint, answer.memory)
+            raise CompilerError(message, answer.hint)
 
 
 def without_program(target: str, error: ShardvizError) -> TargetProgram:
@@ -104,11 +146,11 @@ def read_program(output: Output, program: LoweredModule, target: Target, version
         memory=memory_of(output, target),
     )
     if output.status != "ok":
-        return TargetProgram(unfit(answer), rematerializations=_remade(output, program.mesh))
+        return TargetProgram(unfit(answer), warnings=_warned(output, program.mesh))
     if target.name == "shardy":
         shardy = read_shardy(output.text, program.mesh)
         answer = replace(answer, collectives=shardy.collectives)
-        return TargetProgram(answer, shardy, program.mesh, reshards=output.reshards)
+        return TargetProgram(answer, shardy, program.mesh, reshards=output.reshards, lowered=program)
     placement = placement_of(output, target)
     slices = None if placement is None else placement.slices
     meshes = program.meshes or (program.mesh,)
@@ -128,16 +170,10 @@ def read_program(output: Output, program: LoweredModule, target: Target, version
         collective_matmuls=named.collective_matmuls,
         placement=placement,
     )
-    made = _remade(output, mesh)
-    if output.reshards and mesh.size > 1:
-        from shardviz.reports.entries import entries_of
-        from shardviz.reports.rematerialization import unwarned_rematerializations
-
-        made += unwarned_rematerializations(entries_of(named), meetings(output.reshards), mesh, made)
-    return TargetProgram(answer, named, mesh, tuple(notes), made, output.reshards)
+    return TargetProgram(answer, named, mesh, tuple(notes), _warned(output, mesh), output.reshards, program)
 
 
-def _remade(output: Output, mesh: Mesh) -> tuple[Rematerialization, ...]:
+def _warned(output: Output, mesh: Mesh) -> tuple[Rematerialization, ...]:
     """The arrays of which XLA warns; its log numbers devices by their positions in the mesh."""
     if not output.warnings:
         return ()

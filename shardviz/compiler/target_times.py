@@ -86,6 +86,11 @@ def answer_times(
     try:
         if answer.status != "ok":
             raise QuestionError(f"{name} has no program whose times could be told")
+        if name == "shardy":
+            raise QuestionError(
+                "shardy divides a program and does not compile it, so nobody can tell how long it takes",
+                "ask cpu with --machine v5e:2x4, or a TPU or a GPU",
+            )
         return TimesAnswer(name, target_times(answer, program_machine(name, named), mesh, module))
     except ShardvizError as error:
         return TimesAnswer(name, error=error, memory=answer.memory)

@@ -21,6 +21,7 @@ from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
 
 if TYPE_CHECKING:
     from shardviz.compiler.lowering import LoweredModule
+    from shardviz.sharding import Mesh
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 """Files that ship: each is known by its name, and has a function of the same name."""
@@ -56,6 +57,12 @@ class UserProgram:
 
     name: str
     lowered: tuple[tuple[str, LoweredModule | ShardvizError], ...]
+
+    @property
+    def meshes(self) -> tuple[Mesh, ...]:
+        """The meshes of its shardings."""
+        found = (each for _, each in self.lowered if not isinstance(each, ShardvizError))
+        return tuple(dict.fromkeys(mesh for each in found for mesh in each.meshes))
 
     def lowered_for(self, platform: str) -> LoweredModule:
         """The program for a platform; raises what kept JAX from lowering it."""

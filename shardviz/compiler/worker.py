@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shardviz.compiler.installed import check_installed
-from shardviz.compiler.messages import AskAbout, AskJob
+from shardviz.compiler.messages import AskAbout, AskJob, PrintModules
 from shardviz.compiler.requests import Cancelled, CompilerRequest, settled
 from shardviz.compiler.worker_process import WorkerProcess, environment_for
 from shardviz.errors import JobLost, ShardvizError, TargetError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from shardviz.collectives import Operation
     from shardviz.compiler.dump_folders import DumpFolders
     from shardviz.compiler.lowering import LoweredModule
+    from shardviz.compiler.measuring import NoMeasurement
     from shardviz.compiler.messages import (
         About,
         JobDevices,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from shardviz.compiler.target_result import ExecutionResult, TargetResult
     from shardviz.compiler.targets import Target
     from shardviz.devices.job import Job, JobAddress
+    from shardviz.devices.measurement import Measurement
+    from shardviz.devices.question import Case
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh, ShardedArray
 
@@ -222,6 +225,19 @@ class Worker:
 
         return process.submit(CompilerRequest(message, read, on_progress, due=due, rank=rank))
 
+    def measure(
+        self, case: Case, mesh: Mesh, target: Target, runs: int
+    ) -> CompilerRequest[Measurement | NoMeasurement]:
+        """Have the devices of a target time a case, in so many runs or fewer.
+
+        Raises `TargetError` for a target that runs nothing or can never have as many devices.
+        """
+        from shardviz.compiler.measuring import loop_request, read_loop
+
+        message = loop_request(case, mesh, target, runs)
+        request = CompilerRequest(message, lambda output: read_loop(output, case, mesh))
+        return self._process(target.process).submit(request)
+
     def layout(self, array: ShardedArray, mesh: Mesh) -> CompilerRequest[LayoutOutput]:
         """Ask JAX which elements of an array, of which the spec is decided, the devices of a mesh hold.
 
@@ -231,6 +247,11 @@ class Worker:
 
         message = layout_request(array, mesh)
         return self._process("simulated").submit(CompilerRequest(message, lambda output: output))
+
+    def module_texts(self, protos: Sequence[bytes]) -> CompilerRequest[tuple[str, ...]]:
+        """Ask XLA for the text of serialized modules; "" for one that it does not read."""
+        message = PrintModules(tuple(protos))
+        return self._process("simulated").submit(CompilerRequest(message, lambda output: output.texts))
 
     def about(self) -> About:
         """Versions and devices as JAX itself reports them on this machine, from the `real` child."""

@@ -24,6 +24,8 @@ from shardviz.compiler.messages import (
     JobFound,
     JoinJob,
     LayoutOutput,
+    LoopOutput,
+    ModuleTexts,
     Output,
     Question,
     Reply,
@@ -31,6 +33,7 @@ from shardviz.compiler.messages import (
     RunCollective,
     RunOutput,
     StageReport,
+    TimeLoop,
     Versions,
 )
 from shardviz.compiler.requests import Cancelled, CompilerRequest, RequestScheduler, start_timer
@@ -229,7 +232,15 @@ class WorkerProcess:
             match self._received(process):
                 case StageReport(stage):
                     request.progress(stage)
-                case Output() | RunOutput() | LayoutOutput() | About() | JobDevices() as reply:
+                case (
+                    Output()
+                    | RunOutput()
+                    | LoopOutput()
+                    | LayoutOutput()
+                    | ModuleTexts()
+                    | About()
+                    | JobDevices() as reply
+                ):
                     self._check_others(reply)
                     return reply
                 case other:
@@ -337,7 +348,7 @@ class WorkerProcess:
             hint = f"XLA did not accept the environment variable {flags}: correct it or unset it"
         elif how.endswith("SIGKILL"):
             hint = "ask again to start it anew; if nobody killed it, the system ran out of memory"
-        elif isinstance(request.message, RunCollective):
+        elif isinstance(request.message, RunCollective | TimeLoop):
             hint = "ask again to start it anew"
         else:
             hint = "ask again to start it anew, or ask --target shardy"

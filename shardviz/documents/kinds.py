@@ -8,8 +8,10 @@ from typing import Any
 from shardviz.documents import (
     course,
     machines,
+    measurements,
     models,
     plans,
+    profiles,
     programs,
     rounds,
     searches,
@@ -32,6 +34,7 @@ KINDS = {
         programs.MODULES,
         programs.REMATERIALIZATIONS,
         programs.PROGRAM,
+        profiles.PROFILE,
         summaries.SUMMARY,
         summaries.DIFF,
         timelines.TIMELINE_KIND,
@@ -45,6 +48,7 @@ KINDS = {
         course.SHARED,
         models.MODEL,
         machines.MACHINE,
+        measurements.MEASURE,
         machines.TARGETS,
         plans.INFO,
     )
@@ -58,7 +62,7 @@ def schema_of(name: str) -> dict[str, Any]:
     root = kind.record.schema
     return {
         "$schema": DIALECT,
-        "title": f"shardviz {kind.printed_by} --json",
+        "title": f"shardviz {kind.printed_by}{'' if '--' in kind.printed_by else ' --json'}",
         **root,
         "$defs": {each: DEFINITIONS[each] for each in sorted(_needed(root))},
     }

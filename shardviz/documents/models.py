@@ -86,7 +86,7 @@ _MEMORY = closed(
 
 _PART = closed(
     "A part of a step.",
-    name=one_of("The part.", "embedding", "layer", "logits").of("part.name"),
+    name=one_of("The part.", "embedding", "layer", "logits", "logits and loss").of("part.name"),
     runs=count("How often it runs.").of("cost.layers"),
     program=text("The program of its forward pass, as it is planned.").of("part.problem.text"),
     specs=by_name(SPEC("A sharding."), "The sharding of every argument of the program.").of(

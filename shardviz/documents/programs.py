@@ -28,7 +28,7 @@ from shardviz.documents.fields import (
     text,
     texts,
 )
-from shardviz.documents.plans import AXIS_TYPES, COST, MESH, PLAN, PROBLEM, SPEC, TOTALS
+from shardviz.documents.plans import AXIS_TYPES, COST, MESH, PHASES, PLAN, PROBLEM, SPEC, TOTALS
 from shardviz.documents.timelines import LIVE_MEMORY, TIMELINE, TOLD_TIMES, told_times
 
 if TYPE_CHECKING:
@@ -36,17 +36,16 @@ if TYPE_CHECKING:
     from shardviz.compiler import PassTrace, TargetResult
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.compiler.target_times import TimesAnswer
-    from shardviz.hlo import HloModule, ShardyModule
     from shardviz.hlo.mlir.tensor_shardings import Axes
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
+    from shardviz.reports.dumped_modules import DumpedModule
+    from shardviz.reports.program_report import ProgramReport
     from shardviz.reports.rematerialization import Rematerialization
     from shardviz.reports.selection import Selection
     from shardviz.reports.suggestions import Suggestion
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
-    from shardviz.timeline.dumped_modules import DumpedModule
-    from shardviz.timeline.program_timeline import ProgramTimeline
 
 _OVERLAPPED = closed(
     "An instruction that runs while the collective is under way.",
@@ -67,13 +66,14 @@ def _reported(name: str) -> Callable[[Any], Any]:
 
 
 _REPORTED = {
-    "phase": optional(
-        one_of("The part of a train step.", "forward", "recomputed", "backward", "optimizer")
-    ).of(_reported("phase")),
+    "phase": optional(one_of("The part of a train step.", *PHASES)).of(_reported("phase")),
     "scopes": optional(texts("The user's names around it, outermost first.")).of(_reported("scopes")),
     "argument": optional(
         text("The path of the argument that it moves; empty where that is computed, or several.")
     ).of(_reported("argument")),
+    "gradient_of": optional(
+        texts("The paths of the arguments whose gradients it sums; empty where that is not certain.")
+    ).of(_reported("gradient_of")),
     "link": optional(text("The slowest links that it uses, such as ICI; empty: not known.")).of(
         _reported("link")
     ),
@@ -366,6 +366,7 @@ REMATERIALIZATION = shared(
         op_name=text("JAX's name of the operation; empty where XLA does not say."),
         source=_SOURCE,
         times=count("Warnings that say the same."),
+        kept=counts("The shape of a device's part, where the text tells no sharding after; else empty."),
         whole_bytes=nullable(count("Bytes of the whole array, on every device; null: not known.")),
         wire_bytes=nullable(count("Bytes that a device sends at least to have it whole; null: not known.")),
         route_bytes=nullable(count("Bytes that a device sends along the route; null: none is known.")),
@@ -435,16 +436,16 @@ _MLIR = {"num_partitions": None, "replica_count": None, "num_slices": None}
 
 
 def hlo_document(
-    module: HloModule | ShardyModule,
+    report: ProgramReport,
     given: Mesh | None = None,
-    timeline: ProgramTimeline | None = None,
     selection: Selection | None = None,
     rematerializations: Sequence[Rematerialization] = (),
+    compiled: TargetProgram | None = None,
 ) -> Document:
     """The module's facts, its `mesh`, `totals` and `collectives`; `given` is the mesh that the user named.
 
-    `timeline` is the module on a machine, where that is asked for. Collectives, in program order, and totals
-    are those that the selection shows.
+    `timeline` is there where the report has one. Collectives, in program order, and totals are those that the
+    selection shows; those of a target's `compiled` program have the reasons why they are there.
 
     `mesh` is null where it is not known; `is_mesh_inferred` where only the groups tell that there is one.
 
@@ -454,30 +455,28 @@ def hlo_document(
     which `unknown` counts, and without the `unread_collectives`. What only HLO says is null for StableHLO and
     Shardy text.
     """
-    return HLO.document(_hlo(module, given, timeline, selection, rematerializations))
+    return HLO.document(_hlo(report, given, selection, rematerializations, compiled))
 
 
 def _hlo(
-    module: HloModule | ShardyModule,
+    report: ProgramReport,
     given: Mesh | None,
-    timeline: ProgramTimeline | None = None,
     selection: Selection | None = None,
     rematerializations: Sequence[Rematerialization] = (),
     compiled: TargetProgram | None = None,
     suggestions: Mapping[Reason, Suggestion] | None = None,
 ) -> Beside:
-    """A module as `HLO` writes it; a `compiled` one has the reasons of its collectives, with the suggestions
+    """A report as `HLO` writes it; a `compiled` one has the reasons of its collectives, with the suggestions
     that were found."""
     from shardviz.hlo import HloModule
     from shardviz.hlo.totals import totals
-    from shardviz.reports.entries import entries_of
 
-    found = entries_of(module, timeline)
+    module, found = report.module, report.entries
     chosen = found if selection is None else selection.shown(found)
     sums = totals(each.collective for each in chosen)
     is_hlo = isinstance(module, HloModule)
     reason_of: dict[str, Reason] = {}
-    if compiled is not None:
+    if compiled is not None and compiled.reshards:
         names = (each.collective.name for each in found)
         reason_of = dict(zip(names, compiled.reasons(found), strict=True))
     entries = [
@@ -486,6 +485,7 @@ def _hlo(
             phase=each.phase,
             scopes=each.scopes,
             argument=each.argument,
+            gradient_of=each.gradient_of,
             link=each.link,
             seconds=each.seconds,
             exposed=each.exposed,
@@ -504,7 +504,7 @@ def _hlo(
         totals_between_slices=[(each.op, each) for each in sums if each.between_slices],
         totals_of_host_transfers=[(each.op, each) for each in sums if each.is_host_transfer],
         rematerializations=rematerializations,
-        timeline=timeline,
+        timeline=report.timeline,
     )
 
 
@@ -553,29 +553,28 @@ PROGRAM = DocumentKind(
 
 def program_document(
     name: str,
-    programs: Sequence[tuple[TargetProgram, ProgramTimeline | None]],
+    programs: Sequence[tuple[TargetProgram, ProgramReport | None]],
     with_timelines: bool = False,
     selection: Selection | None = None,
     suggestions: Sequence[Mapping[Reason, Suggestion]] = (),
 ) -> Document:
-    """The programs of all targets, each with its times on its machine, where those are known; `program` is
-    the document of `shardviz hlo`, null where there is none."""
+    """The programs of all targets, each with the report on it, where there is one; `program` is then the
+    document of `shardviz hlo`."""
     from shardviz.hardware import axis_runs
 
     targets = []
     tried = suggestions or [{}] * len(programs)
-    for (each, timeline), found in zip(programs, tried, strict=True):
-        placement, answer, module = each.answer.placement, each.answer, each.module
+    for (each, report), found in zip(programs, tried, strict=True):
+        placement, answer = each.answer.placement, each.answer
         placed = None
         if placement is not None and each.mesh is not None:
             placed = Beside(placement, axes=axis_runs(placement, each.mesh))
-        read = None
-        if module is not None:
-            compiled = each if each.reshards else None
-            read = _hlo(module, each.mesh, timeline, selection, each.rematerializations, compiled, found)
+        read = seconds = None
+        if report is not None:
+            read = _hlo(report, each.mesh, selection, each.rematerializations, each, found)
             if not with_timelines:
                 read = Beside(read, timeline=None)
-        seconds = None if timeline is None else timeline.seconds
+            seconds = None if report.timeline is None else report.timeline.seconds
         targets.append(Beside(answer, notes=each.notes, placement=placed, seconds=seconds, program=read))
     return PROGRAM.document(name=name, targets=targets)
 
@@ -588,7 +587,7 @@ MODULES = DocumentKind(
         closed(
             "A module.",
             file=text("The name of its file in the folder."),
-            error=null_if_empty(text("The reason why it cannot be read; null where it is.")),
+            error=null_if_empty(text("The reason why not all of it is read, or timed; null where it is.")),
             program=nullable(HLO.record),
         ),
         "The modules, in the order in which they were compiled.",
@@ -596,13 +595,16 @@ MODULES = DocumentKind(
 )
 
 
-def modules_document(modules: Iterable[DumpedModule], given: Mesh | None = None) -> Document:
-    """The modules of a folder: the file of each, what it holds, and why it cannot be read."""
+def modules_document(
+    modules: Iterable[DumpedModule], given: Mesh | None = None, selection: Selection | None = None
+) -> Document:
+    """The modules of a folder: the file of each, what the selection shows of it, and why it cannot be
+    read."""
     told = [
         Beside(
             file=Path(each.file.path).name,
             error=each.error,
-            program=None if each.module is None else _hlo(each.module, given, each.timeline),
+            program=None if each.report is None else _hlo(each.report, given, selection),
         )
         for each in modules
     ]

@@ -22,12 +22,12 @@ from shardviz.documents.fields import (
     text,
     texts,
 )
+from shardviz.documents.plans import PHASES
 
 if TYPE_CHECKING:
     from shardviz.reports.changes import ReportChanges
     from shardviz.reports.limits import BrokenLimit
 
-PHASES = ("forward", "recomputed", "backward", "optimizer")
 CHANGE_KINDS = (
     "added",
     "removed",
@@ -37,15 +37,17 @@ CHANGE_KINDS = (
     "out of a loop",
     "more runs",
     "fewer runs",
-    "not overlapped",
-    "overlapped",
+    "other runs",
+    "less overlapped",
+    "more overlapped",
 )
 _LINE = {
     "op": text("HLO's name of the operation, such as all-gather."),
     "axes": texts('Mesh axes of its groups, a sub-axis as "Y:(2)2"; empty where the groups follow none.'),
     "phase": one_of("The part of a train step.", *PHASES),
     "place": text(
-        "The path of the argument that it moves, else the user's names around it; * is any number."
+        "The path of the argument that it moves or whose gradient it sums, else the user's names around it; "
+        "* is any number."
     ),
     "shape": text("A device's operand, and after an arrow its result where that has another shape."),
     "runs": nullable(count("Runs of all of them; null: in a loop of unknown length.")),
@@ -67,7 +69,7 @@ _SUMMARY = {
     ).of("lines"),
 }
 SUMMARY = DocumentKind(
-    "summary", "diff", "What a program costs, the same on every run and every machine.", **_SUMMARY
+    "summary", "program --save", "What a program costs, the same on every run and every machine.", **_SUMMARY
 )
 
 _OF_PROGRAM = closed(

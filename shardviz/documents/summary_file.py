@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from shardviz.documents.fields import SCHEMA
-from shardviz.documents.summaries import LINE_KEYS, PHASES, SUMMARY
+from shardviz.documents.plans import PHASES
+from shardviz.documents.summaries import LINE_KEYS, SUMMARY
 from shardviz.errors import QuestionError, quote
 from shardviz.reports.summary import ReportSummary, SummaryLine
 from shardviz.strict_table import ErrorAt, StrictTable
@@ -37,7 +38,7 @@ MAX_BYTES = 10_000_000
 MAX_LINES = 20_000
 MOST = 2**62
 MAX_TEXT = 2_000
-HINT = "write it anew with SHARDVIZ_UPDATE=1, or take the version in the repository's history"
+HINT = "write it anew, with --save or SHARDVIZ_UPDATE=1, or take the version in the repository's history"
 
 
 def summary_text(summary: ReportSummary) -> str:

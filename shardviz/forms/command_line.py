@@ -264,8 +264,6 @@ def form_from_arguments(words: Sequence[str], form: ProblemForm) -> ProblemForm:
     left = [word for word in words if word != "$"]
     if left[:1] == ["shardviz"]:
         del left[0]
-    from shardviz.forms.examples import named_example
-
     name = left.pop(0) if left else "tui"
     if name == "step":
         collective, mesh, machine = _collective(left)
@@ -277,6 +275,8 @@ def form_from_arguments(words: Sequence[str], form: ProblemForm) -> ProblemForm:
         )
     given, options = _read(name, left)
     if (example := options.pop("example", None)) is not None:
+        from shardviz.forms.examples import named_example
+
         if given:
             raise QuestionError(f"{quote(given[0])} and --example are two programs", "leave out one of them")
         shipped = named_example(example).options

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
@@ -307,6 +306,9 @@ def _nearest(subset: tuple[int, ...]) -> tuple[int, int]:
 @cache
 def _has_changed() -> bool:
     """Return whether the installed jax has the newer rules."""
+    # Late, for it loads all that reads mail headers.
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return tuple(map(int, version("jax").split(".")[:3])) >= _CHANGED
     except (PackageNotFoundError, ValueError):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 
 from shardviz.errors import NotationError
 from shardviz.hlo.text.computation import line_at
@@ -17,6 +18,7 @@ _PARAMETER = re.compile(
 )
 _OP_NAME = re.compile(r'metadata=\{[^}]*?op_name="((?:[^"\\]|\\.)*)"')
 _ALIAS = re.compile(r"\{[\d, ]*\}: \((\d+),")
+_PIECE = re.compile(r"\[[^\[\]]*\]|\.?[^.\[\]]+")
 
 
 @dataclass(frozen=True)
@@ -62,3 +64,14 @@ def _parameters(text: str, start: int) -> Iterator[tuple[str, ...]]:
         begin, position = line_at(text, position)
         if (found := _PARAMETER.match(text, begin)) is not None:
             yield found.groups()
+
+
+def pieces_of(path: str) -> list[str]:
+    """The steps of a path: ``params['w'].value`` is ``params``, ``['w']``, ``.value``."""
+    return _PIECE.findall(path)
+
+
+def shared_steps(paths: Iterable[Sequence[str]]) -> int:
+    """The number of first steps in which all of some paths are the same."""
+    columns = zip(*paths, strict=False)
+    return sum(1 for _ in takewhile(lambda column: len({*column}) == 1, columns))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.hlo.arguments import arguments_of
 from shardviz.hlo.collective import OPS, Collective, CollectiveMatmul
+from shardviz.hlo.cut_gathers import CutGather, cut_gathers
+from shardviz.hlo.gradients import gradients
 from shardviz.hlo.groups.device_numbers import DeviceNumbers, slice_positions
 from shardviz.hlo.groups.mesh_inference import program_mesh, written_meshes
 from shardviz.hlo.origins import InstructionOrigins
@@ -34,9 +36,10 @@ _PLACES = frozenset(("stack_frame_id", "source_file"))
 
 _CANDIDATE = re.compile(
     r" (?:all-(?:gather|reduce|to-all)|collective-(?:permute|broadcast)"
-    r"|r(?:educe-scatter|agged-all-to-all|ecv)|s(?:end|harding=\{(mesh\[)))(?(1)|(?:-start)?\()"
+    r"|r(?:educe-scatter|agged-all-to-all|ecv)|s(?:end|harding=\{(mesh\[))|(while|conditional|async))"
+    r"(?(1)|(?:-start)?\()"
 )
-"""A collective's opcode, or a sharding that writes a mesh out."""
+"""A collective's opcode, or a sharding that writes a mesh out, or an opcode that runs other computations."""
 _OPCODES = frozenset(op + suffix for op in OPS if op != "slice" for suffix in ("", "-start"))
 _MODULE = re.compile(r"HloModule\s+([^\s,]+)")
 _HEADER_NUMBER = {key: re.compile(rf"\b{key}=(\d{{1,12}})") for key in ("num_partitions", "replica_count")}
@@ -45,9 +48,9 @@ _ANY_INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = [a-z(]", re.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?')
 _QUOTE = re.compile(r'(?<!\\)"')
 _RUNNING = {
-    " while(": ("body",),
-    " conditional(": ("branch_computations", "true_computation", "false_computation"),
-    " async-start(": ("calls",),
+    "while": ("body",),
+    "conditional": ("branch_computations", "true_computation", "false_computation"),
+    "async-start": ("calls",),
 }
 """Opcodes that run other computations, and the attributes that name those."""
 _METADATA = re.compile(
@@ -68,7 +71,9 @@ class HloModule:
     on several TPU slices is that of one slice: `num_slices` of them run it, with `num_partitions` each.
     `mesh` is the one that was given, its devices in the order in which the text has them, or inferred. Where
     the text has them in several (`mesh_orders`), only axes that a collective's groups name are known.
-    `argument_names` are the paths of the program's arguments by their numbers, where origins were asked for.
+    `argument_names` are the paths of the program's arguments by their numbers, where origins were asked for,
+    and `gradients` has the numbers of those whose gradients a collective sums, by its name, where that is
+    certain. `cut_gathers` are arrays that are made whole to be cut again, where origins were asked for.
     `unknown_loops` are the while instructions with collectives whose number of runs the text does not tell.
     """
 
@@ -85,6 +90,8 @@ class HloModule:
     awaits_partitioner: bool = False
     mesh_orders: int = 1
     argument_names: tuple[str, ...] = ()
+    gradients: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    cut_gathers: tuple[CutGather, ...] = ()
     unknown_loops: tuple[str, ...] = ()
 
 
@@ -137,6 +144,7 @@ class Reader:
         self.unread: list[str] = []
         self.unread_collectives = 0
         self.first_sharding = -1
+        self._running: list[int] = []
         self.collectives = self._collectives()
         module = _module(text)
         start, stop = line_at(text, module.start()) if module else (0, 0)
@@ -197,7 +205,7 @@ class Reader:
         schedules = Schedules(lines, found, calls)
         repeated = schedules.repeated | recvs
         followed = InstructionOrigins(lines) if origins else None
-        collectives, permutes = [], []
+        collectives, permutes, gathers = [], [], []
         alike: dict[tuple[object, ...], Collective] = {}
         for start, positions in in_order:
             home = homes[start]
@@ -228,9 +236,12 @@ class Reader:
                     origin=followed.of(instruction, home) if followed else None,
                 )
                 collectives.append(record)
+                if origins and record.op == "all-gather":
+                    gathers.append((record, home, position))
                 if record.op == "collective-permute" and not record.between_slices:
                     permutes.append(Permute(record, instruction, home))
         self._note_gaps(counts)
+        names = _argument_names(self.text) if origins else ()
         return HloModule(
             self.name,
             self.numbers.partitions,
@@ -244,7 +255,9 @@ class Reader:
             num_slices=self.num_slices,
             mesh=self.mesh,
             mesh_orders=self.numbers.orders,
-            argument_names=_argument_names(self.text) if origins else (),
+            argument_names=names,
+            gradients={} if followed is None else gradients(lines, followed, names),
+            cut_gathers=tuple(cut_gathers(lines, gathers, devices)),
             unknown_loops=tuple(dict.fromkeys(self._callers_of_unknown_length(calls))),
         )
 
@@ -263,6 +276,9 @@ class Reader:
         for match in _CANDIDATE.finditer(text):
             if match[1]:
                 self.first_sharding = match.start() if self.first_sharding < 0 else self.first_sharding
+                continue
+            if match[2]:
+                self._running.append(match.start())
                 continue
             before, start = start, text.rfind("\n", 0, match.start()) + 1
             if start == before:
@@ -363,17 +379,16 @@ class Reader:
     def _missing(self) -> list[str]:
         """The bodies of loops, the branches and the wrapped computations that the text does not have."""
         missing: dict[str, None] = {}
-        for opcode, keys in _RUNNING.items():
-            position = self.text.find(opcode)
-            while position >= 0:
-                start, stop = line_at(self.text, position)
-                instruction = parse_instruction(self.text, start)
-                if instruction is not None and instruction.opcode == opcode[1:-1]:
-                    called = instruction.called(*keys)
-                    missing.update(
-                        (name, None) for name in called if not self.computations.named(name, start)
-                    )
-                position = self.text.find(opcode, stop)
+        stop = 0
+        for position in self._running:
+            if position < stop:
+                continue
+            start, stop = line_at(self.text, position)
+            instruction = parse_instruction(self.text, start)
+            keys = _RUNNING.get(instruction.opcode) if instruction else None
+            if instruction is not None and keys:
+                called = instruction.called(*keys)
+                missing.update((name, None) for name in called if not self.computations.named(name, start))
         return list(missing)
 
 
@@ -394,7 +409,7 @@ def _stray(text: str, start: int, stop: int, is_one: bool) -> bool:
     """Return whether a line has a collective's opcode where none can be, its own and strings left out."""
     quotes, read = 0, start
     for match in _CANDIDATE.finditer(text, start, stop):
-        if match[1]:
+        if match[1] or match[2]:
             continue
         quotes += sum(1 for _ in _QUOTE.finditer(text, read, match.start()))
         read = match.start()

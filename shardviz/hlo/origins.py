@@ -50,7 +50,7 @@ _Value = TypeVar("_Value", bound=Hashable)
 
 
 @dataclass(frozen=True)
-class _Made(Generic[_Value]):
+class Made(Generic[_Value]):
     """A value that is made of others; with `only_moved` of nothing but their elements."""
 
     operands: tuple[_Value, ...]
@@ -62,14 +62,14 @@ class _Origins(Generic[_Value]):
 
     def __init__(self) -> None:
         self._known: dict[_Value, Origin | None] = {}
-        self._made: dict[_Value, _Made[_Value] | Origin | None] = {}
+        self._made: dict[_Value, Made[_Value] | Origin | None] = {}
         self._looks = 0
 
-    def _look(self, value: _Value) -> _Made[_Value] | Origin | None:
+    def _look(self, value: _Value) -> Made[_Value] | Origin | None:
         """Return how a value is made; the origin itself of an argument; None if that is unknown."""
         raise NotImplementedError
 
-    def _how(self, value: _Value) -> _Made[_Value] | Origin | None:
+    def how(self, value: _Value) -> Made[_Value] | Origin | None:
         """`_look`, once for each value."""
         if value not in self._made:
             self._made[value] = self._look(value)
@@ -94,7 +94,7 @@ class _Origins(Generic[_Value]):
         waiting = [*values]
         seen = {*waiting}
         while waiting:
-            made = self._how(waiting.pop())
+            made = self.how(waiting.pop())
             if made is None or len(seen) > MAX_MOVES:
                 return None
             if isinstance(made, Origin):
@@ -112,7 +112,7 @@ class _Origins(Generic[_Value]):
 
     def _origin(self, value: _Value) -> Origin | None:
         """The origin of a value; None when it is unknown, or too much has been looked at."""
-        pending: list[tuple[_Value, _Made[_Value] | None]] = [(value, None)]
+        pending: list[tuple[_Value, Made[_Value] | None]] = [(value, None)]
         while pending:
             current, made = pending.pop()
             if made is not None:
@@ -125,8 +125,8 @@ class _Origins(Generic[_Value]):
                 self._looks += 1
                 if self._looks > MAX_LOOKS:
                     return None
-                found = self._how(current)
-                if isinstance(found, _Made):
+                found = self.how(current)
+                if isinstance(found, Made):
                     pending.append((current, found))
                     pending.extend((each, None) for each in found.operands)
                 else:
@@ -144,16 +144,16 @@ def _joined(origins: Sequence[Origin | None], only_moved: bool = True) -> Origin
     return Origin(tuple(sorted(arguments)), bool(arguments) and computed)
 
 
-class _InstructionValue(NamedTuple):
+class InstructionValue(NamedTuple):
     """An instruction of a computation, as the value `caller` runs it; maybe one `element` of its tuple."""
 
     computation: Computation
     name: str
-    caller: _InstructionValue | None = None
+    caller: InstructionValue | None = None
     element: int | None = None
 
 
-class InstructionOrigins(_Origins[_InstructionValue]):
+class InstructionOrigins(_Origins[InstructionValue]):
     """The origins of HLO's collectives: through fusions, calls, and loops that hand an array on."""
 
     def __init__(self, lines: InstructionLines) -> None:
@@ -165,9 +165,9 @@ class InstructionOrigins(_Origins[_InstructionValue]):
         """The origin of a collective's operands together; None when it cannot be told."""
         line = self._lines.named(home, instruction.name)
         names = self._operands(home, line) if line else []
-        return self._joint_origin([_InstructionValue(home, name) for name in names])
+        return self._joint_origin([InstructionValue(home, name) for name in names])
 
-    def _look(self, value: _InstructionValue) -> _Made[_InstructionValue] | Origin | None:
+    def _look(self, value: InstructionValue) -> Made[InstructionValue] | Origin | None:
         home, lines = value.computation, self._lines
         line = lines.named(home, value.name)
         if line is None:
@@ -181,14 +181,14 @@ class InstructionOrigins(_Origins[_InstructionValue]):
                 return None
             # Which element is asked for is the root's affair; the parameters are the same for all.
             made_by = value._replace(element=None)
-            return _Made((_InstructionValue(callee, root.name, made_by, value.element),), True)
+            return Made((InstructionValue(callee, root.name, made_by, value.element),), True)
         if opcode == "while":
             return self._kept(value, line)
         if opcode in ("conditional", "recv", "infeed"):
             return None
         if opcode == "custom-call" and lines.text.find(_TPU_ASYNC, line.inside, line.stop) >= 0:
-            moved = (_InstructionValue(home, name, value.caller) for name in self._operands(home, line))
-            return _Made(tuple(moved), True)
+            moved = (InstructionValue(home, name, value.caller) for name in self._operands(home, line))
+            return Made(tuple(moved), True)
         names, element = self._operands(home, line)[_ELEMENTS.get(opcode, slice(None))], None
         if opcode == "get-tuple-element":
             element = lines.element_index(line)
@@ -196,12 +196,12 @@ class InstructionOrigins(_Origins[_InstructionValue]):
             names = names[value.element : value.element + 1]
             if not names:
                 return None
-        values = (_InstructionValue(home, name, value.caller, element) for name in names)
-        return _Made(tuple(values), opcode in _MOVES)
+        values = (InstructionValue(home, name, value.caller, element) for name in names)
+        return Made(tuple(values), opcode in _MOVES)
 
     def _parameter(
-        self, value: _InstructionValue, number: int | None
-    ) -> _Made[_InstructionValue] | Origin | None:
+        self, value: InstructionValue, number: int | None
+    ) -> Made[InstructionValue] | Origin | None:
         caller = value.caller
         if number is None:
             return None
@@ -211,35 +211,35 @@ class InstructionOrigins(_Origins[_InstructionValue]):
         operands = self._operands(caller.computation, line) if line else []
         if number >= len(operands):
             return None
-        return _Made((_InstructionValue(caller.computation, operands[number], caller.caller),), True)
+        return Made((InstructionValue(caller.computation, operands[number], caller.caller),), True)
 
-    def _from_outside(self, value: _InstructionValue, number: int) -> _Made[_InstructionValue] | None:
+    def _from_outside(self, value: InstructionValue, number: int) -> Made[InstructionValue] | None:
         """The value that the one instruction that runs a computation hands to a parameter of it.
 
         Of a loop's body that is the element of the state that the loop begins with, where each run hands it
         on as it is; of a fusion or an async wrapper the operand.
         """
         called = value.computation
-        caller = self._caller_of(called)
+        caller = self.caller_of(called)
         if caller is None:
             return None
         home, line = caller
         names = self._operands(home, line)
         if line.opcode != "while":
             handed = names[number : number + 1]
-            return _Made((_InstructionValue(home, handed[0], None, value.element),), True) if handed else None
+            return Made((InstructionValue(home, handed[0], None, value.element),), True) if handed else None
         if value.element is None or not names or not self._hands_on(called, value.element):
             return None
-        return _Made((_InstructionValue(home, names[0], None, value.element),), True)
+        return Made((InstructionValue(home, names[0], None, value.element),), True)
 
-    def _kept(self, value: _InstructionValue, loop: InstructionLine) -> _Made[_InstructionValue] | None:
+    def _kept(self, value: InstructionValue, loop: InstructionLine) -> Made[InstructionValue] | None:
         """The value of an element of a loop's state before the loop, where that leaves it as it is."""
         lines, home = self._lines, value.computation
         body = lines.body(loop)
         names = self._operands(home, loop)
         if body is None or value.element is None or not names or not self._hands_on(body, value.element):
             return None
-        return _Made((value._replace(name=names[0]),), True)
+        return Made((value._replace(name=names[0]),), True)
 
     def _hands_on(self, body: Computation, element: int) -> bool:
         """Return whether each run of a loop's body hands on an element of its state as it is."""
@@ -253,7 +253,7 @@ class InstructionOrigins(_Origins[_InstructionValue]):
         state = lines.named(body, (lines.operands(kept) or [""])[0])
         return state is not None and state.opcode == "parameter"
 
-    def _caller_of(self, called: Computation) -> tuple[Computation, InstructionLine] | None:
+    def caller_of(self, called: Computation) -> tuple[Computation, InstructionLine] | None:
         """The loop, fusion, call or async wrapper that alone runs a computation, and where it stands."""
         if called.start not in self._callers:
             found = []
@@ -296,7 +296,7 @@ class OperationOrigins(_Origins[tuple[str, int, int]]):
         self._texts[id(found[0])] = found[0]
         return value.partition("#")[0], id(found[0]), found[1]
 
-    def _look(self, key: tuple[str, int, int]) -> _Made[tuple[str, int, int]] | Origin | None:
+    def _look(self, key: tuple[str, int, int]) -> Made[tuple[str, int, int]] | Origin | None:
         text = self._texts[key[1]]
         if text is self._function.header:
             return Origin((key[2],))
@@ -309,4 +309,4 @@ class OperationOrigins(_Origins[tuple[str, int, int]]):
             return None
         opcode = (name[1] or "").replace("_", "-")
         moves = text.startswith(("sdy.", '"sdy.')) or opcode in _MOVES
-        return _Made(operands, moves or _SHARDING.match(text) is not None)
+        return Made(operands, moves or _SHARDING.match(text) is not None)

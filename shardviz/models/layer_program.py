@@ -1,4 +1,4 @@
-"""The programs of a decoder for the planner: its embedding, one layer, and its logits.
+"""The programs of a decoder for the planner: its embedding, one layer, and its logits with the loss.
 
 Arrays are called as the parameters of the checkpoint are, and have the parameter's dimensions in its order,
 with the heads apart: ``q_proj[k,g,h,d]`` has k heads of keys, g queries for each, of size h. Biases,
@@ -60,8 +60,9 @@ class ModelPart:
     parameters: tuple[SplitParameter, ...]
 
 
-def model_parts(split: SplitModel, tokens: Tokens) -> tuple[ModelPart, ...]:
-    """The embedding, the layers and the logits of a model, whose parameters are split.
+def model_parts(split: SplitModel, tokens: Tokens, *, with_loss: bool = False) -> tuple[ModelPart, ...]:
+    """The embedding, the layers and the logits of a model, whose parameters are split; with the loss of each
+    token, where that is asked for.
 
     Raises `QuestionError` where no architecture is known, where a parameter is missing or has another shape
     than the architecture's, and where layers are not split alike.
@@ -79,7 +80,7 @@ def model_parts(split: SplitModel, tokens: Tokens) -> tuple[ModelPart, ...]:
         ModelPart(
             name, _problem(text, architecture, weights, split.mesh, tokens, layers), own.of_part(described)
         )
-        for (name, text, layers), described in zip(write(architecture), groups, strict=True)
+        for (name, text, layers), described in zip(write(architecture, with_loss), groups, strict=True)
     )
 
 
@@ -101,7 +102,9 @@ def _problem(
     sizes = _sizes(architecture, tokens)
     size = program_sizes(lowered, {dim: sizes[dim] for dim in lowered.dims if dim in sizes}, "")
     stream = PartitionSpec((*tokens.spec.dims, ()))
-    specs = {"tokens": tokens.spec, "x": stream, "y": stream, "logits": _logits_spec(weights, tokens)}
+    specs = {"x": stream, "y": stream} | dict.fromkeys(("tokens", "labels", "loss"), tokens.spec)
+    if "loss" not in lowered.named:
+        specs["logits"] = _logits_spec(weights, tokens)
     specs |= {name: spec for name, (_, spec) in weights.items()}
     problem = program_problem(lowered, mesh, specs, size, architecture.dtype, "auto")
     return replace(problem, layers=layers)
@@ -130,12 +133,23 @@ def _sizes(architecture: Architecture, tokens: Tokens) -> dict[str, int]:
 # The texts.
 
 
-def _decoder_texts(of: Architecture) -> Iterator[tuple[str, str, int]]:
+def _decoder_texts(of: Architecture, with_loss: bool) -> Iterator[tuple[str, str, int]]:
     """The name, the text and the runs of each part."""
     yield "embedding", "x[b,t,d] = take({embed_tokens}, tokens[b,t])", 1
     yield "layer", "; ".join([*_attention(of), *(_experts(of) if of.experts else _mlp(of))]), of.layers
     table = "{embed_tokens}" if of.tied else "{lm_head}"
-    yield "logits", f"final = rms_norm(x[b,t,d], d, {{norm}}); logits[b,t,v] = final * {table}", 1
+    yield _logits("rms_norm(x[b,t,d], d, {norm})", table, with_loss)
+
+
+def _logits(final: str, table: str, with_loss: bool) -> tuple[str, str, int]:
+    text = f"final = {final}; logits[b,t,v] = final * {table}"
+    if with_loss:
+        # The cross entropy, in whose parts the collectives are told apart.
+        rows = (
+            "largest = max(logits, v); sums = sum_exp(logits, largest, v); own = pick(logits, labels[b,t], v)"
+        )
+        return "logits and loss", f"{text}; {rows}; loss[b,t] = add_log(largest, sums) - own", 1
+    return "logits", text, 1
 
 
 def _attention(of: Architecture) -> Iterator[str]:
@@ -187,7 +201,7 @@ def _sum(of: Architecture) -> str:
     return "y = middle + mlp_out"
 
 
-def _gpt2_texts(of: Architecture) -> Iterator[tuple[str, str, int]]:
+def _gpt2_texts(of: Architecture, with_loss: bool) -> Iterator[tuple[str, str, int]]:
     """The matrix of queries, keys and values is planned as three, each split as it is."""
     yield "embedding", "x[b,t,d] = take({wte}, tokens[b,t])", 1
     layer = [
@@ -201,7 +215,7 @@ def _gpt2_texts(of: Architecture) -> Iterator[tuple[str, str, int]]:
         "y = middle + mlp_out",
     ]
     yield "layer", "; ".join(layer), of.layers
-    yield "logits", "final = layer_norm(x[b,t,d], d, {ln_f}, {ln_f_bias}); logits[b,t,v] = final * {wte}", 1
+    yield _logits("layer_norm(x[b,t,d], d, {ln_f}, {ln_f_bias})", "{wte}", with_loss)
 
 
 # The weights.

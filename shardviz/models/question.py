@@ -64,7 +64,8 @@ def model_question(
     """The question; without a `batch` of as many sequences as devices split it, each of `USUAL_SEQUENCE`
     tokens or as many as the model takes. With a `dtype` the model's weights have it.
 
-    Raises `QuestionError` for rules that do not fit the model or the mesh, and for another dtype.
+    Raises `QuestionError` for rules that do not fit the model or the mesh, for another dtype, and for less
+    than one sequence or token.
     """
     if dtype:
         model = in_dtype(model, dtype)
@@ -72,25 +73,40 @@ def model_question(
     spec = inputs_spec(rules, mesh, inputs)
     architecture = model.architecture
     usual = min(USUAL_SEQUENCE, USUAL_SEQUENCE if architecture is None else architecture.positions)
-    tokens = Tokens(batch or mesh.group_size(spec.dims[0]), sequence or usual, spec)
-    return ModelQuestion(split, tokens, placed, training)
+    batch = mesh.group_size(spec.dims[0]) if batch is None else _checked(batch, "sequences")
+    sequence = usual if sequence is None else _checked(sequence, "tokens in a sequence")
+    return ModelQuestion(split, Tokens(batch, sequence, spec), placed, training)
 
 
-def with_changes(question: ModelQuestion, changes: Sequence[str]) -> ModelQuestion:
-    """The question with other splits: texts such as ``q_proj=_ tensor``, each a pattern of names with a spec,
-    which decide before the rules.
+def _checked(count: object, what: str) -> int:
+    if not isinstance(count, int) or count < 1:
+        raise QuestionError(f"a step cannot have {quote(repr(count), 30)[1:-1]} {what}", "give 1 or more")
+    return count
 
-    Raises `QuestionError` for text without a pattern or without a spec, and for a spec that does not fit.
+
+def with_changes(question: ModelQuestion, changes: Sequence[ShardingRule]) -> ModelQuestion:
+    """The question with other splits, patterns of names with a spec each, which decide before the rules.
+
+    Raises `QuestionError` for a spec that does not fit.
     """
+    if not changes:
+        return question
     split = question.split
-    rules = replace(split.rules, changes=tuple(map(_change, changes)))
+    rules = replace(split.rules, changes=tuple(changes))
     return replace(question, split=split_model(split.model, rules, split.mesh))
 
 
-def _change(text: str) -> ShardingRule:
+def read_change(text: str) -> ShardingRule:
+    """``q_proj=_ tensor``, a pattern of names and a spec. Raises `QuestionError` where one of them is
+    missing."""
     pattern, _, spec = (word.strip() for word in text.rpartition("="))
     if not pattern or not spec:
         raise QuestionError(f"{quote(text)} does not change a split", "write 'q_proj=_ tensor'")
+    return changed_split(pattern, spec)
+
+
+def changed_split(pattern: str, spec: str) -> ShardingRule:
+    """A change of the split of those parameters in whose names a pattern is found."""
     return ShardingRule(pattern, spec, "a change")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from shardviz.models.model import Model, ModelParameter
@@ -33,12 +34,12 @@ class SplitParameter:
     mesh: Mesh
     is_matched: bool = True
 
-    @property
+    @cached_property
     def shard_shape(self) -> tuple[int, ...]:
         """The shape of one device's piece, padded where its axes do not divide."""
         return shard_shape(self.parameter.shape, self.spec, self.mesh)
 
-    @property
+    @cached_property
     def bytes_per_device(self) -> int:
         return array_bytes(self.shard_shape, self.parameter.dtype)
 

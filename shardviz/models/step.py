@@ -1,6 +1,6 @@
 """A step of a whole model: the plans of its embedding, its layers and its logits, and their sums.
 
-The layers are alike, so one of them is planned. The loss is not planned: it moves one number for each token.
+The layers are alike, so one of them is planned. A train step ends with the loss of each token.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def planned_step(question: ModelQuestion) -> ModelStep:
     return ModelStep(
         tuple(
             PlannedPart(part, price(planner.plan(part_problem(part, question.training)), placed))
-            for part in model_parts(question.split, question.tokens)
+            for part in model_parts(question.split, question.tokens, with_loss=question.training is not None)
         )
     )
 

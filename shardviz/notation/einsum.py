@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from shardviz.errors import quote
@@ -34,12 +35,12 @@ class Einsum:
     operands: tuple[tuple[str, ...], ...]
     result: tuple[str, ...]
 
-    @property
+    @cached_property
     def dims(self) -> tuple[str, ...]:
         """Every dimension once, in order of first appearance."""
         return tuple(dict.fromkeys(dim for dims in (*self.operands, self.result) for dim in dims))
 
-    @property
+    @cached_property
     def contracted(self) -> tuple[str, ...]:
         """The dimensions that are summed over."""
         return tuple(dim for dim in self.dims if dim not in self.result)

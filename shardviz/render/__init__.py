@@ -1,6 +1,6 @@
 """Views over the engines' objects: lines of text for a terminal, and files. A view computes nothing.
 
-palette, units, caption, lines, sanitize    colours, numbers, arrays in words, sentences and columns
+palette, caption, lines, sanitize, paths    colours, arrays in words, sentences and columns, files' paths
 canvas, page                                pictures drawn line by line, and whole pages of them
 layouts, plan_view, rounds, programs        arrays on a mesh, plans, collectives, compiled programs
 times                                       what runs when, in a terminal, an SVG, a page, a trace

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -14,6 +15,9 @@ from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
 from shardviz.render.train_steps import update_runs, update_text
 from shardviz.units import flops, human_bytes, rate, seconds
+
+if TYPE_CHECKING:
+    from shardviz.planner.problem.problem import PaddedDim
 
 INDENT, HOW_INDENT = 1, 4
 RIGHT = frozenset({2, 3})
@@ -63,13 +67,17 @@ def padding_lines(cost: PlanCost, width: int) -> list[Text]:
     from shardviz.planner.pricing.padding_cost import padding_cost
 
     wasted = padding_cost(cost)
-    dims = ", ".join(f"{each.dim}={each.size:,} to {each.padded:,}" for each in padding)
-    words = (
-        f"{dims}, which the axes divide: {seconds(wasted.seconds)} and "
-        f"{human_bytes(wasted.wire_bytes)} sent of the plan are padding. JAX refuses arguments that are not "
-        "padded; compilers are asked about the padded ones"
-    )
+    words = padding_words(padding, wasted.seconds, wasted.wire_bytes, "the plan")
     return sentence(words, width, lead="padded: ")
+
+
+def padding_words(padding: Iterable[PaddedDim], time: float, sent: int, whole: str) -> str:
+    """``v=50,257 to 50,260, which the axes divide: 2 µs and 8 KiB sent of the plan are padding. …``"""
+    dims = ", ".join(f"{each.dim}={each.size:,} to {each.padded:,}" for each in padding)
+    return (
+        f"{dims}, which the axes divide: {seconds(time)} and {human_bytes(sent)} sent of {whole} are "
+        "padding. JAX refuses arguments that are not padded; compilers are asked about the padded ones"
+    )
 
 
 def machine_words(cost: PlanCost) -> str:

@@ -92,14 +92,15 @@ def records(rows: Sequence[Sequence[Text]], width: int, indent: int = 0) -> list
     lines = []
     room = max(width - indent - GAP, 1)
     for row in rows:
-        pieces = [piece for cell in row for piece in _pieces(cell, room)]
+        pieces = [(piece, number) for cell in row for number, piece in enumerate(_pieces(cell, room))]
         line = Text(" " * indent)
-        for place, piece in enumerate(pieces):
-            if place and line.cell_len + GAP + piece.cell_len > width:
+        for place, (piece, number) in enumerate(pieces):
+            gap = 1 if number else GAP
+            if place and line.cell_len + gap + piece.cell_len > width:
                 lines.append(line)
                 line = Text(" " * (indent + GAP))
             elif place:
-                line.append(" " * GAP)
+                line.append(" " * gap)
             line.append_text(piece)
         lines.append(line)
     return lines

@@ -18,7 +18,7 @@ EVERY = "*"
 class AlikeEntries:
     """Entries that differ in numbers of their scopes and arguments alone, in program order.
 
-    `name` is their argument, else their scopes joined by slashes, with `EVERY` in place of such a number.
+    `name` is their place (`CollectiveEntry.place`), with `EVERY` in place of such a number.
     Sums are None where one of them is not known.
     """
 
@@ -71,6 +71,7 @@ def alike(entries: Iterable[CollectiveEntry], by_schedule: bool = True) -> tuple
             # Without axes the groups tell who takes part.
             () if one.axes else one.groups,
             (each.phase, _numberless("/".join(each.scopes)), _numberless(each.argument), each.link),
+            _numberless(" ".join(each.gradient_of)),
         )
         found.setdefault(key, []).append(each)
     return tuple(AlikeEntries(tuple(those), _name(those)) for those in found.values())
@@ -82,7 +83,7 @@ def _numberless(name: str) -> str:
 
 def _name(entries: Iterable[CollectiveEntry]) -> str:
     """The names of entries as one, in which only the numbers that differ are replaced."""
-    names = list(dict.fromkeys(each.argument or "/".join(each.scopes) for each in entries))
+    names = list(dict.fromkeys(each.place for each in entries))
     numbers = [_NUMBER.findall(name) for name in names]
     same = iter([len(set(column)) == 1 for column in zip(*numbers, strict=False)])
     return _NUMBER.sub(lambda number: number[0] if next(same, False) else EVERY, names[0])

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from shardviz.errors import plural
 from shardviz.hlo import ShardyModule
+from shardviz.hlo.arguments import pieces_of, shared_steps
 from shardviz.hlo.named_scopes import program_place
 
 if TYPE_CHECKING:
@@ -23,15 +25,17 @@ class CollectiveEntry:
     `scopes` are the user's names around it, outermost first (`named_scopes`). `phase` is "forward" for all of
     a program that takes no gradients, and "optimizer" for what works on gradients outside of what is
     differentiated. `argument` is the path of the argument whose elements it moves, "" where they are
-    computed, or several arguments'. `link` names the slowest links that it uses ("ICI", "DCN", "NVLink",
-    "network"), "" where that is not known. `seconds` and `exposed` are those of one run: all of it, and those
-    for which the device waits; None where nobody can tell.
+    computed, or several arguments'; `gradient_of` has the paths of those whose gradients it sums, () where
+    that is not certain. `link` names the slowest links that it uses ("ICI", "DCN", "NVLink", "network"), ""
+    where that is not known. `seconds` and `exposed` are those of one run: all of it, and those for which the
+    device waits; None where nobody can tell.
     """
 
     collective: Collective
     phase: Phase = "forward"
     scopes: tuple[str, ...] = ()
     argument: str = ""
+    gradient_of: tuple[str, ...] = ()
     link: str = ""
     seconds: float | None = None
     exposed: float | None = None
@@ -40,6 +44,18 @@ class CollectiveEntry:
     def runs(self) -> int | None:
         """The number of its runs; None in a loop of unknown length."""
         return self.collective.count
+
+    @property
+    def place(self) -> str:
+        """The argument that it moves, or whose gradient it sums, else the scopes that it stands in; of
+        several gradients ``4 of params['layers']``."""
+        if self.argument or not self.gradient_of:
+            return self.argument or "/".join(self.scopes)
+        pieces = [pieces_of(each) for each in self.gradient_of]
+        tree = "".join(pieces[0][: shared_steps(pieces)])
+        told = tree if len(pieces) == 1 else f"{len(pieces)} of {tree or 'the arguments'}"
+        rest = self.collective.arrays - len(pieces)
+        return f"{told}, {plural(rest, 'more array')}" if rest > 0 else told
 
     @property
     def all_bytes(self) -> int | None:
@@ -72,7 +88,9 @@ def entries_of(
     moving = [each for each in module.collectives if each.op != "slice"]
     places = [program_place(each.op_name) for each in moving]
     takes_gradients = any(place.phase == "backward" for place in places)
-    names = () if isinstance(module, ShardyModule) else module.argument_names
+    names, gradients = (
+        ((), {}) if isinstance(module, ShardyModule) else (module.argument_names, module.gradients)
+    )
     timed = {} if timeline is None else {op.collective: op for op in timeline.ops}
     found = []
     for collective, place in zip(moving, places, strict=True):
@@ -86,6 +104,7 @@ def entries_of(
                 phase,
                 place.scopes,
                 _argument(collective, names),
+                tuple(names[number] for number in gradients.get(collective.name, ())),
                 link="" if op is None or timeline is None else _link(op, timeline),
                 seconds=None if op is None else op.seconds,
                 exposed=None if op is None or op.seconds is None else op.exposed,

@@ -8,8 +8,8 @@ from typing import Literal
 
 from shardviz.errors import NotationError, did_you_mean, plural, quote
 from shardviz.hardware.quantities import SIZE, TIME
-from shardviz.reports.changes import ReportChanges
-from shardviz.reports.summary import ReportSummary
+from shardviz.reports.changes import ChangeKind, ReportChanges
+from shardviz.reports.summary import ReportSummary, SummaryLine
 from shardviz.units import estimated_seconds, human_bytes
 
 Quantity = Literal["new-collective", "bytes", "seconds", "memory"]
@@ -18,6 +18,12 @@ HINT = "write limits with commas between them: new-collective, bytes+5%, seconds
 
 _LIMIT = re.compile(r"([a-z-]*[a-z])(?:\s*\+\s*(\d+(?:\.\d+)?)\s*(%|[A-Za-zµ]+))?")
 _SUBJECTS = {"bytes": "bytes rise", "seconds": "seconds rise", "memory": "memory rises"}
+RISING: tuple[ChangeKind, ...] = ("added", "grown", "into a loop", "other runs")
+"""The changes by which a collective of an unknown number of runs may send more."""
+MOST_SHARE = 3
+"""A ratio above which it is told as a factor."""
+ROUNDING = 1 + 1e-9
+"""A limit that is met to the last digit is kept."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,7 @@ def _limit(piece: str, text: str, start: int) -> Limit:
 
 
 def broken_limits(limits: tuple[Limit, ...], found: ReportChanges) -> tuple[BrokenLimit, ...]:
-    """The limits that the changes do not keep. What one of the programs does not tell breaks its limit."""
+    """The limits that the changes do not keep. What only one of the programs tells breaks its limit."""
     broken = []
     for limit in limits:
         message = _new_collectives(found) if limit.quantity == "new-collective" else _more(limit, found)
@@ -89,22 +95,37 @@ def _new_collectives(found: ReportChanges) -> str:
     if not new:
         return ""
     first = new[0]
-    over = f" over {', '.join(first.axes)}" if first.axes else ""
     others = f" and {plural(len(new) - 1, 'other')}" if len(new) > 1 else ""
     verb = "is" if len(new) == 1 else "are"
-    return f"{first.op}{over}{others} {verb} new"
+    return f"{_named(first)}{others} {verb} new"
+
+
+def _named(line: SummaryLine) -> str:
+    return f"{line.op} over {', '.join(line.axes)}" if line.axes else line.op
+
+
+def _without_number(found: ReportChanges) -> SummaryLine | None:
+    """A collective that may cost more than before: nobody knows how often it runs."""
+    unknown = (each.after for each in found.changes if each.kind in RISING)
+    return next((line for line in unknown if line is not None and line.runs is None), None)
 
 
 def _more(limit: Limit, found: ReportChanges) -> str:
     before, after = (_quantity(limit.quantity, each) for each in (found.before, found.after))
+    if before is None and after is None:
+        return ""
     if before is None or after is None:
         return f"{limit.quantity}: one of the two programs has no figure for it"
+    if limit.quantity == "bytes" and (line := _without_number(found)):
+        return f"bytes: {_named(line)} is in a loop of unknown length"
     allowed = before * limit.amount if limit.is_share else limit.amount
-    if after - before <= allowed:
+    if after - before <= allowed * ROUNDING:
         return ""
     written = estimated_seconds if limit.quantity == "seconds" else lambda count: human_bytes(round(count))
-    share = f", {(after - before) / before * 100:.1f} % more" if before else ""
-    rise = f"from {written(before)} to {written(after)}{share}"
+    rise = f"from {written(before)} to {written(after)}"
+    if before:
+        ratio = after / before
+        rise += f", ×{ratio:,.3g}" if ratio > MOST_SHARE else f", {(ratio - 1) * 100:.1f} % more"
     return f"{_SUBJECTS[limit.quantity]} {rise}: the limit is {limit.text}"
 
 

@@ -19,6 +19,7 @@ from itertools import count
 from shardviz.errors import NotationError, QuestionError
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.hlo.mlir.reshards import Meeting
+from shardviz.hlo.module import HloModule
 from shardviz.hlo.text.instruction import open_instruction
 from shardviz.hlo.text.shapes import ArrayShape, arrays, parse_shape
 from shardviz.hlo.text.source_locations import SourceLocations
@@ -65,6 +66,11 @@ class RouteStep:
     spec: PartitionSpec
     wire_bytes: int
 
+    @property
+    def code(self) -> str:
+        """The step as it is written, for an array x; the spec needs a mesh in context (`jax.set_mesh`)."""
+        return f"x = jax.lax.with_sharding_constraint(x, {self.spec})  # {self.op.replace('_', '-')}"
+
 
 @dataclass(frozen=True)
 class Rematerialization:
@@ -73,8 +79,8 @@ class Rematerialization:
     `written` are the two shardings as XLA prints them, None where it did not warn; `before` and `after` in
     axis names, None where no mesh is known or the shardings follow none of its axes. `shape` is global
     (rounded up where the axes do not divide it), None in the words of old versions. `op_name` and `source`
-    are as those of `Collective`; `times` counts equal warnings. `route` has the planner's moves, () where
-    none is known.
+    are as those of `Collective`; `times` counts equal ones. `kept` is the shape of the part that a device
+    keeps where only that is known of `after`. `route` has the planner's moves, () where none is known.
     """
 
     written: tuple[str, str] | None
@@ -87,6 +93,7 @@ class Rematerialization:
     times: int = 1
     parts: int = 1
     route: tuple[RouteStep, ...] = ()
+    kept: tuple[int, ...] = ()
 
     @property
     def whole_bytes(self) -> int | None:
@@ -168,6 +175,34 @@ def unwarned_rematerializations(
             ),
         )
     return tuple(_with_route(each, mesh, 1) for each in made.values())
+
+
+def rematerializations_of(module: HloModule) -> tuple[Rematerialization, ...]:
+    """Arrays that a compiled text gathers from all devices and cuts again, alike ones once.
+
+    Their sharding before is that of the gathers; what they are cut to is `kept`, as the text does not name
+    the axes of a cut.
+    """
+    kinds: Counter[Rematerialization] = Counter()
+    for gathers, kept in module.cut_gathers:
+        last = gathers[-1]
+        dims: list[tuple[str, ...]] = [()] * len(last.result_shape)
+        for each in gathers:
+            if each.dim is not None:
+                dims[each.dim] = (*each.axes, *dims[each.dim])
+        known = module.mesh is not None and all(each.axes and each.dim is not None for each in gathers)
+        one = Rematerialization(
+            None,
+            PartitionSpec(tuple(dims)) if known else None,
+            shape=last.result_shape,
+            dtype=last.dtype,
+            op_name=last.op_name,
+            source=last.source,
+            parts=math.prod(each.group_size for each in gathers),
+            kept=kept,
+        )
+        kinds[one] += 1
+    return tuple(replace(kind, times=times) for kind, times in kinds.items())
 
 
 def mesh_of_warnings(lines: Iterable[str]) -> Mesh | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from shardviz.errors import QuestionError, did_you_mean, quote
 from shardviz.hlo.collective import OPS
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shardviz.sharding import Mesh
 
 Sort = Literal["cost", "order", "bytes"]
+_Group = TypeVar("_Group", bound=AlikeEntries)
 _PLACE_ENDS = re.compile(r"[/:]|$")
 
 
@@ -26,7 +27,8 @@ class Selection:
     `sort` is "cost" (exposed seconds, or bytes sent where there are none), "order" (the program's) or
     "bytes" (those that a device sends in all runs). `top` is how many groups are shown, None for all. `ops`
     are HLO's names, `axes` mesh axes of which one must be among a collective's, `least_bytes` those of all
-    runs, and `source` is a file, ``file:line`` or a part of a scope or an argument's path.
+    runs, and `source` is a file, ``file:line`` or a part of a scope, or of the path of an argument that is
+    moved or whose gradient is summed.
     """
 
     sort: Sort = "cost"
@@ -42,9 +44,12 @@ class Selection:
         return tuple(each for each in entries if self._has(each))
 
     def groups(self, entries: Iterable[CollectiveEntry]) -> tuple[AlikeEntries, ...]:
-        """All that pass the filters, alike ones together, in the order that is asked for; of equal cost in
-        program order, and those whose cost nobody can tell first."""
-        groups = alike(self.chosen(entries))
+        """All that pass the filters, alike ones together, in the order that is asked for."""
+        return self.in_order(alike(self.chosen(entries)))
+
+    def in_order(self, groups: tuple[_Group, ...]) -> tuple[_Group, ...]:
+        """Groups in the order that is asked for; of equal cost as they come, and those whose cost nobody can
+        tell first."""
         if self.sort == "order":
             return groups
         by_time = self.sort == "cost" and any(each.exposed is not None for each in groups)
@@ -90,7 +95,7 @@ def _stands_in(entry: CollectiveEntry, place: str) -> bool:
     start = source.find(place)
     if start >= 0 and (start == 0 or source[start - 1] == "/"):
         return _PLACE_ENDS.match(source, start + len(place)) is not None
-    return place in "/".join(entry.scopes) or place in entry.argument
+    return any(place in each for each in ("/".join(entry.scopes), entry.argument, *entry.gradient_of))
 
 
 BY_COST = Selection()

@@ -16,7 +16,7 @@ from shardviz.reports.program_report import ProgramReport
 
 @dataclass(frozen=True)
 class SummaryLine:
-    """Collectives of one kind at one `place`: the argument that they move, else the scopes they stand in.
+    """Collectives of one kind at one `place`: as that of `CollectiveEntry`.
 
     `shape` is that of a device's operand, ``bf16[64,128]``, and after an arrow the result's where it is
     another. `runs` are those of all of them, None in a loop of unknown length; `bytes` and `wire_bytes` those
@@ -100,7 +100,7 @@ def together(programs: Mapping[str, ReportSummary]) -> ReportSummary:
         max((each.mesh for each in programs.values()), key=_devices, default=()),
         next((each.machine for each in programs.values() if each.machine), ""),
         _sorted(named),
-        math.fsum(seconds) if seconds else None,
+        _three_digits(math.fsum(seconds)) if seconds else None,
         max(memory, default=None),
     )
 

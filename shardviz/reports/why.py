@@ -16,6 +16,7 @@ from typing import Literal
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.mlir.reshards import ARGUMENT, Meeting
 from shardviz.hlo.named_scopes import program_place
+from shardviz.reports.alike import AlikeEntries
 from shardviz.reports.entries import CollectiveEntry
 from shardviz.sharding import Mesh, shard_shape
 
@@ -52,6 +53,35 @@ class Reason:
         return self.kind in WANTED
 
 
+@dataclass(frozen=True)
+class AlikeReasons(AlikeEntries):
+    """Collectives of one operation over the same axes that are there for reasons in the same words; `reasons`
+    are those of the entries, each once."""
+
+    reasons: tuple[Reason, ...]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The lines of the user's program that they come from, each once."""
+        return tuple(dict.fromkeys(filter(None, (each.collective.source for each in self.entries))))
+
+
+def alike_reasons(told: Iterable[tuple[CollectiveEntry, Reason]]) -> tuple[AlikeReasons, ...]:
+    """The entries in groups of one reason, in the order of each group's first."""
+    found: dict[tuple[object, ...], list[tuple[CollectiveEntry, Reason]]] = {}
+    for entry, reason in told:
+        key = entry.collective.op, entry.collective.axes, entry.phase, reason.words
+        found.setdefault(key, []).append((entry, reason))
+    return tuple(
+        AlikeReasons(
+            tuple(entry for entry, _ in those),
+            those[0][1].words,
+            tuple(dict.fromkeys(reason for _, reason in those)),
+        )
+        for those in found.values()
+    )
+
+
 def reasons(
     entries: Iterable[CollectiveEntry], found: Sequence[Meeting], mesh: Mesh | None
 ) -> tuple[Reason, ...]:
@@ -62,6 +92,9 @@ def reasons(
 
 def _reason(entry: CollectiveEntry, found: Sequence[Meeting], mesh: Mesh | None) -> Reason:
     meeting = None if mesh is None else meeting_of(entry, found, mesh)
+    if meeting is None and entry.gradient_of:
+        axes = " and ".join(entry.collective.axes) or "its groups"
+        return Reason("gradient", f"a gradient, of which each device along {axes} has a part")
     if meeting is None:
         return Reason("unknown", _of_shapes(entry.collective))
     kind = _kind(entry, meeting)

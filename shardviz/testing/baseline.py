@@ -9,20 +9,25 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shardviz.api.inspecting import Report, inspect
 from shardviz.documents.summary_file import load_summary, save_summary, summary_text
 from shardviz.errors import QuestionError, quote
+from shardviz.render.paths import short_path
 from shardviz.reports.changes import report_changes
 from shardviz.reports.limits import broken_limits, parse_limits
+from shardviz.testing.collectives import TIMEOUT, report_on
 from shardviz.testing.outcomes import RENEWED, UPDATE, BaselineChanged
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from shardviz.reports.changes import ReportChanges
+    from shardviz.reports.limits import Limit
     from shardviz.reports.summary import ReportSummary
 
 WIDTH = 80
-SLACK = 0.01
-"""Without limits, seconds and memory may differ by this part: they are estimates."""
+LIMITS = "seconds+1%,memory+1%"
+"""Those of a check that names none: the figures are estimates."""
+SLACK = 1.01
 
 
 def check_baseline(
@@ -34,13 +39,14 @@ def check_baseline(
     fail_on: str | None = None,
     kwargs: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
+    timeout: float = TIMEOUT,
 ) -> None:
     """Check that a program costs what the file at `path` says.
 
-    `program`, its arguments, `target` and `options` are those of `shardviz.inspect`, its keyword arguments go
-    into `kwargs`; it is compiled and does not run. A `Report` will do as well. The file is JSON, with a line
-    for each kind of collective, which belongs into the repository; a relative `path` starts at the folder of
-    the file that calls. Seconds are in it where there is a `target`.
+    `program`, its arguments, `target`, `options` and `timeout` are those of `shardviz.inspect`, its keyword
+    arguments go into `kwargs`; it is compiled and does not run. A `Report` will do as well. The file is JSON,
+    with a line for each kind of collective, which belongs into the repository; a relative `path` starts at
+    the folder of the file that calls. Seconds are in it where there is a `target`.
 
     Without a file the first run writes it; where the environment variable CI is set it fails instead, since
     nobody would commit it. ``SHARDVIZ_UPDATE=1``, or ``pytest --shardviz-update``, writes it anew.
@@ -54,22 +60,31 @@ def check_baseline(
     """
     __tracebackhide__ = True
 
-    limits = () if fail_on is None else parse_limits(fail_on)
+    limits = parse_limits(LIMITS if fail_on is None else fail_on)
     file = _file(path, sys._getframe(1).f_code.co_filename)
     renews = os.environ.get(UPDATE, "") not in ("", "0")
-    before = None if renews else _kept(file)
-    after = _summary(program, args, target, kwargs, options)
+    before = None
+    if not renews:
+        with suppress(FileNotFoundError):
+            before = load_summary(file)
+    if before is None and not renews and os.environ.get("CI", "").lower() not in ("", "0", "false"):
+        raise AssertionError(
+            f"there is no baseline {short_path(file)}: run the test on your own machine, and commit the file"
+        )
+    after = _summary(program, args, target, kwargs, options, timeout)
+    if fail_on is not None:
+        _check_figures(limits, after)
     if before is None:
         _write(after, file, renews)
         return
     found = report_changes(before, after)
     broken = broken_limits(limits, found)
-    if found.is_same_hardware and not broken and (limits or not _differs(found)):
+    if found.is_same_hardware and not broken and (fail_on is not None or not _differs(found)):
         return
     from shardviz.render.programs.changes_view import changes_text
 
     raise BaselineChanged(
-        f"the program is not as {_shown(file)} has it; if it should be so, run again with {UPDATE}=1",
+        f"the program is not as {short_path(file)} has it; if it should be so, run again with {UPDATE}=1",
         changes_text(found, broken, WIDTH),
     )
 
@@ -77,19 +92,7 @@ def check_baseline(
 def _file(path: str | os.PathLike[str], caller: str) -> Path:
     """The file of a baseline: a notebook has no folder, and starts at the current one."""
     folder = Path(caller).parent if Path(caller).exists() else Path.cwd()
-    return folder / path
-
-
-def _kept(file: Path) -> ReportSummary | None:
-    """The summary that is kept; None where there is none yet. Raises `AssertionError` for that on a CI."""
-    try:
-        return load_summary(file)
-    except FileNotFoundError:
-        if os.environ.get("CI", "").lower() in ("", "0", "false"):
-            return None
-        raise AssertionError(
-            f"there is no baseline {_shown(file)}: run the test on your own machine, and commit the file"
-        ) from None
+    return (folder / path).resolve()
 
 
 def _summary(
@@ -98,15 +101,23 @@ def _summary(
     target: str | None,
     kwargs: Mapping[str, Any] | None,
     options: Mapping[str, Any] | None,
+    timeout: float,
 ) -> ReportSummary:
     """Raises `QuestionError` for a program of which not all can be read: its baseline would be short."""
-    if isinstance(program, Report):
-        report = program
-    else:
-        report = inspect(program, *args, target=target, options=options, **(kwargs or {}))
+    report = report_on(program, args, kwargs, target, timeout, options)
     if report.module.unread:
         raise QuestionError(f"the program cannot be read in full: {report.module.unread[0]}")
     return report.summary()
+
+
+def _check_figures(limits: Sequence[Limit], summary: ReportSummary) -> None:
+    """Raise `QuestionError` for a limit that would never be met."""
+    for limit in limits:
+        if limit.quantity in ("seconds", "memory") and getattr(summary, limit.quantity) is None:
+            raise QuestionError(
+                f"{quote(limit.text)} is a limit of {limit.quantity}, and no machine is named",
+                "give target='v5e:4x4'",
+            )
 
 
 def _write(after: ReportSummary, file: Path, renews: bool) -> None:
@@ -117,23 +128,16 @@ def _write(after: ReportSummary, file: Path, renews: bool) -> None:
         return
     save_summary(after, file)
     reason = "written anew" if renews and old is not None else "written for the first time, commit it"
-    RENEWED.add(_shown(file), reason)
-    print(f"shardviz: {quote(_shown(file), 200)} is {reason}", file=sys.stderr)
+    RENEWED.add(short_path(file), reason)
+    print(f"shardviz: {quote(short_path(file), 200)} is {reason}", file=sys.stderr)
 
 
 def _differs(found: ReportChanges) -> bool:
+    """Return whether a collective has changed, or a figure has fallen; what rises breaks a limit."""
     before, after = found.before, found.after
     pairs = (before.seconds, after.seconds), (before.memory, after.memory)
-    return bool(found.changes) or any(_is_other(old, new) for old, new in pairs)
+    return bool(found.changes) or any(_has_fallen(*pair) for pair in pairs)
 
 
-def _is_other(old: float | None, new: float | None) -> bool:
-    if old is None or new is None:
-        return old is not new
-    return abs(new - old) > SLACK * old
-
-
-def _shown(file: Path) -> str:
-    """The path, short below the current folder."""
-    path = file.resolve()
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+def _has_fallen(old: float | None, new: float | None) -> bool:
+    return old is not None and new is not None and new * SLACK < old

@@ -8,7 +8,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from shardviz.api.inspecting import Report, inspect
-from shardviz.errors import NotationError, QuestionError, quote
+from shardviz.errors import NotationError, QuestionError, did_you_mean, quote
 from shardviz.hardware.quantities import SIZE, TIME, Quantity
 from shardviz.hlo.totals import Expected, tallies, unmet
 from shardviz.units import estimated_seconds, human_bytes
@@ -21,6 +21,8 @@ Runs = int | EllipsisType
 """A number of runs; ``...`` is any number of them."""
 Wanted = Runs | Mapping[str | tuple[str, ...], Runs] | None
 """Runs of an operation, in all or by mesh axis; None leaves the operation to `others`."""
+TIMEOUT = 300.0
+"""Seconds that a target's compiler may take."""
 AXES_HINT = "give mesh axes and runs, such as {'model': 2} or {('data', 'model'): 1}"
 
 
@@ -41,11 +43,13 @@ def assert_collectives(
     max_seconds: float | str | None = None,
     max_memory: float | str | None = None,
     target: str | None = None,
+    timeout: float = TIMEOUT,
 ) -> None:
     """Check which collectives the compiler put into a program, how often each runs, and what they cost.
 
     `program` and its arguments are those of `shardviz.inspect`, its keyword arguments go into `kwargs`; it
-    is compiled for the devices of its arguments, or for a `target` such as ``"v5e:4x4"``, and does not run. A
+    is compiled for the devices of its arguments, or for a `target` such as ``"v5e:4x4"``, which may take
+    `timeout` seconds, and does not run. A
     `Report` of `shardviz.read_hlo` will do as well.
 
     Every number counts runs: a collective in a loop of four counts four times, a combined one of several
@@ -64,8 +68,8 @@ def assert_collectives(
 
     Raises `AssertionError` with what was expected, what was found, and where that stands in the source;
     also where a loop of unknown length, or text that cannot be read, leaves a number open. Raises
-    `QuestionError` for a check of nothing, for `max_seconds` without a target, and what `shardviz.inspect`
-    raises.
+    `QuestionError` for a check of nothing, for an axis that the mesh does not have, for `max_seconds` without
+    a target, and what `shardviz.inspect` raises.
     """
     __tracebackhide__ = True
 
@@ -89,7 +93,8 @@ def assert_collectives(
             "no operation is named, so there is nothing to check",
             "give all_gather=0, all_reduce=2, …, others=0 for none at all, or max_bytes='64MiB'",
         )
-    report = _report(program, args, kwargs, target)
+    report = report_on(program, args, kwargs, target, timeout)
+    _check_axes(named, report)
     found = tallies(report.collectives, named, rest)
     if unmet(found) or report.module.unread:
         from shardviz.render.programs.expectations import expectation_text
@@ -109,14 +114,21 @@ def assert_collectives(
         raise AssertionError(excess_text(cost, report.mesh, problem, memory))
 
 
-def _report(
-    program: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, target: str | None
+def report_on(
+    program: Any,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None,
+    target: str | None,
+    timeout: float,
+    options: Mapping[str, Any] | None = None,
 ) -> Report:
+    """The report on a program of a test; one that is a report is not compiled again."""
     if not isinstance(program, Report):
-        return inspect(program, *args, target=target, **(kwargs or {}))
-    if target is not None:
+        return inspect(program, *args, target=target, options=options, timeout=timeout, **(kwargs or {}))
+    if args or kwargs or target is not None or options:
         raise QuestionError(
-            "a report is of a program that is compiled already", "leave out target, or give the function"
+            "a report is of a program that is compiled already",
+            "leave out arguments, target and options, or give the function",
         )
     return program
 
@@ -125,15 +137,29 @@ def _expected(op: str, given: Runs | Mapping[str | tuple[str, ...], Runs]) -> Ex
     """The runs, those over each group of axes where these are named; None for any."""
     if not isinstance(given, Mapping):
         return _number(op, given)
-    found = {}
+    found: dict[tuple[str, ...], int | None] = {}
     for key, runs in given.items():
         axes = (key,) if isinstance(key, str) else key
         if not isinstance(axes, tuple) or not axes or not all(isinstance(axis, str) for axis in axes):
             raise QuestionError(f"{op.replace('-', '_')}: {quote(repr(key))} is not a mesh axis", AXES_HINT)
+        if any(frozenset(axes) == frozenset(other) for other in found):
+            raise QuestionError(f"{op.replace('-', '_')} names {', '.join(axes)} twice", AXES_HINT)
         found[axes] = _number(f"{op} over {', '.join(axes)}", runs)
     if not found:
         raise QuestionError(f"{op.replace('-', '_')}={{}} names no axis", AXES_HINT)
     return found
+
+
+def _check_axes(expected: Mapping[str, Expected], report: Report) -> None:
+    """Raise `QuestionError` for an axis that the mesh lacks: nothing ever runs over it."""
+    mesh = report.mesh
+    if mesh is None:
+        return
+    for op, wanted in expected.items():
+        for axis in (each for axes in wanted for each in axes) if isinstance(wanted, Mapping) else ():
+            if not {axis, axis.partition(":")[0]} & {*mesh.axis_names}:
+                problem = f"{op.replace('-', '_')}: the mesh {mesh} has no axis {quote(axis)}"
+                raise QuestionError(problem, did_you_mean(axis, mesh.axis_names) + AXES_HINT)
 
 
 def _number(op: str, given: Any) -> int | None:

@@ -55,7 +55,11 @@ def pytest_runtest_makereport(
         page, error.page = error.page, ""
     report = yield
     if page:
-        report.sections.append((SECTION, page))
+        # As a part of the failure it is shown whatever --show-capture says of what tests print.
+        if add := getattr(report.longrepr, "addsection", None):
+            add(SECTION, page)
+        else:
+            report.sections.append((SECTION, page))
     report.user_properties += [(PROPERTY, f"{path}: {reason}") for path, reason in RENEWED.take()]
     return report
 

@@ -5,6 +5,7 @@ Only HBM counts (memory space 0); what lies in on-chip memory takes no room ther
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -33,6 +34,12 @@ _INSTRUCTION = re.compile(r"^    \d+:(\S+)$", re.MULTILINE)
 _RANGE = re.compile(r"^    (\S+?)(\{[\d,]*\}):(\d+)-(\d+)$", re.MULTILINE)
 _OVER = re.compile(r"\(([\d.]+)([KMGT]?)\) exceeds available (\w+) \(([\d.]+)([KMGT]?)\)")
 """libtpu: ``… required for HLO temporaries (18.00G) exceeds available HBM (15.75G)``."""
+_ON_CHIP = re.compile(
+    r"memory space (\w+) while allocating on stack for %(\S+) = (\S+) .*"
+    r"size ([\d.]+)([KMGT]?) and limit ([\d.]+)([KMGT]?) exceeded"
+)
+"""libtpu: ``… for %f.1 = f32[8,8]{1,0} custom-call(…) … Scoped allocation with size 64.00M and limit 16.00M
+exceeded scoped vmem limit by 48.00M``."""
 _BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": GIB, "T": 2**40}
 
 
@@ -107,13 +114,42 @@ def does_not_fit(report: MemoryReport) -> str:
     """A sentence: by how much a program is too large, and its largest buffer; "" for one that fits."""
     if not report.over_bytes or report.limit_bytes is None:
         return ""
-    over = f"does not fit: {_gib(report.over_bytes)} over {_gib(report.limit_bytes)} of HBM"
+    over = f"does not fit: {_four_digits(report.over_bytes)} over {_four_digits(report.limit_bytes)} of HBM"
     if not report.buffers:
         return over
     largest = report.buffers[0]
     line = f" ({largest.source})" if largest.source and largest.source != largest.name else ""
-    holds = f"{_gib(largest.bytes)} is {largest.name} {largest.shape}{line}"
-    return f"{over}, {_gib(report.peak_bytes)} needed; {holds}"
+    holds = f"{_four_digits(largest.bytes)} is {largest.name} {largest.shape}{line}"
+    return f"{over}, {_four_digits(report.peak_bytes)} needed; {holds}"
+
+
+def on_chip_misfit(report: MemoryReport, message: str) -> tuple[str, str]:
+    """A sentence and a hint for a message about on-chip memory, which a kernel's blocks fill; both "" for any
+    other message."""
+    found = _ON_CHIP.search(message)
+    if found is None:
+        return "", ""
+    space, name, shape = found[1], found[2], _LAYOUT.sub("", found[3])
+    needed, limit = _bytes(found[4], found[5]), _bytes(found[6], found[7])
+    sources = (each.source for each in report.buffers if each.name == name)
+    line = "".join(f" ({source})" for source in sources if source)
+    needs = f"{name} {shape}{line} needs {_four_digits(needed)} of on-chip memory ({space})"
+    hint = "give its kernel smaller blocks, or set the option xla_tpu_scoped_vmem_limit_kib="
+    return f"{needs}, and {_four_digits(limit)} are allowed", hint + str(math.ceil(needed / 2**10))
+
+
+def ways_to_fit(report: MemoryReport) -> str:
+    """A hint by the largest part of a program's memory."""
+    outputs = max(report.output_bytes - report.alias_bytes, 0)
+    parts = (
+        (report.argument_bytes, "most are arguments: split them over more devices, or take a chip with more"),
+        (
+            report.temporary_bytes,
+            "most are temporaries: give a device less of the batch, or use jax.checkpoint",
+        ),
+        (outputs, "most are outputs: donate arguments that they replace, jax.jit(…, donate_argnums=…)"),
+    )
+    return max(parts)[1]
 
 
 def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
@@ -274,5 +310,7 @@ def _bytes(number: str, unit: str) -> int:
     return round(float(number) * _BINARY[unit])
 
 
-def _gib(count: int) -> str:
-    return f"{count / GIB:,.4g} GiB"
+def _four_digits(count: int) -> str:
+    """``15.75 GiB``: compilers' limits have four digits."""
+    unit, size = next((each for each in (("GiB", GIB), ("MiB", 2**20)) if count >= each[1]), ("KiB", 2**10))
+    return f"{count / size:,.4g} {unit}"

@@ -106,7 +106,7 @@ def test_sizes_are_text_or_numbers():
 
 
 def test_targets_are_text_or_a_list():
-    from shardviz.api.explaining import target_text
+    from shardviz.api.arguments import target_text
 
     assert target_text(["cpu", "v5e:2x4"]) == target_text(("cpu", "v5e:2x4")) == "cpu,v5e:2x4"
     assert target_text([]) == "none"

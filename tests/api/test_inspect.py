@@ -26,7 +26,11 @@ from jax.sharding import PartitionSpec as P
 import shardviz
 from shardviz.cli.group import run
 from shardviz.compiler.installed import EXTRAS
-from shardviz.errors import NotationError, QuestionError, TargetError
+from shardviz.compiler.target_program import TargetProgram
+from shardviz.compiler.target_result import TargetResult
+from shardviz.errors import CompilerError, NotationError, QuestionError, TargetError
+from shardviz.reports.entries import entries_of
+from shardviz.timeline.memory import LiveBuffer, MemoryReport
 
 ROWS = ((3, 1, 4, 0), (5, 7, 2, 6))
 """The device ids along Y of the fixture's mesh."""
@@ -408,6 +412,13 @@ def test_options_for_the_devices_at_hand(mesh):
         ({"target": "cpu", "targets": ["cpu"]}, "target and targets cannot be combined"),
         ({"target": "cpu,shardy"}, "'cpu,shardy' is not one target"),
         ({"target": "none"}, "no target is named"),
+        ({"target": ["cpu", "shardy"]}, "'cpu,shardy' is not one target"),
+        ({"target": 3}, "'3' is not a target"),
+        ({"targets": ["cpu", 3]}, "is not a target"),
+        ({"targets": []}, "no target is named"),
+        ({"target": "cpu", "options": ["xla_name"]}, "is not a dictionary"),
+        ({"target": "cpu", "timeout": "soon"}, "timeout='soon' is not a time"),
+        ({"target": "cpu", "timeout": 0}, "timeout=0 is not a time"),
         ({"target": "real"}, "the program's own process compiles"),
         ({"target": "v99:2x2"}, "v99"),
     ],
@@ -423,3 +434,38 @@ def test_what_jax_refuses_as_it_traces_comes_through():
     reports = shardviz.inspect(mlp, *layer(ABSTRACT, shape=(8, 63)), targets="cpu,shardy")
     assert {each.answer.status for each in reports.programs} == {"error"}
     assert "TypeError: dot_general" in reports.programs[0].answer.error
+
+
+def test_a_program_that_does_not_fit_says_what_holds_it(monkeypatch):
+    """The error has the compiler's account, and Python shows it below the sentence."""
+    held = LiveBuffer("fusion.2", "temporary", "f32[1024,1024]", 2**35, "/home/me/step.py:3")
+    memory = MemoryReport("compiler", 2**30, 2**20, 0, 2**35, 2**35 + 2**30, 15 * 2**30, (held,))
+    refused = TargetProgram(
+        TargetResult("v5e:2x4", "error", error="does not fit: 18 GiB over", memory=memory)
+    )
+    monkeypatch.setattr("shardviz.api.shared_worker.ask_program", lambda *_: (refused, refused))
+    with pytest.raises(shardviz.OutOfMemoryError, match="v5e:2x4: does not fit") as raised:
+        _ = shardviz.inspect(mlp, *layer(ABSTRACT), targets=["v5e:2x4", "v5e:1x8"])["v5e:2x4"]
+    assert isinstance(raised.value, CompilerError)
+    assert raised.value.memory.over_bytes == 18 * 2**30
+    (note,) = raised.value.__notes__
+    assert "33 GiB of 15 GiB allowed" in note
+    assert re.search(r"32 GiB +fusion\.2 .*f32\[1024,1024\] +step\.py:3", note)
+
+
+def test_an_answer_that_is_shown_again_is_not_worked_out_again(monkeypatch):
+    """A notebook asks for two forms of it."""
+    made = []
+
+    def counted(*given):
+        made.append(entries_of(*given))
+        return made[-1]
+
+    report = shardviz.inspect(mlp, *layer(ABSTRACT), target="cpu")
+    several = shardviz.inspect(mlp, *layer(ABSTRACT), targets="cpu,shardy")
+    monkeypatch.setattr("shardviz.reports.program_report.entries_of", counted)
+    assert report.document()["collectives"][0]["why"]["kind"] == "contraction"
+    for shown in (report, several):
+        assert set(shown._repr_mimebundle_()) == {"text/plain", "text/html"}
+        assert shown.document()
+    assert len(made) == 3

@@ -43,7 +43,7 @@ def test_a_plan_has_times_and_a_target_without_figures_has_none() -> None:
     with pytest.raises(QuestionError, match="v5e:2x4 was not asked"):
         answer.timeline("v5e:2x4")
     sharded = shardviz.explain("bd,df->bf", specs="XY,Y_->X_", target="shardy")
-    with pytest.raises(QuestionError, match="shardy has no figures of hardware"):
+    with pytest.raises(QuestionError, match="shardy divides a program and does not compile it"):
         sharded.timeline("shardy")
 
 

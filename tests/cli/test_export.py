@@ -170,7 +170,7 @@ def test_a_wrong_word_is_told_as_the_command_tells_it(words, capsys):
         (f"svg hlo {PROGRAM} --as plan", "hlo has no plan to choose"),
         (f"svg hlo {PROGRAM} --picture", "--picture chooses what a terminal shows"),
         (f"trace {EXPLAIN}", "a trace is of what runs when, and this has no times"),
-        (f"trace {EXPLAIN} --time --target shardy", "shardy has no figures of hardware"),
+        (f"trace {EXPLAIN} --time --target shardy", "shardy divides a program and does not compile it"),
         (f"trace {EXPLAIN} --time --machine v9:2x2", "v9"),
         ("python 'bd,df->bf'", "'bd,df->bf' is not a command that can be exported"),
         ("python explain 'bd,df->bf'", "a ranking is many plans, and an export shows one"),

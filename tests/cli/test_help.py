@@ -30,6 +30,7 @@ EXAMPLES = [
 
 
 PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
+PROFILE = Path(__file__).parent.parent / "profiles" / "step.xplane.pb"
 LOG = Path(__file__).parent.parent / "reports" / "compile.log"
 STEP = """
 import jax
@@ -53,6 +54,8 @@ def test_example_runs(
         (tmp_path / name).write_bytes(PROGRAM.read_bytes())
     (tmp_path / "step.py").write_text(STEP)
     (tmp_path / "compile.log").write_bytes(LOG.read_bytes())
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "vm.xplane.pb").write_bytes(PROFILE.read_bytes())
     (tmp_path / "dumps").mkdir()
     for number in (1, 2):
         dumped = tmp_path / "dumps" / f"module_000{number}.jit_f.cpu_after_optimizations.txt"

@@ -292,6 +292,8 @@ def test_wrong_questions(tmp_path: Path, capsys: Capture) -> None:
         capsys, "runs on 8 devices, the mesh X=2,Y=2 has 4", "8 devices", str(PROGRAM), "--mesh", "X=2,Y=2"
     )
     refused(capsys, "cannot be combined", "leave out", str(PROGRAM), "--picture", "--json")
+    refused(capsys, "--picture and --why", "leave out", str(PROGRAM), "--picture", "--why")
+    refused(capsys, "--why and --time", "add --json", str(PROGRAM), "--why", "--time")
     refused(capsys, "--device-order", "--mesh", str(PROGRAM), "--device-order", "0,1")
     refused(
         capsys,
@@ -371,10 +373,72 @@ def test_a_module_that_cannot_be_read_leaves_the_others(dumps: Path, capsys: Cap
     (dumps / FINAL.format(5, "bad")).write_text("nothing of HLO")
     assert run(["hlo", str(dumps), "--machine", "v5e:2x4", "--mesh", "X=2,Y=4"]) == 2
     out = capsys.readouterr().out
-    assert "jit_bad.cpu_after_optimizations.txt: this is neither HLO" in " ".join(out.split())
+    # A long path is broken where the line ends.
+    assert "jit_bad.cpu_after_optimizations.txt:thisisneitherHLO" in "".join(out.split())
     assert re.search(r"jit_f +8 .* [µm]s", out)
 
 
-def test_options_for_one_program_of_a_folder(dumps: Path, capsys: Capture) -> None:
-    for option in ("--picture", "--time"):
-        refused(capsys, f"{option} is about one program", FINAL.format(4, "g"), str(dumps), option)
+@pytest.mark.parametrize("option", ["--picture", "--time", "--why", "--trips a=3", "--top 2", "--sort order"])
+def test_options_for_one_program_of_a_folder(option: str, dumps: Path, capsys: Capture) -> None:
+    words = f"{option.split()[0]} is about one program"
+    refused(capsys, words, FINAL.format(4, "g"), str(dumps), *option.split())
+
+
+def test_a_module_that_breaks_off_does_not_send_nothing(dumps: Path, capsys: Capture) -> None:
+    (dumps / FINAL.format(5, "cut")).write_text(PROGRAM.read_text().partition("ENTRY")[0])
+    assert run(["hlo", str(dumps)]) == 2
+    out = capsys.readouterr().out
+    assert "1 module sends nothing" in out
+    assert "jit_cut.cpu_after_optimizations.txt:thetextbreaksoff" in "".join(out.split())
+    assert run(["hlo", str(dumps), "--save", str(dumps / "kept.json")]) == 2
+    assert "is not written: the text breaks off" in capsys.readouterr().err
+
+
+def test_filters_choose_among_the_collectives_of_a_folder(dumps: Path, capsys: Capture) -> None:
+    words = ["hlo", str(dumps), "--op", "all-reduce", "--axis", "axis_1"]
+    assert run(words) == 0
+    out = capsys.readouterr().out
+    assert [line.split()[3] for line in out.splitlines()[1:3]] == ["3", "3"]
+    assert "1 module sends nothing of the kind" in out
+    assert run([*words, "--json"]) == 0
+    first, quiet, _ = json.loads(capsys.readouterr().out)["modules"]
+    assert {each["op"] for each in first["program"]["collectives"]} == {"all-reduce"}
+    assert quiet["program"]["collectives"] == []
+    refused(capsys, "'Z' is not a mesh axis", "axis_0, axis_1", str(dumps), "--axis", "Z")
+
+
+def test_a_saved_report_is_what_diff_reads(dumps: Path, capsys: Capture) -> None:
+    """Also of all modules of a folder, whose seconds have three digits as those of one."""
+    for name, source in (("one", PROGRAM), ("all", dumps)):
+        kept = dumps / f"{name}.json"
+        words = [str(source), "--machine", "v5e:2x4", "--top", "1"]
+        assert run(["hlo", *(words if source == PROGRAM else words[:-2]), "--save", str(kept)]) == 0
+        assert run(["diff", str(kept), *words[:-2], "--json"]) == 0
+        found = json.loads(capsys.readouterr().out.partition("\n{")[2].join(("{", "")))
+        assert found["changes"] == []
+        assert found["before"] == found["after"]
+        assert found["before"]["seconds"] == float(f"{found['before']['seconds']:.3g}") > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mine.py", "holds something else"),
+        ("", "is not a file"),
+        ("-", "is not the name of a file"),
+        ("folder", "is not a file"),
+    ],
+)
+def test_what_is_not_a_report_is_not_written_over(
+    name: str, message: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("x = 1")
+    (tmp_path / "folder").mkdir()
+    refused(capsys, message, "--help", str(PROGRAM), "--save", name)
+    assert (tmp_path / "mine.py").read_text() == "x = 1"
+    assert run(["hlo", str(PROGRAM), "--save", "new/one.json"]) == 0
+    assert run(["hlo", str(PROGRAM), "--save", "new/one.json"]) == 0
+    (tmp_path / "cut.txt").write_bytes(PROGRAM.read_bytes()[:-900])
+    assert run(["hlo", "cut.txt", "--save", "cut.json"]) == 2
+    assert not (tmp_path / "cut.json").exists()

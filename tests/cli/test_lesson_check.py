@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from contextlib import closing
 
+import pytest
+
 from shardviz.cli.group import run
 from shardviz.cli.lesson_check import LessonVerifier, Programs
 from shardviz.lessons import jax_questions
@@ -61,6 +63,7 @@ def lesson(folder, name, old="", new=""):
     return str(path)
 
 
+@pytest.mark.slow
 def test_the_course_has_no_errors(capsys):
     # The slowest of the command line: some 15 s of CPU, most of it for the programs, one after another.
     assert run(["lesson", "--check"]) == 0

@@ -92,6 +92,34 @@ def test_times_and_options(capfd):
     assert "No such compile option: 'xla_no_such'" in capfd.readouterr().err
 
 
+@needs_libtpu
+def test_what_avoids_a_collective_of_a_tpu_is_tried_on_shardy(file, capfd):
+    """It is the program that was lowered for the TPU: the file is run for no other."""
+    file.write_text(FILE.replace('split((512, 256), "model", None)', 'split((512, 64), None, "model")'))
+    assert run(["program", "mine.py:step", *MESH, "--target", "v5e:2x4", "--why"]) == 0
+    out = " ".join(capfd.readouterr().out.split())
+    assert "instead: params['w_out']: P('model', None) in place of P(None, 'model')" in out
+
+
+@pytest.mark.usefixtures("file")
+def test_what_the_options_cannot_change_is_noted(capfd, tmp_path):
+    """Another mesh than the file's own, and a machine that cannot hold it, make no difference in silence."""
+    own = "jax.sharding.Mesh(mesh.devices[:, :2], mesh.axis_names, axis_types=mesh.axis_types)"
+    text = FILE.replace("def step(mesh):", f"def step(mesh):\n    mesh = {own}")
+    (tmp_path / "own.py").write_text(text)
+    kept = tmp_path / "kept.json"
+    words = ["own.py:step", *MESH, "--machine", "v5e:4x4", "--save", str(kept)]
+    assert run(["program", *words]) == 0
+    err = capfd.readouterr().err
+    assert "note: step makes the mesh data=2,model=2, and does not use data=2,model=4, which" in err
+    assert "note: cpu: no seconds: v5e:4x4 has 16 devices, but the mesh data=2,model=2 has 4" in err
+    # The report is kept whole, with the compiler's account of memory.
+    found = json.loads(kept.read_text())
+    assert (found["kind"], found["mesh"], found["seconds"]) == ("summary", {"data": 2, "model": 2}, None)
+    assert found["memory_bytes"] > 0
+    assert [each["op"] for each in found["collectives"]] == ["all-reduce"]
+
+
 @pytest.mark.usefixtures("file")
 @pytest.mark.parametrize(
     ("words", "said"),
@@ -102,6 +130,16 @@ def test_times_and_options(capfd):
         (["mine.py:step", *MESH, "--target", "v5e:4x4"], "v5e:4x4 has 16 devices"),
         (["mine.py:step", *MESH, "--option", "xla"], "'xla' is not an option with its value"),
         (["mine.py:step", *MESH, "--machine", "v99"], "v99"),
+        (
+            ["mine.py:step", *MESH, "--target", "cpu,shardy", "--save", "x.json"],
+            "--save keeps the program of one",
+        ),
+        (["mine.py:step", *MESH, "--save", "mine.py"], "'mine.py' holds something else"),
+        (
+            ["mine.py:step", *MESH, "--target", "cpu,shardy", "--why"],
+            "--why is about the program of one target",
+        ),
+        (["mine.py:step", *MESH, "--why", "--time"], "--why and --time cannot be combined"),
         (["mine.py:step", "--mesh", "data=2,model"], "model"),
     ],
 )

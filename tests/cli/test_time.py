@@ -105,7 +105,7 @@ def test_a_plan_without_targets_has_its_own_times(printed) -> None:
 def test_a_target_without_figures_says_so_and_the_plan_is_still_timed(printed) -> None:
     out = printed(*PLAN, "--target", "shardy", "--time")
     assert "█psum Out" in out
-    assert "no times: shardy has no figures of hardware" in " ".join(out.split())
+    assert "no times: shardy divides a program and does not compile it" in " ".join(out.split())
 
 
 def test_a_timeline_of_two_colours_is_told_apart_without_them(

@@ -191,9 +191,9 @@ def test_programs_of_other_functions_give_the_result_of_one_device(capsys, name)
     [
         ("gated", Training("layer")),
         ("gated", Training("none", Optimizer("adam", over=("X",)))),
-        ("attention", Training("dots")),
         ("cross entropy", Training("none")),
-        ("scores", Training("dots")),
+        pytest.param("attention", Training("dots"), marks=pytest.mark.slow),
+        pytest.param("scores", Training("dots"), marks=pytest.mark.slow),
     ],
 )
 def test_train_steps_by_hand_give_the_gradients_of_jax(capsys, name, training):

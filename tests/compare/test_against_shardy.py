@@ -128,6 +128,7 @@ def moved_arrays(text: str) -> set[tuple[str, str]]:
     return moved
 
 
+@pytest.mark.slow
 def test_arrays_of_equal_shapes_are_told_apart(matmul_specs):
     """Every array that a sentence names is one that Shardy moves, and none that differs is passed over."""
     shardy, planner = Shardy(), Planner(MESH, objective="bytes")

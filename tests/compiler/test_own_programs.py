@@ -19,9 +19,11 @@ from jax.sharding import PartitionSpec as P
 from shardviz.compiler import parse_targets
 from shardviz.compiler.installed import EXTRAS
 from shardviz.compiler.lowering import lower_program
-from shardviz.compiler.target_program import TargetProgram
+from shardviz.compiler.target_program import OutOfMemoryError, TargetProgram
 from shardviz.errors import QuestionError, TargetError
 from shardviz.hlo.arguments import arguments_of
+from shardviz.render.palette import PLAIN
+from shardviz.render.programs.program_view import program_view
 from shardviz.sharding import Mesh
 from tests.compiler import own_programs
 from tests.compiler.own_programs import PROGRAMS, split
@@ -213,13 +215,31 @@ def test_options_of_the_compiler(compile_for):
 
 @needs_libtpu
 def test_a_program_that_does_not_fit_says_by_how_much(compile_for):
+    """Of the hidden layer a device has 16 GiB, of the batch 8 and of the result 8; a v5e has 15.75."""
     mesh = MESHES["abstract"]()
-    large = split(mesh, (8 * 2**17, 2**15), "data", None, dtype=jnp.float32)
-    found = compile_for((lambda x: jnp.sort(x * 2, axis=1), large), "v5e:2x4")
+    arguments = (
+        split(mesh, (2**19, 2**14), "data", None),
+        split(mesh, (2**14, 2**17), "data", "model"),
+        split(mesh, (2**17, 2**14), "model", "data"),
+    )
+    found = compile_for((lambda x, up, down: jnp.tanh(x @ up) @ down, *arguments), "v5e:2x4")
+    memory = found.memory
     assert found.answer.status == "error"
-    assert "does not fit" in found.answer.error
-    assert found.memory.over_bytes > 0
-    assert found.memory.buffers
+    assert (memory.argument_bytes, memory.output_bytes) == (9 * 2**30, 8 * 2**30)
+    assert [each.bytes for each in memory.buffers[:3]] == [2**34, 2**33, 2**33]
+    assert memory.temporary_bytes == pytest.approx(18 * 2**30, rel=0.01)
+    assert memory.over_bytes == memory.peak_bytes - memory.limit_bytes > 18 * 2**30
+    with pytest.raises(OutOfMemoryError, match="v5e:2x4: does not fit") as raised:
+        found.check()
+    assert raised.value.memory == memory
+    assert raised.value.hint.startswith("most are temporaries")
+    page = "\n".join(line.plain for line in program_view(found, None, 120, PLAIN))
+    assert page.count("does not fit") == 1
+    assert "v5e:2x4  refused after " in page
+    (hidden,) = [line.split() for line in page.splitlines() if line.startswith("   16 GiB ")]
+    assert hidden[3:5] == ["temporary", "bf16[262144,32768]"]
+    # Without a clock instructions tell how long: up to the second matmul.
+    assert hidden[5:7] == ["to", memory.buffers[0].last]
 
 
 @needs_libtpu

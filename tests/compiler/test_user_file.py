@@ -54,8 +54,17 @@ def number(mesh):
 def pair(mesh):
     return (3, 4)
 
+def alone(mesh):
+    return split
+
 def raises(mesh):
     return mesh.nothing
+
+def unmeshed():
+    return layer, None
+
+def uneven(mesh):
+    return jax.jit(lambda x: x * 2), split(mesh, (7, 64), "data")
 
 def shapes(mesh):
     function, params, x = good(mesh)
@@ -114,6 +123,13 @@ def test_a_mesh_of_more_devices_than_can_be_simulated_has_none(file):
         ("unsplit", "return function, {", "params['w'] has no sharding on the mesh"),
         ("number", "return 3", "number returned a value of the type int, not a function and its arguments"),
         ("pair", "return (3, 4)", "what pair returned begins with a value of the type int"),
+        ("alone", "return split", "alone returned a function alone without its arguments"),
+        (
+            "unmeshed",
+            "return layer, None",
+            "TypeError: unmeshed() takes 0 positional arguments but 1 was given",
+        ),
+        ("uneven", "(7, 64)", "IndivisibleError: "),
         ("raises", "return mesh.nothing", "AttributeError: 'Mesh' object has no attribute 'nothing'"),
         ("shapes", "return beside.double(x @", "TypeError: dot_general requires contracting dimensions"),
         ("leaves", "raise SystemExit(4)", "it ends the process with sys.exit(4)"),
@@ -132,7 +148,7 @@ def test_what_is_wrong_is_one_sentence_with_the_line(file, function, line, words
     ("text", "words"),
     [
         ("import no_such_module\n", r":1: ModuleNotFoundError: No module named 'no_such_module'$"),
-        ("x = 1\ndef f(mesh:\n", r":2: SyntaxError: "),
+        ("x = 1\ndef f(mesh:\n", r"other.py:2: SyntaxError: '\(' was never closed$"),
         ("raise KeyboardInterrupt\n", r":1: KeyboardInterrupt: no message"),
         ("value = 3\n", r"has no function f$"),
         ("f = 3\n", r"f of .* is a value of the type int, not a function$"),

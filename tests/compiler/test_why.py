@@ -135,3 +135,15 @@ def test_text_without_meetings_has_none(text):
     from shardviz.hlo.mlir.reshards import local_products, meetings, split_arguments
 
     assert (meetings(text), split_arguments(text), local_products(text)) == ((), (), 0)
+
+
+def test_a_release_whose_shardy_would_crash_is_not_asked_about_loops(monkeypatch):
+    from shardviz.compiler.child import shardy
+
+    def reshards(program):
+        traced = jax.jit(program).trace(array((64, 64), "data", "model"))
+        return shardy.with_reshards(traced.lower(lowering_platforms=("tpu",)).compiler_ir("stablehlo"))
+
+    monkeypatch.setattr(jax, "__version_info__", shardy.CRASHING_JAX)
+    assert "sdy.reshard" in reshards(lambda x: x @ x)
+    assert reshards(lambda x: jax.lax.fori_loop(0, 4, lambda _, y: y @ y, x)) == ""

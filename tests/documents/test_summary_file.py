@@ -10,7 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from shardviz.documents.kinds import schema_of
-from shardviz.documents.summaries import CHANGE_KINDS, PHASES
+from shardviz.documents.plans import PHASES
+from shardviz.documents.summaries import CHANGE_KINDS
 from shardviz.documents.summary_file import load_summary, read_summary, save_summary, summary_text
 from shardviz.errors import QuestionError
 from shardviz.reports.changes import ChangeKind

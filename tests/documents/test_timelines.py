@@ -50,7 +50,7 @@ def test_a_plan_and_its_targets_have_their_times(capsys: pytest.CaptureFixture[s
     told = {(each["target"], each["teller"]): each for each in document["timelines"]}
     assert told["plan", "plan"]["timeline"]["ops"][0]["name"] == "einsum bd,df->bf"
     assert told["shardy", "model"]["timeline"] is None
-    assert "shardy has no figures of hardware" in told["shardy", "model"]["error"]
+    assert "shardy divides a program and does not compile it" in told["shardy", "model"]["error"]
 
 
 def test_the_second_teller_has_the_causes_of_its_difference() -> None:

@@ -12,6 +12,7 @@ from shardviz.collectives.algorithms import candidates
 from shardviz.errors import QuestionError
 from shardviz.hardware import LinkSpec, comparison, crossovers, fastest, left_out, timeline, topology_for
 from shardviz.hardware.comparisons import LARGEST, AlgorithmRow
+from tests.conftest import covering
 
 WIRE = LinkSpec()
 
@@ -93,16 +94,18 @@ def seconds_of(pattern: Pattern, topology_name: str | None, payload: int) -> dic
     return {row.algorithm: row.seconds for row in rows if not row.reason}
 
 
-@pytest.mark.parametrize("name", [None, "line", "switch", "4x4"])
 @pytest.mark.parametrize(
-    "pattern",
-    [
-        Pattern("all_reduce", (16,)),
-        Pattern("all_gather", (16,)),
-        Pattern("all_to_all", (4, 4)),
-        Pattern("all_reduce", (4, 4)),
-        Pattern("broadcast", (16,)),
-    ],
+    ("pattern", "name"),
+    covering(
+        [
+            Pattern("all_reduce", (16,)),
+            Pattern("all_gather", (16,)),
+            Pattern("all_to_all", (4, 4)),
+            Pattern("all_reduce", (4, 4)),
+            Pattern("broadcast", (16,)),
+        ],
+        [None, "line", "switch", "4x4"],
+    ),
 )
 def test_on_either_side_of_a_crossover_the_named_one_is_the_fastest(
     pattern: Pattern, name: str | None
@@ -163,30 +166,28 @@ WHOLE = 8 * 3 * 5 * 7 * 16
 
 
 @pytest.mark.parametrize(
-    ("topology_name", "link_spec"),
-    [
-        (None, LinkSpec()),
-        ("line", LinkSpec(1e-5, 1e9)),
-        ("switch", LinkSpec(1e-5, 1e9)),
-        ("ring", LinkSpec(0.0)),
-    ],
+    ("pattern", "links"),
+    covering(
+        [
+            Pattern("all_reduce", (8,)),
+            Pattern("all_reduce", (4, 4)),
+            Pattern("all_reduce", (2, 3, 2)),
+            Pattern("all_gather", (16,)),
+            Pattern("reduce_scatter", (2, 8)),
+            Pattern("all_to_all", (8,)),
+            Pattern("all_to_all", (2, 4)),
+            Pattern("broadcast", (16,), source=3),
+        ],
+        [
+            (None, LinkSpec()),
+            ("line", LinkSpec(1e-5, 1e9)),
+            ("switch", LinkSpec(1e-5, 1e9)),
+            ("ring", LinkSpec(0.0)),
+        ],
+    ),
 )
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        Pattern("all_reduce", (8,)),
-        Pattern("all_reduce", (4, 4)),
-        Pattern("all_reduce", (2, 3, 2)),
-        Pattern("all_gather", (16,)),
-        Pattern("reduce_scatter", (2, 8)),
-        Pattern("all_to_all", (8,)),
-        Pattern("all_to_all", (2, 4)),
-        Pattern("broadcast", (16,), source=3),
-    ],
-)
-def test_crossovers_name_what_the_table_stars(
-    pattern: Pattern, topology_name: str | None, link_spec: LinkSpec
-) -> None:
+def test_crossovers_name_what_the_table_stars(pattern: Pattern, links: tuple[str | None, LinkSpec]) -> None:
+    topology_name, link_spec = links
     topology = topology_for(topology_name, pattern.dims)
     borders = [begin for begin, _ in crossovers(pattern, topology, link_spec)]
     near = {border * percent // 100 for border in borders for percent in (50, 99, 101, 150)}

@@ -14,6 +14,7 @@ from shardviz.hlo.groups.replica_groups import ReplicaGroups
 from shardviz.hlo.mlir.attributes import AxisRef, axis_groups
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.hlo_view import hlo_view
+from shardviz.reports.program_report import report_of
 from shardviz.sharding import Mesh
 
 HEADER = "HloModule m, num_partitions={devices}{more}\n\nENTRY %main (p: f32[8]) -> f32[8] {{\n"
@@ -192,7 +193,7 @@ def test_where_two_orders_stand_axes_are_those_that_groups_name(named):
     assert [each.groups for each in found.collectives] == [
         each.groups for each in read_hlo(module(*lines)).collectives
     ]
-    text = "\n".join(line.plain for line in hlo_view(found, named, 200, PLAIN))
+    text = "\n".join(line.plain for line in hlo_view(report_of(found), named, 200, PLAIN))
     assert "the devices of this mesh in 2 orders" in text
     assert "for the others they are not determined" in text
 

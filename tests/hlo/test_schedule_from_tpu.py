@@ -17,6 +17,7 @@ from jax.sharding import PartitionSpec as P
 from shardviz.hlo import HloModule, read_hlo
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.hlo_view import hlo_view
+from shardviz.reports.program_report import report_of
 from shardviz.reports.selection import Selection
 from shardviz.sharding import Mesh
 
@@ -136,7 +137,7 @@ def test_unrolled_layers_share_the_first_permutes_of_their_rings():
     names = [name for each in found for name in each.permutes]
     assert {*names} == {each.name for each in module.collectives}
     assert len(names) == len(module.collectives) + 2
-    lines = [line.plain for line in hlo_view(module, axis, 120, PLAIN, selection=Selection("order"))]
+    lines = [line.plain for line in hlo_view(report_of(module), axis, 120, PLAIN, Selection("order"))]
     assert sum("5 permutes both ways, 2 shared" in line for line in lines) == 2
 
 

@@ -6,14 +6,14 @@ import pytest
 
 from shardviz.errors import QuestionError
 from shardviz.models.answer import answered, change
-from shardviz.models.question import with_changes
+from shardviz.models.question import read_change, with_changes
 
 
 def test_a_change_of_a_pair_of_matrices_moves_their_all_reduce(asked):
     """Split by its outputs instead of its inputs, the second matrix of a pair makes no partial sums."""
     question = asked("llama-2-7b", "tensor", "tensor=8", "v5p:2x2x2", training=None, batch=8)
     before = answered(question)
-    after = answered(with_changes(question, ["o_proj=tensor _"]))
+    after = answered(with_changes(question, [read_change("o_proj=tensor _")]))
     moved = change(before, after)
     ((one, other),) = moved.parameters
     assert (one.name, one.count) == ("model.layers.0–31.self_attn.o_proj.weight", 32)
@@ -30,7 +30,9 @@ def test_the_same_answer_moves_nothing(asked):
 
 
 def test_later_changes_and_rules_give_way_to_the_first_that_matches(asked):
-    question = with_changes(asked("gpt2", "data", "X=2"), ["c_fc.weight=_X", "c_fc=replicated", "nothing=X_"])
+    question = with_changes(
+        asked("gpt2", "data", "X=2"), map(read_change, ["c_fc.weight=_X", "c_fc=replicated", "nothing=X_"])
+    )
     specs = {each.parameter.name: str(each.spec) for each in question.split.parameters}
     assert specs["h.0.mlp.c_fc.weight"] == "P(None, 'X')"
     assert specs["h.0.mlp.c_fc.bias"] == "P(None)"
@@ -40,4 +42,12 @@ def test_later_changes_and_rules_give_way_to_the_first_that_matches(asked):
 @pytest.mark.parametrize("text", ["q_proj", "=X_", "q_proj="])
 def test_a_change_needs_a_pattern_and_a_spec(asked, text):
     with pytest.raises(QuestionError, match="does not change a split"):
-        with_changes(asked("gpt2", "data", "X=2"), [text])
+        with_changes(asked("gpt2", "data", "X=2"), [read_change(text)])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "error"), [({"batch": 0}, "0 sequences"), ({"sequence": -1}, "-1 tokens")]
+)
+def test_a_step_has_tokens(asked, tokens, error):
+    with pytest.raises(QuestionError, match=f"a step cannot have {error}"):
+        asked("gpt2", "data", "X=2", **tokens)

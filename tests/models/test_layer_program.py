@@ -75,6 +75,9 @@ def test_what_is_trained_are_the_weights(asked):
         *("input_layernorm", "q_proj", "k_proj", "v_proj", "o_proj", "post_attention_layernorm"),
         *("gate_proj", "up_proj", "down_proj"),
     )
+    question = asked("llama-3-8b", "fsdp", "data=8")
+    *_, loss = model_parts(question.split, question.tokens, with_loss=True)
+    assert parameters(loss.problem) == ("norm", "lm_head")
 
 
 def rows_of_devices(size, spec, mesh):

@@ -56,8 +56,8 @@ def test_405b_does_not_fit_128_h100_fully_sharded_and_does_with_tensors(asked):
     """With tensor parallelism of 8 it does, where the sequence between the matrices is split as well
     (Korthikanti and others, 2022)."""
     h100 = {"machine": "h100:16x8", "sequence": 8192}
-    fsdp = asked("llama-3-405b", "fsdp", "data=128", **h100)
-    both = asked("llama-3-405b", "fsdp+tensor", "data=16,tensor=8", inputs="data tensor", **h100)
+    fsdp = asked("llama-3.1-405b", "fsdp", "data=128", **h100)
+    both = asked("llama-3.1-405b", "fsdp+tensor", "data=16,tensor=8", inputs="data tensor", **h100)
     memories = [model_memory(each, planned_step(each)) for each in (fsdp, both)]
     assert memories[0].over(memories[0].training) > 0
     assert memories[1].over(memories[1].training) == 0

@@ -102,6 +102,39 @@ def test_the_rules_of_maxtext(tmp_path):
     assert write_spec(inputs_spec(rules, MESH)) == "(data fsdp) _"
 
 
+LEVANTER = """
+model:
+  type: llama
+trainer:
+  mp: p=f32,c=bf16
+  axis_resources:   # of all arrays
+    batch: data
+    vocab: mp
+
+    mlp: [mp]
+    "heads": mp     # and of their keys
+    embed: null
+  parameter_axis_resources:
+    embed: data
+optimizer:
+  mlp: fsdp
+"""
+
+
+def test_the_tables_of_levanter(tmp_path):
+    rules = read(tmp_path, LEVANTER, "llama.yaml")
+    assert {rule.subject: rule.split for rule in rules.rules} == {
+        "embed": ("data",),
+        "batch": ("data",),
+        "vocab": ("mp",),
+        "mlp": ("mp",),
+        "heads": ("mp",),
+    }
+    assert rules.rules[1].place == "line 7"
+    assert spec(rules, "w", (8, 8), ("mlp", "embed")) == "mp data"
+    assert write_spec(inputs_spec(rules, MESH)) == "data _"
+
+
 def test_a_plan_of_hugging_face(tmp_path):
     rules = read(tmp_path, PLAN, "configuration_llama.py")
     assert rules.kind == "patterns"
@@ -163,7 +196,8 @@ def test_json_of_patterns_and_of_logical_axes(tmp_path):
         ("a.py", "x = (", "it is not Python: '(' was never closed"),
         ("a.py", "x = 1\n", "it has no list of rules"),
         ("a.py", "x = [('a', 'b')]\ny = [('c', 'd')]\n", "it has several lists of rules"),
-        ("a.yml", "foo: 1\n", "it has no list logical_axis_rules"),
+        ("a.yml", "foo: 1\n", "it has no list logical_axis_rules and no axis_resources"),
+        ("a.yml", "axis_resources:\n  mlp: a b\n", "line 2: 'mlp' is given ['a b']"),
         ("a.yml", "logical_axis_rules: [\n", "line 1: the list logical_axis_rules does not end"),
         ("a.json", "{}", "there are no rules"),
     ],

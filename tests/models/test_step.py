@@ -41,6 +41,18 @@ def test_megatron_all_reduces_twice_forward_and_twice_backward(asked):
     assert found == {("forward", "psum"): 2, ("backward", "psum"): 2}
 
 
+def test_the_loss_of_logits_split_over_the_vocabulary_moves_a_number_for_each_token(asked):
+    """Shoeybi and others, 2019, section 3: the cross entropy is fused with the parallel logits, which moves
+    batch × sequence numbers in place of batch × sequence × vocabulary."""
+    question = asked("llama-3-8b", "tensor", "tensor=8", "v5p:2x2x2", batch=8, sequence=1024)
+    step = planned_step(question)
+    loss = step.parts[-1]
+    forward = [(each.step.op, each.step.bytes) for phase, each in loss.collectives() if phase == "forward"]
+    assert forward == [("pmax", 8 * 1024 * 2), ("psum", 8 * 1024 * 2), ("psum", 8 * 1024 * 2)]
+    backward = [(each.step.op, each.step.array) for phase, each in loss.collectives() if phase == "backward"]
+    assert backward == [("psum", "dfinal")]
+
+
 def test_fully_sharded_data_parallelism_gathers_weights_twice_and_scatters_gradients(asked):
     """Rajbhandari and others, 2020: ZeRO's third stage moves three times the parameters."""
     training = ("none", "adam,gradients=bf16")

@@ -6,8 +6,9 @@ import pytest
 
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_einsum, parse_mesh, parse_specs
+from shardviz.planner import problem_from_text
 from shardviz.planner.problem import Problem, Statement
-from shardviz.planner.training import Optimizer, Training, with_backward
+from shardviz.planner.training import Optimizer, Training, parameters, with_backward
 from shardviz.sharding import ShardedArray
 
 MESH = parse_mesh("D=2,T=4")
@@ -214,3 +215,10 @@ def test_sgd_without_a_master_copy_has_no_state():
     problem = program("Y[bf] = X[bd] W[df]", X="D_", W="_T", Y="DT")
     step = with_backward(problem, Training(optimizer=Optimizer("sgd", master="", gradients="bf16")))
     assert told(step, "optimizer") == ["W_new = sgd_update(W, dW) df,df->df"]
+
+
+def test_inputs_are_whole_numbers_and_what_has_their_dimensions():
+    """Labels beside features: what stands for the same examples is not a parameter."""
+    text = "L = X[b,t,d] * W[d,v]; Y = cross_entropy(L + E[t,v], T[b,t], v)"
+    problem = problem_from_text(text, mesh=MESH, specs="W=__", sizes="b=8,t=8,d=8,v=8")
+    assert parameters(problem) == ("W", "E")

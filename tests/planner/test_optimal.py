@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.conftest import covering
 from tests.planner.exhaustive import BYTES, TIME
 from tests.planner.optimality import KINDS, described, measured
 from tests.planner.random_problems import Kind
@@ -19,8 +20,9 @@ def check(kind: Kind, count: int, objective: str) -> None:
     assert not tally.wrongly_claimed, "\n".join(described(tally.wrongly_claimed[0]))
 
 
-@pytest.mark.parametrize("objective", [TIME, BYTES])
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    ("kind", "objective"), covering(KINDS, [TIME, BYTES]), ids=lambda each: getattr(each, "name", None)
+)
 def test_no_plan_costs_less(kind, objective):
     few = 5 if kind.name == LONG else FEW.get(kind.axes, 8 // kind.parts)
     check(kind, PROGRAMS if kind.shared else few, objective)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
@@ -133,6 +134,13 @@ def test_the_place_loses_its_front() -> None:
     (gather,) = (line for line in shown(LAYERS, 60).splitlines() if "all-gather" in line and "×" in line)
     assert gather.endswith("mlp.py:1")
     assert "…['w_in']" in gather or "['w_in']" in gather
+
+
+def test_the_sum_of_a_gradient_is_told_from_a_parameter_that_is_gathered() -> None:
+    report = program_report(PROGRAM, mesh=XY)
+    named = replace(report.entries[0], phase="backward", gradient_of=("params['w']",))
+    (_, line) = cost_lines(replace(report, entries=(named,)), Selection(), 80, PLAIN)
+    assert "  grad params['w']  model.py" in line.plain
 
 
 def test_the_rest_is_told() -> None:

@@ -17,6 +17,7 @@ from shardviz.notation import parse_mesh
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.programs.hlo_picture import HloPicture, hlo_picture
 from shardviz.render.programs.hlo_view import hlo_view
+from shardviz.reports.program_report import report_of
 from shardviz.reports.selection import Selection
 
 PROGRAM = Path(__file__).with_name("program.txt").read_text(encoding="utf-8")
@@ -38,7 +39,7 @@ def viewed(text: str, width: int, mesh: str | None = "X=2,Y=4") -> str:
     given = None if mesh is None else parse_mesh(mesh)
     return "\n".join(
         line.plain
-        for line in hlo_view(read(text, given, infer=True), given, width, PLAIN, selection=IN_ORDER)
+        for line in hlo_view(report_of(read(text, given, infer=True)), given, width, PLAIN, IN_ORDER)
     )
 
 
@@ -105,7 +106,7 @@ def test_alike_collectives_of_one_line_share_a_line() -> None:
     assert isinstance(module, HloModule)
     gather, permute, reduce = module.collectives
     several = replace(module, collectives=(gather, permute, reduce, gather, permute) * 2)
-    text = "\n".join(line.plain for line in hlo_view(several, XY, 100, PLAIN, selection=IN_ORDER))
+    text = "\n".join(line.plain for line in hlo_view(report_of(several), XY, 100, PLAIN, IN_ORDER))
     assert text.count("all-gather over X") == 1
     assert "1,048,576 sent  ×4" in text
     assert "3,145,728 sent  ×6" in text
@@ -155,7 +156,7 @@ def test_a_program_before_the_partitioner_has_no_collective_yet(text: str) -> No
     shown = viewed(text, 120, mesh=None)
     assert "\nno collective yet: the partitioner, which inserts them, runs later" in shown
     assert ("mesh X=2, Y=4" in shown) == ("devices=" not in text)
-    assert hlo_document(read(text))["awaits_partitioner"]
+    assert hlo_document(report_of(read(text)))["awaits_partitioner"]
     for later in (text.replace("main.1", "main.1_spmd"), text.replace("jit_f,", "jit_f, is_scheduled=true,")):
         assert later == text or "no collective: nothing is sent" in viewed(later, 120, mesh=None)
     reduced = "  %s = f32[8] all-reduce(%a.1), replica_groups={}\n  ROOT"
@@ -269,7 +270,7 @@ COLLECTIVE = {
 
 
 def test_a_document() -> None:
-    found = hlo_document(read(PROGRAM, XY), XY)
+    found = hlo_document(report_of(read(PROGRAM, XY)), XY)
     assert json.loads(json.dumps(found)) == found
     assert found["schema"] == "shardviz/1"
     assert (found["module"], found["num_partitions"], found["is_scheduled"]) == ("jit_step", 8, True)
@@ -288,7 +289,7 @@ def test_a_document() -> None:
 
 
 def test_a_document_of_mlir_says_what_only_hlo_could() -> None:
-    found = hlo_document(read(MLIR))
+    found = hlo_document(report_of(read(MLIR)))
     assert (found["dialect"], found["num_partitions"], found["is_scheduled"]) == ("mlir", None, False)
     assert found["mesh"]["axis_names"] == ["X"]
     assert found["totals"]["all-gather"]["count"] == 1
@@ -345,9 +346,9 @@ def test_the_host_stands_apart_and_groups_too_many_to_list_are_counted() -> None
         ).split()
         == said[said.index("total") : said.index("source line unknown")].split()
     )
-    listed = "\n".join(line.plain for line in hlo_view(read(BEYOND), None, 80, PLAIN, selection=IN_ORDER))
+    listed = "\n".join(line.plain for line in hlo_view(report_of(read(BEYOND)), None, 80, PLAIN, IN_ORDER))
     assert "all-reduce in 65,536 groups of 16  f32[64]" in listed
-    document = hlo_document(read(BEYOND))
+    document = hlo_document(report_of(read(BEYOND)))
     assert document["totals"].keys() == {"send", "all-reduce"}
     assert document["totals_of_host_transfers"].keys() == {"send", "recv"}
     assert [each["is_host_transfer"] for each in document["collectives"]] == [True, False, True, False]

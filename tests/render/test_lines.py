@@ -86,3 +86,8 @@ def test_a_number_and_its_unit_stay_together(unit: str) -> None:
 
 def test_no_text_is_no_line() -> None:
     assert sentence("", 80) == []
+
+
+def test_a_cell_that_is_broken_has_one_blank_where_it_goes_on():
+    told = records([[Text("↑ grown: all-gather over"), Text("a b")], [Text("12345678 ab")]], 12)
+    assert [line.plain for line in told] == ["↑ grown:", "  all-gather", "  over  a b", "12345678 ab"]

@@ -50,6 +50,12 @@ def test_what_rules_leave_out_is_said():
     assert "does not divide: wte.weight: 50,257 over X=4 is padded to 50,260" in text
 
 
+def test_padding_is_that_of_all_parts():
+    rules = [("wte", "X_"), ("c_fc.weight", "_X"), ("mlp.c_proj.weight", "X_")]
+    report = shardviz.model("gpt2", rules=rules, mesh="X=7", backward=False, sequence=64)
+    assert "\n  padded: v=50,257 to 50,260, f=3,072 to 3,073, which the axes" in plain_text(report.lines, 80)
+
+
 def test_a_split_has_its_axes_in_their_colours():
     mesh = Mesh(("data", "tensor"), (2, 4))
     text = split_text(PartitionSpec((("data", "tensor"), (), ("tensor",)[:0])), mesh, TRUECOLOR)

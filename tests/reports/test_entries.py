@@ -81,6 +81,14 @@ def test_what_works_on_gradients_is_the_optimizer(train_step):
     assert all(each.collective.op == "all-reduce" and each.runs == 1 for each in norms)
 
 
+def test_gradients_are_named_after_their_parameters(train_step):
+    named = {path for each in train_step.entries for path in each.gradient_of}
+    assert named == {"params['layers']['w_in']", "params['layers']['w_out']"}
+    (both,) = (each for each in train_step.entries if each.gradient_of)
+    assert both.place.startswith("2 of params['layers']")
+    assert (both.phase, both.collective.axes) == ("backward", ("data",))
+
+
 def test_seconds_of_all_runs_add_up_to_the_timeline(train_step):
     moved = dict(train_step.timeline.communication_seconds)
     over_model = sum(each.all_seconds for each in train_step.entries if each.collective.axes == ("model",))

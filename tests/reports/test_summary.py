@@ -55,11 +55,11 @@ def test_numbers_and_lines_make_no_difference(name, changed):
 def test_what_is_begun_earlier_is_overlapped_and_nothing_else():
     found = report_changes(summary_of(text_of("four_layers")), summary_of(text_of("four_layers_async")))
     (change,) = found.changes
-    assert (change.kind, change.before.overlapped, change.after.overlapped) == ("overlapped", 0, 3)
+    assert (change.kind, change.before.overlapped, change.after.overlapped) == ("more overlapped", 0, 3)
     assert change.after.runs == 4
     assert found.after.seconds < found.before.seconds
     back = report_changes(found.after, found.before)
-    assert [each.kind for each in back.changes] == ["not overlapped"]
+    assert [each.kind for each in back.changes] == ["less overlapped"]
 
 
 def test_the_line_of_the_source_is_told_and_not_compared():

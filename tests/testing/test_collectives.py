@@ -17,7 +17,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import shardviz
-from shardviz.errors import QuestionError
+from shardviz.errors import CompilerError, QuestionError
 from shardviz.testing import assert_collectives
 
 MESH = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 4), ("X", "Y"), axis_types=(AxisType.Auto,) * 2)
@@ -249,11 +249,14 @@ def test_seconds_need_a_target():
 def test_a_target():
     on = {"target": "v5e:2x4"}
     assert_collectives(mlp, X, W_IN, W_OUT, all_reduce={"Y": 1}, others=0, max_seconds="1ms", **on)
-    said = failure(mlp, X, W_IN, W_OUT, max_seconds="1ns", **on)
+    report = shardviz.inspect(mlp, X, W_IN, W_OUT, **on)
+    said = failure(report, max_seconds="1ns")
     assert " on v5e:2x4: at most 1.00 ns are expected\n" in said
     assert re.search(rf" exposed\s+at {re.escape(place(mlp, '@ w_out'))}\n", said)
-    said = failure(mlp, X, W_IN, W_OUT, max_memory=10, **on)
+    said = failure(report, max_memory=10)
     assert "of a device: at most 10 B are expected" in said
+    with pytest.raises(CompilerError, match=r"took longer than 0\.001 s"):
+        assert_collectives(mlp, X, W_IN, W_OUT, all_reduce=1, timeout=0.001, **on)
 
 
 @pytest.mark.parametrize(
@@ -267,6 +270,8 @@ def test_a_target():
         ({"others": -1}, "others=-1 is not a number of runs"),
         ({"all_gather": {}}, "all_gather={} names no axis"),
         ({"all_gather": {3: 1}}, "all_gather: '3' is not a mesh axis"),
+        ({"all_gather": {"Z": 0}}, "all_gather: the mesh X=2,Y=4 has no axis 'Z'"),
+        ({"all_gather": {"X": 1, ("X",): 2}}, "all_gather names X twice"),
         ({"all_gather": {"X": -1}}, "is not a number of runs"),
         ({"max_bytes": "5"}, "max_bytes='5': '5' has no unit of size"),
         ({"max_bytes": -1}, "max_bytes=-1 is not a size"),

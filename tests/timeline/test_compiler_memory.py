@@ -7,7 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.timeline.compiler_memory import does_not_fit, memory_over_limit, on_clock, read_memory
+from shardviz.timeline.compiler_memory import (
+    does_not_fit,
+    memory_over_limit,
+    on_chip_misfit,
+    on_clock,
+    read_memory,
+    ways_to_fit,
+)
 from shardviz.timeline.memory import LiveBuffer, MemoryReport
 from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
 
@@ -225,3 +232,37 @@ def test_a_message_about_other_memory_changes_nothing():
 def test_what_fits_says_nothing():
     assert does_not_fit(read_memory(SIZES, ASSIGNMENT, LIVE_RANGES, MODULE, 10_000)) == ""
     assert does_not_fit(read_memory(SIZES, ASSIGNMENT, LIVE_RANGES, MODULE)) == ""
+
+
+def test_figures_are_in_the_unit_of_their_size():
+    found = memory_over_limit(read_memory({}, "", "", ""), MESSAGES[0].replace("18.00G", "15.76G"))
+    assert does_not_fit(found) == "does not fit: 10.24 MiB over 15.75 GiB of HBM"
+
+
+def test_a_kernel_that_is_too_large_for_on_chip_memory_is_told_in_bytes():
+    """The words of libtpu for a Pallas kernel."""
+    message = (
+        "RESOURCE_EXHAUSTED: E1001: CompileTimeScopedVmemOom: Ran out of memory in memory space vmem while "
+        "allocating on stack for %shard_map.12 = f32[2048,4096]{1,0:T(8,128)} custom-call(%param.1), "
+        'custom_call_target="tpu_custom_call", metadata={op_name="jit(f)/shard_map/pallas_call"}. Scoped '
+        "allocation with size 64.00M and limit 16.00M exceeded scoped vmem limit by 48.00M. It should not be "
+    )
+    held = replace(report(), buffers=(LiveBuffer("shard_map.12", "output", "f32[2048,4096]", 1, "k.py:6"),))
+    assert on_chip_misfit(held, message) == (
+        "shard_map.12 f32[2048,4096] (k.py:6) needs 64 MiB of on-chip memory (vmem), and 16 MiB are allowed",
+        "give its kernel smaller blocks, or set the option xla_tpu_scoped_vmem_limit_kib=65536",
+    )
+    assert on_chip_misfit(held, MESSAGES[0]) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "advice"),
+    [
+        ({"argument": 5, "temporary": 3, "output": 2}, "most are arguments: "),
+        ({"argument": 5, "temporary": 6, "output": 5, "alias": 5}, "most are temporaries: "),
+        ({"argument": 5, "temporary": 3, "output": 6}, "most are outputs: donate "),
+        ({"argument": 5, "temporary": 3, "output": 6, "alias": 4}, "most are arguments: "),
+    ],
+)
+def test_what_takes_most_says_what_helps(sizes, advice):
+    assert ways_to_fit(read_memory(sizes, "", "", "")).startswith(advice)

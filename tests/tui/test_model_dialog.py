@@ -86,14 +86,33 @@ def test_what_cannot_be_read_stays_with_its_reason():
     drive(script)
 
 
+def test_a_split_that_cannot_be_read_is_told_without_a_pattern():
+    async def script(pilot):
+        await opened(pilot)
+        await pilot.press(*("down",) * 3, "enter")
+        await typed(pilot, "foo bar", before="tensor data")
+        await until(pilot, lambda: "Unknown mesh axis 'foo'" in text_of(pilot.app))
+        assert "[0-9]" not in text_of(pilot.app)
+
+    drive(script)
+
+
 def test_changes_are_kept_by_pattern_and_undone():
     editor = ModelEditor()
     first = editor.form
     editor.edit(first.changed("^a$", "_ tensor").changed("^b$", "tensor _").changed("^a$", "tensor _"))
-    assert editor.form.changes == ("^a$=tensor _", "^b$=tensor _")
+    assert [(each.subject, each.split) for each in editor.form.changes] == [
+        ("^a$", "tensor _"),
+        ("^b$", "tensor _"),
+    ]
     with pytest.raises(ShardvizError, match="unknown mesh axis"):
         editor.edit(editor.form.changed("q_proj", "nothing _"))
-    assert editor.form.changes == ("^a$=tensor _", "^b$=tensor _")
+    assert [(each.subject, each.split) for each in editor.form.changes] == [
+        ("^a$", "tensor _"),
+        ("^b$", "tensor _"),
+    ]
+    with pytest.raises(ShardvizError, match="'data=4'"):
+        editor.edit(editor.form.changed("q_proj", "data=4"))
     assert editor.undo()
     assert editor.form == first
     assert not editor.undo()

@@ -19,10 +19,12 @@ from shardviz.compiler.messages import (
     ChildReady,
     CompileModule,
     JoinJob,
+    PrintModules,
     Question,
     Request,
     RunCollective,
     StageReport,
+    TimeLoop,
 )
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ def _serve(
         found = job.find(*address)
         if found is not None:
             channel.send(found)
-    from shardviz.compiler.child.answer import about, answer, layout, versions
+    from shardviz.compiler.child.answer import about, answer, layout, module_texts, versions
 
     gc.freeze()
     gc.enable()
@@ -97,12 +99,18 @@ def _serve(
                 from shardviz.compiler.child.collective import run
 
                 channel.send(run(request, report))
+            case TimeLoop() as timed:
+                from shardviz.compiler.child.measuring import measure
+
+                channel.send(measure(timed, report))
             case AskLayout() as array:
                 channel.send(layout(array))
             case AskJob():
                 from shardviz.compiler.child import job
 
                 channel.send(job.devices())
+            case PrintModules(protos):
+                channel.send(module_texts(protos))
             case _:
                 channel.send(about(name))
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -25,6 +26,8 @@ from shardviz.errors import CompilerError, TargetError
 
 _SHARDINGS = ("sdy.sharding", "mhlo.sharding")
 """The attribute of an argument or a result that is split as the program says."""
+MOST_WORDS = 2000
+"""Characters of a message about memory: its figures stand behind an instruction."""
 _OPEN = "?}"
 """The end of a dimension that Shardy may split further, in its attribute: JAX's `P.UNCONSTRAINED`."""
 
@@ -67,8 +70,15 @@ def _compiled(request: CompileModule, report: Callable[[str], None]) -> Output:
     output = replace(_answer(request, module, mesh.devices.ravel()), devices=placed)
     if not _is_for_shardy(module):
         return output
+    return replace(output, reshards=_reshards(request.code))
+
+
+@lru_cache(maxsize=1)
+def _reshards(code: bytes) -> str:
+    """The module's text with explicit reshards: the same for all targets of a platform, which are asked one
+    after the other."""
     with make_ir_context():
-        return replace(output, reshards=shardy.with_reshards(ir.Module.parse(request.code)))
+        return shardy.with_reshards(ir.Module.parse(code))
 
 
 def _answer(request: CompileModule, module: ir.Module, devices: np.ndarray[Any, Any]) -> Output:
@@ -92,7 +102,7 @@ def _answer(request: CompileModule, module: ir.Module, devices: np.ndarray[Any, 
         except jax.errors.JaxRuntimeError as error:
             failure = error
     if NO_ROOM.search(str(failure)):
-        words, memory = words_of(failure), recording.memory()
+        words, memory = words_of(failure, MOST_WORDS), recording.memory()
         return Output(
             "error", error=words, schedule=recording.schedule, memory=memory, warnings=warnings.text
         )

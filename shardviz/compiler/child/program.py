@@ -245,11 +245,12 @@ _INTERNAL = re.compile(r" ?(-{10,}|This error occurs at source:|see current oper
 """What JAX appends about its own insides, and about files of this package."""
 
 
-def words_of(error: Exception) -> str:
-    """The words of JAX or XLA, on one line, after the name of the exception where that says something."""
+def words_of(error: Exception, most: int = MAX_WORDS) -> str:
+    """The words of JAX or XLA, on one line, after the name of the exception where that says something; of a
+    long text the first `most` characters."""
     text = _INTERNAL.sub("", " ".join(str(error).split())) or repr(error)
-    if len(text) > MAX_WORDS:
-        text = f"{text[:MAX_WORDS]}…"
+    if len(text) > most:
+        text = f"{text[:most]}…"
     return text if isinstance(error, JaxRuntimeError) else f"{type(error).__name__}: {text}"
 
 

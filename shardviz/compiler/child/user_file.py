@@ -116,10 +116,9 @@ class UserFile:
         """The program and its arguments among what the function has returned."""
         name, where = self.request.function, self._return()
         if not isinstance(returned, tuple | list) or not returned:
-            raise QuestionError(
-                f"{where}{name} returned {_kind(returned)}, not a function and its arguments",
-                RETURNS,
-            )
+            what = "a function alone" if callable(returned) else f"{_kind(returned)}, not a function"
+            with_arguments = "without its arguments" if callable(returned) else "and its arguments"
+            raise QuestionError(f"{where}{name} returned {what} {with_arguments}", RETURNS)
         program, *args = returned
         if not callable(program) and not hasattr(program, "lower"):
             raise QuestionError(
@@ -166,7 +165,9 @@ class UserFile:
                 f"{self._place(error)}it ends the process with sys.exit({error.code!r})", f"while {doing}"
             ) from None
         except BaseException as error:
-            words = " ".join(str(error).split()) or "no message"
+            # A fault of syntax appends the place, which stands in front.
+            said = error.msg if isinstance(error, SyntaxError) else str(error)
+            words = " ".join(said.split()) or "no message"
             words = words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 1]}…"
             hint = f"raised while {doing}"
             if isinstance(error, ModuleNotFoundError):
@@ -174,14 +175,15 @@ class UserFile:
             raise QuestionError(f"{self._place(error)}{type(error).__name__}: {words}", hint) from None
 
     def _place(self, error: BaseException) -> str:
-        """``FILE:12: `` with the last line of the file that an exception came through."""
+        """``FILE:12: `` with the last line of the file that an exception came through, else that in which the
+        function returns."""
         line = None
         if isinstance(error, SyntaxError) and error.filename == str(self.path):
             line = error.lineno
         for frame in traceback.extract_tb(error.__traceback__):
             if frame.filename == str(self.path):
                 line = frame.lineno
-        return f"{self.request.file}:{line}: " if line else f"{self.request.file}: "
+        return f"{self.request.file}:{line}: " if line else self._return() or f"{self.request.file}: "
 
 
 def _kind(value: Any) -> str:

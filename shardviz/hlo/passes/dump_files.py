@@ -14,6 +14,7 @@ and many that are not modules: assembly, options, buffer assignments.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -68,6 +69,17 @@ def dump_files(paths: Iterable[str], module: str) -> tuple[DumpFile, ...]:
         latest, key=lambda each: (*start, 0, each[0][1]) if each[0][0] == _SHARDY else (*each[0], 1, 0)
     )
     return tuple(file for _, file in in_order)
+
+
+def distinct_names(files: Iterable[DumpFile]) -> dict[str, DumpFile]:
+    """The files by the names of their modules; a process compiles several of one name, ``jit_f (2)``."""
+    seen: Counter[str] = Counter()
+    found = {}
+    for file in files:
+        seen[file.module] += 1
+        number = seen[file.module]
+        found[f"{file.module} ({number})" if number > 1 else file.module] = file
+    return found
 
 
 def final_files(paths: Iterable[str]) -> tuple[DumpFile, ...]:

@@ -4,7 +4,8 @@ TOML            [rules] with patterns and specs, or [logical] with logical axes;
 Python          a list of pairs or a dictionary, read as it is written, without running the file: regular
                 expressions with `PartitionSpec`s, logical axes with mesh axes, or a `base_model_tp_plan`
 FILE.py:NAME    that list of several; a function of a name and a shape, for which the file runs
-YAML            `logical_axis_rules` of a MaxText configuration
+YAML            `logical_axis_rules` of a MaxText configuration, `axis_resources` and
+                `parameter_axis_resources` of a Levanter one (haliax)
 JSON            an object of patterns or logical axes
 """
 
@@ -28,6 +29,10 @@ _SPECS = ("PartitionSpec", "PS", "P")
 _WORD = re.compile(r"[A-Za-z0-9](?:\w*[A-Za-z0-9])?", re.ASCII)
 """A logical axis, or a mesh axis; ``X_`` is a spec."""
 _YAML = "logical_axis_rules"
+_RESOURCES = ("parameter_axis_resources", "axis_resources")
+"""Where Levanter says how named axes are split: of parameters, and of all arrays, whose word counts for the
+axes that the first does not name."""
+_RESOURCE = re.compile(r"""\s+["']?(\w+)["']?\s*:\s*(\[[^]]*\]|[^#]*?)\s*(?:#.*)?""")
 _TABLES: dict[str, Kind] = {"rules": "patterns", "logical": "logical"}
 Pair = tuple[str, object, int]
 """A subject, what it is given, and its line."""
@@ -144,12 +149,14 @@ def _json_rules(text: str, name: str) -> RuleSet:
 
 
 def _yaml_rules(text: str, name: str) -> RuleSet:
-    """The list of a MaxText configuration, which is written as Python writes lists."""
+    """The list of a MaxText configuration, which is written as Python writes lists; else the tables of a
+    Levanter one."""
     begin = re.search(rf"^\s*{_YAML}\s*:\s*(?=\[)", text, re.MULTILINE)
+    if begin is None and (pairs := _resources(text)):
+        return rules_of_pairs(pairs, name, "logical")
     if begin is None:
-        raise RuleError(
-            name, "", f"it has no list {_YAML}", "give a configuration of MaxText, or rules in TOML"
-        )
+        reason = f"it has no list {_YAML} and no {_RESOURCES[1]}"
+        raise RuleError(name, "", reason, "give a configuration of MaxText or Levanter, or rules in TOML")
     first = text.count("\n", 0, begin.end())
     # The list ends with the first bracket after which it can be read; comments may have brackets as well.
     for end in re.finditer(r"\]", text[begin.end() :]):
@@ -161,6 +168,27 @@ def _yaml_rules(text: str, name: str) -> RuleSet:
     raise RuleError(
         name, f"line {first + 1}", f"the list {_YAML} does not end", "write [['mlp', 'tensor'], …]"
     )
+
+
+def _resources(text: str) -> list[Pair]:
+    """The named axes of Levanter's tables, each with its mesh axis or a list of some, and its line."""
+    lines = text.split("\n")
+    found: dict[str, Pair] = {}
+    for key in _RESOURCES:
+        for number, line in enumerate(lines):
+            if line.split("#")[0].strip() != f"{key}:":
+                continue
+            indent = len(line) - len(line.lstrip())
+            for place, own in enumerate(lines[number + 1 :], number + 2):
+                match = _RESOURCE.fullmatch(own)
+                if match is None or len(own) - len(own.lstrip()) <= indent:
+                    if own.split("#")[0].strip():
+                        break
+                    continue
+                words = [word.strip(" \"'") for word in match[2].strip("[]").split(",")]
+                axes = [word for word in words if word not in ("", "null", "~")]
+                found.setdefault(match[1], (match[1], axes, place))
+    return [*found.values()]
 
 
 def _python_rules(text: str, path: Path, wanted: str) -> RuleSet:

@@ -133,7 +133,7 @@ class RuleSet:
             return _of_rank(rule.split, rank, mesh)
         except ShardvizError as error:
             reason = f"{quote(rule.subject)}, which {parameter.name} matches: {error.message}"
-            raise RuleError(self.name, rule.place, reason, error.hint) from None
+            raise RuleError(self.name, rule.place, reason, error.hint) from error
 
 
 def logical_spec(
@@ -149,9 +149,9 @@ def logical_spec(
     for rule in rules:
         assert isinstance(rule.split, tuple)
         names = (rule.subject, ALIASES.get(rule.subject, rule.subject))
-        places = [place for place, dim in enumerate(dims) if dim in names]
-        if not places:
+        if names[0] not in dims and names[1] not in dims:
             continue
+        places = [place for place, dim in enumerate(dims) if dim in names]
         matched.append(rule)
         axes = tuple(axis for axis in rule.split if axis in mesh.axis_names)
         free = next((place for place in places if place not in found), None)

@@ -25,6 +25,17 @@ def built_in_names() -> tuple[str, ...]:
     return tuple(_tables())
 
 
+def known_as(text: str) -> str | None:
+    """The one of `built_in_names` that a text is: the name itself, or its repository on Hugging Face; None
+    for any other."""
+    word = text.lower()
+    return next((name for name, table in _tables().items() if word in (name, _repository(table))), None)
+
+
+def _repository(table: dict[str, Any]) -> str:
+    return "/".join(table["source"].lower().rsplit("/", 2)[1:])
+
+
 def built_in_model(name: str) -> Model:
     """The model of one of `built_in_names`, its weights in bf16; GPT-2's are in f32, as published."""
     config = StrictTable(_tables()[name], _fault)

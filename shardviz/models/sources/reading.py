@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
 from shardviz.errors import QuestionError, did_you_mean, quote
 from shardviz.models.architecture import Architecture, parameters
 from shardviz.models.model import Model, ModelParameter
-from shardviz.models.sources.built_in import built_in_model, built_in_names
+from shardviz.models.sources.built_in import built_in_model, built_in_names, known_as
 from shardviz.models.sources.config_json import read_architecture
 from shardviz.models.sources.model_files import ModelFileError, announce, json_table, text_of
 from shardviz.models.sources.safetensors import INDEX, read_safetensors
 
 CONFIG = "config.json"
 WEIGHTS = ".safetensors"
+_REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w.-]+(?<!\.json)(?<!\.safetensors)")
 _PREFIXES = ("model.", "transformer.")
 
 
@@ -27,8 +29,8 @@ def read_model(text: str) -> Model:
     and for a file that cannot be read.
     """
     name = text.strip()
-    if name.lower() in built_in_names():
-        return built_in_model(name.lower())
+    if (known := known_as(name)) is not None:
+        return built_in_model(known)
     path = Path(name)
     is_path = os.sep in name or name.startswith("~") or name.endswith((WEIGHTS, ".json"))
     if is_path:
@@ -37,12 +39,19 @@ def read_model(text: str) -> Model:
     path = path.expanduser()
     if path.is_dir():
         return _of_folder(path)
+    if _REPOSITORY.fullmatch(name) and not path.exists():
+        raise ModelFileError(
+            name,
+            "",
+            "the file does not exist",
+            f"for a repository, fetch its config: hf download {name} {CONFIG}",
+        )
     if is_path:
         return _of_weights(path) if name.endswith((WEIGHTS, INDEX)) else _of_config(path)
-    known = built_in_names()
+    names = built_in_names()
     raise QuestionError(
         f"there is no model {quote(name)}",
-        f"{did_you_mean(name, known)}known are {', '.join(known)}; or give a config.json or .safetensors",
+        f"{did_you_mean(name, names)}known are {', '.join(names)}; or give a config.json or .safetensors",
     )
 
 

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+from operator import itemgetter
 from typing import NamedTuple
 
-from shardviz.planner.dag.copies import Copies
+from shardviz.planner.dag.copies import ArrayCopies
 from shardviz.planner.dag.statement_choices import StatementChoices, StatementForm
 from shardviz.planner.pricing.prices import Cost
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.states.moves import State
+from shardviz.planner.states.paths import ArrayKind
 from shardviz.sharding import ShardedArray, array_bytes
 
 
 class NextUse(NamedTuple):
     """A statement that is the next to use some live arrays: `places` are their numbers among these, by
-    operand; `first` are the copies of arguments that it uses first, with which it costs `least`."""
+    operand; `first` are the copies of arguments that it uses first, with which it costs `least`. `held` takes
+    from the copies of the live arrays those that the cost depends on."""
 
     form: StatementForm
     least: Cost
     places: tuple[int | None, ...]
-    first: tuple[Copies | None, ...]
+    first: tuple[ArrayCopies | None, ...]
+    held: Callable[[tuple[ArrayCopies, ...]], object]
 
-    def excess(self, choices: StatementChoices, copies: tuple[Copies, ...]) -> Cost:
+    def excess(self, choices: StatementChoices, copies: tuple[ArrayCopies, ...]) -> Cost:
         """The cost of the statement beyond the least with these copies of the live arrays."""
         held = tuple(
             first if place is None else copies[place]
@@ -43,8 +48,11 @@ class ArrayUses:
 
     def __init__(self, choices: StatementChoices, problem: Problem) -> None:
         self.choices, self.problem = choices, problem
-        self.starts = {array.name: (choices.pool.state(array.decided_spec),) for array in problem.arguments}
-        self.kinds = {array.name: choices.kind(array) for array in problem.arrays}
+        self.starts = {
+            array.name: choices.moves.copies(choices.kind(array), choices.pool.state(array.decided_spec))
+            for array in problem.arguments
+        }
+        self.names = [[operand.name for operand in part.operands] for part in problem.parts]
         self.used = {operand.name for part in problem.parts for operand in part.operands}
         self.last = {
             operand.name: number for number, part in enumerate(problem.parts) for operand in part.operands
@@ -72,9 +80,7 @@ class ArrayUses:
     def _form(self, part: Statement) -> StatementForm:
         pool = self.choices.pool
         through = tuple(
-            None
-            if operand.spec is None or (pool.state(operand.spec),) == self.starts.get(operand.name)
-            else pool.state(operand.spec)
+            None if operand.spec is None or self._is_given(operand) else pool.state(operand.spec)
             for operand in part.operands
         )
         spec = part.result.spec
@@ -82,15 +88,24 @@ class ArrayUses:
             spec = self.problem.wanted_spec
         return self.choices.form(part, through, None if spec is None else pool.state(spec))
 
-    def _held_first(self) -> list[tuple[Copies | None, ...]]:
+    def _is_given(self, operand: ShardedArray) -> bool:
+        """The program is given the operand as it must be."""
+        given = self.starts.get(operand.name)
+        return (
+            given is not None
+            and operand.spec is not None
+            and given.states == (self.choices.pool.state(operand.spec),)
+        )
+
+    def _held_first(self) -> list[tuple[ArrayCopies | None, ...]]:
         """For each statement the given copies of the arguments that it uses first, or first behind the
         forward pass where their copies are not kept from there."""
-        found: list[tuple[Copies | None, ...]] = []
+        found: list[tuple[ArrayCopies | None, ...]] = []
         used: set[str] = set()
-        for number, part in enumerate(self.problem.parts):
+        for number in range(len(self.problem.parts)):
             if number and self.leaves_forward(number - 1):
                 used.clear()
-            names = [operand.name for operand in part.operands]
+            names = self.names[number]
             found.append(tuple(None if name in used else self.starts.get(name) for name in names))
             used.update(names)
         return found
@@ -100,10 +115,11 @@ class ArrayUses:
         found = []
         waiting = set(live)
         for later in range(number + 1, len(self.forms)):
-            names = [operand.name for operand in self.problem.parts[later].operands]
-            if waiting.intersection(names):
+            names = self.names[later]
+            if not waiting.isdisjoint(names):
                 places = tuple(live.index(name) if name in waiting else None for name in names)
-                found.append(NextUse(self.forms[later], self.least[later], places, self.first[later]))
+                held = itemgetter(*(place for place in places if place is not None))
+                found.append(NextUse(self.forms[later], self.least[later], places, self.first[later], held))
                 waiting.difference_update(names)
         return found
 
@@ -111,13 +127,14 @@ class ArrayUses:
         phases = [part.phase for part in self.problem.parts[number : number + 2]]
         return self.problem.layers > 1 and phases[0] == "forward" and phases[-1] != "forward"
 
-    def kept_for_later(self, name: str, copies: Copies) -> Copies:
+    def kept_for_later(self, name: str, copies: ArrayCopies) -> ArrayCopies:
         """The copy that takes the least bytes, of arguments the array as it is given."""
         if name in self.starts:
-            return copies[:1]
-        return (min(copies, key=lambda copy: self._bytes(name, copy)),)
+            return self.choices.moves.copies(copies.kind, copies.states[0])
+        least = min(copies.states, key=lambda copy: self._bytes(copies.kind, copy))
+        return self.choices.moves.copies(copies.kind, least)
 
-    def _bytes(self, name: str, copy: State) -> int:
-        kind, mesh = self.kinds[name], self.problem.mesh
+    def _bytes(self, kind: ArrayKind, copy: State) -> int:
+        mesh = self.problem.mesh
         shape = [-(-size // mesh.group_size(axes)) for size, axes in zip(kind.shape, copy[0], strict=True)]
         return array_bytes(shape, kind.dtype)

@@ -9,7 +9,7 @@ operand may be pending over any axes, so that what another use has made of an ar
 from __future__ import annotations
 
 from shardviz.planner.dag.array_uses import ArrayUses
-from shardviz.planner.dag.copies import Copies
+from shardviz.planner.dag.copies import ArrayCopies
 from shardviz.planner.dag.statement_choices import StatementForm
 from shardviz.planner.pricing.prices import Cost
 from shardviz.planner.states.moves import State
@@ -53,7 +53,7 @@ def _moved(
     form: StatementForm,
     place: int,
     search: PathSearch | None,
-    given: Copies | None,
+    given: ArrayCopies | None,
     needed: State,
 ) -> Cost | None:
     """The charge for having an operand as it is needed: with what it has cost so far if it comes from a
@@ -63,9 +63,9 @@ def _moved(
     if search is not None:
         cost = search.cost(needed if through is None else through)
     elif given is not None:
-        nearest = moves.nearest(kind, given, needed if through is None else through)
+        nearest = moves.nearest(given, needed if through is None else through)
         cost = None if nearest is None else nearest[0]
     if cost is None or through is None:
         return cost
-    rest = moves.nearest(kind, (through,), needed)
+    rest = moves.nearest(moves.copies(kind, through), needed)
     return None if rest is None else cost + rest[0]

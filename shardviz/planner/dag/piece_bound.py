@@ -73,7 +73,9 @@ class _Bound:
             names = [operand.name for operand in part.operands]
             given = {name: copies for name, copies in zip(names, first, strict=True) if copies is not None}
             held = {name: waiting.pop(name) for name in dict.fromkeys(names) if name in waiting}
-            held |= {name: dict.fromkeys(map(self._pieces, copies), 0) for name, copies in given.items()}
+            held |= {
+                name: dict.fromkeys(map(self._pieces, copies.states), 0) for name, copies in given.items()
+            }
             pending = tuple(name in self._may_pend for name in names)
             made = self._made(form, pending, [held.get(name) for name in names])
             is_used = part.result.name in self._uses.used
@@ -204,7 +206,7 @@ class _Bound:
 def _may_pend(uses: ArrayUses) -> frozenset[str]:
     """The arrays whose sums may be pending where they are made or given. To make a pending sum of a whole
     array costs nothing here, so that it can wait until another operand of a sum is one."""
-    found = {name for name, copies in uses.starts.items() if any(pending for _, pending in copies)}
+    found = {name for name, copies in uses.starts.items() if any(pending for _, pending in copies.states)}
     for part in uses.problem.parts:
         function = FUNCTIONS[part.function]
         passes = any(each.name in found for n, each in enumerate(part.operands) if function.may_pend(n))

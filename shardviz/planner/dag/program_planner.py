@@ -20,12 +20,13 @@ from typing import NamedTuple
 
 from shardviz.errors import QuestionError
 from shardviz.planner.dag.array_uses import ArrayUses, NextUse
-from shardviz.planner.dag.copies import ArrayPath, Copies
+from shardviz.planner.dag.copies import ArrayCopies, ArrayPath
 from shardviz.planner.dag.statement_choices import StatementChoice, StatementChoices
 from shardviz.planner.dag.ways_not_taken import ProgramWays, state_of_all_uses
 from shardviz.planner.pricing.prices import Cost
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.states.moves import State
+from shardviz.planner.states.paths import ArrayKind
 
 WIDTH = 48
 """Partial plans that are followed from statement to statement."""
@@ -49,7 +50,7 @@ class _Partial(NamedTuple):
     `_Planning.live` has."""
 
     cost: Cost
-    copies: tuple[Copies, ...]
+    copies: tuple[ArrayCopies, ...]
     before: _Partial | None
     choice: StatementChoice | None
 
@@ -77,17 +78,16 @@ class _Planning:
             if not partials:
                 raise _cannot_be_had(self._problem.parts[number])
             outlook = self._uses.next_uses(number, live)
-            partials = self._followed(partials, live, outlook)
+            partials = self._followed(partials, outlook)
         ends = [self._ends(partial, live) for partial in partials]
         totals = [partial.cost + cost for partial, (cost, _) in zip(partials, ends, strict=True)]
         cost = min(totals)
         best = totals.index(cost)
         returns = {
-            name: self._choices.moves.path(self._uses.kinds[name], *states)
-            for name, states in ends[best][1].items()
+            name: self._choices.moves.path(kind, *states) for name, (kind, *states) in ends[best][1].items()
         }
         choices: list[StatementChoice] = []
-        held: list[dict[str, Copies]] = []
+        held: list[dict[str, ArrayCopies]] = []
         partial = partials[best]
         while partial.before is not None and partial.choice is not None:
             choices.insert(0, partial.choice)
@@ -98,7 +98,7 @@ class _Planning:
     def _other_ways(
         self,
         choices: Sequence[StatementChoice],
-        held: Sequence[Mapping[str, Copies]],
+        held: Sequence[Mapping[str, ArrayCopies]],
         returns: Mapping[str, ArrayPath],
     ) -> tuple[ProgramWays, ...]:
         """The other ways to plan each statement; `held` are the copies of live arrays before it."""
@@ -106,8 +106,8 @@ class _Planning:
         found: list[ProgramWays] = []
         for number in reversed(range(len(choices))):
             part, choice = self._problem.parts[number], choices[number]
-            names = [operand.name for operand in part.operands]
-            natural = choice.copies[-1][0]
+            names = self._uses.names[number]
+            (natural,) = choice.copies[-1].states
             later = uses.get(part.result.name)
             found.append(
                 ProgramWays(
@@ -115,7 +115,7 @@ class _Planning:
                     self._uses.forms[number],
                     tuple(held[number].get(name) or self._uses.starts[name] for name in names),
                     choice,
-                    tuple(_starts(uses.get(name, ()), choice.copies[names.index(name)]) for name in names),
+                    tuple(self._used(uses.get(name, ()), choice.copies[names.index(name)]) for name in names),
                     natural if later is None else state_of_all_uses(natural, later),
                 )
             )
@@ -123,23 +123,27 @@ class _Planning:
                 uses.setdefault(name, []).insert(0, path)
         return tuple(reversed(found))
 
-    def _followed(self, partials: list[_Partial], live: list[str], outlook: list[NextUse]) -> list[_Partial]:
+    def _used(self, paths: Sequence[ArrayPath], copies: ArrayCopies) -> ArrayCopies:
+        """The copies from which paths start."""
+        starts = dict.fromkeys(path.start for path in paths if path.start in copies.states)
+        return self._choices.moves.copies(copies.kind, *starts)
+
+    def _followed(self, partials: list[_Partial], outlook: list[NextUse]) -> list[_Partial]:
         """The partial plans to follow, the most promising first: by their cost with what their next uses cost
         more than the least."""
-        kinds = [self._uses.kinds[name] for name in live]
-        promising = sorted(
-            (
-                (partial.cost + sum(use.excess(self._choices, partial.copies) for use in outlook), partial)
-                for partial in partials
-            ),
-            key=lambda each: each[0],
-        )
+        costs = [partial.cost for partial in partials]
+        for use in outlook:
+            held = [use.held(partial.copies) for partial in partials]
+            alike = dict(zip(held, partials, strict=True))
+            excess = {own: use.excess(self._choices, partial.copies) for own, partial in alike.items()}
+            costs = [cost + excess[own] for cost, own in zip(costs, held, strict=True)]
+        promising = sorted(range(len(partials)), key=costs.__getitem__)
         found: list[_Partial] = []
-        for _, partial in promising:
+        for partial in map(partials.__getitem__, promising):
             if len(found) == WIDTH:
                 return found
             if not any(
-                self._choices.imitates(kinds, better.copies, partial.copies, partial.cost - better.cost)
+                self._choices.imitates(better.copies, partial.copies, partial.cost - better.cost)
                 for better in found[:COMPARED]
             ):
                 found.append(partial)
@@ -150,21 +154,18 @@ class _Planning:
     ) -> tuple[list[_Partial], list[str]]:
         """The partial plans with one statement more, and the arrays that are needed still."""
         part, form = self._problem.parts[number], self._uses.forms[number]
-        names = [operand.name for operand in part.operands]
+        names = self._uses.names[number]
         arrays = (*names, part.result.name)
         kept = tuple(self._uses.last.get(name, -1) > number for name in arrays)
         after = [name for name in dict.fromkeys((*live, *arrays)) if self._uses.last.get(name, -1) > number]
-        places = [
-            (True, arrays.index(name)) if name in arrays else (False, live.index(name)) for name in after
-        ]
-        found: dict[tuple[Copies, ...], _Partial] = {}
+        places = [arrays.index(name) if name in arrays else len(arrays) + live.index(name) for name in after]
+        found: dict[tuple[ArrayCopies, ...], _Partial] = {}
         for partial in partials:
             held = dict(zip(live, partial.copies, strict=True))
             copies = tuple(held.get(name) or self._uses.starts[name] for name in names)
             for choice in self._choices.ways(form, copies, kept):
-                own = tuple(
-                    choice.copies[place] if is_new else partial.copies[place] for is_new, place in places
-                )
+                both = choice.copies + partial.copies
+                own = tuple([both[place] for place in places])
                 if self._uses.leaves_forward(number):
                     own = tuple(map(self._uses.kept_for_later, after, own))
                 cost = partial.cost + choice.cost
@@ -173,21 +174,17 @@ class _Planning:
                     found[own] = _Partial(cost, own, partial, choice)
         return list(found.values()), after
 
-    def _ends(self, partial: _Partial, live: list[str]) -> tuple[Cost, dict[str, tuple[State, State]]]:
+    def _ends(
+        self, partial: _Partial, live: list[str]
+    ) -> tuple[Cost, dict[str, tuple[ArrayKind, State, State]]]:
         """The cost of leaving the returned arrays as they may be left, and from which copy to which state."""
         total: Cost = 0
-        found: dict[str, tuple[State, State]] = {}
+        found: dict[str, tuple[ArrayKind, State, State]] = {}
         for name, copies in zip(live, partial.copies, strict=True):
             if name in self._uses.open:
-                kind, splits = self._uses.kinds[name], self._uses.open[name]
-                cost, copy, end = self._choices.moves.free_end(kind, copies, splits)
-                total, found[name] = total + cost, (copy, end)
+                cost, copy, end = self._choices.moves.free_end(copies, self._uses.open[name])
+                total, found[name] = total + cost, (copies.kind, copy, end)
         return total, found
-
-
-def _starts(uses: Sequence[ArrayPath], copies: Copies) -> Copies:
-    """The copies from which uses start."""
-    return tuple(dict.fromkeys(path.start for path in uses if path.start in copies))
 
 
 def _cannot_be_had(part: Statement) -> QuestionError:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from shardviz.planner.dag.copies import ArrayPath, Copies, CopyMoves, with_copies
+from shardviz.planner.dag.copies import ArrayCopies, ArrayPath, CopyMoves
 from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Statement
 from shardviz.planner.statements.axis_pool import AxisPool
@@ -44,7 +44,7 @@ class StatementChoice(NamedTuple):
     split: WorkSplit
     paths: tuple[ArrayPath, ...]
     result_path: ArrayPath
-    copies: tuple[Copies, ...]
+    copies: tuple[ArrayCopies, ...]
 
 
 class StatementChoices:
@@ -64,8 +64,10 @@ class StatementChoices:
         self._ways = StatementWays(space, prices)
         self.local_work = self._ways.local_work
         self._forms: dict[object, StatementForm] = {}
-        self._found: dict[tuple[int, tuple[Copies, ...], tuple[bool, ...]], tuple[StatementChoice, ...]] = {}
-        self._least: dict[tuple[int, tuple[Copies | None, ...]], Cost] = {}
+        self._found: dict[
+            tuple[int, tuple[ArrayCopies, ...], tuple[bool, ...]], tuple[StatementChoice, ...]
+        ] = {}
+        self._least: dict[tuple[int, tuple[ArrayCopies | None, ...]], Cost] = {}
         self._splits: dict[tuple[int, tuple[frozenset[str], ...]], tuple[tuple[WorkSplit, Cost], ...]] = {}
 
     @cached_property
@@ -86,18 +88,18 @@ class StatementChoices:
             self._forms[key] = StatementForm(len(self._forms), part, kinds, same, through, wanted)
         return self._forms[key]
 
-    def least(self, form: StatementForm, copies: tuple[Copies | None, ...]) -> Cost:
+    def least(self, form: StatementForm, copies: tuple[ArrayCopies | None, ...]) -> Cost:
         """The cost that no plan can save of a statement: its work, the moves of those operands of which these
         copies are held, where the others (None) are as they are needed, and those of the result."""
         key = (form.number, copies)
         found = self._least.get(key)
         if found is None:
-            pending = tuple(frozenset(axis for _, own in held or () for axis in own) for held in copies)
+            pending = tuple(frozenset() if held is None else _pending(held) for held in copies)
             for split, work in self.splits(form, pending):
                 cost = work
                 for place, (held, needed) in enumerate(zip(copies, split.operands, strict=True)):
                     if held is not None and form.through[place] is None and form.same[place] == place:
-                        moved = self.moves.nearest(form.kinds[place], held, needed)
+                        moved = self.moves.nearest(held, needed)
                         cost = cost + moved[0] if moved is not None else cost
                 cost += self.constraint(form, split.result)
                 found = cost if found is None else min(found, cost)
@@ -109,7 +111,7 @@ class StatementChoices:
         """The cost of bringing a result to where it is wanted."""
         if form.wanted is None:
             return 0
-        moved = self.moves.nearest(form.kinds[-1], (result,), form.wanted)
+        moved = self.moves.nearest(self.moves.copies(form.kinds[-1], result), form.wanted)
         return 0 if moved is None else moved[0]
 
     def splits(
@@ -125,7 +127,7 @@ class StatementChoices:
         return found
 
     def ways(
-        self, form: StatementForm, copies: tuple[Copies, ...], kept: tuple[bool, ...]
+        self, form: StatementForm, copies: tuple[ArrayCopies, ...], kept: tuple[bool, ...]
     ) -> tuple[StatementChoice, ...]:
         """The ways to run a statement whose operands a device holds so, the cheapest first, without those
         that a cheaper one can imitate. `kept` says which operands later statements need, and the result."""
@@ -135,81 +137,79 @@ class StatementChoices:
             found = self._found[key] = tuple(self._not_imitated(form, copies, kept))
         return found
 
-    def every_way(self, form: StatementForm, copies: tuple[Copies, ...]) -> Iterator[StatementChoice]:
+    def every_way(self, form: StatementForm, copies: tuple[ArrayCopies, ...]) -> Iterator[StatementChoice]:
         """The cheapest way with each split of the work."""
-        pending = tuple(frozenset(axis for _, own in held for axis in own) for held in copies)
-        for split, work in self.splits(form, pending):
+        for split, work in self.splits(form, tuple(map(_pending, copies))):
             choice = self._choice(form, copies, split, work)
             if choice is not None:
                 yield choice
 
     def _choice(
-        self, form: StatementForm, copies: tuple[Copies, ...], split: WorkSplit, cost: Cost
+        self, form: StatementForm, copies: tuple[ArrayCopies, ...], split: WorkSplit, cost: Cost
     ) -> StatementChoice | None:
         """The cheapest way with this split, whose work has this `cost`; None where an operand cannot be
         had."""
         held, paths = list(copies), []
-        for place, (same, through, needed) in enumerate(
-            zip(form.same, form.through, split.operands, strict=True)
-        ):
-            found = self._way(form.kinds[place], held[same], through, needed)
+        for same, through, needed in zip(form.same, form.through, split.operands, strict=True):
+            found = self._way(held[same], through, needed)
             if found is None:
                 return None
             cost += found[0]
             paths.append(found[1])
-            held[same] = with_copies(held[same], found[1].states)
-        result_path, result = ArrayPath(split.result), (split.result,)
+            held[same] = self.moves.with_copies(held[same], found[1].states)
+        result_path, result = ArrayPath(split.result), self.moves.copies(form.kinds[-1], split.result)
         if form.wanted is not None:
-            found = self._way(form.kinds[-1], result, None, form.wanted)
+            found = self._way(result, None, form.wanted)
             if found is None:
                 return None
             cost += found[0]
-            result_path, result = found[1], (form.wanted,)
+            result_path, result = found[1], self.moves.copies(form.kinds[-1], form.wanted)
         after = (*(held[same] for same in form.same), result)
         return StatementChoice(cost, split, tuple(paths), result_path, after)
 
     def _way(
-        self, kind: ArrayKind, copies: Copies, through: State | None, needed: State
+        self, copies: ArrayCopies, through: State | None, needed: State
     ) -> tuple[Cost, ArrayPath] | None:
         """The cheapest moves from a copy to what is needed, and what they cost."""
-        first = self.moves.nearest(kind, copies, needed if through is None else through)
+        kind = copies.kind
+        first = self.moves.nearest(copies, needed if through is None else through)
         if first is None:
             return None
         cost, start = first
         if through is None:
             return cost, self.moves.path(kind, start, needed)
-        second = self.moves.nearest(kind, (through,), needed)
+        second = self.moves.nearest(self.moves.copies(kind, through), needed)
         if second is None:
             return None
         moves = self.moves.path(kind, start, through).moves + self.moves.path(kind, through, needed).moves
         return cost + second[0], ArrayPath(start, moves)
 
     def _not_imitated(
-        self, form: StatementForm, copies: tuple[Copies, ...], kept: tuple[bool, ...]
+        self, form: StatementForm, copies: tuple[ArrayCopies, ...], kept: tuple[bool, ...]
     ) -> list[StatementChoice]:
         needed = [
             place
             for place, is_kept in enumerate(kept)
             if is_kept and form.same[place : place + 1] in ((place,), ())
         ]
-        kinds = [form.kinds[place] for place in needed]
-        found: list[tuple[StatementChoice, list[Copies]]] = []
+        found: list[tuple[StatementChoice, list[ArrayCopies]]] = []
         for choice in sorted(self.every_way(form, copies), key=lambda each: each.cost):
             own = [choice.copies[place] for place in needed]
-            if not any(
-                self.imitates(kinds, better, own, choice.cost - cheaper.cost) for cheaper, better in found
-            ):
+            if not any(self.imitates(better, own, choice.cost - cheaper.cost) for cheaper, better in found):
                 found.append((choice, own))
         return [choice for choice, _ in found]
 
-    def imitates(
-        self, kinds: Sequence[ArrayKind], copies: Sequence[Copies], others: Sequence[Copies], slack: Cost
-    ) -> bool:
+    def imitates(self, copies: Sequence[ArrayCopies], others: Sequence[ArrayCopies], slack: Cost) -> bool:
         """Return whether moves that cost no more than `slack` make the other copies of these."""
-        for kind, own, wanted in zip(kinds, copies, others, strict=True):
-            if own != wanted:
-                cost = self.moves.imitation(kind, own, wanted)
+        for own, wanted in zip(copies, others, strict=True):
+            if own is not wanted:
+                cost = self.moves.imitation(own, wanted, slack + 1)
                 if cost is None or cost > slack:
                     return False
                 slack -= cost
         return True
+
+
+def _pending(copies: ArrayCopies) -> frozenset[str]:
+    """The axes over which sums of some copy are pending."""
+    return frozenset(axis for _, pending in copies.states for axis in pending)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shardviz.planner.dag.copies import ArrayPath, Copies
+from shardviz.planner.dag.copies import ArrayCopies, ArrayPath
 from shardviz.planner.dag.statement_choices import StatementChoice, StatementChoices, StatementForm
 from shardviz.planner.other_ways import OtherWay, cost_of_other_way
 from shardviz.planner.pricing.prices import Cost
@@ -27,9 +27,9 @@ class ProgramWays:
 
     choices: StatementChoices
     form: StatementForm
-    held: tuple[Copies, ...]
+    held: tuple[ArrayCopies, ...]
     chosen: StatementChoice
-    needed: tuple[Copies, ...]
+    needed: tuple[ArrayCopies, ...]
     goal: State
 
     def keeping(self, dim: str, axes: Axes) -> OtherWay | None:
@@ -52,13 +52,13 @@ class ProgramWays:
 
     def _cost(self, way: StatementChoice) -> Cost | None:
         """The cost of a way until all that follows can go on as it is planned; None where it cannot."""
-        moves, kinds, total = self.choices.moves, self.form.kinds, way.cost
+        moves, total = self.choices.moves, way.cost
         for place, needed in enumerate(self.needed):
-            more = moves.imitation(kinds[place], way.copies[place], needed)
+            more = moves.imitation(way.copies[place], needed)
             if more is None:
                 return None
             total += more
-        found = moves.nearest(kinds[-1], way.copies[-1], self.goal)
+        found = moves.nearest(way.copies[-1], self.goal)
         return None if found is None else total + found[0]
 
 

@@ -61,11 +61,15 @@ def _with_decided_result(problem: Problem) -> Problem:
 def parameters(problem: Problem) -> tuple[str, ...]:
     """The names of the arguments that training changes: those of floating point but the program's input.
 
-    The input is its integers, such as tokens; where it has none, its first argument.
+    The input is its integers, such as tokens, and what has all dimensions of one of these; where it has none,
+    its first argument.
     """
     arguments = replace(problem, parts=problem.forward).arguments
-    floating = [each.name for each in arguments if _is_floating(each)]
-    return tuple(floating if len(floating) < len(arguments) else floating[1:])
+    integers = [{*each.dims} for each in arguments if not _is_floating(each)]
+    floating = [each for each in arguments if _is_floating(each)]
+    if not integers:
+        return tuple(each.name for each in floating[1:])
+    return tuple(each.name for each in floating if not any(dims <= {*each.dims} for dims in integers))
 
 
 def kept_results(problem: Problem, training: Training) -> frozenset[str]:

@@ -15,7 +15,7 @@ from shardviz.notation import write_spec
 from shardviz.planner.pricing.costs import PricedStep
 from shardviz.planner.problem import Phase
 from shardviz.render.caption import axes_text
-from shardviz.render.cost_view import machine_words, padding_lines
+from shardviz.render.cost_view import machine_words, padding_words
 from shardviz.render.lines import columns, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.units import human_bytes, seconds
@@ -70,10 +70,24 @@ def step_lines(step: ModelStep, question: ModelQuestion, width: int, palette: Pa
     lines = sentence(words, width, lead="step  ")
     for part in step.parts:
         lines += _part_lines(part, question, width, palette)
-    lines += padding_lines(cost, width)
+    lines += _padding_lines(step, width)
     for words in total_words(step):
         lines += sentence(words, width, 2)
     return lines
+
+
+def _padding_lines(step: ModelStep, width: int) -> list[Text]:
+    """The dimensions of all parts that are padded, and what of the step is padding."""
+    padded = [part.cost for part in step.parts if part.cost.plan.problem.padding]
+    if not padded:
+        return []
+    from shardviz.planner.pricing.padding_cost import padding_cost
+
+    wasted = [(each.layers, padding_cost(each)) for each in padded]
+    time = sum(runs * each.seconds for runs, each in wasted)
+    sent = sum(runs * each.wire_bytes for runs, each in wasted)
+    dims = dict.fromkeys(each for cost in padded for each in cost.plan.problem.padding)
+    return sentence(padding_words(dims, time, sent, "the step"), width, 2, lead="padded: ")
 
 
 def _part_lines(part: PlannedPart, question: ModelQuestion, width: int, palette: Palette) -> list[Text]:

@@ -8,29 +8,17 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.render.lines import columns, records, sentence
+from shardviz.render.paths import short_place
 from shardviz.render.sanitize import printable, printable_line
 from shardviz.reports.changes import Change, ChangeKind, ReportChanges
-from shardviz.reports.limits import BrokenLimit
+from shardviz.reports.limits import MOST_SHARE, BrokenLimit
 from shardviz.reports.summary import ReportSummary, SummaryLine
 from shardviz.units import estimated_seconds, human_bytes
 
-MARKS: dict[ChangeKind, str] = {
-    "added": "+",
-    "removed": "-",
-    "grown": "↑",
-    "into a loop": "↑",
-    "more runs": "↑",
-    "not overlapped": "↑",
-    "shrunk": "↓",
-    "out of a loop": "↓",
-    "fewer runs": "↓",
-    "overlapped": "↓",
-}
-"""More than before, or less."""
+MARKS: dict[ChangeKind, str] = {"added": "+", "removed": "-", "less overlapped": "↑", "more overlapped": "↓"}
+"""More to wait for than before, or less; of other changes their bytes tell."""
 MAX_CHANGES = 40
 UNKNOWN = "not known"
-MOST_PERCENT = 3.0
-"""A ratio above which it is told as a factor."""
 
 
 def changes_view(found: ReportChanges, broken: Sequence[BrokenLimit], width: int) -> list[Text]:
@@ -41,8 +29,7 @@ def changes_view(found: ReportChanges, broken: Sequence[BrokenLimit], width: int
     if found.changes:
         lines += [Text(plural(len(found.changes), "change"), "bold"), Text()]
     elif found.before.lines or found.after.lines:
-        same = plural(len(found.after.lines), "line of the summary is", "lines of the summary are")
-        lines += sentence(f"no collective changes: {same} the same", width)
+        lines += sentence(f"no collective changes: {_same(found)}", width)
     else:
         lines += sentence("no collective before and after", width)
     for change in shown:
@@ -59,6 +46,12 @@ def changes_view(found: ReportChanges, broken: Sequence[BrokenLimit], width: int
 def changes_text(found: ReportChanges, broken: Sequence[BrokenLimit], width: int) -> str:
     """The page as plain text."""
     return "\n".join(line.plain.rstrip() for line in changes_view(found, broken, width))
+
+
+def _same(found: ReportChanges) -> str:
+    lines = len(found.after.lines)
+    told = f"{plural(lines, 'line of the summary is', 'lines of the summary are')} the same"
+    return told if found.same == lines else f"{told}, {lines - found.same:,} of them but for the place"
 
 
 def _hardware(found: ReportChanges, width: int) -> list[Text]:
@@ -85,27 +78,50 @@ def _change_lines(change: Change, width: int) -> list[Text]:
     assert line is not None
     over = f" over {', '.join(line.axes)}" if line.axes else ""
     head = Text.assemble(
-        (MARKS[change.kind], "bold"), f" {change.kind}: ", (printable(f"{line.op}{over}"), "bold")
+        (_mark(change), "bold"), f" {change.kind}: ", (printable(f"{line.op}{over}"), "bold")
     )
     lines = records([[head, Text(printable(_figure(change)))]], width)
-    where = [line.place, *([line.phase] if line.phase != "forward" else []), line.source]
+    where = [line.place, *([line.phase] if line.phase != "forward" else []), short_place(line.source)]
     if any(where):
         lines += sentence(printable(", ".join(filter(None, where))), width, 4, style="dim")
     return lines
 
 
+def _mark(change: Change) -> str:
+    if mark := MARKS.get(change.kind):
+        return mark
+    before, after, more = change.before, change.after, change.wire_bytes
+    if before is not None and after is not None and not _is_known(before, after):
+        more = after.wire_bytes - before.wire_bytes if before.runs == after.runs else 0
+    return "↑" if more > 0 else "↓" if more < 0 else "≠"
+
+
 def _figure(change: Change) -> str:
-    """The figure that the change is about."""
+    """The figures that the change is about."""
     before, after = change.before, change.after
     if before is None or after is None:
         line = before or after
         assert line is not None
         return f"{line.shape}, {_runs(line)}, {_sent(line)} sent"
-    if change.kind in ("grown", "shrunk"):
-        return f"{before.shape} to {after.shape}, {_sent(before)} to {_sent(after)} sent"
-    if change.kind in ("overlapped", "not overlapped"):
-        return f"{after.shape}, work beside {_beside(before)} runs before, {_beside(after)} now"
-    return f"{after.shape}, {_runs(before)} to {_runs(after)}, {_sent(before)} to {_sent(after)} sent"
+    shape = _from_to(before.shape, after.shape)
+    if change.kind in ("more overlapped", "less overlapped"):
+        return f"{shape}, work beside {_beside(before)} runs before, {_beside(after)} now"
+    if not _is_known(before, after):
+        sent = _from_to(human_bytes(before.wire_bytes), human_bytes(after.wire_bytes))
+        was, now = _runs(before), _runs(after)
+        runs = now if was == now else f"{was} before, {now} now"
+        return f"{shape}, {runs}, {sent} a run sent"
+    runs, sent = _from_to(_runs(before), _runs(after)), _from_to(_sent(before), _sent(after))
+    return f"{shape}, {runs}, {sent} sent"
+
+
+def _is_known(*lines: SummaryLine | None) -> bool:
+    """Return whether it is known how often all of them run."""
+    return all(line is None or line.runs is not None for line in lines)
+
+
+def _from_to(before: str, after: str) -> str:
+    return after if before == after else f"{before} to {after}"
 
 
 def _runs(line: SummaryLine) -> str:
@@ -124,7 +140,9 @@ def _sent(line: SummaryLine) -> str:
 def _figures(found: ReportChanges, width: int) -> list[Text]:
     """A line for each quantity that one of the two has."""
     before, after = found.before, found.after
-    rows = [_row("sent by a device", before.wire_bytes, after.wire_bytes, _bytes)]
+    known = _is_known(*before.lines, *after.lines)
+    name = "sent by a device" if known else "sent outside of unknown loops"
+    rows = [_row(name, before.wire_bytes, after.wire_bytes, _bytes)]
     if before.seconds is not None or after.seconds is not None:
         rows.append(_row("time", before.seconds, after.seconds, estimated_seconds))
     if before.memory is not None or after.memory is not None:
@@ -146,7 +164,7 @@ def _row(name: str, before: float | None, after: float | None, written: Callable
 
 
 def _share(ratio: float) -> str:
-    return f"×{ratio:,.3g}" if ratio > MOST_PERCENT else f"{(ratio - 1) * 100:+.1f} %"
+    return f"×{ratio:,.3g}" if ratio > MOST_SHARE else f"{(ratio - 1) * 100:+.1f} %"
 
 
 def _bytes(count: float) -> str:

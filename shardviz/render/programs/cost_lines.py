@@ -25,9 +25,8 @@ from shardviz.reports.sums import By, CostSum, all_of, sums
 from shardviz.sharding import Mesh
 from shardviz.units import estimated_seconds, human_bytes
 
-PHASES = {"forward": "", "recomputed": "recomputed", "backward": "backward", "optimizer": "optimizer"}
-"""The words for the phases of a train step; a program without gradients has one phase, and no word."""
-SHORT_PHASES = {"recomputed": "again", "backward": "bwd", "optimizer": "opt", "forward": "fwd"}
+SHORT_PHASES = {"forward": "", "recomputed": "again ", "backward": "bwd ", "optimizer": "opt "}
+"""Before a place; a program without gradients has one phase, and no word."""
 TITLES: dict[By, str] = {
     "op": "by operation",
     "axes": "by mesh axis",
@@ -53,13 +52,13 @@ def cost_lines(report: ProgramReport, selection: Selection, width: int, palette:
     """A line for each group of alike collectives, in the order that the selection asks for."""
     groups = selection.groups(report.entries)
     shown = groups[: selection.top]
-    return _table(shown, report, width, palette) + rest_lines(report, selection)
+    return _table(shown, report, width, palette) + rest_lines(report, groups, selection.top)
 
 
-def rest_lines(report: ProgramReport, selection: Selection) -> list[Text]:
-    """The number of lines after the first ones, and of collectives that the filters leave out."""
-    groups = selection.groups(report.entries)
-    rest = groups[selection.top :] if selection.top is not None else ()
+def rest_lines(report: ProgramReport, groups: Sequence[AlikeEntries], top: int | None) -> list[Text]:
+    """The number of groups after the `top` ones, and of collectives that are in none: filters leave them
+    out."""
+    rest = groups[top:] if top is not None else ()
     lines = []
     if rest:
         share = _share(rest, report)
@@ -189,11 +188,13 @@ def _what(group: AlikeEntries, mesh: Mesh, palette: Palette, width: int) -> Text
 
 
 def _place(group: AlikeEntries, room: int) -> Text:
-    """The phase, the argument or the scopes, and the file's line, in `room` columns."""
+    """The phase, the argument or the scopes, and the file's line, in `room` columns: ``grad params['w']``
+    is the sum of a gradient, ``bwd params['w']`` a parameter that the backward pass gathers."""
     entry = group.first
     file = PurePath(entry.collective.source)
     line = file.name if ":" in file.name else ""
-    phase = "" if entry.phase == "forward" else f"{SHORT_PHASES[entry.phase]} "
+    # That a gradient is of the backward pass needs no word.
+    phase = "grad " if entry.gradient_of else SHORT_PHASES[entry.phase]
     name = printable(group.name)
     rest = room - len(phase) - (len(line) + GAP if line else 0)
     name = _end(name, rest)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -14,6 +13,7 @@ from shardviz.hlo import CollectiveMatmul, HloModule, ShardyModule
 from shardviz.hlo.totals import Tally
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import PLAIN
+from shardviz.render.paths import short_place
 from shardviz.render.programs.collective_rows import RIGHT, rows_of
 from shardviz.render.programs.hlo_picture import NO_AXES
 from shardviz.render.sanitize import printable
@@ -120,12 +120,9 @@ def _collectives(tally: Tally, matmuls: Sequence[CollectiveMatmul], mesh: Mesh, 
 
 
 def _place(source: str) -> str:
-    """``at layer.py:12``, short below the current directory; an op name stays as it is."""
-    path, _, line = source.rpartition(":")
-    if not line.isdecimal():
-        return source
-    found = Path(path)
-    return f"at {found.relative_to(Path.cwd()) if found.is_relative_to(Path.cwd()) else found}:{line}"
+    """``at layer.py:12``; an op name stays as it is."""
+    place = short_place(source)
+    return f"at {place}" if place.rpartition(":")[2].isdecimal() else place
 
 
 def _hint(unmet: Sequence[Tally], tallies: Sequence[Tally], width: int) -> list[Text]:

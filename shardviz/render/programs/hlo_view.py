@@ -24,7 +24,7 @@ from shardviz.render.programs.collective_rows import (
 from shardviz.render.programs.cost_lines import cost_lines, rest_lines, sum_lines
 from shardviz.render.programs.hlo_picture import NO_AXES
 from shardviz.render.sanitize import printable, printable_line
-from shardviz.reports.program_report import ProgramReport, report_of
+from shardviz.reports.program_report import ProgramReport
 from shardviz.reports.selection import BY_COST, Selection
 from shardviz.sharding import Mesh
 from shardviz.units import estimated_seconds, human_bytes
@@ -44,28 +44,26 @@ NOWHERE = "source line unknown"
 
 
 def hlo_view(
-    module: HloModule | ShardyModule,
+    report: ProgramReport,
     given: Mesh | None,
     width: int,
     palette: Palette,
-    timeline: ProgramTimeline | None = None,
     selection: Selection = BY_COST,
 ) -> list[Text]:
     """The module's name and facts, its mesh, and its collectives by what they cost, with their sums; or, in
     the program's order, the totals and the collectives grouped by source.
 
-    `given` is the mesh that the user named, if any. With a `timeline` of it there are seconds, and the page
-    ends with the total of all that it runs.
+    `given` is the mesh that the user named, if any. With the report's timeline there are seconds, and the
+    page ends with the total of all that it runs.
     """
-    report = report_of(module, timeline)
     if selection.sort == "order":
         lines = _in_order(report, given, selection, width, palette)
     else:
         lines = _by_cost(report, given, selection, width, palette)
-    if timeline is not None:
+    if report.timeline is not None:
         from shardviz.render.times.report import brief_view
 
-        lines += brief_view(timeline, width, palette)
+        lines += brief_view(report.timeline, width, palette)
     return [printable_line(line) for line in lines]
 
 
@@ -97,7 +95,7 @@ def _in_order(
         rows = rows_of(those, module.mesh or NO_AXES, palette, matmuls)
         tells_how = is_scheduled and any(row.algorithm or row.when != "synchronous" for row in rows)
         lines += row_lines(rows, width, tells_how)
-    if left_out := rest_lines(report, selection):
+    if left_out := rest_lines(report, selection.groups(report.entries), selection.top):
         lines += [Text(), *left_out]
     return lines + _remarks(module, moving, width)
 

@@ -17,15 +17,14 @@ from shardviz.render.programs.target_answers import error_lines, placement_words
 from shardviz.render.programs.why_lines import FEW, why_lines
 from shardviz.render.sanitize import printable, printable_line
 from shardviz.render.times.report import buffer_lines, memory_report_lines, misfit_lines
-from shardviz.reports.program_report import report_of
 from shardviz.reports.selection import BY_COST, Selection
 from shardviz.units import estimated_seconds, human_bytes, seconds
 
 if TYPE_CHECKING:
     from shardviz.compiler.target_program import TargetProgram
+    from shardviz.reports.program_report import ProgramReport
     from shardviz.reports.suggestions import Suggestion
     from shardviz.reports.why import Reason
-    from shardviz.timeline.program_timeline import ProgramTimeline
 
 HEADINGS = ("target", "collectives", "sent by a device", "time", "exposed", "memory")
 RIGHT = frozenset({1, 2, 3, 4, 5})
@@ -33,31 +32,39 @@ RIGHT = frozenset({1, 2, 3, 4, 5})
 
 def program_view(
     program: TargetProgram,
-    timeline: ProgramTimeline | None,
+    report: ProgramReport | None,
     width: int,
     palette: Palette,
     selection: Selection = BY_COST,
     suggestions: Mapping[Reason, Suggestion] | None = None,
 ) -> list[Text]:
-    """The target and where the mesh lies on it, then the page of `shardviz hlo`, with the times where there
-    is a `timeline`, why the collectives are there (of the most expensive, or of all with `suggestions` of
-    what avoids them), arrays that are made whole, the memory, and the notes; of a target without a program
+    """The target and where the mesh lies on it, then the page of `shardviz hlo` of its `report`, why the
+    collectives are there (of the most expensive, or of all with `suggestions` of what avoids them), arrays
+    that are made whole, the memory, and the notes; of a target without a program, and so without a report,
     the reason."""
     lines = target_lines(program, width)
-    if program.module is None:
+    if report is None:
         lines += error_lines(program.answer, width, 0)
     else:
-        lines += hlo_view(program.module, program.mesh, width, palette, timeline, selection)
+        lines += hlo_view(report, program.mesh, width, palette, selection)
         if program.reshards:
-            report = report_of(program.module, timeline)
             of_few = replace(selection, top=FEW) if suggestions is None else selection
             reasons = program.reasons(report.entries)
-            lines += why_lines(report, reasons, of_few, width, palette, suggestions or {})
+            lines += why_lines(
+                report,
+                reasons,
+                of_few,
+                width,
+                palette,
+                suggestions or {},
+                "" if suggestions is not None else ": --why",
+            )
     lines += rematerialization_lines(program.rematerializations, width)
     if program.memory is not None:
-        lines += [Text(), *misfit_lines(program.memory, width)]
+        # A target that has refused it for that has said so above.
+        lines += [Text(), *(() if report is None else misfit_lines(program.memory, width))]
         lines += memory_report_lines(program.memory, width, palette)
-        estimate = None if timeline is None else timeline.memory
+        estimate = None if report is None or report.timeline is None else report.timeline.memory
         if not program.memory.buffers and estimate is not None and estimate.by == "estimate":
             # The compiler's sums do not say what lies there.
             lines += sentence("what lies there is estimated from the program's order", width, 2, style="dim")
@@ -78,9 +85,11 @@ def program_lines(program: TargetProgram, width: int, palette: Palette) -> list[
 
 
 def target_lines(program: TargetProgram, width: int) -> list[Text]:
-    """``v5e:2x4  compiled in 1.2 s``, the place of the mesh, and the traffic between slices or nodes."""
+    """``v5e:2x4  compiled in 1.2 s``, or how long it took to refuse, the place of the mesh, and the traffic
+    between slices or nodes."""
     answer, mesh = program.answer, program.mesh
-    took = f"  compiled in {seconds(answer.elapsed_s)}" if answer.elapsed_s else ""
+    verb = "compiled in" if answer.status == "ok" else "refused after"
+    took = f"  {verb} {seconds(answer.elapsed_s)}" if answer.elapsed_s else ""
     lines = sentence(took, width, lead=answer.target)
     if answer.placement is not None and mesh is not None:
         lines += sentence(placement_words(answer.placement, mesh), width, 2, "placed: ", "dim")
@@ -91,7 +100,7 @@ def target_lines(program: TargetProgram, width: int) -> list[Text]:
 
 
 def programs_view(
-    programs: Sequence[tuple[TargetProgram, ProgramTimeline | None]],
+    programs: Sequence[tuple[TargetProgram, ProgramReport | None]],
     width: int,
     palette: Palette,
     selection: Selection = BY_COST,
@@ -99,7 +108,7 @@ def programs_view(
     """A line a target: runs of collectives, what a device sends in them, the time of a run and what of it
     waits for communication, the memory at the peak; then what costs most on each, the first few if the
     selection does not say how many; and the reasons of those without a program."""
-    rows = [_cells(program, timeline) for program, timeline in programs]
+    rows = [_cells(program, report) for program, report in programs]
     head = [Text(heading, "bold") for heading in HEADINGS]
     lines = columns([head, *rows], width, right=RIGHT)
     if lines is None:
@@ -110,12 +119,11 @@ def programs_view(
         ]
         lines = records([[cell for cell in row if cell] for row in named], width)
     few = selection if selection.top is not None else replace(selection, top=FEW)
-    for program, timeline in programs:
-        if program.module is not None and program.module.collectives:
-            report = report_of(program.module, timeline)
-            lines += [Text(), Text(program.target, "bold"), *cost_lines(report, few, width, palette)]
-        elif program.module is None:
+    for program, report in programs:
+        if report is None:
             lines += [Text(), Text(program.target, "bold"), *error_lines(program.answer, width, 2)]
+        elif report.entries:
+            lines += [Text(), Text(program.target, "bold"), *cost_lines(report, few, width, palette)]
     placed = [
         (each.target, placement_words(each.answer.placement, each.mesh))
         for each, _ in programs
@@ -126,18 +134,19 @@ def programs_view(
     return [printable_line(line) for line in lines]
 
 
-def _cells(program: TargetProgram, timeline: ProgramTimeline | None) -> list[Text]:
+def _cells(program: TargetProgram, report: ProgramReport | None) -> list[Text]:
     """The cells of a target's line, empty where nobody can tell."""
     name = Text(program.target, "bold")
     memory = program.memory
     taken = Text("" if memory is None else human_bytes(memory.peak_bytes))
     if memory is not None and memory.limit_bytes is not None:
         taken.append(f" of {human_bytes(memory.limit_bytes)}", "dim")
-    if program.module is None or program.bytes_sent is None:
+    if report is None or program.bytes_sent is None:
         return [name.append(" ✗"), Text(), Text(), Text(), Text(), taken]
-    runs = sum(each.count or 0 for each in program.module.collectives if each.wire_bytes)
-    unknown = any(each.count is None for each in program.module.collectives)
+    runs = sum(each.runs or 0 for each in report.entries if each.collective.wire_bytes)
+    unknown = any(each.runs is None for each in report.entries)
     times = [Text(), Text()]
+    timeline = report.timeline
     if timeline is not None:
         exposed = sum(waits for _, waits in timeline.exposed_seconds)
         times = [

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from shardviz.codegen.route_code import route_code
 from shardviz.errors import plural
 from shardviz.render.lines import sentence
 from shardviz.render.sanitize import printable
@@ -66,11 +65,14 @@ def _lines(one: Rematerialization, width: int) -> list[Text]:
             words += f"; in steps it sends {human_bytes(one.route_bytes)}"
         lines += sentence(words, width, 2)
     if len(one.route) > 1:
-        lines += [Text(f"  {line}") for line in route_code(one.route)]
+        lines += [Text(f"  {step.code}") for step in one.route]
     return lines
 
 
 def _split(spec: PartitionSpec | None, number: int, one: Rematerialization) -> str:
     if spec is not None:
         return str(spec)
-    return "" if one.written is None else one.written[number]
+    if one.written is not None:
+        return one.written[number]
+    part = f"{one.dtype}[{','.join(map(str, one.kept))}]"
+    return f"a part {part} on each device" if number else "a split over all devices"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 
 from rich.style import Style
 from rich.text import Text
@@ -35,6 +34,7 @@ ESTIMATES: dict[Estimate, str] = {
     "roofline": "FLOPs and bytes over the device's figures",
     "links": "the link model",
     "scheduler": "the compiler's scheduler",
+    "measured": "the device's clock",
 }
 HIDDEN = "hidden"
 """Communication for which nothing waits."""
@@ -116,7 +116,8 @@ def percent(share: float) -> str:
 
 
 def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
-    """A line for compute and one for each lane that moves data: busy, exposed, and its share of the total."""
+    """A line for compute, one for each lane that moves data, and one for what is idle: busy, exposed, and its
+    share of the total."""
     total = timeline.seconds
     exposed = dict(timeline.exposed_seconds)
     numbers = {lane.name: number for number, lane in enumerate(timeline.lanes)}
@@ -135,9 +136,14 @@ def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
         is_unknown = not seconds and name in unknown
         hidden = Text("?", "bold") if is_unknown else Text(HIDDEN, "dim")
         rows.append([label, _busy(seconds, is_unknown), _time(waits) if waits else hidden, cell])
+    if timeline.idle_seconds:
+        idle = _bar(timeline.idle_seconds / total if total else 0.0, WAITING, Style())
+        rows.append([Text("idle", "bold"), Text(), _time(timeline.idle_seconds), idle])
     lines = columns([head, *rows], width, 2, frozenset({1, 2}))
     if lines is None:
         for row in rows:
+            if not row[1]:
+                continue
             row[1].append(" busy")
             if row[2] and row[2].plain != HIDDEN:
                 row[2].append(" exposed")
@@ -258,7 +264,7 @@ def note_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     said = [
         f"{estimated_seconds(seconds)} by {ESTIMATES[name]}"
         for name, seconds in parts.most_common()
-        if name in ESTIMATES and seconds
+        if name in ESTIMATES and seconds and name != "measured"
     ]
     lines += (
         sentence(f"{', '.join(said)}, hidden or not", width, lead="estimates: ", style="dim") if said else []
@@ -342,13 +348,17 @@ def _kind_style(kind: str, palette: Palette) -> Style:
 
 def buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
     """The largest buffers at the peak, with their shapes, their source lines and how long they live."""
-    rows: list[Sequence[Text]] = []
+    rows: list[list[Text]] = []
     shown = [each for each in memory.buffers if each.bytes >= memory.peak_bytes * NEGLIGIBLE]
     for each in shown[:LISTED]:
         lives = ""
         if each.start is not None and each.end is not None:
             end = estimated_seconds(each.end)
             lives = f"{estimated_seconds(each.start)} to {end}" if each.start else f"to {end}"
+        elif each.last:
+            # Without a clock: by the instructions, from its own on.
+            since = f"{printable(each.first)} " if each.first not in ("", each.name) else ""
+            lives = f"{since}to {printable(each.last)}"
         # Of a file its name is enough; an operation's name stays whole.
         source = "" if each.source == each.name else _LINE.sub(r"\1", each.source)
         cells = (human_bytes(each.bytes), printable(each.name), each.kind, printable(each.shape), lives)
@@ -356,6 +366,9 @@ def buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
     if not rows:
         return []
     head = [Text(words, "bold") for words in ("bytes", "largest buffers", "", "shape", "lives", "source")]
+    for place in (4, 5):
+        if not any(row[place] for row in rows):
+            head[place] = Text()
     for left_out in LEAST:
         kept = [[cell for i, cell in enumerate(row) if i not in left_out] for row in (head, *rows)]
         whole = columns(kept, width, 2, frozenset({0}))

@@ -62,6 +62,10 @@ class ModelDialog(Dialog):
         height: auto; max-height: 50%; min-height: 4; border: none; padding: 0;
         background: transparent; scrollbar-size: 1 1;
     }
+    ModelDialog OptionList > .option-list--option-highlighted,
+    ModelDialog OptionList:focus > .option-list--option-highlighted {
+        background: $primary 25%; color: $foreground; text-style: bold;
+    }
     ModelDialog #about { height: 1fr; scrollbar-size: 1 1; margin: 1 0 0 0; }
     ModelDialog.-low #about { margin: 0; }
     ModelDialog Input { height: 1; border: none; padding: 0; background: $panel; display: none; }
@@ -243,7 +247,9 @@ class ModelDialog(Dialog):
         try:
             self.editor.edit(form)
         except ShardvizError as error:
-            self._note(error_words(error))
+            # The row says which parameter it is about, and its pattern nobody has typed.
+            cause = error.__cause__ if self._typed == "split" else None
+            self._note(error_words(cause if isinstance(cause, ShardvizError) else error))
             return False
         self._draw()
         return True

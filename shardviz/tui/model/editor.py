@@ -8,7 +8,14 @@ from typing import Any
 
 from shardviz.compiler.machines import placed_for
 from shardviz.models.model import Model
-from shardviz.models.question import ModelQuestion, model_question, named_rules, with_changes
+from shardviz.models.question import (
+    ModelQuestion,
+    changed_split,
+    model_question,
+    named_rules,
+    with_changes,
+)
+from shardviz.models.rules.rule_set import ShardingRule
 from shardviz.models.sources.reading import read_model
 from shardviz.notation import parse_mesh
 from shardviz.planner.training.options import parse_training
@@ -27,7 +34,7 @@ class ModelForm:
     mesh: str = "data=4,tensor=2"
     machine: str = ""
     is_training: bool = False
-    changes: tuple[str, ...] = ()
+    changes: tuple[ShardingRule, ...] = ()
 
     def with_field(self, name: str, text: str) -> ModelForm:
         """The form with another text of a field."""
@@ -36,8 +43,8 @@ class ModelForm:
 
     def changed(self, pattern: str, spec: str) -> ModelForm:
         """The form with another split of a pattern; without a `spec` that of the rules."""
-        kept = tuple(each for each in self.changes if each.rpartition("=")[0] != pattern)
-        return replace(self, changes=(f"{pattern}={spec}", *kept) if spec else kept)
+        kept = tuple(each for each in self.changes if each.subject != pattern)
+        return replace(self, changes=(changed_split(pattern, spec), *kept) if spec else kept)
 
 
 _model = lru_cache(maxsize=4)(read_model)

@@ -1,0 +1,238 @@
+"""The arguments of a train step whose gradients its collectives sum.
+
+A compiled program does not say so; its optimizer does. Followed back from a result, element by element, an
+updated parameter is the old one, and what is added to it: a gradient, scaled by whatever the optimizer has.
+States of the optimizer are updated in the same way, and bear the same path in a tree of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import permutations
+from typing import NamedTuple
+
+from shardviz.hlo.arguments import pieces_of, shared_steps
+from shardviz.hlo.named_scopes import joined_names, program_place
+from shardviz.hlo.origins import InstructionOrigins, InstructionValue, Made
+from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
+
+MAX_LOOKS = 100_000
+"""Values looked at in one module at most."""
+MAX_STEPS = 20
+"""Instructions from a sum back to one that is named after a gradient, at most."""
+_SUMS = ("all-reduce", "all-reduce-start", "reduce-scatter", "reduce-scatter-start")
+_ADDING = ("add", "subtract")
+_ELEMENTWISE = frozenset(
+    {
+        *(*_ADDING, "multiply", "divide", "negate", "abs", "sign", "power", "sqrt", "rsqrt", "cbrt"),
+        *("maximum", "minimum", "clamp", "reduce-precision", "exponential", "log", "tanh", "logistic"),
+    }
+)
+"""Operations that keep each element in its place, beside those that move it."""
+_OP_NAME = re.compile(r'[ {]op_name="([^"\n]{0,400})')
+
+
+class _Reached(NamedTuple):
+    """The arguments and the sums that a value is made of element by element, and the pairs of both of which
+    one is added to the other."""
+
+    arguments: frozenset[int] = frozenset()
+    sums: frozenset[str] = frozenset()
+    pairs: frozenset[tuple[str, int]] = frozenset()
+
+
+_NOTHING = _Reached()
+
+
+def gradients(
+    lines: InstructionLines, origins: InstructionOrigins, names: Sequence[str]
+) -> dict[str, tuple[int, ...]]:
+    """The numbers of the arguments, called `names`, whose gradients each collective sums, by its name.
+
+    A collective of which that is not certain is not among them.
+    """
+    found: dict[str, list[frozenset[int]]] = {}
+    for reached in _Updates(lines, origins).of_results():
+        updated: dict[str, set[int]] = {}
+        for name, number in reached.pairs:
+            updated.setdefault(name, set()).add(number)
+        for name, numbers in updated.items():
+            found.setdefault(name, []).append(frozenset(numbers))
+    told = {name: [*_parameters(sets, names)] for name, sets in found.items()}
+    return {
+        name: tuple(sorted(each for each in numbers if each is not None))
+        for name, numbers in told.items()
+        if None not in numbers
+    }
+
+
+def _parameters(sets: Iterable[frozenset[int]], names: Sequence[str]) -> Iterator[int | None]:
+    """The parameter of each family of results that share an argument, None where none can be told.
+
+    Each set has the arguments of one result: those of Adam are {mean}, {square}, {weight, mean, square}.
+    """
+    families: list[tuple[set[int], list[frozenset[int]]]] = []
+    for each in dict.fromkeys(sets):
+        members, own = set(each), [each]
+        apart = []
+        for numbers, others in families:
+            if numbers.isdisjoint(each):
+                apart.append((numbers, others))
+            else:
+                members |= numbers
+                own = others + own
+        families = [*apart, (members, own)]
+    for members, own in families:
+        yield _parameter(members, own, names)
+
+
+def _parameter(members: set[int], sets: Sequence[frozenset[int]], names: Sequence[str]) -> int | None:
+    """The parameter among arguments of one path in several trees."""
+    if len(members) == 1:
+        return next(iter(members))
+    if any(number >= len(names) or not names[number] for number in members):
+        return None
+    pieces = {number: pieces_of(names[number]) for number in members}
+    shared = shared_steps([each[::-1] for each in pieces.values()])
+    trees = {number: "".join(each[: len(each) - shared]) for number, each in pieces.items()}
+    if not all(trees.values()) or (not shared and any(len(each) > 1 for each in pieces.values())):
+        return None
+    called = [number for number, tree in trees.items() if "param" in tree.lower()]
+    if len(called) == 1:
+        return called[0]
+    # A weight is made of several states, each of which is made of itself: what is left is the weight.
+    for each in sorted(sets, key=len):
+        states = [other for other in sets if other < each]
+        rest = each.difference(*states)
+        if len(states) > 1 and len(rest) == 1:
+            return next(iter(rest))
+    return None
+
+
+class _Updates:
+    """Follows the results of a module back, element by element, to its arguments and its sums of
+    gradients."""
+
+    def __init__(self, lines: InstructionLines, origins: InstructionOrigins) -> None:
+        self._lines, self._origins = lines, origins
+        self._known: dict[InstructionValue, _Reached] = {}
+
+    def of_results(self) -> Iterator[_Reached]:
+        """The arguments and the sums that each result of the program is made of."""
+        name = self._lines.computations.entry
+        entry = None if name is None else self._lines.computations.named(name, 0)
+        root = None if entry is None else self._lines.root(entry)
+        if entry is None or root is None:
+            return
+        if root.opcode != "tuple":
+            yield self._reached(InstructionValue(entry, root.name))
+            return
+        for name in self._lines.operands(root):
+            yield self._reached(InstructionValue(entry, name))
+
+    def _reached(self, value: InstructionValue) -> _Reached:
+        pending: list[tuple[InstructionValue, tuple[InstructionValue, ...] | None]] = [(value, None)]
+        while pending:
+            current, operands = pending.pop()
+            if operands is not None:
+                parts = [self._known.get(each, _NOTHING) for each in operands]
+                line = self._lines.named(current.computation, current.name)
+                self._known[current] = _joined(parts, line is not None and line.opcode in _ADDING)
+            elif current not in self._known:
+                # What is made of itself, as in a loop, is what else it is made of.
+                self._known[current] = _NOTHING
+                if len(self._known) > MAX_LOOKS:
+                    return _NOTHING
+                found = self._step(current)
+                if isinstance(found, _Reached):
+                    self._known[current] = found
+                else:
+                    pending.append((current, found))
+                    pending.extend((each, None) for each in found)
+        return self._known[value]
+
+    def _step(self, value: InstructionValue) -> _Reached | tuple[InstructionValue, ...]:
+        """The values that one is made of, element by element; or what it is."""
+        line = self._lines.named(value.computation, value.name)
+        if line is None:
+            return _NOTHING
+        if line.opcode in _SUMS:
+            return _Reached(sums=frozenset(self._summed(value)))
+        if line.opcode == "while":
+            return self._after_loop(value, line)
+        made = self._origins.how(value)
+        if isinstance(made, Made):
+            return made.operands if made.only_moved or line.opcode in _ELEMENTWISE else ()
+        if made is not None:
+            return _Reached(arguments=frozenset(made.arguments))
+        return self._before_loop(value) if line.opcode == "parameter" else ()
+
+    def _after_loop(self, value: InstructionValue, loop: InstructionLine) -> tuple[InstructionValue, ...]:
+        """An element of a loop's state as its body leaves it, and as it was before."""
+        body, before = self._lines.body(loop), self._lines.operands(loop)
+        root = None if body is None else self._lines.root(body)
+        if body is None or root is None or value.element is None or not before:
+            return ()
+        return (
+            InstructionValue(body, root.name, None, value.element),
+            value._replace(name=before[0]),
+        )
+
+    def _before_loop(self, value: InstructionValue) -> tuple[InstructionValue, ...]:
+        """An element of the state that a loop begins with, in its body."""
+        caller = None if value.caller is not None else self._origins.caller_of(value.computation)
+        if caller is None or caller[1].opcode != "while" or value.element is None:
+            return ()
+        before = self._lines.operands(caller[1])
+        return tuple(InstructionValue(caller[0], name, None, value.element) for name in before[:1])
+
+    def _summed(self, value: InstructionValue) -> Iterator[str]:
+        """The names of a sum, and of those whose results it takes as they are, if they are of gradients."""
+        for _ in range(MAX_STEPS):
+            line = self._lines.named(value.computation, value.name)
+            if line is None:
+                return
+            is_sum = line.opcode in _SUMS
+            if is_sum and self._is_of_gradient(value, line):
+                yield line.name
+            made = self._origins.how(value)
+            if not isinstance(made, Made) or len(made.operands) != 1 or not (is_sum or made.only_moved):
+                return
+            value = made.operands[0]
+
+    def _is_of_gradient(self, value: InstructionValue, line: InstructionLine) -> bool:
+        """Return whether JAX's name of a sum, or of what it sums, is that of a gradient's operation."""
+        for _ in range(MAX_STEPS):
+            op_name = _OP_NAME.search(self._lines.text, line.inside, line.stop)
+            phases = {program_place(each).phase for each in joined_names(op_name[1])} if op_name else set()
+            # A sum may be named after itself, or after all that the compiler has put together with it.
+            if phases == {"backward"} or (len(phases) == 1 and line.opcode not in _SUMS):
+                return phases == {"backward"}
+            made = self._origins.how(value)
+            if not isinstance(made, Made) or not made.operands:
+                return False
+            value = made.operands[0]
+            found = self._lines.named(value.computation, value.name)
+            if found is None:
+                return False
+            line = found
+        return False
+
+
+def _joined(parts: Sequence[_Reached], adds: bool) -> _Reached:
+    """A value that is made of others; where it `adds` them, each one's sums are added to others'
+    arguments."""
+    if len(parts) == 1:
+        return parts[0]
+    pairs = [each.pairs for each in parts]
+    if adds:
+        pairs += [
+            frozenset((name, number) for name in one.sums for number in other.arguments)
+            for one, other in permutations(parts, 2)
+        ]
+    return _Reached(
+        frozenset().union(*(each.arguments for each in parts)),
+        frozenset().union(*(each.sums for each in parts)),
+        frozenset().union(*pairs),
+    )
