@@ -63,6 +63,15 @@ class CompilerError(ShardvizError):
         self.log = log
 
 
+class JobLost(CompilerError):
+    """A process of the job was lost, and so the job is over, here in `process`. `is_told` where process 0 is
+    there and tells the user."""
+
+    def __init__(self, message: str, process: int, is_told: bool = False) -> None:
+        super().__init__(message, "all processes of the job have ended with it: start the job again")
+        self.process, self.is_told = process, is_told
+
+
 def quote(text: str, limit: int = 60) -> str:
     """`text` in quotes for a message: control characters escaped, long texts cut in the middle."""
     ends = text if len(text) <= 2 * limit else text[:limit] + text[-limit:]

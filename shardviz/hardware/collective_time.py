@@ -16,6 +16,7 @@ from functools import cached_property
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine import LinkLevel
+from shardviz.hardware.measured import MeasuredTimes, measured_times
 from shardviz.units import human_bytes, rate
 from shardviz.units import seconds as duration
 
@@ -60,6 +61,7 @@ def collective_time(
     strategy: str = "",
     distances: Sequence[int] | None = None,
     in_rounds: bool = False,
+    measured: Sequence[MeasuredTimes] = (),
 ) -> CollectiveTime:
     """The time of one collective over a group.
 
@@ -76,6 +78,8 @@ def collective_time(
     to it: (N−1)·α + (N−1)/N·V·β of a ring (Thakur, Rabenseifner and Gropp, "Optimization of Collective
     Communication Operations in MPICH", 2005). The book takes the longer of both.
 
+    Of `measured` what was measured over such links stands for the formula; of a permute between neighbours.
+
     Raises `QuestionError` for an operation without a formula.
     """
     op = op.removesuffix("-start")
@@ -85,6 +89,16 @@ def collective_time(
     placed = [(level, hop) for level, hop in zip(levels, hops, strict=True) if level.size > 1]
     if not placed:
         return NOTHING
+    found = _by_formula(op, size, placed, strategy, in_rounds)
+    if op not in SHIFTS or all(_is_next(level, hop) for level, hop in placed):
+        known = measured_times(op, levels, measured)
+        return _as_measured(found, size, levels, known) if known else found
+    return found
+
+
+def _by_formula(
+    op: str, size: int, placed: list[tuple[LinkLevel, int]], strategy: str, in_rounds: bool
+) -> CollectiveTime:
     stages = _stages([level for level, _ in placed], strategy)
     if op in GATHERS:
         return _gathered(GATHERS[op], size, stages, in_rounds)
@@ -93,6 +107,27 @@ def collective_time(
     if op in BROADCASTS:
         return _broadcast(size, stages)
     return _sent(op, size, placed)
+
+
+def _as_measured(
+    formula: CollectiveTime, size: int, levels: Sequence[LinkLevel], known: tuple[MeasuredTimes, ...]
+) -> CollectiveTime:
+    """The time by what was measured, over several axes with such links the mean."""
+    seconds = sum(each.seconds(size) for each in known) / len(known)
+    # Where a regime ends before its line meets the next one, the step between them counts as bytes.
+    latency = min(seconds, sum(each.regime(size).latency for each in known) / len(known))
+    names = " and ".join(dict.fromkeys(word for level in levels if level.size > 1 for word in level.words))
+    meshes = dict.fromkeys(f"{' and '.join(each.axes)} of {each.mesh}" for each in known)
+    line = known[0].regime(size)
+    said = f"measured over {', '.join(meshes)}: {_bytes(size)} at {rate(line.bandwidth)}"
+    said += f", and {duration(line.latency)} of latency" if line.latency else ""
+    bound = "latency" if latency >= seconds - latency else names
+    return CollectiveTime(seconds, latency, seconds - latency, formula.textbook_seconds, bound, said)
+
+
+def _is_next(level: LinkLevel, hop: int) -> bool:
+    """A message over so many hops goes to a neighbour; through a switch everybody is one."""
+    return level.kind not in ("ring", "line") or hop in (1, level.size - 1)
 
 
 @dataclass(frozen=True)
