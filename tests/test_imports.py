@@ -48,6 +48,7 @@ PURE = (
     "shardviz.documents.kinds",
     "shardviz.stepping",
     "shardviz.stepping.question",
+    "shardviz.devices.job",
     "shardviz.compiler",
     "shardviz.forms.resolve",
     "shardviz.forms.axis_edits",

@@ -27,7 +27,7 @@ EXAMPLES = (
     ),
     (
         "The program that XLA compiles for all of them",
-        "shardviz launch -n 2 --devices 4 -- explain 'bd,df->bf' --specs 'XY,Y_->X_' --target real",
+        "shardviz launch -n 4 -- explain 'A[B_X,D]*W[D,F]' --mesh X=4 --target real",
     ),
 )
 MAX_PROCESSES = 64

@@ -123,19 +123,24 @@ class ProgramSession(WorkerSession):
             except CompilerError as error:
                 yield without_program(target.name, error)
 
-    def suggestions(self, program: UserProgram, reasons: Sequence[Reason]) -> dict[Reason, Suggestion]:
-        """Changes that avoid collectives, for the first of these reasons, tried on Shardy."""
-        from shardviz.compiler.suggesting import suggestions
+    def suggestions(self, compiled: TargetProgram) -> dict[Reason, Suggestion]:
+        """Changes that avoid a program's most expensive collectives, tried on Shardy; a try that fails is
+        passed over."""
+        from shardviz.compiler.suggesting import dearest_reasons, suggestions
+        from shardviz.compiler.target_program import without_program
 
         (shardy,) = parse_targets("shardy")
-        lowered = program.lowered_for(shardy.platform)
-        worker = self._worker
-        assert worker is not None
+        lowered, worker = compiled.lowered, self._worker
+        if lowered is None or worker is None:
+            return {}
 
         def ask(changes: Sequence[ShardingChange]) -> TargetProgram:
-            return wait_for(worker.compile(lowered, shardy, changes=changes), shardy.name, ())
+            try:
+                return wait_for(worker.compile(lowered, shardy, changes=changes), shardy.name)
+            except CompilerError as error:
+                return without_program(shardy.name, error)
 
-        return suggestions(ask, reasons)
+        return suggestions(ask, dearest_reasons(compiled))
 
 
 class TargetSession(WorkerSession):

@@ -37,12 +37,12 @@ from shardviz.compiler.messages import (
     Versions,
 )
 from shardviz.compiler.requests import Cancelled, CompilerRequest, RequestScheduler, start_timer
-from shardviz.devices.job import JobAddress
 from shardviz.errors import CompilerError, JobLost, ShardvizError
 
 if TYPE_CHECKING:
     from shardviz.compiler.job_watch import JobStart, JobWatch
     from shardviz.compiler.messages import ProcessName
+    from shardviz.devices.job import JobAddress
 
 
 T = TypeVar("T")
@@ -253,6 +253,8 @@ class WorkerProcess:
             meeting = self._meet(address, process, request)  # while the child loads JAX
         message = self._received(process)
         if isinstance(message, JobFound):
+            from shardviz.devices.job import JobAddress
+
             found = JobAddress(message.coordinator, message.processes, message.process)
             meeting = meeting or self._meet(found, process, request)
             process.send(JoinJob(meeting.coordinator))

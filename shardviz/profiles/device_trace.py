@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from shardviz.profiles.trace_event import TraceEvent
+from shardviz.profiles.trace_event import TraceEvent, program_number
 
 _DEVICE = re.compile(r"/device:([A-Z]+):(\d+)$")
 _HLO_LINE = re.compile(r"%?([^\s=,(){}]+) = (?:\S.*?) ([a-z][a-z0-9-]*)\(")
@@ -173,7 +173,7 @@ class TraceReading:
         if "hlo_op" in stats:
             columns = self._columns(("CPU", _int(stats.get("device_ordinal"))))
             name, module = str(stats["hlo_op"]), str(stats.get("hlo_module", ""))
-            program = _int(stats.get("program_id"))
+            program = program_number(stats.get("program_id"))
             run = self._run(ProgramRun(module, program, _optional(stats.get("run_id"))))
             instruction = self._instruction(TracedInstruction(name, module, program))
             end = event.end
@@ -212,7 +212,7 @@ class TraceReading:
             columns = self._columns(device)
             named = _MODULE.match(event.name)
             module = named[1] if named else event.name
-            program = int(named[2]) if named else _int(stats.get("program_id"))
+            program = program_number(int(named[2]) if named else stats.get("program_id"))
             run_id = _optional(stats.get("run_id"))
             if run_id is None:
                 run_id = columns.seen[module, program] = columns.seen.get((module, program), -1) + 1
@@ -230,7 +230,7 @@ class TraceReading:
             instruction = self._known[key] = self._instruction(_of_event(event, module))
         run = NO_RUN
         if module and event.line.startswith("Stream"):
-            told = ProgramRun(module, _int(stats.get("program_id")), _optional(stats.get("run_id")))
+            told = ProgramRun(module, program_number(stats.get("program_id")), _optional(stats.get("run_id")))
             run = self._run(told)
         _append(columns, event.start, event.end, instruction, run)
 
@@ -296,7 +296,7 @@ def _append(columns: _Columns, start: int, end: int, instruction: int, run: int)
 def _of_event(event: TraceEvent, module: str) -> TracedInstruction:
     """The instruction of a device's event."""
     stats = event.stats
-    program, is_async = _int(stats.get("program_id")), event.line == "Async XLA Ops"
+    program, is_async = program_number(stats.get("program_id")), event.line == "Async XLA Ops"
     line = str(stats.get("long_name", event.name))
     written = _HLO_LINE.match(line)
     if written is not None:

@@ -22,6 +22,11 @@ class TraceEvent(NamedTuple):
     stats: Mapping[str, str | int | float]
 
 
+def program_number(number: object) -> int:
+    """A program's number, 0 where none is told: a TPU's has 64 bits, which some stats have with a sign."""
+    return number % 2**64 if isinstance(number, int) else 0
+
+
 class ProgramRecord(NamedTuple):
     """A program that a trace brings with it.
 

@@ -13,7 +13,14 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from shardviz.profiles.trace_event import SKIPPED, STATS, ProgramRecord, TraceEvent, is_read
+from shardviz.profiles.trace_event import (
+    SKIPPED,
+    STATS,
+    ProgramRecord,
+    TraceEvent,
+    is_read,
+    program_number,
+)
 from shardviz.profiles.wire_format import LENGTH, VARINT, Bytes, fields, signed, text, varint
 
 Stat = str | int | float
@@ -67,7 +74,7 @@ def programs(data: Bytes) -> list[ProgramRecord]:
         for key, (first, last) in plane.events.items():
             # ``jit_step(12)``
             name, _, number = _metadata_name(data, first, last).removesuffix(")").rpartition("(")
-            program_id = int(number) if number.lstrip("-").isdecimal() else key
+            program_id = program_number(int(number) if number.lstrip("-").isdecimal() else key)
             for field_number, begin, end in fields(data, first, last):
                 if field_number == _METADATA_STATS and (proto := _proto(data, begin, end, plane.stats)):
                     found.append(ProgramRecord(name, program_id, proto, _device_ids(proto)))

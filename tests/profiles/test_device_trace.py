@@ -107,6 +107,25 @@ def test_a_tpu_names_operations_by_their_lines_and_runs_by_those_of_its_modules(
     assert spans.name == "all-gather-start.1"
 
 
+def test_a_line_with_the_types_of_its_operands_and_a_number_of_64_bits() -> None:
+    start = (
+        "%copy-start.1 = (f32[5,256]{1,0:T(8,128)S(5)}, f32[5,256]{1,0:T(8,128)}, u32[]{:S(2)}) "
+        "copy-start(f32[5,256]{1,0:T(8,128)} %fusion.2)"
+    )
+    done = (
+        "%copy-done.1 = f32[5,256]{1,0:T(8,128)S(5)} copy-done((f32[5,256]{1,0:T(8,128)S(5)}, "
+        "f32[5,256]{1,0:T(8,128)}, u32[]{:S(2)}) %copy-start.1)"
+    )
+    shared = {"program_id": 2**63 + 5 - 2**64}
+    ops = [Event(start, 1, 2, {}, shared), Event(done, 8, 9, {}, shared)]
+    for modules in ([Event(f"jit_f({2**63 + 5})", 0, 10)], []):
+        (device,) = devices(xspace({"/device:TPU:0": {"XLA Modules": modules, "XLA Ops": ops}}))
+        one, other = (device.instruction_table[number] for number in device.instructions)
+        assert (one.name, one.opcode, one.awaited) == ("copy-start.1", "copy-start", "")
+        assert (other.name, other.opcode, other.awaited) == ("copy-done.1", "copy-done", "copy-start.1")
+        assert one.program_id == other.program_id == 2**63 + 5
+
+
 def test_runs_without_a_number_are_counted() -> None:
     lines = {**tpu_plane()}
     lines["XLA Modules"] = [each._replace(stats={}) for each in lines["XLA Modules"]]

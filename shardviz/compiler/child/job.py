@@ -60,6 +60,8 @@ def find(coordinator: str, processes: str, process: str) -> JobFound | None:
 def join(coordinator: str) -> None:
     """Join the job that was found; JAX's own coordinator is at `coordinator`. All processes are there."""
     assert _found is not None
+    # Its preemption service would have SIGTERM do nothing.
+    jax.config.update("jax_enable_preemption_service", False)
     jax.distributed.initialize(
         coordinator,
         _found.processes,
