@@ -27,6 +27,8 @@ HOLDS = 0.25
 """A fit holds where sizes that were held back are predicted this well in the median."""
 CLOSE = 0.03
 """Relative errors that no further regime makes worth while."""
+GROWTH = 1e-3
+"""Of a line that grows by less than this share over its sizes nobody can tell a bandwidth."""
 MAX_REGIMES = 4
 LEAST_POINTS = 2
 """Sizes of a regime."""
@@ -217,10 +219,10 @@ class _Lines:
         determinant = uu * vv - uv * uv
         if determinant > 1e-12 * uu * vv:
             latency, slope = (u * vv - v * uv) / determinant, (v * uu - u * uv) / determinant
-            if latency >= 0 and slope >= 0:
-                return latency, slope
-            if slope < 0:
+            if slope * self._sizes[stop - 1] < GROWTH * latency:
                 return u / uu, 0.0
+            if latency >= 0:
+                return latency, slope
         return 0.0, v / vv
 
     def _errors(

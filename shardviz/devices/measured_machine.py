@@ -16,7 +16,7 @@ from shardviz.devices.question import MeasureQuestion
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.machine import DeviceFigures, LinkLevel, Machine
-from shardviz.hardware.measured import COLLECTIVES, MeasuredTimes
+from shardviz.hardware.measured import COLLECTIVES, MeasuredTimes, Regime
 from shardviz.hardware.measured_tables import links_of_groups
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.hardware.placement import AXES
@@ -28,6 +28,7 @@ LAST = 3
 MAX_LATENCY = 1.0
 MIN_BANDWIDTH = 1e6
 MIN_PEAK = 1e9
+MIN_RATE, MAX_SPREAD = 1e3, 1e16
 """Figures beyond these a machine's file does not take."""
 
 
@@ -59,7 +60,7 @@ def measured_machine(
             fit.op,
             str(question.mesh),
             fit.axes,
-            fit.regimes,
+            tuple(map(_within_bounds, fit.regimes)),
             links_of_groups(machine, fit.op, question.mesh, fit.axes),
             question.dtype,
             fit.noise,
@@ -124,6 +125,16 @@ def _with_links(machine: Machine, question: MeasureQuestion, fits: Sequence[Time
         node_link=None if machine.node_link is None else fitted("switch", machine.node_link),
         network=None if machine.network is None else fitted("network", machine.network),
         core_link=None if machine.core_link is None else fitted("chip", machine.core_link),
+    )
+
+
+def _within_bounds(regime: Regime) -> Regime:
+    return replace(
+        regime,
+        latency=min(regime.latency, MAX_LATENCY),
+        latency_error=min(regime.latency_error, MAX_LATENCY),
+        bandwidth=max(regime.bandwidth, MIN_RATE),
+        bandwidth_error=min(regime.bandwidth_error, MAX_SPREAD),
     )
 
 

@@ -39,7 +39,8 @@ class CollectiveTime:
     4 along x, both directions: 3/4 of 64 MiB over 2 × 45 GB/s"). `textbook_seconds` is what "How to Scale
     Your Model" counts for the bytes: V/W on rings and networks, without (N−1)/N; its (N−1)/N · V/w on a line
     and through a switch; of levels the longest. `bound` is "latency" or the name of the level that takes
-    longest ("x", "x and y", "NVLink", "DCN"), "" where nothing is sent.
+    longest ("x", "x and y", "NVLink", "DCN"), "" where nothing is sent. `is_measured` tells that the machine
+    has measured times in the place of the formula.
     """
 
     seconds: float
@@ -48,6 +49,12 @@ class CollectiveTime:
     textbook_seconds: float
     bound: str
     convention: str
+    is_measured: bool = False
+
+    @property
+    def words(self) -> str:
+        """The way to the figure: ``by formula``, ``as measured``."""
+        return "as measured" if self.is_measured else "by formula"
 
 
 NOTHING = CollectiveTime(0.0, 0.0, 0.0, 0.0, "", "one device: nothing is sent")
@@ -122,7 +129,7 @@ def _as_measured(
     said = f"measured over {', '.join(meshes)}: {_bytes(size)} at {rate(line.bandwidth)}"
     said += f", and {duration(line.latency)} of latency" if line.latency else ""
     bound = "latency" if latency >= seconds - latency else names
-    return CollectiveTime(seconds, latency, seconds - latency, formula.textbook_seconds, bound, said)
+    return CollectiveTime(seconds, latency, seconds - latency, formula.textbook_seconds, bound, said, True)
 
 
 def _is_next(level: LinkLevel, hop: int) -> bool:

@@ -21,7 +21,7 @@ from shardviz.hardware.figures import figure
 from shardviz.hardware.machine import LinkLevel, Machine
 from shardviz.hardware.measured import COLLECTIVES, MeasuredTimes, Regime, links_alike
 from shardviz.hardware.mesh_placement import place_mesh
-from shardviz.hardware.quantities import BANDWIDTH, LATENCY, PAYLOAD, SPREAD
+from shardviz.hardware.quantities import LATENCY, MEASURED, PAYLOAD, SPREAD
 from shardviz.notation import parse_mesh
 from shardviz.sharding import Mesh, canonical_dtype
 from shardviz.strict_table import StrictTable, closest
@@ -103,7 +103,7 @@ def _regimes(table: StrictTable) -> Iterator[Regime]:
         if start <= before:
             row.fail("from", "it is not above that of the regime before", "begin with small sizes")
         before = start
-        latency, bandwidth = figure(row, "latency", LATENCY), figure(row, "bandwidth", BANDWIDTH)
+        latency, bandwidth = figure(row, "latency", LATENCY), figure(row, "bandwidth", MEASURED)
         latency_error = figure(row, "latency_error", LATENCY) if "latency_error" in row else 0.0
         bandwidth_error = figure(row, "bandwidth_error", SPREAD) if "bandwidth_error" in row else 0.0
         if bandwidth == float("inf") and not latency:

@@ -209,6 +209,39 @@ def test_a_compiler_that_fails_keeps_what_there_is(capsys, monkeypatch, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("processes", [2, 4])
+def test_a_job_measures_the_devices_of_all_its_processes(processes, tmp_path):
+    words = ["-n", str(processes), "--devices", "2", "--", "measure", "--mesh", f"X={processes},Y=2"]
+    environment = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "shardviz",
+            "launch",
+            *words,
+            "--sizes",
+            "4KiB,64KiB",
+            *QUICK,
+            "--json",
+            "-o",
+            "job.toml",
+        ],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert len(found["rows"]) == 5 * 3 * 2
+    assert {row["wrong"] for row in found["rows"]} == {0}
+    assert {row["group_size"] for row in found["rows"]} == {2, processes, 2 * processes}
+    assert read_machine(tmp_path / "job.toml").devices == 2 * processes
+
+
+@pytest.mark.slow
 def test_held_back_sizes_are_predicted_or_the_noise_forbids_it(capsys):
     """Five collectives over each axis and both, on eight simulated devices."""
     words = [

@@ -133,6 +133,11 @@ def test_two_sizes_have_the_line_through_them():
     assert fit.held_back is None
 
 
+def test_a_growth_that_nobody_can_tell_is_none():
+    (regime,) = only(fits(rows([5e-6, 5e-6 * (1 + 1e-12)], sizes=[4096, 65536]))).regimes
+    assert (regime.latency, regime.bandwidth) == (pytest.approx(5e-6), math.inf)
+
+
 def test_times_that_do_not_grow_tell_no_bandwidth():
     fit = only(fits(rows([5e-6, 5e-6, 5e-6], sizes=[1000, 2000, 4000])))
     assert fit.regimes[0].bandwidth == math.inf

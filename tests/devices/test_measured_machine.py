@@ -114,6 +114,13 @@ def test_lines_without_a_bandwidth_stay_out_of_the_file():
     read_machine(machine_toml(machine))
 
 
+def test_a_crawl_still_makes_a_file_that_is_read():
+    question, rows, _ = as_if_on(SLOW, "psum")
+    slow = [Measurement(row.case, (2.0 + row.case.size / 100,), device="cpu") for row in rows]
+    machine = measured_machine(bare_machine("cpu", 8, 4), question, fits(slow), "ours", "measured")
+    assert read_machine(machine_toml(machine)).measured[0].regimes[0].bandwidth == pytest.approx(1e3)
+
+
 def test_a_bare_machine_predicts_no_local_work():
     placed = place_mesh(bare_machine("cpu", 8, 8), parse_mesh("X=8"))
     for case in measure_question("matmul,copy", placed.mesh, (), "1MiB", "bf16", 3).cases:

@@ -74,6 +74,7 @@ def test_the_time_says_that_it_was_measured():
     found = collective_price("psum", 1000, ("Y",), place_mesh(read_machine(MACHINE), parse_mesh("X=2,Y=4")))
     assert found.convention == "measured over Y of X=2,Y=4: 1000 B at 1 GB/s, and 50 µs of latency"
     assert found.bound == "latency"
+    assert found.words == "as measured"
     assert found.latency_seconds + found.bandwidth_seconds == pytest.approx(found.seconds)
 
 

@@ -61,7 +61,7 @@ def test_a_table_is_read():
         ("0.05", "true", "line 7: measured.1.noise: 'True' is not a number", "20 %"),
         ('"3us"', '"3GB"', "line 8: measured.1.regimes.1.latency: ", "1us"),
         ('"3us"', '"-3us"', "measured.1.regimes.1.latency: -3us is not from 0 to 1 s", ""),
-        ('"80GB/s"', "80", "measured.1.regimes.1.bandwidth: 80 is not from 1 MB/s", ""),
+        ('"80GB/s"', "80", "measured.1.regimes.1.bandwidth: 80 is not from 1 kB/s", ""),
         ('"80GB/s"', '"nanGB/s"', "measured.1.regimes.1.bandwidth: ", ""),
         ('"1MiB"', '"4KiB"', "measured.1.regimes.2.from: it is not above that of the regime before", "small"),
         ('"1MiB"', '"-1MiB"', "measured.1.regimes.2.from: -1MiB is not from 0 to 1 PiB", ""),
