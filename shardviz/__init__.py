@@ -9,6 +9,7 @@
     shardviz.model('llama-3-8b', rules='fsdp', mesh='data=8')          # every parameter of a model
     shardviz.inspect(jitted, *args)                                    # the collectives of your own program
     shardviz.read_hlo(text)                                            # those in a compiler's text
+    with shardviz.profiled() as p: ...                                 # what a block ran, measured
     shardviz.testing.assert_collectives(jitted, *args, all_gather=0)   # a test that keeps them in check
 """
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         read_hlo as read_hlo,
     )
     from shardviz.api.modelling import ModelReport as ModelReport, model as model
+    from shardviz.api.profiling import ProfileReport as ProfileReport, profiled as profiled
     from shardviz.api.searching import SearchReport as SearchReport, search as search
     from shardviz.api.varying import CostCurve as CostCurve, vary as vary
     from shardviz.errors import ShardvizError as ShardvizError
@@ -46,6 +48,7 @@ else:
             "api.explaining": "Explanation Ranking explain rank",
             "api.inspecting": "OutOfMemoryError Report TargetReports inspect read_hlo",
             "api.modelling": "ModelReport model",
+            "api.profiling": "ProfileReport profiled",
             "api.searching": "SearchReport search",
             "api.varying": "CostCurve vary",
             "errors": "ShardvizError",

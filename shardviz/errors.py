@@ -1,7 +1,7 @@
 """Errors that a user can cause or meet: one sentence, then a hint.
 
 The command line prints a `ShardvizError` as ``shardviz: error: …`` and ``hint: …`` and exits with its
-`exit_code`; a traceback is always a bug.
+`exit_code`; a traceback is always a bug. In Python the hint stands below the traceback's last line.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ class ShardvizError(Exception):
         super().__init__(message, hint)
         self.message = message
         self.hint = hint
+        if hint:
+            self.add_note(f"hint: {hint}")
 
     def __str__(self) -> str:
         return self.message
@@ -59,6 +61,15 @@ class CompilerError(ShardvizError):
     def __init__(self, message: str, hint: str = "", log: str = "") -> None:
         super().__init__(message, hint)
         self.log = log
+
+
+class JobLost(CompilerError):
+    """A process of the job was lost, and so the job is over, here in `process`. `is_told` where process 0 is
+    there and tells the user."""
+
+    def __init__(self, message: str, process: int, is_told: bool = False) -> None:
+        super().__init__(message, "all processes of the job have ended with it: start the job again")
+        self.process, self.is_told = process, is_told
 
 
 def quote(text: str, limit: int = 60) -> str:

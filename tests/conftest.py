@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -191,6 +192,22 @@ def printed_by(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mapping[st
         return dict(zip(programs, said, strict=True))
 
     return printed
+
+
+@pytest.fixture(scope="session")
+def profiled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of jax.profiler with two steps, 7 and 8, on eight simulated devices, and the program's text,
+    step.txt (profiles/profiled_program.py)."""
+    from shardviz.compiler.installed import installed_versions, libtpu_mismatch
+
+    if mismatch := libtpu_mismatch(installed_versions()):
+        pytest.skip(mismatch)
+    folder = tmp_path_factory.mktemp("profiled")
+    program = Path(__file__).parent / "profiles" / "profiled_program.py"
+    command = [sys.executable, str(program), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return folder
 
 
 @pytest.fixture(scope="session")

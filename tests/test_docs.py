@@ -43,12 +43,15 @@ THEIRS = re.compile(r" --hlo\b| --diff \d")
 
 
 @pytest.mark.usefixtures("server_that_ends")
-@pytest.mark.parametrize("line", LINES)
-def test_a_recipe_is_answered(line, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    "line",
+    [pytest.param(line, marks=[pytest.mark.slow] * line.startswith("shardviz launch ")) for line in LINES],
+)
+def test_a_recipe_is_answered(line, capfd, monkeypatch):
     monkeypatch.chdir(ROOT)
     words = shlex.split(THEIRS.sub("", line), comments=True)[1:]
     assert run([*words, *QUICKLY.get(words[0], [])]) == 0
-    assert capsys.readouterr().out
+    assert capfd.readouterr().out
 
 
 def test_the_shared_string_is_a_problem_without_faults():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from time import process_time
+from traceback import format_exception
 
 import pytest
 
@@ -36,6 +37,13 @@ def test_an_error_is_the_same_after_it_went_to_another_process(error: ShardvizEr
         error.args,
         vars(error),
     )
+
+
+def test_the_hint_stands_below_a_traceback() -> None:
+    """Python and pytest print the notes of an exception below its message."""
+    error = NotationError("unknown axis", "XQ,Y_", 1, hint="name an axis of the mesh")
+    assert format_exception(error)[-1] == "hint: name an axis of the mesh\n"
+    assert format_exception(QuestionError("a fault"))[-1].endswith("a fault\n")
 
 
 def test_what_is_left_out_of_a_long_text_is_marked() -> None:

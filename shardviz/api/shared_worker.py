@@ -96,6 +96,17 @@ def ask_program(
             each.cancel()
 
 
+def module_texts(protos: Sequence[bytes], timeout: float) -> tuple[str, ...]:
+    """The text of serialized modules; "" for one that XLA does not read, and for all of them where the
+    compilers' process fails or takes longer than `timeout` seconds."""
+    request = _worker().module_texts(protos)
+    try:
+        return request.result(min(timeout, threading.TIMEOUT_MAX))
+    except (CompilerError, TimeoutError):
+        request.cancel()
+        return ("",) * len(protos)
+
+
 def _answer(
     target: str, request: CompilerRequest[T], timeout: float, refused: Callable[[str, ShardvizError], T]
 ) -> T:

@@ -41,7 +41,7 @@ def _open_or_run(args: Sequence[str]) -> int:
         from shardviz.cli.streams import no_terminal
 
         if not no_terminal():
-            from shardviz.cli.launch import open_app
+            from shardviz.cli.open_app import open_app
 
             open_app()
     from shardviz.cli.group import run

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from shardviz.cli.step import StepOptions
     from shardviz.compiler import TargetResult
     from shardviz.compiler.target_times import TimesAnswer
+    from shardviz.devices.job import JobAddress
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.planner import Plan, Problem
     from shardviz.planner.pricing.costs import PlanCost
@@ -121,6 +122,7 @@ EXAMPLES = (
 @click.option("--hlo", "with_hlo", is_flag=True, help="Show each target's final program as well.")
 @options.algorithm
 @options.rounds
+@options.job
 @options.timeout
 @options.output
 @click.pass_context
@@ -145,6 +147,7 @@ def command(
     play: bool,
     speed: float | None,
     compare: bool,
+    job: JobAddress,
     timeout: float,
     output: CommandOutput,
     **problem: Any,
@@ -197,10 +200,10 @@ def command(
 
         shown = StepOptions(output, number, play, speed, compare)
         targets = target if chosen else None
-        return _print_step(stated, step, algorithm, machine, latency, bandwidth, targets, timeout, shown)
+        return _print_step(stated, step, algorithm, machine, latency, bandwidth, targets, timeout, job, shown)
     refuse_stepping(ctx.params)
     # The compilers' process loads JAX while this one reads the question and draws.
-    with TargetSession("none" if ranked else target, timeout, may_drop=not chosen) as session:
+    with TargetSession("none" if ranked else target, timeout, not chosen, job) as session:
         found = stated()
         if ranked:
             _rank(found, placed(found.mesh), output, limit)
@@ -351,6 +354,11 @@ def _print_plan(problem: Problem, placed: PlacedMesh, session: TargetSession, sh
         return session.exit_code
     from shardviz.render.plan_view import explain_view
 
+    if session.job is not None:
+        from shardviz.render.job_picture import job_lines
+
+        axes = [(axis,) for axis in problem.mesh.axis_names]
+        output.show(job_lines(session.job, problem.mesh, axes, output.width, output.palette))
     output.show(explain_view(cost, output.width, output.palette, shown.with_pictures))
     if shown.with_times and not session.has_hardware:
         _print_plan_times(cost, output)
@@ -415,6 +423,7 @@ def _print_step(
     bandwidth: str | None,
     target: str | None,
     timeout: float,
+    job: JobAddress,
     shown: StepOptions,
 ) -> int:
     """Step through one collective of the plan; JAX verifies it on the devices among the targets, if any."""
@@ -426,7 +435,7 @@ def _print_step(
         names = [each.name for each in targets]
         asked = next((name for name in ("real", "cpu") if name in names), "none")
     shown.check(asked, "--target")
-    with Verifier("none" if shown.compare else asked, timeout, "--target") as verifier:
+    with Verifier("none" if shown.compare else asked, timeout, job, "--target") as verifier:
         from rich.text import Text
 
         from shardviz.compiler.machines import placed_for

@@ -96,9 +96,10 @@ def command(
     """Write what a COMMAND shows in a FORMAT that needs no shardviz: python, notebook, svg, html, cast or
     trace.
 
-    COMMAND is explain, step, layout, lesson or hlo with its words and options, as you would type it. A lesson
-    gives its own program, or else its solution; --as start does not give the solution away. Of hlo, and of
-    explain with --time, it is the timeline; a trace is one for Perfetto, https://ui.perfetto.dev.
+    COMMAND is explain, step, layout, lesson, hlo or profile with its words and options, as you would type it.
+    A lesson gives its own program, or else its solution; --as start does not give the solution away. Of hlo,
+    of a profile, and of explain with --time, it is the timeline; a trace is one for Perfetto,
+    https://ui.perfetto.dev.
     """
     output = None if output == "-" else output
     if force and output is None:
@@ -184,7 +185,7 @@ def _free(output: str, force: bool) -> Path:
 
 
 Part = Literal["problem", "plan", "rounds", "start"]
-EXPORTABLE = ("explain", "step", "layout", "lesson", "hlo")
+EXPORTABLE = ("explain", "step", "layout", "lesson", "hlo", "profile")
 """Those whose words can be exported."""
 PRINTED = {
     "number": "--round",
@@ -196,6 +197,7 @@ PRINTED = {
     "devices": "--devices",
     "style": "--style",
     "plain": "--plain",
+    "tui": "--tui",
     "as_json": "--json",
     **{mode: f"--{mode}" for mode in ("present", "check", "reset")},
     "as_list": "--list",
@@ -221,7 +223,7 @@ def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None
     if name not in EXPORTABLE:
         raise QuestionError(
             f"{quote(name, 30)} is not a command that can be exported",
-            "write explain before an einsum; the words begin with explain, step, layout, lesson or hlo",
+            "write explain before an einsum; others are step, layout, lesson, hlo and profile",
         )
     command = import_module(f"shardviz.cli.{name}").command
     given = command.make_context(name, list(rest), parent=ctx.parent)
@@ -231,8 +233,10 @@ def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None
         "layout": _laid_out,
         "lesson": _lesson,
         "hlo": _program,
+        "profile": _profiled,
     }
-    if part is not None and (name in ("step", "layout", "hlo") or (part == "start" and name == "explain")):
+    has_no_parts = name in ("step", "layout", "hlo", "profile") or (part == "start" and name == "explain")
+    if part is not None and has_no_parts:
         raise QuestionError(f"{name} has no {part} to choose", "leave out --as")
     subject = replace(readers[name](given, part), command=shlex.join(["shardviz", name, *rest]))
     for parameter, option in PRINTED.items():
@@ -384,6 +388,16 @@ def _program(ctx: click.Context, part: Part | None) -> Subject:
     machine = pricing_machine(given["machine"])
     timeline = program_timeline(read_text(given["file"]), machine, mesh=mesh, infer=True)
     return Subject(Timelines((timeline,)), f"{timeline.title} on {timeline.machine}")
+
+
+def _profiled(ctx: click.Context, part: Part | None) -> Subject:
+    """The step that `shardviz profile` shows, with what is predicted of it."""
+    from shardviz.cli.profile import read_profile
+
+    del part
+    names = ("path", "hlo", "mesh", "device_order", "machine", "step", "device", "timeout")
+    profile = read_profile(**{name: ctx.params[name] for name in names})
+    return Subject(Timelines(profile.timelines), f"{profile.timeline.title} on {profile.timeline.machine}")
 
 
 def _target(text: str) -> Target | None:

@@ -99,9 +99,11 @@ def command(
     """
     if picture and output.as_json:
         raise QuestionError("--picture and --json cannot be combined", "leave out one of them")
-    if picture and (with_times or machine or save):
-        option = "--time" if with_times else "--machine" if machine else "--save"
+    if picture and (with_times or machine or save or why):
+        option = "--time" if with_times else "--machine" if machine else "--save" if save else "--why"
         raise QuestionError(f"--picture and {option} cannot be combined", "leave out one of them")
+    if why and with_times and not output.as_json:
+        raise QuestionError("--why and --time cannot be combined", "leave out one of them, or add --json")
     if mesh is None and device_order is not None:
         raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
     given = None if mesh is None else parse_mesh(mesh, device_order)

@@ -1,117 +1,156 @@
-"""Open the application in its terminal: its keys, also when the terminal vanishes or stops the application,
-and its state, which is restored also when a signal ends the application."""
+"""`shardviz launch`: a command in several processes on this machine, as a cluster's launcher starts them."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-import select
-import signal
+import socket
+import subprocess
 import sys
-import termios
-from collections.abc import Callable
-from contextlib import suppress
-from typing import TYPE_CHECKING
+import threading
+import time
+from importlib import import_module
+from signal import Signals
+from typing import IO
 
-from textual.drivers.linux_driver import LinuxDriver
+import click
 
-from shardviz.cli.process import ExitCode, end_at_once, end_by, on_signal
-from shardviz.tui.app import ShardvizApp
-from shardviz.tui.terminal_input import NoParser, TerminalInput
+from shardviz.cli import options
+from shardviz.cli.group import COMMANDS, ExampleCommand, commands_with
+from shardviz.cli.output import print_error
+from shardviz.cli.process import ExitCode, on_signal
+from shardviz.errors import QuestionError, quote
 
-if TYPE_CHECKING:
-    from typing import NoReturn
-
-    from shardviz.forms.form import ProblemForm
-    from shardviz.lessons.attempt import Attempt
-    from shardviz.lessons.lesson import Lesson
-
-RESET = (
-    "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l"  # the mouse
-    "\x1b[?2004l\x1b[?2048l\x1b[?1004l"  # pasted text, sizes, focus
-    "\x1b[<u\x1b[?7h\x1b[?1049l\x1b[?25h"  # keys, wrapping, the first screen, the cursor
+EXAMPLES = (
+    (
+        "An all-reduce over the devices of four processes",
+        "shardviz launch -n 4 --devices 2 -- step psum --mesh i=8 --on real",
+    ),
+    (
+        "The program that XLA compiles for all of them",
+        "shardviz launch -n 4 -- explain 'A[B_X,D]*W[D,F]' --mesh X=4 --target real",
+    ),
 )
-LOOK_S = 0.1
-"""The interval at which the thread looks for its end and for a complete key."""
+MAX_PROCESSES = 64
+END_S = 10.0
+"""Processes that have lost another one end by themselves, well within this time; then they are killed."""
+LOOK_S = 0.05
 
 
-def open_app(
-    draft: ProblemForm | None = None,
-    screen: str = "layout",
-    lesson: Lesson | Attempt | None = None,
-    present: bool = False,
-    warning: str = "",
-) -> NoReturn:
-    """Open the application, in a lesson if one is given, and end the process when it is left.
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.option(
+    "-n",
+    "number",
+    type=options.Count(1, MAX_PROCESSES),
+    metavar="N",
+    default=2,
+    show_default=True,
+    help="How many processes.",
+)
+@click.option(
+    "--devices",
+    type=options.Count(1),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Simulated CPU devices of each process.",
+)
+@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [ARGS]")
+def command(number: int, devices: int, words: tuple[str, ...]) -> int:
+    """Run a command of shardviz in N processes on this machine, as one job.
 
-    A lesson opens where it was left, an attempt where its sender was; with `present` it is shown to a class.
-    A `warning` is shown first.
+    Process 0 prints, and all end when one of them is lost: as under srun or mpirun on a cluster, where
+    launch is not needed.
     """
-    app = ShardvizApp(draft, screen, lesson=lesson, present=present, warning=warning)
-    app.driver_class = TerminalDriver
-    on_signal(app.state.kill_children)
-    # Last: until then the application may still draw.
-    on_signal(restorer())
-    # A loop of its own: the one that `run` makes by itself waits for whatever a thread still reads.
-    app.run(loop=asyncio.new_event_loop())
-    end_at_once(app.return_code or ExitCode.FINE)
+    _check(words)
+    job = _LaunchedJob(number, devices, words)
+    on_signal(job.terminate)
+    return job.wait()
 
 
-def restorer() -> Callable[[], None]:
-    """A function that restores the terminal's present state; it takes no lock and waits for nothing."""
-    keys, screen = sys.__stdin__, sys.__stderr__
-    assert keys is not None
-    assert screen is not None
-    before = termios.tcgetattr(keys.fileno())
-    terminal, nowhere = os.dup(screen.fileno()), os.open(os.devnull, os.O_WRONLY)
-
-    def restore() -> None:
-        with suppress(OSError, termios.error):
-            # What a thread still draws must not land on the screen that is given back.
-            os.dup2(nowhere, screen.fileno())
-            os.write(terminal, RESET.encode())
-            termios.tcsetattr(keys.fileno(), termios.TCSANOW, before)
-
-    return restore
+def _check(words: tuple[str, ...]) -> None:
+    """Raise `QuestionError` for a command that takes no part in a job, and what click raises for
+    its words."""
+    name, *rest = words
+    able = commands_with("--coordinator")
+    if name not in able:
+        what = f"{name} runs in one process" if name in COMMANDS else f"there is no command {quote(name)}"
+        raise QuestionError(what, f"launch takes {', '.join(able)}, as in {EXAMPLES[0][1]}")
+    given = [word for word in ("--coordinator", "--processes", "--process") if word in rest]
+    if given:
+        raise QuestionError(f"{given[0]} is launch's to give", f"leave out {given[0]}")
+    import_module(f"shardviz.cli.{name}").command.make_context(f"shardviz {name}", rest)
 
 
-class TerminalDriver(LinuxDriver):
-    """Textual's driver, for which the end of the input is a hangup, as nobody may have sent a SIGHUP: a
-    container's terminal goes without one, and under nohup it is ignored."""
+class _LaunchedJob:
+    """The processes. What those above 0 print on stderr is kept: they say the same."""
 
-    def run_input_thread(self) -> None:
-        try:
-            typed = TerminalInput()
-        except NoParser:
-            super().run_input_thread()
-            return
-        while not self.exit_event.is_set():
-            if select.select([self.fileno], [], [], LOOK_S)[0]:
-                for message in typed.feed(self._read()):
-                    self.process_message(message)
-            for message in typed.tick():
-                self.process_message(message)
+    def __init__(self, number: int, devices: int, words: tuple[str, ...]) -> None:
+        from shardviz.compiler.child.main import end_with_parent
+        from shardviz.compiler.worker_process import simulated_environment
 
-    def _read(self) -> bytes:
-        try:
-            data = os.read(self.fileno, 4096)
-        except BlockingIOError:
-            return b""  # somebody else who reads from here was faster
-        except OSError:
-            data = b""
-        return data or end_by(signal.SIGHUP)
+        with socket.create_server(("localhost", 0)) as unused:
+            coordinator = f"localhost:{unused.getsockname()[1]}"
+        environment = simulated_environment(os.environ) | {"JAX_NUM_CPU_DEVICES": str(devices)}
+        job = ("--coordinator", coordinator, "--processes", str(number), "--process")
+        self._said: list[str] = []
+        self._readers: list[threading.Thread] = []
+        self._processes: list[subprocess.Popen[str]] = []
+        for process in range(number):
+            others = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+            started = subprocess.Popen(
+                [sys.executable, "-P", "-m", "shardviz", *words, *job, str(process)],
+                env=environment,
+                text=True,
+                preexec_fn=end_with_parent,
+                **(others if process else {}),  # type: ignore[call-overload]
+            )
+            self._processes.append(started)
+            if started.stderr is not None:
+                reader = threading.Thread(target=self._keep, args=(started.stderr,), daemon=True)
+                reader.start()
+                self._readers.append(reader)
 
-    def _sigcont_application(self, *_: object) -> None:
-        """Go on where SIGTSTP had the application leave its terminal first. SIGSTOP gives no notice: the
-        terminal is entered afresh, but not from here, where what draws may stand anywhere."""
-        if getattr(self, "_must_signal_resume", True):
-            super()._sigcont_application()
-        elif self._auto_restart:
-            self._loop.call_soon_threadsafe(self._enter_again)
+    def terminate(self) -> None:
+        for process in self._processes:
+            process.terminate()
 
-    def _enter_again(self) -> None:
-        # Else two threads would read the keys, and the terminal would be given back as it is now.
-        if self._app.is_running:
-            self.suspend_application_mode()
-            self._must_signal_resume = True
-            self.resume_application_mode()
+    def wait(self) -> int:
+        """Wait for all: the exit code of process 0, or else of the first that failed."""
+        end, lost = float("inf"), None
+        while self._running():
+            lost = lost or self._first_that_failed()
+            if lost is not None:
+                end = min(end, time.monotonic() + END_S)
+            if time.monotonic() > end:
+                for process in self._running():
+                    process.kill()
+            time.sleep(LOOK_S)
+        for reader in self._readers:
+            reader.join()
+        lost = lost or self._first_that_failed()
+        if lost is None:
+            return ExitCode.FINE
+        first = self._processes[0].returncode
+        if first <= 0:
+            # Process 0 was not able to say it.
+            if self._said:
+                sys.stderr.write("".join(dict.fromkeys(self._said)))
+            elif lost[1] < 0:
+                number, code = lost
+                print_error(
+                    f"process {number} of {len(self._processes)} was killed by {Signals(-code).name}",
+                    "all processes of the job have ended with it: start the job again",
+                )
+        code = first or lost[1]
+        return code if code >= 0 else ExitCode.COMPILER
+
+    def _running(self) -> list[subprocess.Popen[str]]:
+        return [process for process in self._processes if process.poll() is None]
+
+    def _first_that_failed(self) -> tuple[int, int] | None:
+        """Number and code of a process that has failed."""
+        codes = enumerate(process.returncode for process in self._processes)
+        return next(((number, code) for number, code in codes if code), None)
+
+    def _keep(self, stderr: IO[str]) -> None:
+        self._said += stderr

@@ -99,7 +99,7 @@ def _open_lesson(text: str, present: bool, output: CommandOutput) -> int:
         print_note(reason)
         output.show(lesson_page(lesson, output.width))
         return ExitCode.FINE
-    from shardviz.cli.launch import open_app
+    from shardviz.cli.open_app import open_app
 
     return open_app(lesson=lesson, present=present)
 

@@ -128,6 +128,32 @@ timeout = click.option(
     show_default=True,
     help="Time limit of each target; inf for none.",
 )
+
+
+def job(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a job of several processes, which the command gets as a `JobAddress` named ``job``."""
+
+    @wraps(command)
+    def in_job(
+        *given: Any, coordinator: str | None, processes: int | None, process: int | None, **more: Any
+    ) -> Any:
+        from shardviz.devices.job import job_address
+
+        return command(*given, job=job_address(coordinator, processes, process), **more)
+
+    add = _all(
+        click.option(
+            "--coordinator",
+            metavar="HOST:PORT",
+            help="Where the processes of a job meet: process 0's host and a free port of it; "
+            "default: found by JAX under srun, mpirun, Kubernetes and on Cloud TPU.",
+        ),
+        click.option("--processes", type=Count(1), metavar="N", help="How many processes the job has."),
+        click.option("--process", type=Count(0), metavar="I", help="The number of this one, from 0."),
+    )
+    return add(in_job)
+
+
 links = _all(
     click.option("--latency", metavar="TIME", help="Latency of one hop of a collective; default: 1us."),
     click.option(

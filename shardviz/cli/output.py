@@ -121,9 +121,21 @@ def print_error(message: str, hint: str = "") -> None:
         click.echo(_recognisable(line, sys.stderr.encoding or "utf-8"), err=True)
 
 
+_is_quiet = False
+
+
+def print_errors_alone() -> None:
+    """From now on pages, JSON and notes go nowhere."""
+    global _is_quiet
+    _is_quiet = True
+    sys.stdout.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def print_note(text: str) -> None:
     """``shardviz: note: …``."""
-    click.echo(f"shardviz: note: {text}", err=True)
+    if not _is_quiet:
+        click.echo(f"shardviz: note: {text}", err=True)
 
 
 def _recognisable(text: str, encoding: str) -> str:

@@ -73,13 +73,18 @@ def end_at_once(code: int) -> NoReturn:
 
 def end_by(number: int, _frame: object = None) -> NoReturn:
     """End this process at once, as the signal of that number does."""
+    end_all(ExitCode.INTERRUPTED - signal.SIGINT + number)
+
+
+def end_all(code: int) -> NoReturn:
+    """End this process and its children at once, from any thread."""
     try:
         for act in _on_signal:
             act()
         if os.isatty(2):
             os.write(2, CLEAR_LINE.encode())
     finally:
-        os._exit(ExitCode.INTERRUPTED - signal.SIGINT + number)
+        os._exit(code)
 
 
 @contextmanager

@@ -124,7 +124,6 @@ def command(
     """
     from shardviz.cli.target_session import ProgramSession
     from shardviz.compiler import check_mesh, parse_targets
-    from shardviz.compiler.suggesting import dearest_reasons
     from shardviz.compiler.user_file import find_function
     from shardviz.hardware.machine_file import named_machine
     from shardviz.notation import parse_mesh
@@ -143,6 +142,8 @@ def command(
             f"--why is about the program of one target, and {len(targets)} are named",
             "name one, or add --json",
         )
+    if with_reasons and with_times and not output.as_json:
+        raise QuestionError("--why and --time cannot be combined", "leave out one of them, or add --json")
     wanted = parse_mesh(mesh)
     if len(targets) == 1:
         check_mesh(targets[0], wanted)
@@ -163,7 +164,7 @@ def command(
         tried: list[dict[Reason, Suggestion]] = []
         if with_reasons:
             with working("trying other shardings on Shardy"):
-                tried = [session.suggestions(program, dearest_reasons(each)) for each in found]
+                tried = [session.suggestions(each) for each in found]
         _show(name, reported, told, with_times, selection, tried, output)
         if on is not None:
             _note_machine(on, reported, told)

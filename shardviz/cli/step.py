@@ -17,13 +17,14 @@ from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import WorkerSession
 from shardviz.collectives.operations import PARAMETERS, check_operation, takers
 from shardviz.compiler import TARGETS
-from shardviz.errors import CompilerError, QuestionError, ShardvizError, TargetError, plural
+from shardviz.errors import CompilerError, JobLost, QuestionError, ShardvizError, TargetError, plural
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.collectives import Schedule
     from shardviz.compiler import CompilerRequest, ExecutionResult
+    from shardviz.devices.job import JobAddress
     from shardviz.render.palette import Palette
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion
@@ -75,6 +76,7 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
     type=click.Choice(["cpu", "real", "none"]),
     help="Devices on which JAX verifies: cpu, real or none; default: cpu.",
 )
+@options.job
 @options.timeout
 @options.output
 def command(
@@ -96,6 +98,7 @@ def command(
     bandwidth: str | None,
     machine: str | None,
     on: str | None,
+    job: JobAddress,
     timeout: float,
     output: CommandOutput,
     **parameters: Any,
@@ -109,7 +112,7 @@ def command(
     shown = StepOptions(output, number, play, speed, compare)
     shown.check(on)
     # JAX loads in a process of its own while this one computes and draws.
-    with Verifier("none" if compare else on, timeout) as verifier:
+    with Verifier("none" if compare else on, timeout, job) as verifier:
         from shardviz.compiler.machines import placed_for
         from shardviz.notation import parse_mesh
         from shardviz.stepping.collective_run import pipelined, run_on
@@ -182,9 +185,9 @@ class Verifier(WorkerSession):
     seconds, `option` is where the command line chooses the verifier.
     """
 
-    def __init__(self, on: str | None, timeout: float, option: str = "--on") -> None:
+    def __init__(self, on: str | None, timeout: float, job: JobAddress, option: str = "--on") -> None:
         self._target = None if on == "none" else TARGETS[on or "cpu"]
-        super().__init__(timeout, *([self._target] if self._target else []))
+        super().__init__(timeout, *([self._target] if self._target else []), job=job)
         self.silence = ""
         """The reason why JAX is not asked, where it would have been."""
         self._chosen = on is not None
@@ -201,6 +204,7 @@ class Verifier(WorkerSession):
             return
         from shardviz.stepping.verdict import ask_jax
 
+        self.join()
         try:
             self._pending = ask_jax(self._worker, question, self._target)
         except TargetError as error:
@@ -219,6 +223,8 @@ class Verifier(WorkerSession):
 
         try:
             verdict = compare_with_jax(run.question, run.frames, wait_for(self._pending, self._target.name))
+        except JobLost:
+            raise
         except ShardvizError as error:
             if self._chosen:
                 hint = self._or_none(error.hint)
@@ -266,6 +272,11 @@ def print_step(
     output = shown.output
     with working("stepping"):
         lines = step_view(run, output.width, output.palette, number)
+    if verifier.job is not None:
+        from shardviz.render.job_picture import job_lines
+
+        axes = [run.operation.axes]
+        heading = [*heading, *job_lines(verifier.job, run.mesh, axes, output.width, output.palette)]
     output.show([*heading, *lines])
     # JAX works while the rounds are read.
     verdict = verifier.verdict(run)

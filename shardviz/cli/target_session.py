@@ -8,27 +8,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from shardviz.cli.job import end_with_job, join_job
 from shardviz.cli.output import print_error, print_note, wait_for, working
 from shardviz.cli.process import ExitCode, on_signal
 from shardviz.compiler import Target, check_axis_types, check_devices, check_mesh, parse_targets
-from shardviz.errors import CompilerError, ShardvizError, TargetError
+from shardviz.errors import CompilerError, JobLost, ShardvizError, TargetError
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, TargetResult, Worker
     from shardviz.compiler.messages import ShardingChange
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.compiler.user_file import UserProgram
+    from shardviz.devices.job import Job, JobAddress
     from shardviz.planner import Problem
     from shardviz.reports.suggestions import Suggestion
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
 
 
-def started_worker(timeout: float, *targets: Target) -> Worker:
-    """A worker whose compilers for `targets` load from now on; `timeout` is in seconds a target."""
+def started_worker(timeout: float, *targets: Target, job: JobAddress | None = None) -> Worker:
+    """A worker whose compilers for `targets` load from now on; `timeout` is in seconds a target. The real
+    devices are those of a `job`, where one is given."""
     from shardviz.compiler import Worker
 
-    worker = Worker(timeout)
+    worker = Worker(timeout, job, end_with_job)
     on_signal(worker.kill)
     worker.start(*targets)
     return worker
@@ -36,12 +39,19 @@ def started_worker(timeout: float, *targets: Target) -> Worker:
 
 class WorkerSession(ExitStack[None]):
     """A context that ends the compilers' processes for its targets; `exit_code` is that of the answers so
-    far."""
+    far, and `job` that of the real devices, once it is joined."""
 
-    def __init__(self, timeout: float, *targets: Target) -> None:
+    def __init__(self, timeout: float, *targets: Target, job: JobAddress | None = None) -> None:
         super().__init__()
         self.exit_code = ExitCode.FINE
-        self._worker = self.enter_context(started_worker(timeout, *targets)) if targets else None
+        self._worker = self.enter_context(started_worker(timeout, *targets, job=job)) if targets else None
+        self._has_job = job is not None and any(target.name == "real" for target in targets)
+        self.job: Job | None = None
+
+    def join(self) -> None:
+        """Join the job of the real devices, if they are asked, before anything is printed."""
+        if self._has_job and self._worker is not None:
+            self.job = join_job(self._worker)
 
     def note(self, answer: TargetResult) -> None:
         """Remember how an answer ended."""
@@ -113,19 +123,24 @@ class ProgramSession(WorkerSession):
             except CompilerError as error:
                 yield without_program(target.name, error)
 
-    def suggestions(self, program: UserProgram, reasons: Sequence[Reason]) -> dict[Reason, Suggestion]:
-        """Changes that avoid collectives, for the first of these reasons, tried on Shardy."""
-        from shardviz.compiler.suggesting import suggestions
+    def suggestions(self, compiled: TargetProgram) -> dict[Reason, Suggestion]:
+        """Changes that avoid a program's most expensive collectives, tried on Shardy; a try that fails is
+        passed over."""
+        from shardviz.compiler.suggesting import dearest_reasons, suggestions
+        from shardviz.compiler.target_program import without_program
 
         (shardy,) = parse_targets("shardy")
-        lowered = program.lowered_for(shardy.platform)
-        worker = self._worker
-        assert worker is not None
+        lowered, worker = compiled.lowered, self._worker
+        if lowered is None or worker is None:
+            return {}
 
         def ask(changes: Sequence[ShardingChange]) -> TargetProgram:
-            return wait_for(worker.compile(lowered, shardy, changes=changes), shardy.name, ())
+            try:
+                return wait_for(worker.compile(lowered, shardy, changes=changes), shardy.name)
+            except CompilerError as error:
+                return without_program(shardy.name, error)
 
-        return suggestions(ask, reasons)
+        return suggestions(ask, dearest_reasons(compiled))
 
 
 class TargetSession(WorkerSession):
@@ -135,9 +150,9 @@ class TargetSession(WorkerSession):
     the mesh is left out with a note. Raises `TargetError` for a text that `parse_targets` refuses.
     """
 
-    def __init__(self, text: str, timeout: float, may_drop: bool) -> None:
+    def __init__(self, text: str, timeout: float, may_drop: bool, job: JobAddress | None = None) -> None:
         self._targets = parse_targets(text)
-        super().__init__(timeout, *self._targets)
+        super().__init__(timeout, *self._targets, job=job)
         self._may_drop = may_drop
         self._pending: list[tuple[Target, CompilerRequest[TargetResult]]] = []
 
@@ -150,6 +165,7 @@ class TargetSession(WorkerSession):
             return
         check_axis_types(problem)
         check_devices(problem)
+        self.join()
         fitting = [target for target in self._targets if self._fits(target, problem)]
         self._pending = [
             (target, self._worker.submit(problem, target, with_costs=with_costs)) for target in fitting
@@ -186,6 +202,8 @@ class TargetSession(WorkerSession):
             others = [(other.name, each) for other, each in self._pending[number + 1 :]]
             try:
                 compiled = wait_for(pending, target.name, others)
+            except JobLost:
+                raise
             except CompilerError as error:
                 compiled = without_answer(target.name, error)
             self.note(compiled)

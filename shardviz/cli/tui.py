@@ -68,7 +68,7 @@ def command(
         return _open_shared(ctx, shared, screen if "screen" in chosen else None, as_json)
     if reason := no_terminal():
         return _help(ctx, reason)
-    from shardviz.cli.launch import open_app
+    from shardviz.cli.open_app import open_app
 
     if last:
         _check_alone("--last", chosen - {"last", "screen"})
@@ -122,6 +122,6 @@ def _open_shared(ctx: click.Context, string: str, screen: str | None, as_json: b
         attempt = attempt_of(shared)
     if reason := no_terminal():
         return _help(ctx, reason)
-    from shardviz.cli.launch import open_app
+    from shardviz.cli.open_app import open_app
 
     return open_app(None if attempt else shared.draft, screen or shared.screen, lesson=attempt)

@@ -65,14 +65,18 @@ def narrowed(comparison: Comparison) -> None:
 
 
 def _with_planned_dtypes(comparison: Comparison) -> list[tuple[ArrayTransfer, str]]:
-    """The target's transfers, each with the dtype in which the plan moves that array, else the result's.
+    """The target's transfers, each with the dtype in which the plan moves that array, else its own, else the
+    result's.
 
-    A weight's gradient may have another one than the weight.
+    A weight's gradient may have another one than the weight, and tokens have another than what is looked up.
     """
-    usual = comparison.plan.problem.result.dtype
+    problem = comparison.plan.problem
+    own = {array.name: array.dtype for array in problem.arguments}
 
     def planned(one: ArrayTransfer) -> str:
         moved = [mine for mine in comparison.ours if mine.shares_array(one)]
+        known = (own[name] for name in one.arrays if name in own and not one.is_sum)
+        usual = next(known, problem.result.dtype)
         return next((mine.dtype for mine in moved if mine.is_sum == one.is_sum), usual)
 
     return [(one, planned(one)) for one in comparison.theirs]

@@ -175,6 +175,24 @@ class RunCollective:
 
 
 @dataclass(frozen=True)
+class TimeLoop:
+    """To the child: time an operation on the devices of `target`, in a loop, `runs` times or fewer.
+
+    `op` is JAX's name of a collective over `axes`, or "matmul" or "copy", which every device does by itself.
+    `shape` is that of a device's operand, and `size` the bytes that people call it by.
+    """
+
+    target: str
+    mesh: DeviceMesh
+    op: str
+    axes: tuple[str, ...]
+    size: int
+    shape: tuple[int, ...]
+    dtype: str
+    runs: int
+
+
+@dataclass(frozen=True)
 class AskLayout:
     """To the child: which elements of an array every device of a mesh holds."""
 
@@ -183,8 +201,37 @@ class AskLayout:
 
 
 @dataclass(frozen=True)
+class PrintModules:
+    """To the child: the text of compiled modules, each XLA's serialized `HloModuleProto`."""
+
+    protos: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
 class AskAbout:
     """To the child: which versions run, and which devices they find."""
+
+
+@dataclass(frozen=True)
+class JoinJob:
+    """To the child: all processes of the job are there: join it, with JAX's coordinator at `coordinator`."""
+
+    coordinator: str
+
+
+@dataclass(frozen=True)
+class AskJob:
+    """To the child: which process each device belongs to."""
+
+
+@dataclass(frozen=True)
+class JobFound:
+    """From the child, before it is ready: it belongs to a job of `processes`, as `process`, which meet at
+    `coordinator`, "host:port". It waits for `JoinJob`."""
+
+    coordinator: str
+    processes: int
+    process: int
 
 
 @dataclass(frozen=True)
@@ -277,6 +324,28 @@ class RunOutput:
 
 
 @dataclass(frozen=True)
+class LoopOutput:
+    """From the child: the end of one measurement. `status` is "ok", "error", "unavailable" where there are
+    not so many devices, or "no room" where it does not fit into the memory.
+
+    `seconds` are those of one pass of the loop, by run; `clock` is "device" where a profile has them, else
+    "wall". `wrong` are the elements that are not exact, None where that cannot be told. `text` is the final
+    module, `kind` JAX's name of the devices.
+    """
+
+    status: str
+    seconds: tuple[float, ...] = ()
+    clock: Literal["wall", "device"] = "wall"
+    passes: int = 0
+    wrong: int | None = None
+    text: str = ""
+    platform: str = ""
+    kind: str = ""
+    error: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True)
 class LayoutOutput:
     """From the child: what `NamedSharding.shard_shape` and `devices_indices_map` say of an array.
 
@@ -291,6 +360,13 @@ class LayoutOutput:
 
 
 @dataclass(frozen=True)
+class ModuleTexts:
+    """From the child: the modules as HLO text, "" for one that XLA does not read."""
+
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class About:
     """From the child: its versions, JAX's default platform, and the devices as (kind, count)."""
 
@@ -299,8 +375,26 @@ class About:
     devices: tuple[tuple[str, int], ...]
 
 
-Request = Question | CompileModule | RunCollective | AskLayout | AskAbout
-Reply = Output | RunOutput | LayoutOutput | About
+@dataclass(frozen=True)
+class JobDevices:
+    """From the child: its own process, and that of each device in the order of `jax.devices()`."""
+
+    process: int
+    process_of: tuple[int, ...]
+
+
+Request = (
+    Question
+    | CompileModule
+    | RunCollective
+    | TimeLoop
+    | AskLayout
+    | PrintModules
+    | AskAbout
+    | AskJob
+    | JoinJob
+)
+Reply = Output | RunOutput | LoopOutput | LayoutOutput | ModuleTexts | About | JobDevices
 
 
 _LENGTH_BYTES = 8

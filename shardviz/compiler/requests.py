@@ -23,7 +23,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from shardviz.compiler.messages import CompileModule, Question, Request, RunCollective
+from shardviz.compiler.messages import CompileModule, Question, Request, RunCollective, TimeLoop
 from shardviz.errors import CompilerError, ShardvizError
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class CompilerRequest(Future[T]):
         match self.message:
             case Question(target) | CompileModule(target):
                 return f"the {target} compiler"
-            case RunCollective(target, _, op):
+            case RunCollective(target, _, op) | TimeLoop(target, _, op):
                 return f"{op} on {target} devices"
         return "the worker"
 

@@ -23,6 +23,8 @@ def suggestions(
 
     `reasons` come the most expensive first. A change that Shardy refuses is passed over.
     """
+    if not reasons:
+        return {}
     plain = ask(())
     if plain.module is None or plain.mesh is None:
         return {}

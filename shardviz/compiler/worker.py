@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -10,10 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shardviz.compiler.installed import check_installed
-from shardviz.compiler.messages import AskAbout
+from shardviz.compiler.messages import AskAbout, AskJob, PrintModules
 from shardviz.compiler.requests import Cancelled, CompilerRequest, settled
 from shardviz.compiler.worker_process import WorkerProcess, environment_for
-from shardviz.errors import TargetError
+from shardviz.errors import JobLost, ShardvizError, TargetError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     from shardviz.collectives import Operation
     from shardviz.compiler.dump_folders import DumpFolders
     from shardviz.compiler.lowering import LoweredModule
+    from shardviz.compiler.measuring import NoMeasurement
     from shardviz.compiler.messages import (
         About,
+        JobDevices,
         LayoutOutput,
         Output,
         ProcessName,
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.compiler.target_result import ExecutionResult, TargetResult
     from shardviz.compiler.targets import Target
+    from shardviz.devices.job import Job, JobAddress
+    from shardviz.devices.measurement import Measurement
+    from shardviz.devices.question import Case
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh, ShardedArray
 
@@ -48,10 +54,19 @@ class Worker:
     TPUs that are not here and one for such GPUs, since a process can have JAX set up for one of these. Each
     answers one request at a time, in order; they work at the same time.
     Answers are kept by problem, target and the child's versions. `time_limit` is in seconds per request.
+
+    With the address of a `job` the child for the real devices is one of its processes, and every process of
+    the job must make the same requests. `on_job_lost` is called, from a thread, where one of them is lost.
     """
 
-    def __init__(self, time_limit: float = TIME_LIMIT_S) -> None:
+    def __init__(
+        self,
+        time_limit: float = TIME_LIMIT_S,
+        job: JobAddress | None = None,
+        on_job_lost: Callable[[JobLost], None] | None = None,
+    ) -> None:
         self._time_limit = time_limit
+        self._job_address, self._on_job_lost = job, on_job_lost
         self._processes: dict[ProcessName, WorkerProcess] = {}
         self._lock = threading.Lock()
         self._closed = False
@@ -61,8 +76,9 @@ class Worker:
     def __enter__(self) -> Worker:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        words = error.message if isinstance(error, ShardvizError) else repr(error)
+        self.close("" if error is None else f"has failed: {words}")
 
     def start(self, *targets: Target) -> None:
         """Start the children of some targets now (without any, the one for simulated devices), so that they
@@ -209,6 +225,19 @@ class Worker:
 
         return process.submit(CompilerRequest(message, read, on_progress, due=due, rank=rank))
 
+    def measure(
+        self, case: Case, mesh: Mesh, target: Target, runs: int
+    ) -> CompilerRequest[Measurement | NoMeasurement]:
+        """Have the devices of a target time a case, in so many runs or fewer.
+
+        Raises `TargetError` for a target that runs nothing or can never have as many devices.
+        """
+        from shardviz.compiler.measuring import loop_request, read_loop
+
+        message = loop_request(case, mesh, target, runs)
+        request = CompilerRequest(message, lambda output: read_loop(output, case, mesh))
+        return self._process(target.process).submit(request)
+
     def layout(self, array: ShardedArray, mesh: Mesh) -> CompilerRequest[LayoutOutput]:
         """Ask JAX which elements of an array, of which the spec is decided, the devices of a mesh hold.
 
@@ -219,10 +248,27 @@ class Worker:
         message = layout_request(array, mesh)
         return self._process("simulated").submit(CompilerRequest(message, lambda output: output))
 
+    def module_texts(self, protos: Sequence[bytes]) -> CompilerRequest[tuple[str, ...]]:
+        """Ask XLA for the text of serialized modules; "" for one that it does not read."""
+        message = PrintModules(tuple(protos))
+        return self._process("simulated").submit(CompilerRequest(message, lambda output: output.texts))
+
     def about(self) -> About:
         """Versions and devices as JAX itself reports them on this machine, from the `real` child."""
         request: CompilerRequest[About] = CompilerRequest(AskAbout(), lambda about: about)
         return self._process("real").submit(request).result()
+
+    def job(self) -> CompilerRequest[Job]:
+        """Join the job that the child for the real devices belongs to: all its processes are there."""
+        from shardviz.devices.job import Job
+
+        process = self._process("real")
+
+        def read(devices: JobDevices) -> Job:
+            hosts = process.meeting.hosts if process.meeting is not None else (socket.gethostname(),)
+            return Job(devices.process, len(hosts), hosts, devices.process_of)
+
+        return process.submit(CompilerRequest(AskJob(), read))
 
     def pids(self) -> tuple[int, ...]:
         """Process ids of the children that run now."""
@@ -236,15 +282,21 @@ class Worker:
         if self._folders is not None:
             self._folders.remove_all()
 
-    def close(self) -> None:
-        """Kill the children and wait for them; requests without an answer end as `Cancelled`."""
+    def close(self, failed: str = "") -> None:
+        """Kill the children and wait for them; requests without an answer end as `Cancelled`.
+
+        The others of a job are waited for or, where this process has `failed`, hear why. Raises `JobLost`
+        where one of them was lost, and no request has said so.
+        """
         with self._lock:
             self._closed = True
             processes, self._processes = self._processes, {}
-        for process in processes.values():
-            process.close()
-        if self._folders is not None:
-            self._folders.remove_all()
+        try:
+            for process in processes.values():
+                process.close(failed)
+        finally:
+            if self._folders is not None:
+                self._folders.remove_all()
 
     def _process(self, name: ProcessName) -> WorkerProcess:
         with self._lock:
@@ -252,7 +304,8 @@ class Worker:
                 raise Cancelled("the worker was closed")
             if name not in self._processes:
                 environment = environment_for(name, os.environ)
-                self._processes[name] = WorkerProcess(name, environment, self._time_limit)
+                in_job = (self._job_address, self._on_job_lost) if name == "real" else ()
+                self._processes[name] = WorkerProcess(name, environment, self._time_limit, *in_job)
             return self._processes[name]
 
     def _new_folder(self) -> tuple[str, Callable[[], None]]:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +20,12 @@ from shardviz.compiler.messages import (
     ChildBroken,
     ChildReady,
     CompileModule,
+    JobDevices,
+    JobFound,
+    JoinJob,
     LayoutOutput,
+    LoopOutput,
+    ModuleTexts,
     Output,
     Question,
     Reply,
@@ -28,13 +33,16 @@ from shardviz.compiler.messages import (
     RunCollective,
     RunOutput,
     StageReport,
+    TimeLoop,
     Versions,
 )
 from shardviz.compiler.requests import Cancelled, CompilerRequest, RequestScheduler, start_timer
-from shardviz.errors import CompilerError, ShardvizError
+from shardviz.errors import CompilerError, JobLost, ShardvizError
 
 if TYPE_CHECKING:
+    from shardviz.compiler.job_watch import JobStart, JobWatch
     from shardviz.compiler.messages import ProcessName
+    from shardviz.devices.job import JobAddress
 
 
 T = TypeVar("T")
@@ -56,12 +64,29 @@ class WorkerProcess:
 
     The child starts with `start` or the first request. The thread starts it, and must be the one to do so:
     Linux ends the child when the thread that started it ends (child/main.py asks for that).
+
+    With the address of a `job` the child joins that first, and neither outlives it: where a process of the
+    job is lost, the child is killed, `on_job_lost` is called, from a thread, and every request ends as
+    `JobLost`.
     """
 
-    def __init__(self, name: ProcessName, environment: Mapping[str, str], time_limit: float) -> None:
+    def __init__(
+        self,
+        name: ProcessName,
+        environment: Mapping[str, str],
+        time_limit: float,
+        job: JobAddress | None = None,
+        on_job_lost: Callable[[JobLost], None] | None = None,
+    ) -> None:
         self._name = name
         self._environment = environment
         self._time_limit = time_limit
+        self._address = job
+        self._on_job_lost = on_job_lost
+        self._watch: JobWatch | None = None
+        self._job_lost: JobLost | None = None
+        self._is_lost_told = False
+        self.meeting: JobStart | None = None
         self._scheduler = RequestScheduler(self._stop_soon)
         self._lock = threading.Lock()
         self._process: ChildProcess | None = None
@@ -70,6 +95,7 @@ class WorkerProcess:
         self._closed = False
         self._loaded = False
         self.versions: Versions = ()
+        self._limit: threading.Timer
         self._thread = threading.Thread(target=self._serve, name="shardviz-compiler", daemon=True)
         self._thread.start()
 
@@ -94,17 +120,28 @@ class WorkerProcess:
         if process is not None:
             process.kill()
 
-    def close(self) -> None:
-        """Kill the child; every request that has no answer yet ends as `Cancelled`."""
+    def close(self, failed: str = "") -> None:
+        """Kill the child; every request that has no answer yet ends as `Cancelled`.
+
+        In a job that waits until all processes are done, since one whose devices vanish would end the others;
+        or, where this one has `failed`, for that reason, until the others know. Raises `JobLost` where a
+        process was lost, and no request has said so.
+        """
+        if self._watch is not None:
+            self._watch.finish(failed)
         self._scheduler.close()
         with self._lock:
             self._closed = True
             process = self._process
             if process is not None:
                 process.kill()
+        if self._watch is not None:
+            self._watch.close()
         if process is not None:
             process.wait(CLOSE_GRACE_S)
         self._thread.join(THREAD_GRACE_S)
+        if self._job_lost is not None and not failed and not self._is_lost_told:
+            raise self._job_lost
 
     def _stop_soon(self, request: CompilerRequest[Any]) -> None:
         """Stop the work on a cancelled request, if it does not end by itself soon.
@@ -133,8 +170,16 @@ class WorkerProcess:
                 raise Cancelled("the worker was closed")
             if self._process is not None:
                 return self._process
+            if self._watch is not None:
+                # A job is joined once: by another child it would be another job.
+                raise self._job_lost or CompilerError("the job is over for this process", "start it again")
+            words: tuple[str, ...] = (self._name,)
+            if self._address is not None:
+                words += self._address.words
             try:
-                process = self._process = ChildProcess(COMPILERS_CHILD, self._environment, self._name)
+                process = self._process = ChildProcess(
+                    COMPILERS_CHILD, self._environment, *words, on_end=self._child_ended
+                )
             except OSError as error:
                 raise CompilerError(f"the compiler's process cannot be started: {error}") from error
         import_module("shardviz.compiler.reading")  # while the child loads JAX
@@ -144,6 +189,7 @@ class WorkerProcess:
         try:
             request.reply(self._ask(request))
         except ShardvizError as error:
+            self._is_lost_told |= isinstance(error, JobLost)
             request.fail(error)
         except (EOFError, BrokenPipeError):
             request.fail(self._death(request))
@@ -154,26 +200,30 @@ class WorkerProcess:
 
     def _ask(self, request: CompilerRequest[Any]) -> Reply:
         """Send the message, and wait for the reply. A child that died before that is not to blame on it."""
-        limit = start_timer(self._time_limit, self._stop, request, f"took longer than {self._time_limit:g} s")
+        self._start_limit(request)
         was_idle = self._loaded
         with self._lock:
             self._asked, self._stopped_because = request, ""
         try:
             return self._converse(self._start(), request)
         except (EOFError, BrokenPipeError):
-            if not was_idle or request.stage or self._stopped_because:
+            if not was_idle or request.stage or self._stopped_because or self._watch is not None:
                 raise
             self._reap()
             return self._converse(self._start(), request)
         finally:
-            limit.cancel()
+            self._limit.cancel()
             with self._lock:
                 self._asked = None
+
+    def _start_limit(self, request: CompilerRequest[Any]) -> None:
+        too_long = f"took longer than {self._time_limit:g} s"
+        self._limit = start_timer(self._time_limit, self._stop, request, too_long)
 
     def _converse(self, process: ChildProcess, request: CompilerRequest[Any]) -> Reply:
         if not self._loaded:
             request.progress("importing jax")
-            self._load(process)
+            self._load(process, request)
         if request.done():
             raise Cancelled(f"the request to {request.subject} was cancelled")
         with suppress(BrokenPipeError):  # what it said before it ended is still to be read
@@ -182,18 +232,90 @@ class WorkerProcess:
             match self._received(process):
                 case StageReport(stage):
                     request.progress(stage)
-                case Output() | RunOutput() | LayoutOutput() | About() as reply:
+                case (
+                    Output()
+                    | RunOutput()
+                    | LoopOutput()
+                    | LayoutOutput()
+                    | ModuleTexts()
+                    | About()
+                    | JobDevices() as reply
+                ):
+                    self._check_others(reply)
                     return reply
                 case other:
                     raise AssertionError(f"the child sent {other!r}")
 
-    def _load(self, process: ChildProcess) -> None:
-        """Wait until the child has loaded JAX."""
-        match self._received(process):
+    def _load(self, process: ChildProcess, request: CompilerRequest[Any]) -> None:
+        """Wait until the child has loaded JAX, and has joined its job if there is one."""
+        meeting, address = None, self._address
+        if address is not None and address.is_given:
+            meeting = self._meet(address, process, request)  # while the child loads JAX
+        message = self._received(process)
+        if isinstance(message, JobFound):
+            from shardviz.devices.job import JobAddress
+
+            found = JobAddress(message.coordinator, message.processes, message.process)
+            meeting = meeting or self._meet(found, process, request)
+            process.send(JoinJob(meeting.coordinator))
+            request.progress("joining the job")
+            message = self._received(process)
+        match message:
             case ChildReady(versions):
                 self._loaded, self.versions = True, versions
             case other:
                 raise AssertionError(f"the child sent {other!r}")
+
+    def _meet(self, job: JobAddress, process: ChildProcess, request: CompilerRequest[Any]) -> JobStart:
+        """Wait for the other processes of the job, as long as a request may take."""
+        from shardviz.compiler.job_watch import JobWatch
+
+        watch = JobWatch(job, self._time_limit, self._end_job)
+        with self._lock:
+            if self._closed:
+                raise Cancelled("the worker was closed")
+            self._watch = watch
+        if not process.alive():
+            self._child_ended(process)
+        self._limit.cancel()
+        self.meeting = meeting = watch.join(request.progress)
+        self._start_limit(request)
+        return meeting
+
+    def _end_job(self, lost: JobLost) -> None:
+        """A process of the job was lost: what waits for the child ends by that."""
+        with self._lock:
+            self._job_lost = lost
+            if self._process is not None:
+                self._process.kill()
+        if self._on_job_lost is not None:
+            self._on_job_lost(lost)
+
+    def _child_ended(self, process: ChildProcess) -> None:
+        """Tell the others of the job, from the thread that reads what the child prints."""
+        from shardviz.compiler.job_watch import Cause
+
+        watch = self._watch
+        if watch is None or self._closed or self._job_lost is not None:
+            return
+        why = self._stopped_because
+        if why:
+            watch.failed(f"{why} and was stopped", Cause.FAILED)
+            return
+        how = process.ending()
+        # JAX's own watch ends a child so, where another one is gone.
+        cause = Cause.ABORTED if how.endswith(("SIGABRT", "status 134")) else Cause.GONE
+        watch.failed(f"has lost its process for JAX, which {how}", cause)
+
+    def _check_others(self, reply: Reply) -> None:
+        """Raise `JobLost` where an error is because another process is lost, or the only one in the job."""
+        if self._watch is None or getattr(reply, "status", "ok") == "ok":
+            return
+        from shardviz.compiler.job_watch import ANSWER_S, CAUSE_S, Cause
+
+        self._watch.failed(f"got an error: {getattr(reply, 'error', '')}", Cause.REFUSED)
+        if lost := self._watch.lost(ANSWER_S + CAUSE_S):
+            raise lost
 
     def _received(self, process: ChildProcess) -> object:
         """The child's next message. Raises `CompilerError` where it cannot go on."""
@@ -206,6 +328,12 @@ class WorkerProcess:
     def _death(self, request: CompilerRequest[Any]) -> CompilerError:
         """The error for a request whose child has died under it."""
         how, log = self._reap()
+        if self._watch is not None:
+            from shardviz.compiler.job_watch import ANSWER_S
+
+            if lost := self._watch.lost(ANSWER_S):
+                self._is_lost_told = True
+                return lost
         doing = f" while {request.stage}" if request.stage else ""
         if self._stopped_because:
             return CompilerError(
@@ -220,7 +348,7 @@ class WorkerProcess:
             hint = f"XLA did not accept the environment variable {flags}: correct it or unset it"
         elif how.endswith("SIGKILL"):
             hint = "ask again to start it anew; if nobody killed it, the system ran out of memory"
-        elif isinstance(request.message, RunCollective):
+        elif isinstance(request.message, RunCollective | TimeLoop):
             hint = "ask again to start it anew"
         else:
             hint = "ask again to start it anew, or ask --target shardy"
@@ -265,8 +393,17 @@ COMPILERS_CHILD = "shardviz.compiler.child.main"
 class ChildProcess:
     """A running child. It leads its own session, so an interrupt in the terminal does not reach it."""
 
-    def __init__(self, module: str, environment: Mapping[str, str], *words: str) -> None:
-        """Start it in the `main` of a module, which is given two file descriptors and these words."""
+    def __init__(
+        self,
+        module: str,
+        environment: Mapping[str, str],
+        *words: str,
+        on_end: Callable[[ChildProcess], None] | None = None,
+    ) -> None:
+        """Start it in the `main` of a module, which is given two file descriptors and these words.
+
+        `on_end` is called from a thread when the child has ended, however it has.
+        """
         to_child_read, to_child_write = os.pipe()
         to_parent_read, to_parent_write = os.pipe()
         root = str(Path(__file__).parents[2])
@@ -296,6 +433,7 @@ class ChildProcess:
             os.close(to_parent_write)
         self._channel = Channel(to_parent_read, to_child_write)
         self._log = bytearray()
+        self._on_end = on_end
         self._drain = threading.Thread(target=self._keep_log, name="shardviz-child-log", daemon=True)
         self._drain.start()
 
@@ -328,16 +466,21 @@ class ChildProcess:
     def reap(self) -> tuple[str, str]:
         """Kill it if need be and wait: how it ended ("was killed by SIGKILL"), and what it printed last."""
         self.kill()
-        code = self._popen.wait()
+        how = self.ending()
         self._drain.join(timeout=1.0)
         self._channel.close()
+        return how, self.log
+
+    def ending(self) -> str:
+        """Wait until it is gone: "was killed by SIGKILL" or "ended with status 1"."""
+        code = self._popen.wait()
         if code < 0:
             try:
                 name = signal.Signals(-code).name
             except ValueError:
                 name = f"signal {-code}"
-            return f"was killed by {name}", self.log
-        return f"ended with status {code}", self.log
+            return f"was killed by {name}"
+        return f"ended with status {code}"
 
     @property
     def log(self) -> str:
@@ -351,6 +494,8 @@ class ChildProcess:
             while piece := os.read(pipe.fileno(), 65_536):
                 self._log += piece
                 del self._log[:-LOG_BYTES]
+        if self._on_end is not None:
+            self._on_end(self)
 
 
 _OF_TPUS = {

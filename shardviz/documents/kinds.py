@@ -8,8 +8,10 @@ from typing import Any
 from shardviz.documents import (
     course,
     machines,
+    measurements,
     models,
     plans,
+    profiles,
     programs,
     rounds,
     searches,
@@ -32,6 +34,7 @@ KINDS = {
         programs.MODULES,
         programs.REMATERIALIZATIONS,
         programs.PROGRAM,
+        profiles.PROFILE,
         summaries.SUMMARY,
         summaries.DIFF,
         timelines.TIMELINE_KIND,
@@ -45,6 +48,7 @@ KINDS = {
         course.SHARED,
         models.MODEL,
         machines.MACHINE,
+        measurements.MEASURE,
         machines.TARGETS,
         plans.INFO,
     )

@@ -23,7 +23,9 @@ from shardviz.documents.fields import (
     number,
     one_of,
     text,
+    texts,
 )
+from shardviz.documents.measurements import REGIMES
 from shardviz.documents.plans import MESH
 
 if TYPE_CHECKING:
@@ -85,6 +87,18 @@ MACHINE = DocumentKind(
     ).of(lambda machine: Beside(devices=machine.node, link=machine.node_link) if machine.node else None),
     cores=nullable(_link("Between two devices of a chip; null: a chip is one.")).of("core_link"),
     network=nullable(_link("A device's part of the network between slices or nodes; null: there is none.")),
+    measured=array_of(
+        closed(
+            "A collective whose times were measured, which stand for the formulas.",
+            op=text("JAX's name."),
+            mesh=text("The mesh on which it was measured."),
+            axes=texts("The mesh axes of its groups."),
+            dtype=null_if_empty(text("The dtype; null: not given.")),
+            noise=number("The usual spread of the runs over their median."),
+            regimes=REGIMES,
+        ),
+        "What was measured; it holds for all groups with the same links.",
+    ),
     mesh=nullable(MESH("The mesh; null: none was given.")),
     mesh_axes=nullable(
         array_of(

@@ -48,7 +48,9 @@ _OPERATION = closed(
     seconds=nullable(number("Seconds that one run takes; null: nobody can tell.")),
     runs=nullable(count("The number of times that it runs; null: in a loop of unknown length.")),
     exposed_seconds=number("Seconds of one run for which the device waits for it.").of("exposed"),
-    estimate=one_of("Whose estimate it is.", "compiler", "roofline", "links", "scheduler", "unknown"),
+    estimate=one_of(
+        "Whose estimate it is.", "compiler", "roofline", "links", "scheduler", "measured", "unknown"
+    ),
     bound=null_if_empty(text("Its bound: compute, HBM, latency or a mesh axis; null: not known.")),
     detail=null_if_empty(text("The convention by which it is counted; null: none is told.")),
     source=_SOURCE,
@@ -121,6 +123,7 @@ _FIELDS: dict[str, JsonField] = {
         ),
         "Communication by lane.",
     ).of(lambda timeline: _communication(timeline)),
+    "idle_seconds": number("Seconds of what was measured in which nothing runs; 0 of an estimate."),
     "flops": count("Floating-point operations of all runs."),
     "utilisation": nullable(number("Share of the peak FLOP/s that is used; null: no peak is known.")),
     "lanes": array_of(_LANE, "The lanes."),

@@ -16,6 +16,7 @@ from functools import cached_property
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine import LinkLevel
+from shardviz.hardware.measured import MeasuredTimes, measured_times
 from shardviz.units import human_bytes, rate
 from shardviz.units import seconds as duration
 
@@ -38,7 +39,8 @@ class CollectiveTime:
     4 along x, both directions: 3/4 of 64 MiB over 2 × 45 GB/s"). `textbook_seconds` is what "How to Scale
     Your Model" counts for the bytes: V/W on rings and networks, without (N−1)/N; its (N−1)/N · V/w on a line
     and through a switch; of levels the longest. `bound` is "latency" or the name of the level that takes
-    longest ("x", "x and y", "NVLink", "DCN"), "" where nothing is sent.
+    longest ("x", "x and y", "NVLink", "DCN"), "" where nothing is sent. `is_measured` tells that the machine
+    has measured times in the place of the formula.
     """
 
     seconds: float
@@ -47,6 +49,12 @@ class CollectiveTime:
     textbook_seconds: float
     bound: str
     convention: str
+    is_measured: bool = False
+
+    @property
+    def words(self) -> str:
+        """The way to the figure: ``by formula``, ``as measured``."""
+        return "as measured" if self.is_measured else "by formula"
 
 
 NOTHING = CollectiveTime(0.0, 0.0, 0.0, 0.0, "", "one device: nothing is sent")
@@ -60,6 +68,7 @@ def collective_time(
     strategy: str = "",
     distances: Sequence[int] | None = None,
     in_rounds: bool = False,
+    measured: Sequence[MeasuredTimes] = (),
 ) -> CollectiveTime:
     """The time of one collective over a group.
 
@@ -76,6 +85,8 @@ def collective_time(
     to it: (N−1)·α + (N−1)/N·V·β of a ring (Thakur, Rabenseifner and Gropp, "Optimization of Collective
     Communication Operations in MPICH", 2005). The book takes the longer of both.
 
+    Of `measured` what was measured over such links stands for the formula; of a permute between neighbours.
+
     Raises `QuestionError` for an operation without a formula.
     """
     op = op.removesuffix("-start")
@@ -85,6 +96,16 @@ def collective_time(
     placed = [(level, hop) for level, hop in zip(levels, hops, strict=True) if level.size > 1]
     if not placed:
         return NOTHING
+    found = _by_formula(op, size, placed, strategy, in_rounds)
+    if op not in SHIFTS or all(_is_next(level, hop) for level, hop in placed):
+        known = measured_times(op, levels, measured)
+        return _as_measured(found, size, levels, known) if known else found
+    return found
+
+
+def _by_formula(
+    op: str, size: int, placed: list[tuple[LinkLevel, int]], strategy: str, in_rounds: bool
+) -> CollectiveTime:
     stages = _stages([level for level, _ in placed], strategy)
     if op in GATHERS:
         return _gathered(GATHERS[op], size, stages, in_rounds)
@@ -93,6 +114,27 @@ def collective_time(
     if op in BROADCASTS:
         return _broadcast(size, stages)
     return _sent(op, size, placed)
+
+
+def _as_measured(
+    formula: CollectiveTime, size: int, levels: Sequence[LinkLevel], known: tuple[MeasuredTimes, ...]
+) -> CollectiveTime:
+    """The time by what was measured, over several axes with such links the mean."""
+    seconds = sum(each.seconds(size) for each in known) / len(known)
+    # Where a regime ends before its line meets the next one, the step between them counts as bytes.
+    latency = min(seconds, sum(each.regime(size).latency for each in known) / len(known))
+    names = " and ".join(dict.fromkeys(word for level in levels if level.size > 1 for word in level.words))
+    meshes = dict.fromkeys(f"{' and '.join(each.axes)} of {each.mesh}" for each in known)
+    line = known[0].regime(size)
+    said = f"measured over {', '.join(meshes)}: {_bytes(size)} at {rate(line.bandwidth)}"
+    said += f", and {duration(line.latency)} of latency" if line.latency else ""
+    bound = "latency" if latency >= seconds - latency else names
+    return CollectiveTime(seconds, latency, seconds - latency, formula.textbook_seconds, bound, said, True)
+
+
+def _is_next(level: LinkLevel, hop: int) -> bool:
+    """A message over so many hops goes to a neighbour; through a switch everybody is one."""
+    return level.kind not in ("ring", "line") or hop in (1, level.size - 1)
 
 
 @dataclass(frozen=True)

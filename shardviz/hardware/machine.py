@@ -24,8 +24,11 @@ from shardviz.sharding.axis_parts import SubAxis, axis_part, joined_parts
 
 if TYPE_CHECKING:
     from shardviz.hardware.clusters import Cluster, GpuNodes
+    from shardviz.hardware.measured import MeasuredTimes
     from shardviz.hardware.placement import Placement
 
+CPU = "cpu"
+"""The chip of a machine of simulated devices, which share the memory of their host."""
 LevelKind = Literal["ring", "line", "switch", "network", "chip"]
 
 
@@ -96,6 +99,7 @@ class Machine:
     has of the network between slices or nodes, None where there is none; `core_link` joins two devices of one
     chip. With `assumed` nobody has named
     a machine: a v5e on which every mesh axis is a ring of its own. `source` says where the figures come from.
+    `measured` are times of collectives that stand for the formulas.
     """
 
     name: str
@@ -113,11 +117,26 @@ class Machine:
     assumed: bool = False
     source: str = ""
     core_link: LinkSpec | None = None
+    measured: tuple[MeasuredTimes, ...] = ()
 
     @property
     def lacking(self) -> str:
         """The word for a figure that is not there: nobody has "published" it, or it was not "given"."""
         return "published" if self.chip in TPUS or self.chip in GPUS or self.assumed else "given"
+
+    def in_node(self, size: int) -> LinkLevel:
+        """The level of so many devices of a node."""
+        assert self.node_link is not None
+        if self.chip == CPU:
+            return LinkLevel("switch", size, self.node_link, "host memory")
+        return LinkLevel("switch", size, self.node_link, "NVLink", nccl=True)
+
+    def between(self, size: int) -> LinkLevel:
+        """The level of so many slices or nodes."""
+        assert self.network is not None
+        if self.torus:
+            return LinkLevel("network", size, self.network, "DCN")
+        return LinkLevel("network", size, self.network, "network", nccl=self.chip != CPU)
 
     def shared_by_cores(self, levels: tuple[LinkLevel, ...]) -> tuple[LinkLevel, ...]:
         """The levels of a group with its part of the links of chips that it has one of several devices of:

@@ -6,6 +6,11 @@
     peak.bf16 = "440TFLOP/s"
     [torus]                      # or [node], for GPUs
     bandwidth = "85GB/s"         # of a link, one way
+    [[measured]]                 # of a collective, in place of the formulas
+    op = "psum"
+    mesh = "X=4,Y=32"
+    axes = "X"
+    regimes = [{from = "4KiB", latency = "12us", bandwidth = "80GB/s"}]
 
 A text has a unit; a plain number is in bytes, bytes per second, seconds, FLOP/s or hertz.
 """
@@ -17,19 +22,22 @@ import os
 import re
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from stat import S_ISREG
 
-from shardviz.errors import NotationError, QuestionError, ShardvizError, place, plural, quote
+from shardviz.errors import QuestionError, ShardvizError, place, plural, quote
 from shardviz.hardware.chips import DCN_LATENCY, ICI_HOP, INFINIBAND_HOP, NVLINK_HOP, TPUS
 from shardviz.hardware.clusters import MAX_DEVICES, Fault, parse_cluster
+from shardviz.hardware.figures import figure
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.machine import DeviceFigures, Machine, machine_of
+from shardviz.hardware.measured_tables import measured_tables
 from shardviz.hardware.placement import AXES
-from shardviz.hardware.quantities import BANDWIDTH, CLOCK, LATENCY, PEAK, SIZE, Quantity
+from shardviz.hardware.quantities import BANDWIDTH, CLOCK, LATENCY, PEAK, SIZE
 from shardviz.sharding import canonical_dtype
 from shardviz.strict_table import StrictTable
 
@@ -39,19 +47,11 @@ READ = "shardviz.machine_file"
 """The audit event of a machine's file that is about to be read: who may read none refuses it there."""
 MAX_NAME = 60
 
-_KEYS = ("base", "name", "source", "chip", "device", "torus", "cores", "node", "network")
+_KEYS = ("base", "name", "source", "chip", "device", "torus", "cores", "node", "network", "measured")
 _DEVICE = ("peak", "hbm", "usable_hbm", "hbm_bandwidth", "on_chip", "clock")
 _LINK = ("bandwidth", "latency")
 _TORUS = ("shape", "wrap", "slices", "devices_per_chip", *_LINK)
 _NODE = ("devices", "count", *_LINK)
-_BOUNDS = {
-    SIZE.name: (2.0**20, 2.0**50, "1 MiB to 1 PiB"),
-    BANDWIDTH.name: (1e6, 1e16, "1 MB/s to 10 PB/s, or inf"),
-    LATENCY.name: (0.0, 1.0, "0 to 1 s"),
-    PEAK.name: (1e9, 1e19, "1 GFLOP/s to 10,000 PFLOP/s"),
-    CLOCK.name: (1e6, 1e12, "1 MHz to 1,000 GHz"),
-}
-"""The least and the most of each quantity: a plain number that was meant in another unit is outside."""
 
 
 class MachineFileError(QuestionError):
@@ -164,6 +164,8 @@ def _machine(table: StrictTable, stem: str) -> Machine:
     if not 1 <= machine.devices <= MAX_DEVICES:
         where = "torus" if machine.torus else "node"
         table.fail(where, f"it makes {machine.devices:,} devices", f"there are 1 to {MAX_DEVICES:,}")
+    if "measured" in table:
+        machine = replace(machine, measured=measured_tables(table.tables("measured"), machine))
     return machine
 
 
@@ -197,16 +199,16 @@ def _device(table: StrictTable, before: DeviceFigures) -> DeviceFigures:
                 dtype = canonical_dtype(key)
             except QuestionError as error:
                 own.fail(key, error.message, error.hint)
-            peak[dtype] = _figure(own, key, PEAK)
-    hbm = int(_figure(table, "hbm", SIZE)) if "hbm" in table else before.hbm_bytes
-    usable = int(_figure(table, "usable_hbm", SIZE)) if "usable_hbm" in table else before.usable_bytes
+            peak[dtype] = figure(own, key, PEAK)
+    hbm = int(figure(table, "hbm", SIZE)) if "hbm" in table else before.hbm_bytes
+    usable = int(figure(table, "usable_hbm", SIZE)) if "usable_hbm" in table else before.usable_bytes
     if hbm is not None and usable is not None and usable > hbm:
         if "usable_hbm" in table:
             table.fail("usable_hbm", "it is more than the HBM", "write the part that a program may use")
         usable = None
-    bandwidth = _figure(table, "hbm_bandwidth", BANDWIDTH) if "hbm_bandwidth" in table else None
-    on_chip = int(_figure(table, "on_chip", SIZE)) if "on_chip" in table else before.on_chip_bytes
-    clock = _figure(table, "clock", CLOCK) if "clock" in table else before.clock
+    bandwidth = figure(table, "hbm_bandwidth", BANDWIDTH) if "hbm_bandwidth" in table else None
+    on_chip = int(figure(table, "on_chip", SIZE)) if "on_chip" in table else before.on_chip_bytes
+    clock = figure(table, "clock", CLOCK) if "clock" in table else before.clock
     return DeviceFigures(tuple(peak.items()), hbm, usable, bandwidth or before.hbm_bandwidth, on_chip, clock)
 
 
@@ -267,9 +269,9 @@ def _axis_links(table: StrictTable, rank: int, before: tuple[LinkSpec, ...]) -> 
                     f"it has {plural(len(own.values), 'value')}",
                     f"give one, or {rank}, one for each axis",
                 )
-            columns.append([_figure(own, number, quantity) for number in own.values])
+            columns.append([figure(own, number, quantity) for number in own.values])
         elif key in table or (key == "bandwidth" and not before):
-            columns.append([_figure(table, key, quantity)] * rank)
+            columns.append([figure(table, key, quantity)] * rank)
         else:
             usual = {
                 "bandwidth": [link.bandwidth for link in before],
@@ -311,10 +313,10 @@ def _link(table: StrictTable, before: LinkSpec | None, hop: float) -> LinkSpec:
     """A link; its bandwidth has to be there where none was before."""
     latency = hop if before is None else before.latency
     if "latency" in table:
-        latency = _figure(table, "latency", LATENCY)
+        latency = figure(table, "latency", LATENCY)
     if before is not None and "bandwidth" not in table:
         return LinkSpec(latency, before.bandwidth)
-    return LinkSpec(latency, _figure(table, "bandwidth", BANDWIDTH))
+    return LinkSpec(latency, figure(table, "bandwidth", BANDWIDTH))
 
 
 def _count(table: StrictTable, key: str, before: int) -> int:
@@ -328,34 +330,18 @@ def _count(table: StrictTable, key: str, before: int) -> int:
     return count
 
 
-def _figure(table: StrictTable, key: str, quantity: Quantity) -> float:
-    """A number with a unit, or a plain one in the unit without a prefix."""
-    value = table.values.get(key)
-    if type(value) in (int, float):
-        assert isinstance(value, int | float)
-        # A whole number may be too long for a float.
-        number = float(min(value, 10**300)) if type(value) is int else value
-    else:
-        text = table.typed(key, str, quantity.hint)
-        try:
-            number = quantity.parse(text)
-        except NotationError as error:
-            table.fail(key, error.message, error.hint)
-    least, most, bounds = _BOUNDS[quantity.name]
-    # A number with so many digits that it overflows does not mean "unlimited".
-    is_unlimited = quantity is BANDWIDTH and number == math.inf and not re.search("[0-9]", str(value))
-    if not (least <= number <= most or is_unlimited):
-        table.fail(key, f"{quote(str(value), 30)[1:-1]} is not from {bounds}", quantity.hint)
-    return number
-
-
 def _line_of(text: str, key: str) -> int | None:
     """The line on which a key of a TOML text stands, from 1; None where it is not found."""
     table = ""
+    tables: Counter[str] = Counter()
     for number, line in enumerate(text.split("\n"), 1):
-        if header := re.match(r"\s*\[\[?\s*([\w.\-]+)", line):
-            table = f"{header[1]}."
-            if header[1] == key:
+        if header := re.match(r"\s*(\[\[?)\s*([\w.\-]+)", line):
+            name = header[2]
+            if header[1] == "[[":
+                tables[name] += 1
+                name = f"{name}.{tables[name]}"
+            table = f"{name}."
+            if name == key:
                 return number
         elif (word := re.match(r"\s*([\w.\-]+)\s*=", line)) and f"{key}.".startswith(f"{table}{word[1]}."):
             return number

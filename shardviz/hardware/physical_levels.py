@@ -59,9 +59,9 @@ def _scattered(machine: Machine, mesh: Mesh, placement: Placement, number: int) 
     """The level of a mesh axis whose groups fill no blocks."""
     run, size = axis_run(placement, mesh, number), mesh.axis_sizes[number]
     if run.hops is None:
-        return _network(machine, size)
+        return machine.between(size)
     if not machine.torus:
-        return _switch(machine, size)
+        return machine.in_node(size)
     slowest = min(machine.axis_links, key=lambda link: link.bandwidth)
     kind: LevelKind = "ring" if run.is_ring else "line"
     load = _load(machine, placement, mesh.groups((run.axis,)), run.is_ring)
@@ -166,24 +166,12 @@ def _along(machine: Machine, number: int, values: Sequence[int]) -> LinkLevel:
 def _level(machine: Machine, number: int, size: int, step: int = 1) -> LinkLevel:
     """The level of so many places, `step` apart, on a physical dimension."""
     if not machine.torus:
-        return _network(machine, size) if number == 0 else _switch(machine, size)
+        return machine.between(size) if number == 0 else machine.in_node(size)
     rank = len(machine.torus)
     if number == rank:
         assert machine.core_link is not None
         return LinkLevel("chip", size, machine.core_link, "core")
     if number > rank:
-        return _network(machine, size)
+        return machine.between(size)
     is_ring = machine.wrap[number] and size * step == machine.torus[number]
     return LinkLevel("ring" if is_ring else "line", size, machine.axis_links[number], AXES[number], step)
-
-
-def _switch(machine: Machine, size: int) -> LinkLevel:
-    assert machine.node_link is not None
-    return LinkLevel("switch", size, machine.node_link, "NVLink", nccl=True)
-
-
-def _network(machine: Machine, size: int) -> LinkLevel:
-    assert machine.network is not None
-    if machine.torus:
-        return LinkLevel("network", size, machine.network, "DCN")
-    return LinkLevel("network", size, machine.network, "network", nccl=True)

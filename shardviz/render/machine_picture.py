@@ -194,15 +194,15 @@ def _node(machine: Machine, labels: _Labels, number: int | None, width: int) -> 
     padded = [_centred(cell, wide) for cell in cells]
     row = Text("  ").append_text(Text("  ").join(padded))
     row.rstrip()
-    middle, style = (wide - 1) // 2, labels.link("NVLink")
+    level = machine.in_node(machine.node)
+    middle, style = (wide - 1) // 2, labels.link(level.name)
     pitch = wide + 2
     bar = ["─"] * ((len(devices) - 1) * pitch + 1)
     for place in range(len(devices)):
         bar[place * pitch] = "┴"
     bar[0], bar[-1] = "└", "┘"
     joined = Text(" " * (2 + middle)).append("".join(bar) if len(devices) > 1 else DOWN, style)
-    assert machine.node_link is not None
-    switch = Text(f"  NVLink {rate(machine.node_link.bandwidth)}", style)
+    switch = Text(f"  {level.name} {rate(level.spec.bandwidth)}", style)
     return [Text(f"  node {number}", "bold"), row, joined, switch]
 
 

@@ -12,6 +12,7 @@ from shardviz.hardware.machine import LinkLevel, Machine, PlacedMesh
 from shardviz.hardware.placement import AXES
 from shardviz.render.lines import columns, sentence, table
 from shardviz.render.machine_picture import machine_picture
+from shardviz.render.measurements.fits import regime_cells
 from shardviz.render.palette import Palette
 from shardviz.sharding import Mesh
 from shardviz.units import flops, human_bytes, rate, seconds, times
@@ -31,6 +32,12 @@ def machine_view(
         order = "in the order that is given" if mesh.device_order else "where jax.make_mesh places it"
         lines += [Text(), *sentence(f"{mesh}, {order}", width, lead="mesh  ")]
         lines += _axis_lines(mesh, placed, width, palette)
+    if machine.measured:
+        lines += [
+            Text(),
+            Text("measured, in the place of formulas", "bold"),
+            *_measured_lines(machine, width),
+        ]
     return [*lines, Text(), *sentence(machine.source, width, lead="figures: ", style="dim")]
 
 
@@ -113,7 +120,8 @@ def _link_lines(machine: Machine, width: int) -> list[Text]:
         for name, size, wrap, link in zip(AXES, machine.torus, machine.wrap, machine.axis_links, strict=False)
     ]
     if machine.node and machine.node_link is not None:
-        rows.append(["NVLink", plural(machine.node, "device"), "switch", *_link(machine.node_link)])
+        name = machine.in_node(machine.node).name
+        rows.append([name, plural(machine.node, "device"), "switch", *_link(machine.node_link)])
     if machine.devices_per_chip > 1 and machine.core_link is not None:
         rows.append(["core", plural(machine.devices_per_chip, "device"), "chip", *_link(machine.core_link)])
     if machine.network is not None:
@@ -130,6 +138,18 @@ def _nodes(machine: Machine) -> int:
 
 def _link(link: LinkSpec) -> tuple[str, str]:
     return rate(link.bandwidth), f"{seconds(link.latency)} a hop"
+
+
+def _measured_lines(machine: Machine, width: int) -> list[Text]:
+    heads = ("", "over", "from", "latency", "bandwidth", "noise")
+    rows = [[Text(head, "dim") for head in heads]]
+    for each in machine.measured:
+        over = f"{','.join(each.axes)} of {each.mesh}"
+        for number, regime in enumerate(each.regimes):
+            name = ("", "") if number else (each.op, over)
+            told = () if number else (f"{each.noise:.0%}",)
+            rows.append([*map(Text, (*name, *regime_cells(regime), *told))])
+    return table(rows, width, 2, frozenset({2, 3, 4, 5}))
 
 
 def _axis_lines(mesh: Mesh, placed: PlacedMesh, width: int, palette: Palette) -> list[Text]:

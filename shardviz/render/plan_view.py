@@ -53,6 +53,7 @@ RIGHT = frozenset({3, 4})
 MARK = "▌"
 """Stands before every line of the chosen step."""
 MORE = " …"
+MOST_NAMES = 3
 INDENT, REASON_INDENT = 1, 4
 NO_COSTS: Mapping[int, StepCost] = {}
 
@@ -155,8 +156,9 @@ def case_lines(plan: Plan, width: int) -> list[Text]:
     repeated = repeated_work(plan)
     words = "; ".join(plan.cases) if is_chain else program_words(plan.problem)
     if repeated is not None:
+        work = _repeated_words(repeated.parts, plan.problem)
         words = (
-            f"every device repeats the work {repeated.factor} ×, which the specs divide over "
+            f"every device repeats {work} {repeated.factor} ×, which the specs divide over "
             f"{axes_words(repeated.axes)}; {words}"
         )
     lines = sentence(words, width, lead="plan  ", style="bold")
@@ -166,6 +168,15 @@ def case_lines(plan: Plan, width: int) -> list[Text]:
         if any(case in named for named in plan.cases):
             lines += sentence(f"{case}: {meaning}", width, INDENT, style="dim")
     return lines
+
+
+def _repeated_words(parts: Sequence[int], problem: Problem) -> str:
+    """The work of some statements, by what they make; others of the program are repeated less or not."""
+    if {*parts} == {*range(len(problem.parts))}:
+        return "the work"
+    names = [*dict.fromkeys(problem.parts[part].result.name for part in parts)]
+    more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+    return f"the work of {', '.join(names[:MOST_NAMES])}{more}"
 
 
 def step_lines(plan: Plan, number: int, width: int, palette: Palette) -> list[Text]:

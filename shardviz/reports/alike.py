@@ -70,20 +70,24 @@ def alike(entries: Iterable[CollectiveEntry], by_schedule: bool = True) -> tuple
             (one.between_slices, one.is_host_transfer, one.count is None),
             # Without axes the groups tell who takes part.
             () if one.axes else one.groups,
-            (each.phase, _numberless("/".join(each.scopes)), _numberless(each.argument), each.link),
-            _numberless(" ".join(each.gradient_of)),
+            (each.phase, numberless("/".join(each.scopes)), numberless(each.argument), each.link),
+            numberless(" ".join(each.gradient_of)),
         )
         found.setdefault(key, []).append(each)
-    return tuple(AlikeEntries(tuple(those), _name(those)) for those in found.values())
+    return tuple(
+        AlikeEntries(tuple(those), common_name(each.place for each in those)) for those in found.values()
+    )
 
 
-def _numberless(name: str) -> str:
+def numberless(name: str) -> str:
+    """A name with `EVERY` in place of its numbers."""
     return _NUMBER.sub(EVERY, name)
 
 
-def _name(entries: Iterable[CollectiveEntry]) -> str:
-    """The names of entries as one, in which only the numbers that differ are replaced."""
-    names = list(dict.fromkeys(each.place for each in entries))
+def common_name(alike_names: Iterable[str]) -> str:
+    """Names that are the same without their numbers as one, in which only the numbers that differ are
+    replaced."""
+    names = list(dict.fromkeys(alike_names))
     numbers = [_NUMBER.findall(name) for name in names]
     same = iter([len(set(column)) == 1 for column in zip(*numbers, strict=False)])
     return _NUMBER.sub(lambda number: number[0] if next(same, False) else EVERY, names[0])

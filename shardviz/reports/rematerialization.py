@@ -18,6 +18,7 @@ from itertools import count
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hlo.collective import Collective
 from shardviz.hlo.mlir.reshards import Meeting
 from shardviz.hlo.module import HloModule
 from shardviz.hlo.text.instruction import open_instruction
@@ -146,7 +147,8 @@ def unwarned_rematerializations(
     mesh: Mesh,
     warned: Iterable[Rematerialization],
 ) -> tuple[Rematerialization, ...]:
-    """Arrays that a compiler makes whole and does not warn of: it gathers more than is there before or after.
+    """Arrays that a compiler makes whole and does not warn of: it gathers all of what is split before and
+    after.
 
     `found` are the meetings of the program, and `warned` what it does warn of.
     """
@@ -156,10 +158,10 @@ def unwarned_rematerializations(
         if entry.collective.op != "all-gather" or (meeting := meeting_of(entry, found, mesh)) is None:
             continue
         before, after, shape = meeting.before, meeting.after, meeting.shape
-        gathered = math.prod(entry.collective.result_shape)
         parts = [math.prod(shard_shape(shape, spec, mesh)) for spec in (before, after)]
         key = before, after, shape
-        if gathered <= max(parts) or gathered < math.prod(shape) or key in known:
+        is_split = max(parts) < math.prod(shape)
+        if not is_split or key in known or not _is_made_whole(entry.collective, meeting, mesh):
             continue
         made.setdefault(
             key,
@@ -175,6 +177,22 @@ def unwarned_rematerializations(
             ),
         )
     return tuple(_with_route(each, mesh, 1) for each in made.values())
+
+
+def _is_made_whole(gather: Collective, meeting: Meeting, mesh: Mesh) -> bool:
+    """Return whether the result of a gather is all of a meeting's value, and put together along a dimension
+    that its axes split before."""
+    before, shape = meeting.before, meeting.shape
+    # Sizes are rounded up where axes do not divide them.
+    padded = [
+        tuple(map(math.prod, zip(shard_shape(shape, spec, mesh), spec.parts(mesh), strict=True)))
+        for spec in (before, meeting.after)
+    ]
+    if math.prod(gather.result_shape) not in map(math.prod, (shape, *padded)):
+        return False
+    split = [dim for dim, own in enumerate(before.dims) if set(gather.axes) & set(own)]
+    sizes = {whole[dim] for whole in (shape, *padded) for dim in split}
+    return gather.dim is None or gather.result_shape[gather.dim] in sizes
 
 
 def rematerializations_of(module: HloModule) -> tuple[Rematerialization, ...]:

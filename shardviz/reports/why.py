@@ -16,7 +16,7 @@ from typing import Literal
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.mlir.reshards import ARGUMENT, Meeting
 from shardviz.hlo.named_scopes import program_place
-from shardviz.reports.alike import AlikeEntries
+from shardviz.reports.alike import AlikeEntries, common_name, numberless
 from shardviz.reports.entries import CollectiveEntry
 from shardviz.sharding import Mesh, shard_shape
 
@@ -55,8 +55,8 @@ class Reason:
 
 @dataclass(frozen=True)
 class AlikeReasons(AlikeEntries):
-    """Collectives of one operation over the same axes that are there for reasons in the same words; `reasons`
-    are those of the entries, each once."""
+    """Collectives of one operation over the same axes that are there for reasons in the same words, but for
+    numbers such as a layer's; `reasons` are those of the entries, each once."""
 
     reasons: tuple[Reason, ...]
 
@@ -70,12 +70,12 @@ def alike_reasons(told: Iterable[tuple[CollectiveEntry, Reason]]) -> tuple[Alike
     """The entries in groups of one reason, in the order of each group's first."""
     found: dict[tuple[object, ...], list[tuple[CollectiveEntry, Reason]]] = {}
     for entry, reason in told:
-        key = entry.collective.op, entry.collective.axes, entry.phase, reason.words
+        key = entry.collective.op, entry.collective.axes, entry.phase, numberless(reason.words)
         found.setdefault(key, []).append((entry, reason))
     return tuple(
         AlikeReasons(
             tuple(entry for entry, _ in those),
-            those[0][1].words,
+            common_name(reason.words for _, reason in those),
             tuple(dict.fromkeys(reason for _, reason in those)),
         )
         for those in found.values()
@@ -133,10 +133,12 @@ def _axes_of(meeting: Meeting) -> set[str]:
 def _is_of_kind(collective: Collective, meeting: Meeting) -> bool:
     if meeting.kind == "sum":
         return collective.op in ("all-reduce", "reduce-scatter")
+    dims = [*zip(meeting.before.dims, meeting.after.dims, strict=True)]
+    if collective.op == "all-to-all" and all(set(new) <= set(old) for old, new in dims):
+        # Nothing is cut in another way: it is gathered.
+        return False
     # A reshard that only cuts further sends nothing.
-    return collective.op in _MOVES and any(
-        new[: len(old)] != old for old, new in zip(meeting.before.dims, meeting.after.dims, strict=True)
-    )
+    return collective.op in _MOVES and any(new[: len(old)] != old for old, new in dims)
 
 
 def _likeness(op_name: str, meeting: Meeting) -> float:
@@ -155,11 +157,15 @@ def _likeness(op_name: str, meeting: Meeting) -> float:
 def _size_points(collective: Collective, meeting: Meeting, mesh: Mesh) -> float:
     """3 where a device's part of the value before or after it has the same dimensions in some order, 2 where
     it has as many elements."""
-    shapes = collective.operand_shape, collective.result_shape
-    parts = [shard_shape(meeting.shape, spec, mesh) for spec in (meeting.before, meeting.after)]
-    if {_dims(shape) for shape in shapes} & {_dims(shape) for shape in parts}:
+    pairs = [
+        (collective.operand_shape, shard_shape(meeting.shape, meeting.before, mesh)),
+        (collective.result_shape, shard_shape(meeting.shape, meeting.after, mesh)),
+    ]
+    if any(_dims(shape) == _dims(part) for shape, part in pairs):
         return 3.0
-    return 2.0 * (not {*map(math.prod, shapes)}.isdisjoint(map(math.prod, parts)))
+    # The tuple form of an all-to-all has an array for each device.
+    arrays = collective.arrays if collective.op == "all-to-all" else 1
+    return 2.0 * any(math.prod(shape) * arrays == math.prod(part) for shape, part in pairs)
 
 
 def _dims(shape: Sequence[int]) -> tuple[int, ...]:
@@ -191,8 +197,12 @@ def _words(kind: ReasonKind, entry: CollectiveEntry, meeting: Meeting) -> str:
         _operation(meeting.producer, meeting.producer_name),
         _operation(meeting.consumer, meeting.consumer_name),
     )
-    value = meeting.argument or entry.argument or f"the result of {made}"
-    if not (meeting.argument or entry.argument) and meeting.producer in (ARGUMENT, "optimization_barrier"):
+    argument = ""
+    if kind == "parameter" or meeting.argument:
+        # What the compiled program tells is certain; that of a function's text is the first of its shape.
+        argument = entry.argument or meeting.argument
+    value = argument or f"the result of {made}"
+    if not argument and meeting.producer in (ARGUMENT, "optimization_barrier"):
         value = "a value from outside of this function"
     match kind:
         case "contraction":

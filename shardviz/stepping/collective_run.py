@@ -103,10 +103,11 @@ class CollectiveRun:
         None for parts that are not equal, and for a permute that is neither a shift nor one message.
         """
         pattern, levels = self.schedule.pattern, self.links.levels
+        measured = () if self.links.machine is None else self.links.machine.measured
         if not self.operation.even:
             return None
         if pattern.kind != "permute":
-            return collective_time(HLO_OF_KIND[pattern.kind], self.bytes, levels)
+            return collective_time(HLO_OF_KIND[pattern.kind], self.bytes, levels, measured=measured)
         pairs = [(source, target) for source, target in pattern.perm if source != target]
         if len(pairs) == 1:
             ends = (_coords(member, levels) for member in pairs[0])
@@ -114,9 +115,11 @@ class CollectiveRun:
             return collective_time("send", self.bytes, levels, distances=apart)
         shifts = {(target - source) % pattern.group_size for source, target in pairs}
         if len(shifts) == 1 and len(levels) == 1:
-            return collective_time("collective-permute", self.bytes, levels, distances=[*shifts])
+            return collective_time(
+                "collective-permute", self.bytes, levels, distances=[*shifts], measured=measured
+            )
         if shifts in ({1}, {pattern.group_size - 1}):
-            return collective_time("collective-permute", self.bytes, levels)
+            return collective_time("collective-permute", self.bytes, levels, measured=measured)
         return None
 
     @cached_property

@@ -84,7 +84,13 @@ class LinkTimes:
             distances = (shift % levels[0].size,)
         try:
             time = collective_time(
-                record.op, size, levels, strategy=config, distances=distances, in_rounds=True
+                record.op,
+                size,
+                levels,
+                strategy=config,
+                distances=distances,
+                in_rounds=True,
+                measured=self._machine.measured,
             )
         except QuestionError as error:
             return LinkUse(Duration(None, "unknown", "", error.message, record.bytes), UNKNOWN_LINKS, ())
@@ -119,12 +125,9 @@ class LinkTimes:
             return (LinkLevel("ring", size, machine.axis_links[0], "links"),)
         if machine.node_link is not None:
             if size <= machine.node:
-                return (LinkLevel("switch", size, machine.node_link, "NVLink", nccl=True),)
+                return (machine.in_node(size),)
             if machine.network is not None:
-                return (
-                    LinkLevel("network", -(-size // machine.node), machine.network, "network", nccl=True),
-                    LinkLevel("switch", machine.node, machine.node_link, "NVLink", nccl=True),
-                )
+                return machine.between(-(-size // machine.node)), machine.in_node(machine.node)
         return None
 
     def _along(self, placed: PlacedMesh, axes: tuple[str, ...]) -> tuple[LinkLevel, ...]:

@@ -7,9 +7,9 @@ from typing import Literal
 
 from shardviz.timeline.memory import MemoryReport
 
-Estimate = Literal["compiler", "roofline", "links", "scheduler", "unknown"]
+Estimate = Literal["compiler", "roofline", "links", "scheduler", "measured", "unknown"]
 """Whose estimate a duration is: the compiler's cycles of an instruction, FLOPs and bytes over the device's
-figures, the link model, the compiler's own scheduler, or nobody's."""
+figures, the link model, the compiler's own scheduler, none but the device's clock, or nobody's."""
 SpanKind = Literal["loop", "branch", "call"]
 LaneKind = Literal["compute", "copy", "axis", "network", "host"]
 
@@ -87,7 +87,7 @@ class ProgramTimeline:
     `ops` are in the order of their starts. `seconds` is the total with every loop counted in full,
     `drawn_seconds` the end of the drawn clock. `compute_seconds` and `communication_seconds` (by lane name,
     HBM copies too) count all runs, hidden or not; `exposed_seconds` (by lane name) those for which the device
-    waits: with `compute_seconds` they add up to the total.
+    waits: with `compute_seconds` and `idle_seconds`, in which nothing runs, they add up to the total.
     `utilisation` is FLOPs over peak × total, None without a peak. `unknown` names the operations that nobody
     can estimate: the total leaves them out. `notes` are warnings, a sentence each.
     `links` is how people call the links within a slice, or a node, of the machine: "ICI", "NVLink".
@@ -112,3 +112,4 @@ class ProgramTimeline:
     notes: tuple[str, ...] = ()
     memory: MemoryReport | None = None
     links: str = ""
+    idle_seconds: float = 0.0

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from shardviz.tui.lesson.progress import LessonProgress
     from shardviz.tui.lesson.view import LessonView
     from shardviz.tui.model.editor import ModelEditor
+    from shardviz.tui.time.timelines import OpenedProfile
 
 KEEP_AFTER_S = 0.5
 """Pause after the last edit until the session is kept, in seconds."""
@@ -74,10 +75,12 @@ class ShardvizApp(ResilientApp):
         lesson: Lesson | Attempt | None = None,
         present: bool = False,
         warning: str = "",
+        profile: OpenedProfile | None = None,
     ) -> None:
         """Open on a draft, or in a lesson: to learn, where it was left, or to `present` it to a class.
 
-        An attempt that was sent opens at its stage, with its sandbox. A `warning` is shown first.
+        An attempt that was sent opens at its stage, with its sandbox. A `warning` is shown first. The time
+        screen has a `profile` beside the plan.
         """
         # Without colours the terminal's own are taken, since shades of grey would show nothing either.
         super().__init__(ansi_color="NO_COLOR" in os.environ or None)
@@ -93,6 +96,7 @@ class ShardvizApp(ResilientApp):
             lambda: self.post_message(self.AnswersChanged()),
             lambda: self.post_message(self.PlanFound()),
             worker,
+            profile,
         )
         self.workspace = Workspace(self.state)
         self.is_guest = is_guest

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.forms.state_file import SavedSession
     from shardviz.tui.compiler_queries import CompilerQueries
+    from shardviz.tui.time.timelines import OpenedProfile
 
 
 class EditorState:
@@ -25,9 +26,9 @@ class EditorState:
 
     `resolved` is on screen: `edit` puts another form there, `show` one that is still being typed. `area` is
     the screen that is shown. `step_number` is the step of the plan that was opened last, from 1; 0 where none
-    was. `on_update` is called after each change, with whether the problem, its plan or its targets have
-    changed; `on_answer`, from any thread, when a target's answer has, and `on_plan` when `look_again` will
-    find a plan.
+    was. `profile` is one that was opened with the application. `on_update` is called after each change, with
+    whether the problem, its plan or its targets have changed; `on_answer`, from any thread, when a target's
+    answer has, and `on_plan` when `look_again` will find a plan.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class EditorState:
         on_answer: Callable[[], object],
         on_plan: Callable[[], object],
         worker: Worker | None = None,
+        profile: OpenedProfile | None = None,
     ) -> None:
         self.history = History(draft)
         self.plans = Plans(on_plan)
@@ -48,6 +50,7 @@ class EditorState:
         self.step_number = 0
         self._on_update, self._on_answer = on_update, on_answer
         self._worker = worker
+        self.profile = profile
 
     @cached_property
     def queries(self) -> CompilerQueries:

@@ -124,7 +124,7 @@ CASES = [
         "leave out --mesh",
     ),
     (("laiout",), "there is no command 'laiout'", "did you mean layout?"),
-    (("zzz",), "there is no command 'zzz'", "serve, schema, search, model, machine, targets, info"),
+    (("zzz",), "there is no command 'zzz'", "search, model, machine, measure, targets, info"),
     (("explain", "bd,df->bf", "--meesh", "X=2"), "no such option", "did you mean --mesh?"),
     (("explain",), "missing argument 'EINSUM'", "shardviz explain --help"),
     (("explain", "bd,df->bf", "more"), "more", "--help"),

@@ -22,10 +22,15 @@ def command(name: str) -> ExampleCommand:
     return found
 
 
-EXAMPLES = [line for name in COMMANDS for _, line in command(name).examples]
+EXAMPLES = [
+    pytest.param(line, marks=[pytest.mark.slow] * (name == "launch"))
+    for name in COMMANDS
+    for _, line in command(name).examples
+]
 
 
 PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
+PROFILE = Path(__file__).parent.parent / "profiles" / "step.xplane.pb"
 LOG = Path(__file__).parent.parent / "reports" / "compile.log"
 STEP = """
 import jax
@@ -41,7 +46,7 @@ LESSON = Path(shardviz.__file__).parent / "lessons" / file_names()[0]
 @pytest.mark.usefixtures("server_that_ends")
 @pytest.mark.parametrize("line", EXAMPLES)
 def test_example_runs(
-    line: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    line: str, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -49,6 +54,8 @@ def test_example_runs(
         (tmp_path / name).write_bytes(PROGRAM.read_bytes())
     (tmp_path / "step.py").write_text(STEP)
     (tmp_path / "compile.log").write_bytes(LOG.read_bytes())
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "vm.xplane.pb").write_bytes(PROFILE.read_bytes())
     (tmp_path / "dumps").mkdir()
     for number in (1, 2):
         dumped = tmp_path / "dumps" / f"module_000{number}.jit_f.cpu_after_optimizations.txt"
@@ -57,7 +64,7 @@ def test_example_runs(
     program, *words = shlex.split(line)
     assert program == "shardviz"
     assert run(words) == 0
-    out, err = capsys.readouterr()
+    out, err = capfd.readouterr()
     assert out
     # Nobody watches the application here: it says so, and helps, or prints the lesson.
     if words[0] == "serve":
@@ -116,7 +123,9 @@ def test_every_option_is_explained(name: str) -> None:
 
 
 def test_every_command_that_prints_text_prints_it_plainly() -> None:
-    assert group.commands_with("--plain") == [n for n in COMMANDS if n not in ("tui", "export", "serve")]
+    assert group.commands_with("--plain") == [
+        n for n in COMMANDS if n not in ("tui", "export", "serve", "launch")
+    ]
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["-h"]])

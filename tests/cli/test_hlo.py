@@ -292,6 +292,8 @@ def test_wrong_questions(tmp_path: Path, capsys: Capture) -> None:
         capsys, "runs on 8 devices, the mesh X=2,Y=2 has 4", "8 devices", str(PROGRAM), "--mesh", "X=2,Y=2"
     )
     refused(capsys, "cannot be combined", "leave out", str(PROGRAM), "--picture", "--json")
+    refused(capsys, "--picture and --why", "leave out", str(PROGRAM), "--picture", "--why")
+    refused(capsys, "--why and --time", "add --json", str(PROGRAM), "--why", "--time")
     refused(capsys, "--device-order", "--mesh", str(PROGRAM), "--device-order", "0,1")
     refused(
         capsys,

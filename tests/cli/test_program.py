@@ -92,6 +92,15 @@ def test_times_and_options(capfd):
     assert "No such compile option: 'xla_no_such'" in capfd.readouterr().err
 
 
+@needs_libtpu
+def test_what_avoids_a_collective_of_a_tpu_is_tried_on_shardy(file, capfd):
+    """It is the program that was lowered for the TPU: the file is run for no other."""
+    file.write_text(FILE.replace('split((512, 256), "model", None)', 'split((512, 64), None, "model")'))
+    assert run(["program", "mine.py:step", *MESH, "--target", "v5e:2x4", "--why"]) == 0
+    out = " ".join(capfd.readouterr().out.split())
+    assert "instead: params['w_out']: P('model', None) in place of P(None, 'model')" in out
+
+
 @pytest.mark.usefixtures("file")
 def test_what_the_options_cannot_change_is_noted(capfd, tmp_path):
     """Another mesh than the file's own, and a machine that cannot hold it, make no difference in silence."""
@@ -130,6 +139,7 @@ def test_what_the_options_cannot_change_is_noted(capfd, tmp_path):
             ["mine.py:step", *MESH, "--target", "cpu,shardy", "--why"],
             "--why is about the program of one target",
         ),
+        (["mine.py:step", *MESH, "--why", "--time"], "--why and --time cannot be combined"),
         (["mine.py:step", "--mesh", "data=2,model"], "model"),
     ],
 )

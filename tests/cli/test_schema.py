@@ -18,6 +18,7 @@ from shardviz.forms.share import Shared, to_string
 
 PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
 SMALLER = Path(__file__).parent.parent / "benchmarks" / "programs" / "gather_first.txt"
+PROFILE = Path(__file__).parent.parent / "profiles" / "step.xplane.pb"
 LOG = Path(__file__).parent.parent / "reports" / "compile.log"
 EINSUM = ("bd,df->bf", "--specs", "XY,Y_->X_", "--sizes", "b=8,d=16,f=4")
 SHARED = Shared(ProblemForm(collective=CollectiveFields("psum", parameters=(("pieces", "2"),))), "step")
@@ -32,6 +33,7 @@ COMMANDS = {
     "modules": ("hlo", "dumps"),
     "rematerializations": ("hlo", str(LOG)),
     "program": ("program", "train_step", "--mesh", "data=2,model=2", "--target", "shardy"),
+    "profile": ("profile", str(PROFILE), "--machine", "v5e:2x4"),
     "diff": ("diff", str(PROGRAM), str(SMALLER), "--machine", "v5e:2x4", "--fail-on", "memory+1GiB"),
     "layout": ("layout", "8x16", "--spec", "X Y"),
     "step": ("step", "all_gather", "--mesh", "X=2,Y=4", "--on", "none", "--bandwidth", "inf"),
@@ -42,6 +44,7 @@ COMMANDS = {
     "lesson_check": ("lesson", "--check", "nowhere.toml"),
     "shared": ("tui", "--from", to_string(SHARED)),
     "model": ("model", "gpt2", "--rules", "X=fsdp+Y=tensor", "--no-backward", "--target", "shardy"),
+    "measure": ("measure", "psum", "--devices", "2", "--sizes", "4KiB,8KiB", "--runs", "3"),
     "machine": ("machine", "v2:2x2", "--mesh", "X=2,Y=4"),
     "targets": ("targets",),
     "info": ("info",),

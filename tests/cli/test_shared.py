@@ -27,7 +27,7 @@ def test_json_shows_what_a_string_says(capsys):
 def test_what_was_shared_is_opened(shared, others, monkeypatch):
     opened = []
     monkeypatch.setattr("shardviz.cli.tui.no_terminal", lambda: "")
-    monkeypatch.setattr("shardviz.cli.launch.open_app", lambda *args, **named: opened.append((args, named)))
+    monkeypatch.setattr("shardviz.cli.open_app.open_app", lambda *args, **named: opened.append((args, named)))
     words = [word for name, value in others.items() for word in (f"--{name}", value)]
     run(["tui", "--from", f" `{to_string(shared)}` ", *words])
     assert opened == [((shared.draft, others.get("screen", shared.screen)), {"lesson": None})]

@@ -96,7 +96,7 @@ def test_in_place_of_a_damaged_last_session_another_begins(content, capsys, monk
     monkeypatch.setattr("shardviz.cli.tui.no_terminal", lambda: "")
     opened = []
     monkeypatch.setattr(
-        "shardviz.cli.launch.open_app", lambda *words, **more: opened.append((words, more)) or 0
+        "shardviz.cli.open_app.open_app", lambda *words, **more: opened.append((words, more)) or 0
     )
     file = tmp_path / "shardviz" / "session.json"
     file.parent.mkdir()

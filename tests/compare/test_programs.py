@@ -93,6 +93,16 @@ def test_gradients_in_another_dtype_than_their_weights_are_told(worker):
     assert not codes
 
 
+def test_tokens_that_the_plan_leaves_where_they_are_move_in_their_own_dtype(worker):
+    """Shardy gathers the tokens in the place of the table, which is bf16."""
+    text = "Y = take(E[v,d], tokens[b])"
+    codes, messages = compared(
+        worker, "shardy", text, "X=4", "E=X_,tokens=X", "b=64,v=320,d=8", True, Optimizer("adam")
+    )
+    assert "promoted_dtype" not in codes, messages
+    assert any("it moves tokens by all-gather over X (256 bytes)" in each for each in messages)
+
+
 def test_runs_of_a_program_are_counted(worker):
     text = f"{GATED} x 3"
     codes, messages = compared(worker, "cpu", text, *PARALLEL["tensor"], "b=512,d=256,f=512", backward=False)

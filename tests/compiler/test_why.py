@@ -12,6 +12,7 @@ from shardviz.compiler import parse_targets
 from shardviz.compiler.lowering import lower_program
 from shardviz.compiler.suggesting import dearest_reasons, suggestions
 from shardviz.reports.entries import entries_of
+from shardviz.reports.why import alike_reasons
 
 MESH = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 
@@ -113,6 +114,39 @@ def test_a_rematerialization_is_heard_and_its_route_is_free_of_it(worker):
     cured = ask(worker, lambda x: swap(x, *([axes or None for axes in dims] for dims in steps)), (argument,))
     assert cured.rematerializations == ()
     assert cured.bytes_sent < found.wire_bytes
+
+
+def test_weights_of_one_shape_are_told_apart_and_no_gather_of_one_is_made_whole(worker):
+    """Names and sizes fit several meetings here: layers alike, and activations as large as a weight's part.
+    A weight that is wanted whole is gathered, not made whole on its way to another split."""
+
+    def step(w, x):
+        def loss(w):
+            h = x
+            for each in w:
+                h = h + jnp.tanh(h @ each["in"]) @ each["out"]
+            return jnp.mean(jnp.square(h))
+
+        return jax.tree.map(lambda p, g: p - 0.1 * g, w, jax.grad(loss)(w))
+
+    weights = [{"in": array((256, 1024), "model"), "out": array((1024, 256), "model")}] * 2
+    compiled = ask(worker, step, (weights, array((512, 256), "model")))
+    entries = entries_of(compiled.module)
+    moved = [
+        (each, reason)
+        for each, reason in zip(entries, compiled.reasons(entries), strict=True)
+        if reason.kind == "parameter"
+    ]
+    assert {each.argument for each, _ in moved} == {
+        f"w[{i}]['{name}']" for i in (0, 1) for name in ("in", "out")
+    }
+    assert all(reason.meeting.argument == each.argument for each, reason in moved)
+    assert all(each.collective.op == "all-gather" for each, _ in moved)
+    assert compiled.rematerializations == ()
+    # Layers that differ in their numbers alone are one reason.
+    words = [each.name for each in alike_reasons(moved)]
+    assert len(words) == 2
+    assert all(each.startswith("w[*]['") for each in words)
 
 
 def test_shapes_alone_tell_what_moves():

@@ -172,7 +172,7 @@ class Space:
             return self.cost((before + after) / bandwidth if bandwidth else 0.0, 0, 0)
         held, n = max(before, after), self.count(group)
         levels = self.placed.group_levels(self.names(group), in_order=op == "ppermute")
-        seconds = collective_time(HLO[op], held, levels).seconds
+        seconds = collective_time(HLO[op], held, levels, measured=self.placed.machine.measured).seconds
         if bandwidth:
             seconds = max(seconds, (before + after) / bandwidth)
         wire = held if op == "ppermute" else -(-(2 if op == "psum" else 1) * held * (n - 1) // n)

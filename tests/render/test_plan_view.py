@@ -21,6 +21,7 @@ from shardviz.render.plan_view import (
     MARK,
     MORE,
     StepsPicture,
+    case_lines,
     explain_view,
     plan_view,
     ranking_view,
@@ -564,3 +565,19 @@ def test_small_and_large_differences_of_an_alternative_are_not_rounded_away():
         unknown, serial_seconds, peak_bytes = (), own.serial_seconds, own.peak_bytes
 
     assert comparison_words(Other, own) == "sends 0.2 % less, computes 99.8 % less, takes as long"
+
+
+def test_of_a_program_it_is_said_whose_work_is_repeated():
+    """Every device makes all of H; the columns of Y are divided over data."""
+    text = "H = X[b,d] * W[d,f]; Y = H * V[f,v]; Z = silu(Y)"
+    problem = problem_from_text(
+        text,
+        mesh=parse_mesh("data=4,tensor=2"),
+        specs="X=data _,W=data tensor,V=tensor data",
+        sizes="b=8192,d=64,f=4096,v=32000",
+    )
+    words = " ".join(line.plain.strip() for line in case_lines(plan(problem, None, "bytes"), 80))
+    assert words == (
+        "plan  every device repeats the work of H 8 ×, which the specs divide over data·tensor; program of 3 "
+        "statements"
+    )

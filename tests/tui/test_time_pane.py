@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from textual import events
@@ -16,7 +17,7 @@ from shardviz.render.times.window import TimeWindow
 from shardviz.tui.dialogs.export import exports_of
 from shardviz.tui.time import pane as time_pane
 from shardviz.tui.time.chart_part import ChartPart
-from shardviz.tui.time.timelines import ToldTimelines
+from shardviz.tui.time.timelines import OpenedProfile, ToldTimelines
 from tests.tui import hand_made
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 from tests.tui.recorded import Recorded
@@ -391,3 +392,28 @@ def test_the_command_line_that_shows_the_same():
         assert line.endswith("--target cpu --time")
 
     play(script)
+
+
+def test_a_profile_stands_above_what_was_predicted_of_it():
+    measured, predicted = hand_made.program("TPU 3", 1.5), hand_made.program("v5e:2x4")
+    profile = SimpleNamespace(timeline=measured, predicted=predicted)
+    opened = OpenedProfile(profile, "shardviz profile traces --machine v5e:2x4")
+
+    async def script(pilot):
+        pane = pilot.app.pane
+        await until(pilot, lambda: len(pane.chart.parts) == 2)
+        assert [part.name for part in pane.chart.parts] == ["measured", "predicted"]
+        assert pane.timelines == [measured, predicted]
+        shown = text_of(pilot.app)
+        assert shown.index("on TPU 3") < shown.index("on v5e:2x4")
+        assert pane.command_line() == opened.command
+        # Both are zoomed together.
+        await settle(pilot, "+")
+        assert pane.chart.window.seconds < measured.drawn_seconds
+        # The plan of the problem is one key further, and the profile one back.
+        await settle(pilot, "n")
+        assert pane.timelines == [hand_made.plan()]
+        await settle(pilot, "N")
+        assert pane.timelines[0] is measured
+
+    drive(script, SIZES["wide"], ProblemForm(targets=TARGETS), "time", Recorded(), profile=opened)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -17,7 +17,7 @@ import jaxlib
 from shardviz.compiler.child import shardy, xla
 from shardviz.compiler.child.program import WIDE, Program, jax_dtype, named_sharding, settling_spec, words_of
 from shardviz.compiler.installed import EXTRAS
-from shardviz.compiler.messages import About, AskLayout, LayoutOutput, Output, Question, Versions
+from shardviz.compiler.messages import About, AskLayout, LayoutOutput, ModuleTexts, Output, Question, Versions
 from shardviz.errors import CompilerError, TargetError
 
 if TYPE_CHECKING:
@@ -80,6 +80,21 @@ def _ask(question: Question, report: Callable[[str], None]) -> tuple[Output, tup
         if program is not None:
             output = replace(output, refused_part=program.reached, settled_by=settling_spec(program))
     return output, tuple(program.typeof) if program is not None else ()
+
+
+def module_texts(protos: Iterable[bytes]) -> ModuleTexts:
+    """Serialized modules as text."""
+    try:
+        from jaxlib._hlo import HloModule
+    except ImportError:  # before jaxlib 0.10
+        from jaxlib._jax import HloModule
+    found = []
+    for proto in protos:
+        try:
+            found.append(HloModule.from_serialized_hlo_module_proto(proto).to_string())
+        except Exception:
+            found.append("")
+    return ModuleTexts(tuple(found))
 
 
 def layout(request: AskLayout) -> LayoutOutput:

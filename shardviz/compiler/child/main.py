@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING
 
 from shardviz.compiler.installed import OLDEST_JAX, older_than
 from shardviz.compiler.messages import (
+    AskJob,
     AskLayout,
     Channel,
     ChildBroken,
     ChildReady,
     CompileModule,
+    JoinJob,
+    PrintModules,
     Question,
     Request,
     RunCollective,
     StageReport,
+    TimeLoop,
 )
 
 if TYPE_CHECKING:
@@ -29,8 +33,11 @@ if TYPE_CHECKING:
 _PR_SET_PDEATHSIG = 1
 
 
-def main(read_fd: int, write_fd: int, name: ProcessName) -> None:
-    """Serve the parent over two file descriptors. Returns only when JAX cannot be used."""
+def main(read_fd: int, write_fd: int, name: ProcessName, *address: str) -> None:
+    """Serve the parent over two file descriptors. Returns only when JAX cannot be used.
+
+    With an `address`, the words that `child.job.find` takes, this process joins the job that it belongs to.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
     if name in ("tpu", "cuda"):
@@ -40,12 +47,14 @@ def main(read_fd: int, write_fd: int, name: ProcessName) -> None:
     inbox: SimpleQueue[Request] = SimpleQueue()
     threading.Thread(target=_listen, args=(channel, inbox), daemon=True).start()
     try:
-        _serve(channel, inbox, name)
+        _serve(channel, inbox, name, address)
     except Exception as error:
         channel.send(ChildBroken(f"{type(error).__name__}: {error}"))
 
 
-def _serve(channel: Channel, inbox: SimpleQueue[Request], name: ProcessName) -> None:
+def _serve(
+    channel: Channel, inbox: SimpleQueue[Request], name: ProcessName, address: tuple[str, ...]
+) -> None:
     gc.disable()  # what loads now stays: looking for garbage in it only delays
     import jax
 
@@ -53,17 +62,32 @@ def _serve(channel: Channel, inbox: SimpleQueue[Request], name: ProcessName) -> 
         old = f"it is jax {jax.__version__}, and shardviz needs {OLDEST_JAX} or newer"
         channel.send(ChildBroken(old, f"pip install -U 'jax>={OLDEST_JAX}'"))
         return
-    from shardviz.compiler.child.answer import about, answer, layout, versions
+    found = None
+    if address:
+        # Imported late, as what belongs to a job below: one process alone does without.
+        from shardviz.compiler.child import job
+
+        found = job.find(*address)
+        if found is not None:
+            channel.send(found)
+    from shardviz.compiler.child.answer import about, answer, layout, module_texts, versions
 
     gc.freeze()
     gc.enable()
+    if found is not None:
+        join = inbox.get()
+        assert isinstance(join, JoinJob)
+        job.join(join.coordinator)
     channel.send(ChildReady(versions(name)))
 
     def report(stage: str) -> None:
         channel.send(StageReport(stage))
 
     while True:
-        match inbox.get():
+        asked = inbox.get()
+        if found is not None:
+            job.check_asked_alike(asked)
+        match asked:
             case Question() as question:
                 channel.send(answer(question, report))
             case CompileModule() as asked_of_user:
@@ -75,8 +99,18 @@ def _serve(channel: Channel, inbox: SimpleQueue[Request], name: ProcessName) -> 
                 from shardviz.compiler.child.collective import run
 
                 channel.send(run(request, report))
-            case AskLayout() as asked:
-                channel.send(layout(asked))
+            case TimeLoop() as timed:
+                from shardviz.compiler.child.measuring import measure
+
+                channel.send(measure(timed, report))
+            case AskLayout() as array:
+                channel.send(layout(array))
+            case AskJob():
+                from shardviz.compiler.child import job
+
+                channel.send(job.devices())
+            case PrintModules(protos):
+                channel.send(module_texts(protos))
             case _:
                 channel.send(about(name))
 

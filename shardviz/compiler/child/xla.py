@@ -41,8 +41,15 @@ def simulated_mesh(mesh: DeviceMesh) -> Any:
 
 
 def real_mesh(mesh: DeviceMesh) -> Any:
-    """A JAX mesh of the devices that JAX finds; `TargetError` when they are too few."""
+    """A JAX mesh of the devices that JAX finds; `TargetError` when they are too few, and in a job of several
+    processes, each of which must take part, when they are too many."""
     wanted, found = math.prod(mesh.axis_sizes), len(_devices())
+    if wanted != found and jax.process_count() > 1:
+        raise TargetError(
+            f"the mesh has {plural(wanted, 'device')} but the {jax.process_count():,} processes of the job "
+            f"have {found:,}, and all take part",
+            f"use a mesh of {plural(found, 'device')}, or another number of processes",
+        )
     if found < wanted:
         simulated = "--target cpu for simulated devices, or " if wanted <= MAX_CPU_DEVICES else ""
         raise TargetError(

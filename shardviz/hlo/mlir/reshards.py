@@ -49,8 +49,9 @@ class Meeting:
     `shape` is global. `producer` and `consumer` are the operations on both sides ("dot_general", "argument",
     "return"), `producer_name` and `consumer_name` JAX's names of them, as of `Collective.op_name`, "" where
     the text has none; `name` is that of the change itself.
-    `argument` is the path of the first of the program's arguments that has its shape and sharding, or that
-    does along all dimensions but the first, as the layers of a scan do; "" where none has.
+    `argument` is the path of the program's argument that it is. Inside of a function, which does not tell, it
+    is the first that has its shape and sharding, or that does along all dimensions but the first, as the
+    layers of a scan do; "" where none has.
     """
 
     kind: Literal["reshard", "sum"]
@@ -109,6 +110,8 @@ class _Found:
     after: PartitionSpec
     tensor: ArrayShape
     definition: str
+    number: int | None
+    """Of the program's argument that it is; None for other values."""
 
 
 class _Reader:
@@ -194,8 +197,12 @@ class _Reader:
         except (NotationError, QuestionError):
             return
         definition = function.definition(value)
-        made_by = ARGUMENT if definition is None or definition[0] == function.header else definition[0]
-        yield _Found(operation, value, axes, *specs, tensor, made_by)
+        made_by, number = ARGUMENT, None
+        if definition is not None and definition[0] != function.header:
+            made_by = definition[0]
+        elif definition is not None and function.name == "main":
+            number = definition[1]
+        yield _Found(operation, value, axes, *specs, tensor, made_by, number)
 
     def _meeting(self, found: _Found) -> Meeting:
         operation = found.operation
@@ -221,6 +228,9 @@ class _Reader:
         )
 
     def _argument(self, found: _Found) -> str:
+        for one in self.arguments:
+            if one.number == found.number:
+                return one.name
         known = found.tensor.sizes, found.before.dims
         for one in self.arguments:
             if known in ((one.shape, one.spec.dims), (one.shape[1:], one.spec.dims[1:])):

@@ -325,7 +325,8 @@ def compute_price(
 
 def collective_price(op: str, size: int, axes: tuple[str, ...], placed: PlacedMesh) -> CollectiveTime:
     """The time of a collective, by JAX's name, over groups along mesh axes; `size` as `Step.bytes` has it."""
-    return collective_time(HLO_OPS[op], size, placed.group_levels(axes, in_order=op == "ppermute"))
+    levels = placed.group_levels(axes, in_order=op == "ppermute")
+    return collective_time(HLO_OPS[op], size, levels, measured=placed.machine.measured)
 
 
 def _priced(

@@ -50,7 +50,8 @@ class CostParts(NamedTuple):
 
 class _Line(NamedTuple):
     """The time of a collective over some axes as it grows with its bytes: its latency and its seconds a byte,
-    of which it takes the sum or the longer. NCCL chooses a protocol by the size; then there is no line."""
+    of which it takes the sum or the longer. NCCL chooses a protocol by the size, and what was measured may
+    have several lines; then there is none here."""
 
     latency: float
     per_byte: float | None
@@ -134,7 +135,8 @@ class Prices:
     def _line(self, op: str, axes: Axes) -> _Line:
         found = self._collective_price(op, LARGE, axes, self.placed)
         levels = self.placed.group_levels(axes, in_order=op == "ppermute")
-        per_byte = None if any(level.nccl for level in levels) else found.bandwidth_seconds / LARGE
+        has_several = self.placed.machine.measured or any(level.nccl for level in levels)
+        per_byte = None if has_several else found.bandwidth_seconds / LARGE
         return _Line(found.latency_seconds, per_byte, found.seconds > found.bandwidth_seconds)
 
     def least_moves(self, space: StateSpace, size: int, *, forward: bool) -> tuple[Cost, ...]:

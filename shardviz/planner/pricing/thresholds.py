@@ -141,8 +141,8 @@ def _excess(cost: PlanCost, dim: str, size: int) -> tuple[Callable[[int], float]
 
 def _seconds_of_bytes(step: Step, placed: PlacedMesh) -> Callable[[float], float]:
     """The time of a collective by its bytes: a latency and a straight line, but where NCCL chooses between
-    protocols."""
-    if any(level.nccl for level in placed.group_levels(step.axes)):
+    protocols, or where it was measured."""
+    if placed.machine.measured or any(level.nccl for level in placed.group_levels(step.axes)):
         return lambda count: collective_price(step.op, round(count), step.axes, placed).seconds
     time = collective_price(step.op, MAX_SIZE, step.axes, placed)
     latency, slope = time.latency_seconds, time.bandwidth_seconds / MAX_SIZE

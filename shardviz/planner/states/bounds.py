@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from math import inf
 
+from shardviz.hardware.measured import corners
 from shardviz.planner.pricing.prices import LARGE, Prices
 from shardviz.planner.states.moves import StateSpace
 
@@ -16,11 +17,14 @@ def fastest_collective(space: StateSpace, prices: Prices) -> tuple[float, float]
     """Bytes a second that a device receives at most, and seconds of the quickest collective."""
     names = tuple(space.sizes)
     rate, latency = 0.0, inf
+    # A line has its best rate at its end.
+    sizes = {LARGE, *corners(prices.placed.machine.measured)}
     for axes in (axes for count in range(1, len(names) + 1) for axes in combinations(names, count)):
         whole, n = space.whole(axes), space.group_size(axes)
         for op in ("all_gather", "psum", "psum_scatter", "all_to_all", "ppermute"):
-            seconds = prices.collective_seconds(op, whole, LARGE)
             latency = min(latency, prices.collective_seconds(op, whole, 1))
-            received = LARGE if op == "ppermute" else LARGE * (n - 1) / n * (2 if op == "psum" else 1)
-            rate = max(rate, received / seconds if seconds else inf)
+            times_received = 1.0 if op == "ppermute" else (n - 1) / n * (2 if op == "psum" else 1)
+            for size in sizes:
+                seconds = prices.collective_seconds(op, whole, size)
+                rate = max(rate, times_received * size / seconds if seconds else inf)
     return rate, latency

@@ -82,7 +82,7 @@ def excess_text(
     if more > 0:
         lines.append(Text(f"  … and {plural(more, 'more line')}"))
     if report.timeline is not None:
-        lines += [Text(), *brief_view(report.timeline, WIDTH, PLAIN)]
+        lines += brief_view(report.timeline, WIDTH, PLAIN)
     return "\n".join(printable(line.plain).rstrip() for line in lines)
 
 

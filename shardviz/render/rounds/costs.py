@@ -58,7 +58,7 @@ def formula_lines(run: CollectiveRun, width: int) -> list[Text]:
     said = f"bound by {found.bound}: {found.convention}"
     if found.textbook_seconds >= found.latency_seconds:
         said += f". The book counts {seconds(found.textbook_seconds)}"
-    return sentence(said, width, lead=f"{seconds(found.seconds)} by formula, ")
+    return sentence(said, width, lead=f"{seconds(found.seconds)} {found.words}, ")
 
 
 def least(bound: LowerBound) -> str:

@@ -320,7 +320,7 @@ class CostSummary:
         )
         least = Text(f"{plural(rounds, 'round')}, least {bound.rounds:,}", "dim")
         closed = self.run.closed_form
-        formula = [] if closed is None else [Text(f"{seconds(closed.seconds)} by formula", "dim")]
+        formula = [] if closed is None else [Text(f"{seconds(closed.seconds)} {closed.words}", "dim")]
         if closed is not None and closed.bound:
             formula[0].append(f", bound by {closed.bound}")
         speed = f" at {rate(self.run.links.spec.bandwidth)} {self.run.links.each}"

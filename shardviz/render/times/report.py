@@ -34,6 +34,7 @@ ESTIMATES: dict[Estimate, str] = {
     "roofline": "FLOPs and bytes over the device's figures",
     "links": "the link model",
     "scheduler": "the compiler's scheduler",
+    "measured": "the device's clock",
 }
 HIDDEN = "hidden"
 """Communication for which nothing waits."""
@@ -115,7 +116,8 @@ def percent(share: float) -> str:
 
 
 def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
-    """A line for compute and one for each lane that moves data: busy, exposed, and its share of the total."""
+    """A line for compute, one for each lane that moves data, and one for what is idle: busy, exposed, and its
+    share of the total."""
     total = timeline.seconds
     exposed = dict(timeline.exposed_seconds)
     numbers = {lane.name: number for number, lane in enumerate(timeline.lanes)}
@@ -134,9 +136,14 @@ def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
         is_unknown = not seconds and name in unknown
         hidden = Text("?", "bold") if is_unknown else Text(HIDDEN, "dim")
         rows.append([label, _busy(seconds, is_unknown), _time(waits) if waits else hidden, cell])
+    if timeline.idle_seconds:
+        idle = _bar(timeline.idle_seconds / total if total else 0.0, WAITING, Style())
+        rows.append([Text("idle", "bold"), Text(), _time(timeline.idle_seconds), idle])
     lines = columns([head, *rows], width, 2, frozenset({1, 2}))
     if lines is None:
         for row in rows:
+            if not row[1]:
+                continue
             row[1].append(" busy")
             if row[2] and row[2].plain != HIDDEN:
                 row[2].append(" exposed")
@@ -257,7 +264,7 @@ def note_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     said = [
         f"{estimated_seconds(seconds)} by {ESTIMATES[name]}"
         for name, seconds in parts.most_common()
-        if name in ESTIMATES and seconds
+        if name in ESTIMATES and seconds and name != "measured"
     ]
     lines += (
         sentence(f"{', '.join(said)}, hidden or not", width, lead="estimates: ", style="dim") if said else []

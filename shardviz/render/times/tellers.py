@@ -45,16 +45,24 @@ def times_view(times: TargetTimes, width: int, palette: Palette) -> list[Text]:
     if scheduler is None:
         lines = timeline_view(model, width, palette)
         return [*lines, *(sentence(times.note, width, lead="note: ") if times.note else ())]
-    limit = max(model.drawn_seconds, scheduler.drawn_seconds)
-    left = max(first_column(model, width), first_column(scheduler, width))
-    lines = [*total_lines(model, width, palette), Text()]
-    lines += _totals(((MODEL, model), (SCHEDULER, scheduler)), width)
+    tellers = ((f"by the {MODEL}", model), (f"by the {SCHEDULER}", scheduler))
+    lines = [*total_lines(model, width, palette), Text(), *totals_table(tellers, width)]
     if times.comparison is not None:
         lines += difference_lines(times.comparison, width)
-    for number, (name, each) in enumerate(((MODEL, model), (SCHEDULER, scheduler))):
-        lines += [Text(), Text(f"by the {name}", "bold")]
-        lines += picture_lines(each, width, palette, limit, left, with_legend=bool(number))
-    return [*lines, *cause_lines(model, width, palette)]
+    return [*lines, *stacked_pictures(tellers, width, palette), *cause_lines(model, width, palette)]
+
+
+def stacked_pictures(
+    tellers: Sequence[tuple[str, ProgramTimeline]], width: int, palette: Palette
+) -> list[Text]:
+    """The charts of named timelines below one another, on one scale."""
+    limit = max(each.drawn_seconds for _, each in tellers)
+    left = max(first_column(each, width) for _, each in tellers)
+    lines = []
+    for number, (name, each) in enumerate(tellers, 1):
+        lines += [Text(), Text(name, "bold")]
+        lines += picture_lines(each, width, palette, limit, left, with_legend=number == len(tellers))
+    return lines
 
 
 def difference_lines(comparison: TellerComparison, width: int) -> list[Text]:
@@ -76,9 +84,9 @@ def difference_lines(comparison: TellerComparison, width: int) -> list[Text]:
     return lines
 
 
-def _totals(tellers: Sequence[tuple[str, ProgramTimeline]], width: int) -> list[Text]:
+def totals_table(tellers: Sequence[tuple[str, ProgramTimeline]], width: int) -> list[Text]:
     """A row a teller: the total, compute, communication, and what of that is exposed."""
-    head = [Text(words, "bold") for words in ("by the", "total", "compute", "communication", "exposed")]
+    head = [Text(words, "bold") for words in ("", "total", "compute", "communication", "exposed")]
     rows = []
     for name, timeline in tellers:
         sums = (

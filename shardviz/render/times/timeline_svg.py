@@ -72,6 +72,7 @@ def _total(timeline: ProgramTimeline) -> str:
     parts += [
         f"{percent(waits / total)} waiting for {name}" for name, waits in timeline.exposed_seconds if waits
     ]
+    parts += [f"{percent(timeline.idle_seconds / total)} idle"] * bool(timeline.idle_seconds)
     said = f"{estimated_seconds(timeline.seconds)} in all: {', '.join(parts)}"
     if timeline.utilisation is not None:
         said += f"; {percent(timeline.utilisation)} of the peak FLOP/s"

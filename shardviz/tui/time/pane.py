@@ -30,10 +30,12 @@ from shardviz.tui.time.chart import TimeChart
 from shardviz.tui.time.chart_part import ChartPart
 from shardviz.tui.time.timelines import (
     PLAN,
+    PROFILE,
     Teller,
     TimelineQuestion,
     ToldTimelines,
     tell_plan,
+    tell_profile,
     tell_program,
 )
 from shardviz.units import estimated_seconds
@@ -86,6 +88,12 @@ class TimePane(Pane):
         self._memory: bool | None = None
         self._drawn: tuple[tuple[object, ...], list[Text]] | None = None
         """The report, and what it was drawn of."""
+        if state.profile is not None:
+            told = tell_profile(state.profile.profile)
+            self._told[PROFILE], self._asked[PROFILE] = told, told.question
+            self._chosen = PROFILE
+            # What was predicted stands below from the start.
+            self._below = next(iter(self._others), None) if len(told.timelines) > 1 else None
 
     def compose(self) -> ComposeResult:
         yield Static(id="sources")
@@ -107,8 +115,9 @@ class TimePane(Pane):
 
     @property
     def _names(self) -> list[str]:
-        """The plan and the targets, in the order in which they are chosen."""
-        return [PLAN, *(name for name in self._answers if name != "shardy")]
+        """The profile, the plan and the targets, in the order in which they are chosen."""
+        profile = [PROFILE] if self.state.profile is not None else []
+        return [*profile, PLAN, *(name for name in self._answers if name != "shardy")]
 
     @property
     def timeline(self) -> ProgramTimeline | None:
@@ -130,8 +139,10 @@ class TimePane(Pane):
         told = self._told.get(self._chosen)
         if told is None or not told.timelines:
             idle |= {command.name.partition("(")[0] for command in TIME} - {"source", "ask"}
-        elif len(told.timelines) < 2:
+        elif len(told.timelines) < 2 or self._chosen == PROFILE:
             idle.add("teller")
+        if self._chosen == PROFILE:
+            idle |= {"open_line", "ask"}
         if len(self._names) < 2:
             idle |= {"source", "compare"}
         if not self._answers:
@@ -188,7 +199,7 @@ class TimePane(Pane):
             self._chosen = PLAN
         if self._below not in self._others:
             self._below = None
-        kept = [name for name in names if name == PLAN or not _has_failed(self._answers[name])]
+        kept = [name for name in names if name in (PLAN, PROFILE) or not _has_failed(self._answers[name])]
         self._told = {name: told for name, told in self._told.items() if name in kept}
         self._asked = {name: question for name, question in self._asked.items() if name in kept}
         for name in dict.fromkeys((self._chosen, *names)):
@@ -209,7 +220,10 @@ class TimePane(Pane):
             self._clock.pause()
 
     def _question(self, name: str) -> TimelineQuestion | None:
-        """The question of the plan on screen, or of the target's answer to it, if it has one."""
+        """The question of the profile, of the plan on screen, or of the target's answer to it, if it has
+        one."""
+        if name == PROFILE:
+            return self._asked[PROFILE]
         resolved, answer = self.state.resolved, self._answers.get(name)
         machine, targets = resolved.shown.machine, resolved.targets
         if name == PLAN:
@@ -310,7 +324,8 @@ class TimePane(Pane):
         if told is None or timeline is None:
             return None
         known = (each for each in self.chart.parts if each.timeline is timeline)
-        return next(known, None) or ChartPart(timeline, name)
+        own = told.teller(teller) if name == PROFILE else None
+        return next(known, None) or ChartPart(timeline, own or name)
 
     def _divide(self) -> None:
         """Give the chart no more lines than it has, and the lines that are left to the details below it."""
@@ -400,7 +415,9 @@ class TimePane(Pane):
             self.chart.select(found, 0)
 
     def command_line(self) -> str:
-        """``shardviz explain … --time``."""
+        """``shardviz explain … --time``, or the command of the profile."""
+        if self._chosen == PROFILE and self.state.profile is not None:
+            return self.state.profile.command
         shown = self.state.resolved.shown
         if self._chosen != PLAN:
             shown = replace(shown, targets=self._chosen)
@@ -521,7 +538,7 @@ class TimePane(Pane):
     def action_open_line(self) -> None:
         """The instruction on Compiler; of the plan, its collective on Step."""
         chart = self.chart
-        if chart.place is None:
+        if chart.place is None or self._chosen == PROFILE:
             return
         op = chart.part.timeline.ops[chart.place[1]]
         if chart.part.name == PLAN:
@@ -530,7 +547,7 @@ class TimePane(Pane):
             self.post_message(self.InstructionOpened("compiler", chart.part.name, op.name))
 
     def action_ask(self) -> None:
-        self.state.queries.ask_now("" if self._chosen == PLAN else self._chosen)
+        self.state.queries.ask_now("" if self._chosen in (PLAN, PROFILE) else self._chosen)
 
 
 def _has_failed(answer: ShownAnswer) -> bool:

@@ -10,20 +10,33 @@ if TYPE_CHECKING:
     from shardviz.errors import ShardvizError
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner import Plan
+    from shardviz.profiles.profile import Profile
     from shardviz.timeline.program_timeline import ProgramTimeline
     from shardviz.timeline.tellers import TellerComparison
 
 PLAN = "plan"
 """The name of the plan among the targets."""
-Teller = Literal["plan", "model", "scheduler"]
-"""Whose times: the plan's price on the machine, the model of a compiled program, the compiler's scheduler."""
+PROFILE = "profile"
+"""The name of a profile that was opened."""
+Teller = Literal["plan", "model", "scheduler", "measured", "predicted"]
+"""Whose times: the plan's price on the machine, the model of a compiled program, the compiler's scheduler; of
+a profile what was measured, and the model's prediction of it."""
+
+
+@dataclass(frozen=True)
+class OpenedProfile:
+    """A profile to look at, and the command that shows it."""
+
+    profile: Profile
+    command: str
 
 
 @dataclass(frozen=True)
 class TimelineQuestion:
-    """A plan, or a target's answer that has a program, and what decides on which machine it runs."""
+    """A plan, a target's answer that has a program, or a profile, and what decides on which machine that
+    runs."""
 
-    subject: Plan | TargetResult
+    subject: Plan | TargetResult | Profile
     machine: str
     targets: tuple[Target, ...]
 
@@ -51,6 +64,14 @@ class ToldTimelines:
     def by(self, wanted: Teller) -> ProgramTimeline | None:
         """The timeline of that teller, else the first; None where there is none."""
         return next((each for teller, each in self.timelines if teller == self.teller(wanted)), None)
+
+
+def tell_profile(profile: Profile) -> ToldTimelines:
+    """The step of a profile that its timeline shows, and the prediction where there is one."""
+    timelines: tuple[tuple[Teller, ProgramTimeline], ...] = (("measured", profile.timeline),)
+    if profile.predicted is not None:
+        timelines += (("predicted", profile.predicted),)
+    return ToldTimelines(TimelineQuestion(profile, "", ()), timelines)
 
 
 def tell_plan(question: TimelineQuestion, resolved: ResolvedProblem) -> ToldTimelines:

@@ -1,0 +1,157 @@
+"""`shardviz.profiled`: what a block of Python runs on the devices, measured."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from shardviz.api.arguments import MachineLike, MeshLike, as_machine, as_mesh
+from shardviz.api.shared_worker import module_texts
+from shardviz.api.shown import Shown
+from shardviz.compiler.installed import installed_versions, libtpu_mismatch
+from shardviz.documents.profiles import profile_document
+from shardviz.errors import QuestionError
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from rich.text import Text
+
+    from shardviz.hardware.machine import Machine
+    from shardviz.profiles.collective_timing import CollectiveTiming
+    from shardviz.profiles.profile import MeasuredStep, Profile
+    from shardviz.render.palette import Palette
+    from shardviz.sharding import Mesh
+
+
+def profiled(
+    folder: str | PathLike[str] | None = None,
+    *,
+    mesh: MeshLike | None = None,
+    machine: MachineLike = None,
+    device: str = "",
+    step: int | None = None,
+    timeout: float = 300.0,
+) -> ProfileReport:
+    """Profile what a block runs on JAX's devices::
+
+        with shardviz.profiled(mesh="X=2,Y=4") as p:
+            for number in range(3):
+                with jax.profiler.StepTraceAnnotation("train", step_num=number):
+                    jax.block_until_ready(step(state, batch))
+        p                       # devices, steps, collectives, and a step as a timeline
+
+    What is still running when the block ends is not in it: wait for results with `jax.block_until_ready`.
+    `folder` keeps the profile, for TensorBoard and for ``shardviz profile``; without one it is removed.
+    `mesh` names the axes and `machine` is the one that predicts; `device` and `step` choose the timeline.
+    `timeout` is in seconds, for the text of the programs.
+
+    Raises `QuestionError` where JAX is not imported, or would end this process as it profiles; at the end of
+    the block also for what `profile_of` refuses.
+    """
+    named = None if mesh is None else as_mesh(mesh)
+    return ProfileReport(folder, named, as_machine(machine), device, step, timeout)
+
+
+class ProfileReport(Shown):
+    """The answer of `shardviz profile` about a block of Python, which is there when the block has ended."""
+
+    def __init__(
+        self,
+        folder: str | PathLike[str] | None,
+        mesh: Mesh | None,
+        machine: Machine | None,
+        device: str,
+        step: int | None,
+        timeout: float,
+    ) -> None:
+        self._kept = None if folder is None else str(folder)
+        self._mesh, self._machine = mesh, machine
+        self._device, self._step, self._timeout = device, step, timeout
+        self._stack = ExitStack()
+        self._folder = ""
+        self._profile: Profile | None = None
+
+    def __enter__(self) -> ProfileReport:
+        jax = sys.modules.get("jax")
+        if jax is None:
+            raise QuestionError("jax is not imported, so that nothing can run on its devices", "import jax")
+        if mismatch := libtpu_mismatch(installed_versions()):
+            raise QuestionError(mismatch, "pip install -U 'jax[tpu]', or pip uninstall libtpu")
+        self._folder = self._kept or self._stack.enter_context(TemporaryDirectory(prefix="shardviz-"))
+        Path(self._folder).mkdir(parents=True, exist_ok=True)
+        options = jax.profiler.ProfileOptions()
+        # Calls of Python tell nothing of devices, and slow down what they surround.
+        options.python_tracer_level = 0
+        jax.profiler.start_trace(self._folder, profiler_options=options)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._stack:
+            sys.modules["jax"].profiler.stop_trace()
+            if kind is None:
+                self._profile = self._read()
+
+    def _read(self) -> Profile:
+        from shardviz.profiles.profile import profile_of, programs_that_ran
+        from shardviz.profiles.trace_files import read_trace
+
+        files = read_trace(self._folder)
+        records = programs_that_ran(files)
+        texts = module_texts([each.proto for each in records], self._timeout) if records else ()
+        return profile_of(
+            files,
+            {(each.name, each.program_id): text for each, text in zip(records, texts, strict=True) if text},
+            mesh=self._mesh,
+            machine=self._machine,
+            device=self._device,
+            step=self._step,
+        )
+
+    @property
+    def profile(self) -> Profile:
+        """All of it. Raises `QuestionError` while the block runs, and where it has failed."""
+        if self._profile is None:
+            raise QuestionError(
+                "there is no profile yet", "look at it after the with block, which must not fail"
+            )
+        return self._profile
+
+    @property
+    def steps(self) -> tuple[MeasuredStep, ...]:
+        """The steps that the block marked, else the runs of the program that ran longest."""
+        return self.profile.steps
+
+    @property
+    def collectives(self) -> tuple[CollectiveTiming, ...]:
+        """The collectives as they ran, those first that leave most time exposed."""
+        return self.profile.collectives
+
+    def lines(self, width: int, palette: Palette) -> list[Text]:
+        from shardviz.render.profiles.profile_view import profile_view
+
+        return profile_view(self.profile, width, palette)
+
+    def document(self) -> dict[str, Any]:
+        return profile_document(self.profile)
+
+    def svg(self) -> str:
+        """A picture for slides."""
+        from shardviz.render.times.timeline_svg import timeline_svg
+
+        return timeline_svg(self.profile.timelines)
+
+    def html(self) -> str:
+        """A page for a browser that zooms and pans, which loads nothing."""
+        from shardviz.render.times.timeline_html import timeline_html
+
+        return timeline_html(self.profile.timelines, self.profile.timeline.title)
+
+    def __repr__(self) -> str:
+        return super().__repr__() if self._profile is not None else "<a profile that is being taken>"

@@ -1,0 +1,372 @@
+"""`shardviz measure`: collectives and local work on devices, against the clock; a machine's file of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from shardviz.cli import options
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.job import join_job
+from shardviz.cli.output import TICK_S, CommandOutput, ProgressLine, print_error, print_json, print_note
+from shardviz.cli.process import ExitCode, first_interrupt
+from shardviz.cli.target_session import started_worker
+from shardviz.errors import CompilerError, QuestionError, plural, quote
+from shardviz.forms.form import PROBLEM_FIELDS
+
+if TYPE_CHECKING:
+    from shardviz.compiler import CompilerRequest, Target, Worker
+    from shardviz.compiler.measuring import NoMeasurement
+    from shardviz.devices.fitting import TimeFit
+    from shardviz.devices.job import Job, JobAddress
+    from shardviz.devices.measurement import Measurement
+    from shardviz.devices.question import Case, MeasureQuestion
+    from shardviz.hardware.machine import PlacedMesh
+    from shardviz.sharding import Mesh
+
+EXAMPLES = (
+    (
+        "An all-reduce over eight simulated devices",
+        "shardviz measure psum --devices 8 --sizes 4KiB:1MiB:16",
+    ),
+    (
+        "The same into a machine's file, which --machine takes",
+        "shardviz measure psum --devices 8 --sizes 64KiB,1MiB -o my-cluster.toml",
+    ),
+    (
+        "Arithmetic and memory of one device",
+        "shardviz measure matmul,copy --devices 1 --dtype f32 --sizes 64KiB",
+    ),
+)
+USUAL = "all_gather,psum,psum_scatter,all_to_all,ppermute"
+LEAST_PASSES = 6
+"""How often a case runs at least: to warm up, to find how often, and three times on the clock."""
+
+
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.argument("operations", default=USUAL, metavar="[OP,…]")
+@options.of_field(
+    PROBLEM_FIELDS["mesh"], default=None, show_default=False, help="Mesh axes; default: all devices along X."
+)
+@click.option(
+    "--axis", "axes", multiple=True, metavar="X[,Y]", help="Groups along these axes; may be given again."
+)
+@click.option(
+    "--sizes",
+    default="4KiB:64MiB:4",
+    show_default=True,
+    metavar="SIZES",
+    help="Bytes: 4KiB:256MiB by twos, 4KiB:256MiB:4 by fours.",
+)
+@options.dtype
+@click.option(
+    "--runs",
+    type=options.Count(1, 1000),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Runs of each size.",
+)
+@click.option(
+    "--devices", type=options.Count(1, 2048), metavar="N", help="Simulate N devices on this host's CPU."
+)
+@options.of_field(
+    PROBLEM_FIELDS["machine"],
+    shell_complete=options.targets,
+    help="Hardware, or a file, whose predictions are to stand beside.",
+)
+@click.option("-o", "--save", metavar="FILE.toml", help="Write a machine's file of what was measured.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead.")
+@options.job
+@options.timeout
+@options.output
+def command(
+    operations: str,
+    mesh: str | None,
+    axes: tuple[str, ...],
+    sizes: str,
+    dtype: str,
+    runs: int,
+    devices: int | None,
+    machine: str | None,
+    save: str | None,
+    as_csv: bool,
+    job: JobAddress,
+    timeout: float,
+    output: CommandOutput,
+) -> int:
+    """Measure collectives on JAX's devices: time, bandwidth, and the line through them.
+
+    OP is all_gather, psum, psum_scatter, all_to_all or ppermute, or matmul or copy, which each device does by
+    itself; several with commas between them.
+    """
+    from shardviz.compiler import TARGETS
+    from shardviz.devices.question import measure_question, parse_operations, parse_sizes
+
+    if as_csv and output.as_json:
+        raise QuestionError("--csv and --json cannot be combined", "leave out one of them")
+    path = None if save is None else _writable(save)
+    # Refused before JAX loads.
+    parse_operations(operations)
+    parse_sizes(sizes)
+    target = TARGETS["real" if devices is None else "cpu"]
+    with started_worker(timeout, target, job=job) as worker:
+        joined = join_job(worker) if devices is None else None
+        found = _mesh(mesh, len(joined.process_of) if joined is not None else devices or 1)
+        question = measure_question(operations, found, axes, sizes, dtype, runs)
+        placed = None if machine is None else _placed(machine, question)
+        session = _Session(question, placed, joined, timeout)
+        code = session.measure(worker, target, _printer(session, as_csv, output))
+        if code:
+            worker.close(session.ending)
+    if not session.is_first:
+        return code
+    if output.as_json:
+        from shardviz.documents.measurements import measure_document
+
+        print_json(measure_document(question, session.rows, session.fits, placed, bool(code)))
+    elif not as_csv and session.rows:
+        _show_end(session, output)
+    if path is not None and session.rows:
+        words = _save(path, session, bool(code))
+        if output.as_json or as_csv:
+            print_note(words)
+        else:
+            _show(words, output)
+    return session.conclusion(code)
+
+
+class _Session:
+    """The rows of a question as they come, until there is an interrupt or a compiler fails."""
+
+    def __init__(
+        self, question: MeasureQuestion, placed: PlacedMesh | None, job: Job | None, timeout: float
+    ) -> None:
+        self.question, self.placed, self.job = question, placed, job
+        self.rows: list[Measurement] = []
+        self._failure: CompilerError | None = None
+        self._timeout = timeout
+        self._line = ProgressLine()
+
+    @property
+    def is_first(self) -> bool:
+        """This process answers for all of its job."""
+        return self.job is None or self.job.is_first
+
+    @property
+    def ending(self) -> str:
+        """The reason of an early end, for the other processes of the job."""
+        return "was interrupted" if self._failure is None else f"has failed: {self._failure.message}"
+
+    @property
+    def fits(self) -> tuple[TimeFit, ...]:
+        from shardviz.devices.fitting import fits
+
+        return fits(self.rows)
+
+    def measure(self, worker: Worker, target: Target, show: Callable[[Measurement], None]) -> int:
+        """Measure all cases; return the exit code of an interrupt or a failure, or 0.
+
+        Raises `ShardvizError` where not even the first row can be had.
+        """
+        with first_interrupt() as interrupted:
+            try:
+                for row in self._measured(worker, target, interrupted):
+                    self.rows.append(row)
+                    self._line.clear()
+                    show(row)
+            except CompilerError as error:
+                if not self.rows:
+                    raise
+                self._failure = error
+            finally:
+                self._line.clear()
+            return interrupted() or (ExitCode.COMPILER if self._failure else ExitCode.FINE)
+
+    def conclusion(self, code: int) -> int:
+        """Say why it is not complete, or that results are wrong; return the exit code."""
+        if self._failure is not None:
+            print_error(self._failure.message, self._failure.hint)
+        elif code:
+            rows = plural(len(self.question.cases), "row")
+            print_note(f"interrupted after {len(self.rows):,} of {rows}: not complete")
+        elif any(row.wrong for row in self.rows):
+            print_error("some results are wrong: see #wrong", "report it to who maintains these devices")
+            return ExitCode.CHECK_FAILED
+        elif not self.rows:
+            print_error("nothing was measured: all sizes are too large", "take smaller sizes")
+            return ExitCode.QUESTION
+        return code
+
+    def _measured(
+        self, worker: Worker, target: Target, interrupted: Callable[[], int]
+    ) -> Iterator[Measurement]:
+        from shardviz.devices.measurement import Measurement
+
+        left_out: set[tuple[str, tuple[str, ...]]] = set()
+        for number, case in enumerate(self.question.cases):
+            if case.group in left_out:
+                continue
+            if reason := self._too_long(case):
+                left_out.add(case.group)
+                self._note(reason)
+                continue
+            pending = worker.measure(case, self.question.mesh, target, self.question.runs)
+            found = self._waited(pending, number, interrupted)
+            if found is None:
+                return
+            if isinstance(found, Measurement):
+                yield found
+            else:
+                left_out.add(case.group)
+                self._note(f"{found.reason}: left out, and all that is larger")
+
+    def _waited(
+        self,
+        pending: CompilerRequest[Measurement | NoMeasurement],
+        number: int,
+        interrupted: Callable[[], int],
+    ) -> Measurement | NoMeasurement | None:
+        """The row of the case of that number; None where an interrupt comes first."""
+        from shardviz.units import human_bytes
+
+        case = self.question.cases[number]
+        over = f" over {' and '.join(case.axes)}" if case.axes else ""
+        words = f"{number + 1} of {len(self.question.cases)}: {case.op}{over}, {human_bytes(case.size)}"
+        while not interrupted():
+            try:
+                return pending.result(TICK_S)
+            except TimeoutError:
+                self._line.show(f"{words}: {pending.stage or 'waiting'}")
+        pending.cancel()
+        return None
+
+    def _too_long(self, case: Case) -> str:
+        """The reason why a case is left out that would not end in time, by the size before it; or ""."""
+        from shardviz.units import human_bytes, seconds
+
+        last = self.rows[-1] if self.rows else None
+        if last is None or last.case.group != case.group:
+            return ""
+        more = case.flops / last.case.flops if case.flops else case.size / last.case.size
+        expected = LEAST_PASSES * last.median * more
+        if expected <= self._timeout:
+            return ""
+        words = f"it would take {seconds(expected)}, and --timeout is {self._timeout:g} s"
+        return f"{case.op} of {human_bytes(case.size)} is left out, and all that is larger: {words}"
+
+    def _note(self, words: str) -> None:
+        self._line.clear()
+        print_note(words)
+
+
+def _mesh(text: str | None, devices: int) -> Mesh:
+    """The mesh that is given, else one axis of all devices."""
+    from shardviz.notation import parse_mesh
+
+    mesh = parse_mesh(f"X={devices}" if text is None else text)
+    if mesh.size > devices:
+        raise QuestionError(
+            f"the mesh {mesh} has {mesh.size:,} devices, and there are {devices:,}",
+            f"simulate them on the CPU with --devices {mesh.size}, or take a smaller mesh",
+        )
+    return mesh
+
+
+def _placed(machine: str, question: MeasureQuestion) -> PlacedMesh:
+    from shardviz.hardware.machine_file import named_machine
+    from shardviz.hardware.mesh_placement import place_mesh
+
+    return place_mesh(named_machine(machine), question.mesh)
+
+
+def _printer(session: _Session, as_csv: bool, output: CommandOutput) -> Callable[[Measurement], None]:
+    """A function that shows a row as soon as it is there."""
+    question, placed = session.question, session.placed
+    if output.as_json:
+        return lambda _row: None
+    if as_csv:
+        from shardviz.documents.measurements import csv_line
+
+        def print_line(row: Measurement) -> None:
+            sys.stdout.write(("" if session.rows[1:] else csv_line(None)) + csv_line(row, placed))
+            sys.stdout.flush()
+
+        return print_line
+    from shardviz.render.measurements.rows import MeasuredRows
+
+    table = MeasuredRows(question, placed, output.width, output.palette)
+    if session.job is not None:
+        from shardviz.render.job_picture import job_lines
+
+        if lines := job_lines(session.job, question.mesh, question.groups, output.width, output.palette):
+            output.show(lines[:-1])
+
+    def show(row: Measurement) -> None:
+        before = session.rows[-2].case.group if session.rows[1:] else None
+        if before != row.case.group:
+            output.show(table.heading(row.case))
+        output.show(table.row(row))
+
+    return show
+
+
+def _show_end(session: _Session, output: CommandOutput) -> None:
+    """The charts, the lines, and what is to be said of the rows."""
+    from rich.text import Text
+
+    from shardviz.render.measurements.fits import fits_view
+    from shardviz.render.measurements.rows import rows_words
+
+    output.show([Text()])
+    for words in rows_words(session.rows):
+        _show(words, output)
+    output.show(fits_view(session.fits, session.question.mesh, output.width, output.palette))
+
+
+def _show(words: str, output: CommandOutput) -> None:
+    from shardviz.render.lines import sentence
+
+    output.show(sentence(words, output.width, style="dim"))
+
+
+def _writable(name: str) -> Path:
+    """The file to write, if its folder takes one: that is not to be found out after all was measured."""
+    path = Path(name).expanduser()
+    if path.suffix != ".toml":
+        raise QuestionError(f"{quote(name)} does not end in .toml", "write -o my-cluster.toml")
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise QuestionError(f"cannot write {quote(name)}", "name a file in a folder that can be written")
+    return path
+
+
+def _save(path: Path, session: _Session, is_partial: bool) -> str:
+    """Write the machine's file atomically; return what is to be said of it."""
+    from shardviz.devices.measured_machine import bare_machine, measured_machine
+    from shardviz.hardware.machine_toml import machine_toml
+
+    question, device = session.question, session.rows[0].device
+    count = question.mesh.size
+    hosts = 1 if session.job is None else len(set(session.job.hosts))
+    base = bare_machine(device, count, count // hosts) if session.placed is None else session.placed.machine
+    source = f"measured on {date.today()} on {plural(count, 'device')}, {device}"
+    machine = measured_machine(base, question, session.fits, path.stem, source)
+    comment = "written by shardviz measure"
+    if is_partial:
+        comment += f"\nnot complete: {len(session.rows)} of {plural(len(question.cases), 'row')}"
+    unfinished = path.with_name(f"{path.name}.tmp")
+    try:
+        unfinished.write_text(machine_toml(machine, comment), encoding="utf-8", newline="\n")
+        unfinished.replace(path)
+    except OSError as error:
+        raise QuestionError(f"cannot write {quote(str(path))}: {error.strerror}", "name another") from None
+    words = f"{path} is written: --machine {path} uses it"
+    if machine.device.peak and machine.device.hbm_bandwidth is not None:
+        return words
+    return f"{words}; of arithmetic and memory it says nothing before you measure matmul,copy as well"

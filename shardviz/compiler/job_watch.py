@@ -1,0 +1,481 @@
+"""The processes of a job: how they meet, and how each hears that another one is lost.
+
+JAX's own coordinator notices a lost process after a minute or more, says little of it, and ends the others by
+a crash. So the parents of the children that run JAX keep a connection of their own. Process 0 has a `_Hub` at
+the coordinator's address; every process, 0 too, is a `JobWatch` that is connected to it:
+
+    a process                      the hub
+    hello ───────────────────────▶ all are there?
+    on_missing ◀── missing ─────── (no: who is missing)
+    join returns ◀── start ─────── hosts, and a free port for JAX's coordinator
+    alive ◀──────▶ alive           every `BEAT_S`
+    failed ──────────────────────▶ waits `CAUSE_S` for a better cause: one loss makes others fail
+    on_lost ◀── lost ───────────── who was lost, and why; also where a connection closes
+    done ────────────────────────▶ all are done?
+    finish returns ◀── over ──────
+
+Messages are lines of JSON: nothing that comes from the network is executed. A process whose host has gone
+without a word counts as lost after `SILENT_S`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from shardviz.errors import CompilerError, JobLost
+
+if TYPE_CHECKING:
+    from shardviz.devices.job import JobAddress
+
+BEAT_S = 2.0
+"""The interval at which a process and the hub show each other that they are there."""
+SILENT_BEATS = 10
+"""A connection that is silent for so many of these is lost. They are counted and not timed, since a process
+that was suspended has heard nothing either."""
+CAUSE_S = 1.0
+"""The hub waits so long for a better cause of a loss."""
+ANSWER_S = 5.0
+"""And so long for the others, where one process says that it got an error: they may all get it."""
+RETRY_S = 0.2
+HELLO_S = 10.0
+MAX_LINE = 1 << 16
+"""Bytes of a message; our processes send no longer ones."""
+MAX_LISTED = 8
+
+
+class Cause(IntEnum):
+    """The reason why a process is lost; of several in one job the smallest number tells it best."""
+
+    GONE = 0
+    FAILED = 1
+    ABORTED = 2
+    REFUSED = 3
+
+
+@dataclass(frozen=True)
+class JobStart:
+    """All processes are there: `hosts` by process; JAX's coordinator is to be at `coordinator`."""
+
+    coordinator: str
+    hosts: tuple[str, ...]
+
+
+class JobWatch:
+    """This process in a job: it meets the others, and hears when one of them is lost.
+
+    `limit_s` is the time that the processes may take to come. `on_lost` is called at most once, from a
+    thread. The process itself is to call `failed` when it cannot go on, and `finish` at its end.
+    """
+
+    def __init__(self, job: JobAddress, limit_s: float, on_lost: Callable[[JobLost], None]) -> None:
+        assert job.coordinator is not None
+        assert job.processes is not None
+        assert job.process is not None
+        self.process, self.processes = job.process, job.processes
+        self._host, self._port = _host_and_port(job.coordinator)
+        self._limit_s = limit_s
+        self._on_lost = on_lost
+        self._hub: _Hub | None = None
+        self._socket: socket.socket | None = None
+        self._sending = threading.Lock()
+        self._changed = threading.Condition()
+        self._missing: tuple[int, ...] | None = None
+        self._start: JobStart | None = None
+        self._failure: dict[str, Any] | None = None
+        self._lost: JobLost | None = None
+        self._is_done = self._is_over = self._is_common = self._is_closed = False
+
+    def join(self, on_progress: Callable[[str], None]) -> JobStart:
+        """Wait until all processes are there; `on_progress` hears for whom.
+
+        Raises `CompilerError` where process 0 cannot listen at the address or does not come there, `JobLost`,
+        and `EOFError` after `close`.
+        """
+        if self.process == 0:
+            self._hub = _Hub(self._host, self._port, self.processes, self._limit_s)
+        self._connect(on_progress)
+        told = None
+        with self._changed:
+            while self._start is None and self._lost is None and not self._is_closed:
+                if self._missing and self._missing != told:
+                    told = self._missing
+                    on_progress(f"waiting for {named_processes(told)} of {self.processes:,}")
+                self._changed.wait(BEAT_S)
+            if self._start is not None:
+                return self._start
+            raise self._lost or EOFError
+
+    def failed(self, why: str, cause: Cause) -> None:
+        """Tell the others, as soon as they are there, that this process cannot go on; the process's name will
+        stand before `why`."""
+        with self._changed:
+            self._failure = {"failed": why, "cause": int(cause)}
+        self._send(self._failure)
+
+    def lost(self, wait_s: float) -> JobLost | None:
+        """Wait for the reason why the job is over; None where it is not, or all processes got one error."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._lost is not None or self._is_common or self._is_closed, timeout=wait_s
+            )
+            self._is_common = False
+            return self._lost
+
+    def finish(self, failed: str = "") -> None:
+        """Leave the job: as soon as all are done or, after `failed`, as soon as they know of that."""
+        with self._changed:
+            if self._lost is not None or self._socket is None or not (self._start or failed):
+                return
+        if failed:
+            self.failed(failed, Cause.FAILED)
+        else:
+            self._is_done = True
+            self._send({"done": 1})
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._is_over or self._lost is not None or self._is_closed,
+                timeout=CAUSE_S + BEAT_S if failed else None,
+            )
+
+    def close(self) -> None:
+        """End the connections; the others take a process that was not done as lost."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        for each in (self._hub, self._socket):
+            if each is not None:
+                each.close()
+
+    def _connect(self, on_progress: Callable[[str], None]) -> None:
+        """Connect to the hub, which may come later than this process."""
+        host = "localhost" if self._hub is not None else self._host
+        end = time.monotonic() + self._limit_s
+        at, told = f"{self._host}:{self._port}", ""
+        while not self._is_closed:
+            try:
+                connection = socket.create_connection((host, self._port), timeout=BEAT_S)
+            except OSError as error:
+                words = error.strerror or str(error)
+                if time.monotonic() > end:
+                    late = f"has not come to {at} within {self._limit_s:g} s: {words}"
+                    raise CompilerError(
+                        f"process 0 of {self.processes:,} {late}",
+                        "start every process with the same coordinator; process 0 runs on that host",
+                    ) from error
+                if words != told:
+                    told = words
+                    on_progress(f"waiting for process 0 of {self.processes:,} at {at} ({words})")
+                time.sleep(RETRY_S)
+                continue
+            connection.settimeout(BEAT_S)
+            self._socket = connection
+            hello = {"hello": self.process, "processes": self.processes, "host": socket.gethostname()}
+            self._send(hello)
+            if self._failure is not None:
+                self._send(self._failure)
+            threading.Thread(target=self._listen, name="shardviz-job", args=[connection], daemon=True).start()
+            return
+
+    def _listen(self, connection: socket.socket) -> None:
+        for message in _received(connection):
+            with self._changed:
+                match message:
+                    case {"missing": missing}:
+                        self._missing = tuple(missing)
+                    case {"start": port, "hosts": hosts}:
+                        self._start = JobStart(f"{_bracketed(self._host)}:{port}", tuple(hosts))
+                    case {"lost": why}:
+                        self._lost = JobLost(why, self.process, is_told=self.process != 0)
+                    case {"common": _}:
+                        self._is_common = True
+                    case {"over": _}:
+                        self._is_over = True
+                self._changed.notify_all()
+            if self._lost is not None or self._is_over:
+                break
+            if "alive" in message:
+                self._send({"alive": 1})
+        with self._changed:
+            if self._lost is None and self._is_done:
+                self._is_over = True  # all others may be done too, and then process 0 has ended
+            if self._is_over or self._is_closed:
+                self._changed.notify_all()
+                return
+            if self._lost is None:
+                where = f" on {self._start.hosts[0]}" if self._start else ""
+                why = f"process 0 of {self.processes}{where} is gone, and it led the job"
+                self._lost = JobLost(why, self.process)
+            self._changed.notify_all()
+        self._on_lost(self._lost)
+
+    def _send(self, message: dict[str, Any]) -> None:
+        connection = self._socket
+        if connection is not None:
+            with self._sending, contextlib.suppress(OSError):  # who listens hears of its end
+                connection.sendall(_line(message))
+
+
+@dataclass
+class _Member:
+    """A connection to the hub, of a process once it has said hello."""
+
+    connection: socket.socket
+    pending: bytearray = field(default_factory=bytearray)
+    process: int = -1
+    host: str = ""
+    silent: int = 0
+    is_done: bool = False
+
+
+class _Hub:
+    """Process 0's meeting point, in a thread of its own. Raises `CompilerError` where it cannot listen."""
+
+    def __init__(self, host: str, port: int, processes: int, limit_s: float) -> None:
+        self._processes = processes
+        self._limit_s = limit_s
+        self._meets_until = time.monotonic() + limit_s
+        self._members: dict[int, _Member] = {}
+        self._strangers: list[_Member] = []
+        self._failures: dict[int, tuple[Cause, str]] = {}
+        self._decided_at = float("inf")
+        self._has_started = False
+        self._lost: dict[str, str] = {}
+        self._only_here = host in ("localhost", "127.0.0.1", "::1")
+        self._listener = self._listening(host, port)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._is_closed = False
+        threading.Thread(target=self._serve, name="shardviz-job-hub", daemon=True).start()
+
+    def close(self) -> None:
+        self._is_closed = True
+
+    def _listening(self, host: str, port: int) -> socket.socket:
+        try:
+            if self._only_here:
+                return socket.create_server(("localhost", port))
+            if socket.has_dualstack_ipv6():
+                return socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
+            return socket.create_server(("", port))
+        except OSError as error:
+            raise CompilerError(
+                f"process 0 cannot listen at {host}:{port}: {os.strerror(error.errno or 0)}",
+                "choose another port for --coordinator, the same in all processes",
+            ) from error
+
+    def _serve(self) -> None:
+        beat_at = time.monotonic() + BEAT_S
+        while not self._is_closed:
+            wait = min(beat_at, self._decided_at) - time.monotonic()
+            for key, _ in self._selector.select(max(0.0, min(wait, BEAT_S))):
+                if key.data is None:
+                    self._accept()
+                else:
+                    self._read(key.data)
+            now = time.monotonic()
+            if now >= self._decided_at:
+                self._decide()
+            if now >= self._meets_until:
+                self._meets_until = float("inf")
+                self._give_up()
+            if now >= beat_at:
+                beat_at = now + BEAT_S
+                self._beat()
+        for member in [*self._members.values(), *self._strangers]:
+            member.connection.close()
+        self._selector.close()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            connection, _ = self._listener.accept()
+            connection.settimeout(BEAT_S)
+            member = _Member(connection)
+            self._strangers.append(member)
+            self._selector.register(connection, selectors.EVENT_READ, member)
+
+    def _read(self, member: _Member) -> None:
+        member.silent = 0
+        try:
+            data = member.connection.recv(MAX_LINE)
+        except OSError:
+            data = b""
+        member.pending += data
+        *lines, member.pending = member.pending.split(b"\n")
+        if not data or len(member.pending) > MAX_LINE:
+            self._leave(member, "is gone")
+        for line in lines:
+            try:
+                self._hear(member, json.loads(line))
+            except (ValueError, TypeError, KeyError):
+                self._leave(member, "sent what no process of a job sends")
+
+    def _hear(self, member: _Member, message: Any) -> None:
+        match message:
+            case {"hello": int(process), "processes": int(count), "host": str(host)} if member.process < 0:
+                self._welcome(member, process, count, host)
+            case {"failed": str(why), "cause": int(cause)} if member.process >= 0:
+                self._fail(member.process, Cause(cause), why)
+            case {"done": _} if member.process >= 0:
+                member.is_done = True
+                if self._has_started and all(each.is_done for each in self._members.values()):
+                    self._tell({"over": 1})
+            case {"alive": _} if member.process >= 0:
+                pass
+            case _:
+                self._leave(member, "sent what no process of a job sends")
+
+    def _welcome(self, member: _Member, process: int, processes: int, host: str) -> None:
+        self._strangers.remove(member)
+        member.process, member.host = process, host
+        if processes != self._processes:
+            why = f"was started in a job of {processes:,}, and process 0 in one of {self._processes:,}"
+            self._refuse(member, why)
+        elif process in self._members:
+            self._refuse(member, f"was started twice, on {self._members[process].host} and on {host}")
+        elif not 0 <= process < processes:
+            self._refuse(member, "does not exist")
+        else:
+            self._members[process] = member
+            if self._lost:
+                self._tell(self._lost)
+            elif missing := self._missing():
+                self._tell({"missing": missing})
+            else:
+                self._has_started, self._meets_until = True, float("inf")
+                hosts = [self._members[each].host for each in range(processes)]
+                self._tell({"start": self._free_port(), "hosts": hosts})
+
+    def _missing(self) -> tuple[int, ...]:
+        """The first processes that are not there."""
+        missing = (each for each in range(self._processes) if each not in self._members)
+        return tuple(itertools.islice(missing, MAX_LISTED + 1))
+
+    def _give_up(self) -> None:
+        missing = self._missing()
+        have = "has" if len(missing) == 1 else "have"
+        who = f"{named_processes(missing)} of {self._processes:,}"
+        self._end(f"{who} {have} not come within {self._limit_s:g} s")
+
+    def _refuse(self, member: _Member, why: str) -> None:
+        words = f"process {member.process:,} of {self._processes:,} {why}"
+        self._selector.unregister(member.connection)
+        with contextlib.suppress(OSError), member.connection:
+            member.connection.sendall(_line({"lost": words}))
+        self._end(words)
+
+    def _leave(self, member: _Member, why: str) -> None:
+        """End a connection; that of a process which is not done is a loss."""
+        if member.connection.fileno() < 0:
+            return
+        self._selector.unregister(member.connection)
+        member.connection.close()
+        if member in self._strangers:
+            self._strangers.remove(member)
+        elif not member.is_done and self._members.get(member.process) is member:
+            if not self._has_started:
+                del self._members[member.process]
+            self._fail(member.process, Cause.GONE, why, member.host)
+
+    def _fail(self, process: int, cause: Cause, why: str, host: str = "") -> None:
+        on = f" on {host or self._members[process].host}"
+        words = f"process {process:,} of {self._processes:,}{on} {why}"
+        self._failures.setdefault(process, (cause, words))
+        refused = [each for each, _ in self._failures.values() if each == Cause.REFUSED]
+        if len(refused) == self._processes:
+            self._failures.clear()
+            self._decided_at = float("inf")
+            self._tell({"common": 1})
+            return
+        wait = ANSWER_S if cause == Cause.REFUSED else CAUSE_S
+        self._decided_at = min(self._decided_at, time.monotonic() + wait)
+
+    def _decide(self) -> None:
+        """Tell all why the job is over."""
+        self._decided_at = float("inf")
+        _, words = min(self._failures.values(), key=lambda failure: failure[0])
+        self._end(words)
+
+    def _end(self, words: str) -> None:
+        """The job is over; who comes later hears of it too."""
+        self._lost = {"lost": words}
+        self._tell(self._lost)
+
+    def _beat(self) -> None:
+        for member in [*self._members.values(), *self._strangers]:
+            if member.connection.fileno() < 0:
+                continue
+            member.silent += 1
+            if member.silent > (HELLO_S / BEAT_S if member.process < 0 else SILENT_BEATS):
+                self._leave(member, f"has not answered for {SILENT_BEATS * BEAT_S:g} s")
+        self._tell({"alive": 1})
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        """Send to all, to process 0 at the end: it may be gone soon after, and the hub with it."""
+        for _, member in sorted(self._members.items(), reverse=True):
+            if member.connection.fileno() >= 0:
+                with contextlib.suppress(OSError):
+                    member.connection.sendall(_line(message))
+
+    def _free_port(self) -> int:
+        with socket.create_server(("localhost" if self._only_here else "", 0)) as unused:
+            port: int = unused.getsockname()[1]
+            return port
+
+
+def named_processes(numbers: tuple[int, ...]) -> str:
+    """``process 2``, ``processes 2 and 3``; of many the first ones."""
+    if len(numbers) == 1:
+        return f"process {numbers[0]}"
+    if len(numbers) > MAX_LISTED:
+        return f"processes {', '.join(map(str, numbers[:MAX_LISTED]))} and others"
+    return f"processes {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+
+
+def _received(connection: socket.socket) -> Iterator[dict[str, Any]]:
+    """The hub's messages until its connection closes, or is silent for too long."""
+    pending, silent = b"", 0
+    while silent <= SILENT_BEATS:
+        try:
+            data = connection.recv(MAX_LINE)
+        except TimeoutError:
+            silent += 1
+            continue
+        except OSError:
+            return
+        if not data:
+            return
+        silent = 0
+        *lines, pending = (pending + data).split(b"\n")
+        for line in lines:
+            try:
+                message = json.loads(line)
+            except ValueError:
+                return
+            if isinstance(message, dict):
+                yield message
+
+
+def _line(message: dict[str, Any]) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+def _host_and_port(coordinator: str) -> tuple[str, int]:
+    """Host and port; JAX writes IPv6 addresses with and without brackets."""
+    host, _, port = coordinator.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,1 @@
+"""The devices at hand: the processes that hold them, how long work takes there, and the lines of that."""

@@ -1,0 +1,238 @@
+"""Lines through measured times: latency and bandwidth, in as many regimes as the times have.
+
+A regime is a straight line of time over size, fitted by least squares of relative errors, so that small and
+large sizes count alike. Where one line does not hold (a cache is full, a library changes its protocol) the
+sizes are cut where two lines hold best, and so on, as long as that is worth its figures.
+
+Bytes take no less time than fewer do. Where a size took longer than a larger one, other work has slowed it
+down, and the line goes by the larger one's time.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+
+from shardviz.devices.measurement import Measurement
+from shardviz.hardware.measured import MeasuredTimes, Regime
+
+NOISY = 0.2
+"""A spread of the runs over their median, and a share of sizes that were slowed down, that are noise."""
+SLOWED = 1.1
+"""A size was slowed down where it took this many times the time of a larger one."""
+HOLDS = 0.25
+"""A fit holds where sizes that were held back are predicted this well in the median."""
+CLOSE = 0.03
+"""Relative errors that no further regime makes worth while."""
+GROWTH = 1e-3
+"""Of a line that grows by less than this share over its sizes nobody can tell a bandwidth."""
+MAX_REGIMES = 4
+LEAST_POINTS = 2
+"""Sizes of a regime."""
+OF_A_REGIME = 3
+"""What a further regime chooses: where it begins, a latency and a bandwidth."""
+
+
+@dataclass(frozen=True)
+class TimeFit:
+    """The lines of an operation over axes, from `rows` of growing size.
+
+    `error` is the median of how far the lines are from the times, relative to these, `worst` the most.
+    `held_back` is the median for every second size, predicted from the others alone; None where there are too
+    few.
+    """
+
+    rows: tuple[Measurement, ...]
+    regimes: tuple[Regime, ...]
+    held_back: float | None
+
+    @property
+    def op(self) -> str:
+        return self.rows[0].case.op
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return self.rows[0].case.axes
+
+    @property
+    def noise(self) -> float:
+        return statistics.median(row.noise for row in self.rows)
+
+    @property
+    def slowed(self) -> int:
+        """Sizes that took clearly longer than a larger one."""
+        least = _never_falling([row.median for row in self.rows])
+        return sum(row.median > SLOWED * each for row, each in zip(self.rows, least, strict=True))
+
+    @property
+    def is_noisy(self) -> bool:
+        """Other work was in the way, as far as can be told."""
+        return self.noise > NOISY or self.slowed > NOISY * len(self.rows)
+
+    @property
+    def error(self) -> float:
+        return statistics.median(map(self.off, self.rows))
+
+    @property
+    def worst(self) -> float:
+        return max(map(self.off, self.rows))
+
+    @property
+    def holds(self) -> bool:
+        """It predicts what it has not seen, as far as that could be tried."""
+        return (self.worst if self.held_back is None else self.held_back) <= HOLDS
+
+    def seconds(self, size: float) -> float:
+        """The time of so many bytes by the lines."""
+        return MeasuredTimes(self.op, "", self.axes, self.regimes, ()).seconds(size)
+
+    def off(self, row: Measurement) -> float:
+        """The distance of the lines from a row, relative to its time."""
+        return abs(self.seconds(row.case.size) / row.median - 1)
+
+
+def fits(rows: Sequence[Measurement]) -> tuple[TimeFit, ...]:
+    """A fit for each operation and its axes: of a collective from two sizes on, as one tells no latency."""
+    found = []
+    for _, group in groupby(rows, key=lambda row: row.case.group):
+        by_size = sorted(group, key=lambda row: row.case.size)
+        if len(by_size) > 1 or not by_size[0].case.is_collective:
+            found.append(TimeFit(tuple(by_size), fitted(by_size), _held_back(by_size)))
+    return tuple(found)
+
+
+def fitted(rows: Sequence[Measurement]) -> tuple[Regime, ...]:
+    """The regimes of rows by size."""
+    lines = _Lines([row.case.size for row in rows], _never_falling([row.median for row in rows]))
+    noise = statistics.median(row.noise / math.sqrt(len(row.seconds)) for row in rows)
+    counts = range(1, max(1, min(MAX_REGIMES, len(rows) // OF_A_REGIME)) + 1)
+    cuts = min((lines.best(count) for count in counts), key=lines.information)
+    return lines.regimes(cuts, noise)
+
+
+def _never_falling(times: Sequence[float]) -> list[float]:
+    """Times by size, each as little as those of larger sizes."""
+    return [*accumulate(reversed(times), min)][::-1]
+
+
+def _held_back(rows: Sequence[Measurement]) -> float | None:
+    """The median error of every second size but the ends, by the lines of the others."""
+    held = [row for place, row in enumerate(rows[:-1]) if place % 2]
+    kept = [row for row in rows if row not in held]
+    if not held or len(kept) < OF_A_REGIME:
+        return None
+    fit = TimeFit(tuple(kept), fitted(kept), None)
+    return statistics.median(map(fit.off, held))
+
+
+Cuts = tuple[int, ...]
+"""The places at which regimes begin, the first 0."""
+
+
+class _Lines:
+    """Straight lines through points: `sizes` and times, by size. Errors are logarithms of what a line says
+    over the time, so that half of it and twice as much are as wrong."""
+
+    def __init__(self, sizes: Sequence[int], times: Sequence[float]) -> None:
+        self._sizes, self._times = sizes, times
+        self._known: dict[tuple[int, int], float] = {}
+
+    def best(self, count: int) -> Cuts:
+        """The cuts into so many regimes with the least squares."""
+        total = len(self._sizes)
+        least = LEAST_POINTS if count > 1 else 1
+        # Of each number of points from the first on: the squares of the best cuts, and these.
+        found: dict[int, tuple[float, Cuts]] = {
+            stop: (self._squares(0, stop), (0,)) for stop in range(least, total + 1)
+        }
+        for _ in range(count - 1):
+            found = {
+                stop: min(
+                    (squares + self._squares(cut, stop), (*cuts, cut))
+                    for cut, (squares, cuts) in found.items()
+                    if cut + least <= stop
+                )
+                for stop in range(min(found) + least, total + 1)
+            }
+        return found[total][1]
+
+    def information(self, cuts: Cuts) -> float:
+        """Schwarz's criterion, which is the least where errors and the number of regimes are few (G. Schwarz,
+        "Estimating the dimension of a model", 1978)."""
+        total = len(self._sizes)
+        squares = sum(self._squares(start, stop) for start, stop in self._spans(cuts)) / total
+        return total * math.log(max(squares, CLOSE**2)) + OF_A_REGIME * len(cuts) * math.log(total)
+
+    def regimes(self, cuts: Cuts, noise: float) -> tuple[Regime, ...]:
+        """The lines, with standard errors from how far points lie from them, and from the noise of each."""
+        found: list[Regime] = []
+        for start, stop in self._spans(cuts):
+            latency, slope = self._line(start, stop)
+            latency_error, slope_error = self._errors(start, stop, latency, slope, noise)
+            bandwidth = 1 / slope if slope else math.inf
+            begins = self._sizes[start] if not found else self._meeting(found[-1], latency, slope, start)
+            found.append(
+                Regime(
+                    begins, latency, bandwidth, latency_error, slope_error * bandwidth**2 if slope else 0.0
+                )
+            )
+        return tuple(found)
+
+    def _meeting(self, before: Regime, latency: float, slope: float, start: int) -> int:
+        """Where a line takes over: where the two cross between their points, else in the middle."""
+        low, high = self._sizes[start - 1] + 1, self._sizes[start]
+        steeper = slope - 1 / before.bandwidth
+        crossing = (before.latency - latency) / steeper if steeper else math.inf
+        middle = crossing if low <= crossing <= high else math.sqrt(low * high)
+        return min(max(math.ceil(middle), low), high)
+
+    def _spans(self, cuts: Cuts) -> list[tuple[int, int]]:
+        return [*zip(cuts, (*cuts[1:], len(self._sizes)), strict=True)]
+
+    def _squares(self, start: int, stop: int) -> float:
+        if (start, stop) not in self._known:
+            latency, slope = self._line(start, stop)
+            self._known[start, stop] = sum(
+                math.log((latency + slope * size) / time) ** 2 for size, time in self._points(start, stop)
+            )
+        return self._known[start, stop]
+
+    def _points(self, start: int, stop: int) -> list[tuple[int, float]]:
+        return [*zip(self._sizes[start:stop], self._times[start:stop], strict=True)]
+
+    def _sums(self, start: int, stop: int) -> tuple[float, float, float, float, float]:
+        points = [(1 / time, size / time) for size, time in self._points(start, stop)]
+        return (
+            sum(u * u for u, _ in points),
+            sum(u * v for u, v in points),
+            sum(v * v for _, v in points),
+            sum(u for u, _ in points),
+            sum(v for _, v in points),
+        )
+
+    def _line(self, start: int, stop: int) -> tuple[float, float]:
+        """Latency and slope, neither below 0."""
+        uu, uv, vv, u, v = self._sums(start, stop)
+        determinant = uu * vv - uv * uv
+        if determinant > 1e-12 * uu * vv:
+            latency, slope = (u * vv - v * uv) / determinant, (v * uu - u * uv) / determinant
+            if slope * self._sizes[stop - 1] < GROWTH * latency:
+                return u / uu, 0.0
+            if latency >= 0:
+                return latency, slope
+        return 0.0, v / vv
+
+    def _errors(
+        self, start: int, stop: int, latency: float, slope: float, noise: float
+    ) -> tuple[float, float]:
+        uu, uv, vv, _, _ = self._sums(start, stop)
+        free = stop - start - (latency > 0) - (slope > 0)
+        scatter = math.sqrt(self._squares(start, stop) / free) if free > 0 else 0.0
+        sigma = max(scatter, noise)
+        determinant = uu * vv - uv * uv
+        if latency and slope and determinant > 0:
+            return sigma * math.sqrt(vv / determinant), sigma * math.sqrt(uu / determinant)
+        return (sigma / math.sqrt(uu), 0.0) if latency else (0.0, sigma / math.sqrt(vv))

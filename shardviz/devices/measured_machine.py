@@ -1,0 +1,143 @@
+"""A machine of what was measured: its collectives as lines, and its links and units as these imply them.
+
+What was not measured, a collective or a group with other links, falls back to the formulas, on links with
+the bandwidth and the latency that make the formulas agree best with what was.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+
+from shardviz.devices.fitting import TimeFit
+from shardviz.devices.question import MeasureQuestion
+from shardviz.hardware.collective_time import collective_time
+from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.machine import DeviceFigures, LinkLevel, Machine
+from shardviz.hardware.measured import COLLECTIVES, MeasuredTimes, Regime
+from shardviz.hardware.measured_tables import links_of_groups
+from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.hardware.placement import AXES
+
+LARGE = 2**40
+"""Bytes that are bound by bandwidth alone."""
+LAST = 3
+"""The largest sizes of a copy, which no cache holds, tell the bandwidth of the memory."""
+MAX_LATENCY = 1.0
+MIN_BANDWIDTH = 1e6
+MIN_PEAK = 1e9
+MIN_RATE, MAX_SPREAD = 1e3, 1e16
+"""Figures beyond these a machine's file does not take."""
+
+
+def bare_machine(chip: str, devices: int, node: int) -> Machine:
+    """A machine of which nothing is known but its devices, `node` of them in each host."""
+    link = LinkSpec()
+    return Machine(
+        chip,
+        chip,
+        DeviceFigures(()),
+        devices,
+        node=node,
+        node_link=link,
+        network=link if devices > node else None,
+    )
+
+
+def measured_machine(
+    base: Machine, question: MeasureQuestion, fits: Sequence[TimeFit], name: str, source: str
+) -> Machine:
+    """The machine `base` with what was measured in the place of its figures.
+
+    Raises `QuestionError` where the mesh does not fit on the base.
+    """
+    base = replace(base, name=name, source=source, assumed=False, measured=())
+    machine = _with_links(replace(base, device=_device(base.device, fits)), question, fits)
+    measured = tuple(
+        MeasuredTimes(
+            fit.op,
+            str(question.mesh),
+            fit.axes,
+            tuple(map(_within_bounds, fit.regimes)),
+            links_of_groups(machine, fit.op, question.mesh, fit.axes),
+            question.dtype,
+            fit.noise,
+        )
+        for fit in fits
+        # Lines that tell no bandwidth would have larger sizes take no longer.
+        if fit.op in COLLECTIVES and fit.regimes[-1].bandwidth < math.inf
+    )
+    return replace(machine, measured=measured)
+
+
+def _device(device: DeviceFigures, fits: Sequence[TimeFit]) -> DeviceFigures:
+    for fit in fits:
+        if fit.op == "matmul":
+            best = max(row.flops_per_second or 0.0 for row in fit.rows)
+            peaks = dict(device.peak) | {fit.rows[0].case.dtype: best}
+            device = replace(
+                device, peak=tuple((dtype, peak) for dtype, peak in peaks.items() if peak >= MIN_PEAK)
+            )
+        elif fit.op == "copy":
+            bandwidth = statistics.median(row.bus_bandwidth for row in fit.rows[-LAST:])
+            device = replace(device, hbm_bandwidth=max(bandwidth, MIN_BANDWIDTH))
+    return device
+
+
+def _with_links(machine: Machine, question: MeasureQuestion, fits: Sequence[TimeFit]) -> Machine:
+    """The machine with links on which the formulas take the time that was measured, in the median."""
+    placed = place_mesh(machine, question.mesh)
+    bandwidths: dict[str, list[float]] = {}
+    latencies: dict[str, list[float]] = {}
+    for fit in fits:
+        if fit.op not in COLLECTIVES:
+            continue
+        levels = placed.group_levels(fit.axes, in_order=fit.op == "ppermute")
+        levels = tuple(level for level in levels if level.size > 1)
+        if len(levels) != 1:
+            continue
+        (level,) = levels
+        op, key = COLLECTIVES[fit.op], _link_of(level)
+        formula = collective_time(op, LARGE, levels)
+        if math.isfinite(fit.regimes[-1].bandwidth):
+            per_byte = 1 / fit.regimes[-1].bandwidth
+            ratio = formula.bandwidth_seconds / LARGE / per_byte
+            bandwidths.setdefault(key, []).append(level.spec.bandwidth * ratio)
+        if not level.nccl:
+            # The hops of the formula: its latency on links of a second each.
+            slow = replace(level, spec=replace(level.spec, latency=1.0))
+            hops = collective_time(op, 1, (slow,)).latency_seconds
+            latencies.setdefault(key, []).append(fit.regimes[0].latency / hops)
+
+    def fitted(key: str, link: LinkSpec) -> LinkSpec:
+        bandwidth, latency = link.bandwidth, link.latency
+        if key in bandwidths:
+            bandwidth = max(statistics.median(bandwidths[key]), MIN_BANDWIDTH)
+        if key in latencies:
+            latency = min(statistics.median(latencies[key]), MAX_LATENCY)
+        return LinkSpec(latency, bandwidth)
+
+    return replace(
+        machine,
+        axis_links=tuple(fitted(axis, link) for axis, link in zip(AXES, machine.axis_links, strict=False)),
+        node_link=None if machine.node_link is None else fitted("switch", machine.node_link),
+        network=None if machine.network is None else fitted("network", machine.network),
+        core_link=None if machine.core_link is None else fitted("chip", machine.core_link),
+    )
+
+
+def _within_bounds(regime: Regime) -> Regime:
+    return replace(
+        regime,
+        latency=min(regime.latency, MAX_LATENCY),
+        latency_error=min(regime.latency_error, MAX_LATENCY),
+        bandwidth=max(regime.bandwidth, MIN_RATE),
+        bandwidth_error=min(regime.bandwidth_error, MAX_SPREAD),
+    )
+
+
+def _link_of(level: LinkLevel) -> str:
+    """The links of a level: of one axis of the torus its name."""
+    return level.name if level.kind in ("ring", "line") else level.kind

@@ -1,0 +1,192 @@
+"""The question of a measurement: operations over axes of a mesh, and their sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from shardviz.errors import QuestionError, quote
+from shardviz.hardware.measured import COLLECTIVES
+from shardviz.hardware.quantities import PAYLOAD
+from shardviz.sharding import Mesh, array_bytes, canonical_dtype
+from shardviz.strict_table import closest
+
+LOCAL = ("matmul", "copy")
+"""What every device does by itself: a product of square matrices; memory that is read and written."""
+OPERATIONS = (*COLLECTIVES, *LOCAL)
+SHARED = ("all_gather", "psum_scatter", "all_to_all")
+"""The collectives that deal with a part of the bytes for each member."""
+DTYPES = (
+    *("bf16", "f16", "f32", "f64", "f8e4m3fn", "f8e5m2"),
+    *("s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64"),
+)
+MAX_SIZES = 64
+MAX_BYTES = 2**44
+"""Bytes of one array of one device: more than any device has."""
+RANGE_HINT = "write sizes as in 4KiB:256MiB, by twos, 4KiB:256MiB:4, by fours, or 4KiB,1MiB"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operation of one size.
+
+    `op` is JAX's name, or one of `LOCAL`. It runs over the groups along `axes`, each of `group_size` devices;
+    a local one has none and runs on all devices at once. `size` are the bytes of the larger of a device's
+    operand and result, of a matmul and a copy those of the operand; `count` the elements that nccl-tests
+    counts: of a gather, a scatter or an exchange those of one member's part. `side` is that of a matmul's
+    matrices.
+    """
+
+    op: str
+    axes: tuple[str, ...]
+    group_size: int
+    size: int
+    count: int
+    dtype: str
+    side: int = 0
+
+    @property
+    def is_collective(self) -> bool:
+        return self.op in COLLECTIVES
+
+    @property
+    def group(self) -> tuple[str, tuple[str, ...]]:
+        """The operation and its axes, which rows of all sizes share."""
+        return self.op, self.axes
+
+    @property
+    def flops(self) -> int:
+        """Operations of one device: a multiplication and an addition count two."""
+        return 2 * self.side**3
+
+    @property
+    def bus_factor(self) -> float:
+        """The bytes that pass the bus of a device over `size`: by nccl-tests' PERFORMANCE.md what makes
+        collectives comparable with the links, of a copy what is read and written."""
+        n = self.group_size
+        factors = {"psum": 2 * (n - 1) / n, "ppermute": 1.0, "copy": 2.0, "matmul": 3.0}
+        return factors.get(self.op, (n - 1) / n)
+
+
+@dataclass(frozen=True)
+class MeasureQuestion:
+    """Operations over the axes in `groups` of a mesh, each with all of the `sizes`, `runs` times."""
+
+    operations: tuple[str, ...]
+    mesh: Mesh
+    groups: tuple[tuple[str, ...], ...]
+    sizes: tuple[int, ...]
+    dtype: str
+    runs: int
+
+    @cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """The rows, by operation, axes and size; sizes that make equal arrays are one."""
+        return tuple(dict.fromkeys(self._cases()))
+
+    def _cases(self) -> Iterator[Case]:
+        for op in self.operations:
+            for axes in self.groups if op in COLLECTIVES else ((),):
+                for size in self.sizes:
+                    yield self._case(op, axes, size)
+
+    def _case(self, op: str, axes: tuple[str, ...], size: int) -> Case:
+        each = array_bytes((1,), self.dtype)
+        if op == "matmul":
+            side = max(1, math.isqrt(size // each))
+            return Case(op, (), 1, side * side * each, side * side, self.dtype, side)
+        members = self.mesh.group_size(axes) if axes else 1
+        parts = members if op in SHARED else 1
+        count = max(1, size // each // parts)
+        return Case(op, axes, members, count * parts * each, count, self.dtype)
+
+
+def measure_question(
+    operations: str, mesh: Mesh, axes: Sequence[str], sizes: str, dtype: str, runs: int
+) -> MeasureQuestion:
+    """Read what a user has typed: operations with commas between them, groups of `axes` (none: each axis, and
+    all of them), sizes as a range.
+
+    Raises `QuestionError`.
+    """
+    found = canonical_dtype(dtype)
+    if found not in DTYPES:
+        raise QuestionError(f"{found} cannot be measured", f"measure {', '.join(DTYPES)}")
+    named = parse_operations(operations)
+    has_collectives = any(op in COLLECTIVES for op in named)
+    if axes and not has_collectives:
+        raise QuestionError(
+            f"{' and '.join(named)} runs on each device by itself, over no axis", "leave out --axis"
+        )
+    groups = tuple(dict.fromkeys(_axes(each, mesh) for each in axes)) if axes else _usual_groups(mesh)
+    if has_collectives and not groups:
+        raise QuestionError(
+            f"the mesh {mesh} has one device, which sends nothing",
+            "measure matmul,copy, or simulate devices: --devices 8",
+        )
+    return MeasureQuestion(named, mesh, groups, parse_sizes(sizes), found, runs)
+
+
+def parse_operations(text: str) -> tuple[str, ...]:
+    """Read ``psum,all_gather``. Raises `QuestionError` for an unknown one."""
+    named = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in named:
+        if name not in OPERATIONS:
+            raise QuestionError(f"{quote(name, 30)} cannot be measured", closest(name, OPERATIONS))
+    return named
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Read ``4KiB:256MiB``, ``4KiB:256MiB:4`` or ``4KiB,1MiB``: bytes, in their order of size.
+
+    Raises `QuestionError`.
+    """
+    found: set[int] = set()
+    for piece in text.split(","):
+        first, *rest = piece.split(":")
+        low = _bytes(first)
+        high = _bytes(rest[0]) if rest else low
+        factor = rest[1].strip() if len(rest) == 2 else "2"
+        if len(rest) > 2 or not factor.isdecimal() or not 2 <= int(factor[:9]) <= 2**20:
+            raise QuestionError(f"{quote(piece.strip(), 40)} is not a range of sizes", RANGE_HINT)
+        if high < low:
+            raise QuestionError(
+                f"{rest[0].strip()} is less than {first.strip()}", "begin with the smaller size"
+            )
+        while low <= high and len(found) <= MAX_SIZES:
+            found.add(low)
+            low *= int(factor)
+    if len(found) > MAX_SIZES:
+        raise QuestionError(f"{quote(text, 40)} has more than {MAX_SIZES} sizes", "use a larger factor")
+    return tuple(sorted(found))
+
+
+def _bytes(text: str) -> int:
+    size = PAYLOAD.parse(text)
+    if not 1 <= size <= MAX_BYTES:
+        raise QuestionError(f"a size of {text.strip()} cannot be measured", "sizes are from 1B to 16TiB")
+    return int(size)
+
+
+def _usual_groups(mesh: Mesh) -> tuple[tuple[str, ...], ...]:
+    wide = tuple(axis for axis, size in mesh.shape.items() if size > 1)
+    each = tuple((axis,) for axis in wide)
+    return (*each, wide) if len(wide) > 1 else each
+
+
+def _axes(text: str, mesh: Mesh) -> tuple[str, ...]:
+    """The axes of one group, in the order of the mesh, as a group has its members in any order."""
+    named = [name.strip() for name in text.split(",")]
+    for name in named:
+        if name not in mesh.axis_names:
+            raise QuestionError(
+                f"the mesh {mesh} has no axis {quote(name, 30)}", closest(name, mesh.axis_names)
+            )
+    found = tuple(axis for axis in mesh.axis_names if axis in named)
+    if mesh.group_size(found) == 1:
+        raise QuestionError(
+            f"{' and '.join(found)} has one device, which sends nothing", "choose another axis"
+        )
+    return found

@@ -1,0 +1,111 @@
+"""The tables ``[[measured]]`` of a machine's file: collectives over axes of a mesh, in straight lines.
+
+[[measured]]
+op = "psum"
+mesh = "X=2,Y=4"
+axes = "Y"                   # one or more, with commas between them
+dtype = "bf16"
+noise = 0.04
+regimes = [
+    {from = "4KiB", latency = "77us", bandwidth = "3.1GB/s"},
+    {from = "3MiB", latency = "0us", bandwidth = "1GB/s", bandwidth_error = "0.05GB/s"},
+]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from shardviz.errors import QuestionError, quote
+from shardviz.hardware.figures import figure
+from shardviz.hardware.machine import LinkLevel, Machine
+from shardviz.hardware.measured import COLLECTIVES, MeasuredTimes, Regime, links_alike
+from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.hardware.quantities import LATENCY, MEASURED, PAYLOAD, SPREAD
+from shardviz.notation import parse_mesh
+from shardviz.sharding import Mesh, canonical_dtype
+from shardviz.strict_table import StrictTable, closest
+
+MAX_REGIMES = 16
+MAX_NOISE = 100.0
+_KEYS = ("op", "mesh", "axes", "dtype", "noise", "regimes")
+_REGIME = ("from", "latency", "latency_error", "bandwidth", "bandwidth_error")
+
+
+def measured_tables(tables: Sequence[StrictTable], machine: Machine) -> tuple[MeasuredTimes, ...]:
+    """The times of a machine's tables. Raises what the tables make."""
+    found: dict[tuple[str, str, tuple[str, ...]], MeasuredTimes] = {}
+    for table in tables:
+        each = _times(table, machine)
+        if (each.op, each.mesh, each.axes) in found:
+            over = f"{each.op} over {' and '.join(each.axes)} of {each.mesh}"
+            table.fail("op", f"{over} stands above already", "leave one of them out")
+        found[each.op, each.mesh, each.axes] = each
+    return tuple(found.values())
+
+
+def links_of_groups(machine: Machine, op: str, mesh: Mesh, axes: tuple[str, ...]) -> tuple[LinkLevel, ...]:
+    """The links of the groups over which an operation, by JAX's name, runs along these axes.
+
+    Raises `QuestionError` for a mesh that does not fit on the machine.
+    """
+    levels = place_mesh(machine, mesh).group_levels(axes, in_order=op == "ppermute")
+    return links_alike([level for level in levels if level.size > 1])
+
+
+def _times(table: StrictTable, machine: Machine) -> MeasuredTimes:
+    table.only(_KEYS)
+    op = table.choice("op", tuple(COLLECTIVES))
+    text = table.line("mesh", 200)
+    try:
+        mesh = parse_mesh(text)
+        place_mesh(machine, mesh)
+    except QuestionError as error:
+        table.fail("mesh", error.message, error.hint)
+    axes = _axes(table, mesh)
+    links = links_of_groups(machine, op, mesh, axes)
+    if not links:
+        table.fail("axes", "its groups have one device, which sends nothing", "leave this table out")
+    dtype = ""
+    if "dtype" in table:
+        try:
+            dtype = canonical_dtype(table.line("dtype", 20))
+        except QuestionError as error:
+            table.fail("dtype", error.message, error.hint)
+    return MeasuredTimes(op, str(mesh), axes, tuple(_regimes(table)), links, dtype, _noise(table))
+
+
+def _axes(table: StrictTable, mesh: Mesh) -> tuple[str, ...]:
+    axes = tuple(name.strip() for name in table.line("axes", 200).split(","))
+    for name in axes:
+        if name not in mesh.axis_names:
+            table.fail("axes", f"{mesh} has no axis {quote(name, 30)}", closest(name, mesh.axis_names))
+    if len(set(axes)) < len(axes):
+        table.fail("axes", "an axis is named twice", "name each once")
+    return axes
+
+
+def _noise(table: StrictTable) -> float:
+    value = table.values.get("noise", 0)
+    if type(value) not in (int, float) or not 0 <= value <= MAX_NOISE:
+        table.fail("noise", f"{quote(str(value), 30)} is not a number from 0 to {MAX_NOISE:g}", "0.2 is 20 %")
+    return float(value)
+
+
+def _regimes(table: StrictTable) -> Iterator[Regime]:
+    rows = table.tables("regimes")
+    if not 1 <= len(rows) <= MAX_REGIMES:
+        table.fail("regimes", f"there are {len(rows):,}", f"write 1 to {MAX_REGIMES}")
+    before = -1
+    for row in rows:
+        row.only(_REGIME)
+        start = int(figure(row, "from", PAYLOAD)) if "from" in row else 0
+        if start <= before:
+            row.fail("from", "it is not above that of the regime before", "begin with small sizes")
+        before = start
+        latency, bandwidth = figure(row, "latency", LATENCY), figure(row, "bandwidth", MEASURED)
+        latency_error = figure(row, "latency_error", LATENCY) if "latency_error" in row else 0.0
+        bandwidth_error = figure(row, "bandwidth_error", SPREAD) if "bandwidth_error" in row else 0.0
+        if bandwidth == float("inf") and not latency:
+            row.fail("bandwidth", "with no latency it takes no time at all", "give one of the two")
+        yield Regime(start, latency, bandwidth, latency_error, bandwidth_error)

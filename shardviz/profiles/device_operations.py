@@ -1,0 +1,183 @@
+"""A device's operations as what they are: compute, and communication beside it or in its way."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shardviz.profiles.device_trace import DeviceTrace, TracedInstruction
+from shardviz.profiles.intervals import PICO, Covered, Stretch, total, union
+from shardviz.profiles.joined_program import ANY_OPS, InstructionFacts
+
+FactsOf = Callable[[TracedInstruction], InstructionFacts]
+
+
+class Transfer(NamedTuple):
+    """Data on their way, from `start` to `end` in picoseconds; `instruction` and `run` as in the trace."""
+
+    start: int
+    end: int
+    instruction: int
+    run: int
+
+
+@dataclass(frozen=True)
+class Activity:
+    """A device in a stretch of time, in seconds.
+
+    It is `busy` while an operation or a transfer runs, and else idle. `exposed` is communication
+    beside which nothing is computed; `copies` are those of HBM.
+    """
+
+    start: float
+    seconds: float
+    busy: float
+    compute: float
+    communication: float
+    exposed: float
+    copies: float
+
+    @property
+    def idle(self) -> float:
+        """Seconds in which nothing runs."""
+        return self.seconds - self.busy
+
+
+class DeviceOperations:
+    """The operations of a device, sorted by what they are.
+
+    `computed` are those that compute, and `frames` those around others, as places in the trace; `transfers`
+    those that move data, each from its beginning to its end.
+    """
+
+    def __init__(self, trace: DeviceTrace, facts_of: FactsOf) -> None:
+        self.trace = trace
+        self.facts: list[InstructionFacts] = [facts_of(each) for each in trace.instruction_table]
+        self.frames: list[int] = []
+        self.computed: list[int] = []
+        self.transfers: list[Transfer] = []
+        self._sort()
+
+    def _sort(self) -> None:
+        trace, facts = self.trace, self.facts
+        # XLA's line of asynchronous operations has those of a TPU whole; a GPU's stream runs what was begun.
+        whole = {each.name for each in trace.instruction_table if each.is_async}
+        is_stream = trace.kind == "GPU"
+        begun: defaultdict[str, deque[int]] = defaultdict(deque)
+        starts, ends, numbers, runs = trace.starts, trace.ends, trace.instructions, trace.runs
+        for place in sorted(range(len(starts)), key=starts.__getitem__):
+            number = numbers[place]
+            fact, instruction = facts[number], trace.instruction_table[number]
+            if fact.role == "frame":
+                self.frames.append(place)
+            elif fact.lane.kind == "compute" and fact.role == "work":
+                self.computed.append(place)
+            elif fact.role == "work" or is_stream or instruction.is_async:
+                self.transfers.append(Transfer(starts[place], ends[place], number, runs[place]))
+            elif instruction.name in whole or fact.awaited in whole:
+                continue
+            elif fact.role == "begins":
+                begun[instruction.name].append(place)
+            else:
+                first = self._beginning(fact, begun)
+                number = number if first is None else numbers[first]
+                start = starts[place] if first is None else starts[first]
+                self.transfers.append(Transfer(start, ends[place], number, runs[place]))
+        for waiting in begun.values():
+            self.transfers += [Transfer(starts[p], ends[p], numbers[p], runs[p]) for p in waiting]
+        self._drop_empty_frames()
+
+    def _beginning(self, fact: InstructionFacts, begun: dict[str, deque[int]]) -> int | None:
+        """The operation that began what one ends: by its name, else the oldest of its kind."""
+        if fact.awaited in begun:
+            waiting = begun[fact.awaited]
+            return waiting.popleft() if waiting else None
+        alike = [
+            places
+            for places in begun.values()
+            if places and self._may_end(fact, self.facts[self.trace.instructions[places[0]]])
+        ]
+        return min(alike, key=lambda places: places[0]).popleft() if alike else None
+
+    @staticmethod
+    def _may_end(fact: InstructionFacts, begun: InstructionFacts) -> bool:
+        return fact.op == begun.op or (fact.op in ANY_OPS and begun.is_communication)
+
+    def _drop_empty_frames(self) -> None:
+        """A call around which nothing is traced computes by itself."""
+        trace = self.trace
+        inner = sorted(
+            [trace.starts[place] for place in self.computed] + [each.start for each in self.transfers]
+        )
+        covered = Covered([(time, time + 1) for time in dict.fromkeys(inner)])
+        empty = [p for p in self.frames if not covered.within(trace.starts[p], trace.ends[p])]
+        if empty:
+            self.frames = sorted(set(self.frames) - set(empty))
+            self.computed += empty
+
+    def by_step(self, step_of: Callable[[int, int], int | None]) -> dict[int, DeviceStretch]:
+        """Its operations in each step; `step_of` has the number of the step of a run and of a time."""
+        computed: defaultdict[int, list[int]] = defaultdict(list)
+        transfers: defaultdict[int, list[Transfer]] = defaultdict(list)
+        starts, runs = self.trace.starts, self.trace.runs
+        for place in self.computed:
+            step = step_of(runs[place], starts[place])
+            if step is not None:
+                computed[step].append(place)
+        for each in self.transfers:
+            step = step_of(each.run, each.start)
+            if step is not None:
+                transfers[step].append(each)
+        spans = {number: (start, end) for number, start, end in self.trace.step_spans}
+        return {
+            step: DeviceStretch(self, computed[step], transfers[step], spans.get(step))
+            for step in sorted({*computed, *transfers})
+        }
+
+    @property
+    def whole(self) -> DeviceStretch:
+        """All of its operations."""
+        return DeviceStretch(self, self.computed, self.transfers)
+
+
+class DeviceStretch:
+    """Some of a device's operations, such as those of a step, and the time from the first to the last."""
+
+    def __init__(
+        self,
+        device: DeviceOperations,
+        computed: Sequence[int],
+        transfers: Sequence[Transfer],
+        span: Stretch | None = None,
+    ) -> None:
+        trace = device.trace
+        self.device, self.computed, self.transfers = device, computed, transfers
+        self.compute = union((trace.starts[place], trace.ends[place]) for place in computed)
+        lanes = [(each, device.facts[each.instruction]) for each in transfers]
+        self.communication = union((each.start, each.end) for each, fact in lanes if fact.is_communication)
+        self.copies = union((each.start, each.end) for each, fact in lanes if fact.lane.kind == "copy")
+        self.busy = union([*self.compute, *self.communication, *self.copies])
+        first, last = (self.busy[0][0], self.busy[-1][1]) if self.busy else (0, 0)
+        self.span = span or (first, last)
+
+    def __bool__(self) -> bool:
+        return bool(self.busy)
+
+    def exposed(self) -> int:
+        """Picoseconds of communication beside which nothing is computed."""
+        return total(union([*self.communication, *self.compute])) - total(self.compute)
+
+    def activity(self) -> Activity:
+        """The sums, in seconds."""
+        start, end = self.span
+        return Activity(
+            start * PICO,
+            (end - start) * PICO,
+            total(self.busy) * PICO,
+            total(self.compute) * PICO,
+            total(self.communication) * PICO,
+            self.exposed() * PICO,
+            total(self.copies) * PICO,
+        )

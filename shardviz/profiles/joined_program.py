@@ -1,0 +1,174 @@
+"""A program's text, joined with a trace by the names of instructions."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from shardviz.hardware.machine import Machine, assumed_machine
+from shardviz.hlo.collective import OPS, Collective
+from shardviz.hlo.module import HloModule, Reader
+from shardviz.hlo.text.instruction import base_op
+from shardviz.timeline.link_times import COMPUTE, COPIES, HOST, UNKNOWN_LINKS
+from shardviz.timeline.of_program import timed_program
+from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
+
+if TYPE_CHECKING:
+    from shardviz.profiles.device_trace import TracedInstruction
+    from shardviz.sharding import Mesh
+
+Role = Literal["work", "begins", "ends", "frame"]
+"""An operation does its work while it runs, begins or ends what runs beside others, or is the frame around
+those that run in it."""
+ANY_OPS = ("async", "async-collective")
+"""The opcode, and a TPU's name of a fusion, that begin and end collectives of any kind."""
+_FRAMES = frozenset(("while", "conditional", "call"))
+_COLLECTIVES = frozenset((*OPS, "nccl", *ANY_OPS)) - {"slice"}
+_COPIES = frozenset(("copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"))
+_OF_JAX = {
+    "psum": "all-reduce",
+    "psum_invariant": "all-reduce",
+    "pmax": "all-reduce",
+    "pmin": "all-reduce",
+    "psum_scatter": "reduce-scatter",
+    "reduce_scatter": "reduce-scatter",
+    "all_gather": "all-gather",
+    "all_gather_invariant": "all-gather",
+    "all_to_all": "all-to-all",
+    "ragged_all_to_all": "ragged-all-to-all",
+    "ppermute": "collective-permute",
+    "pbroadcast": "collective-broadcast",
+}
+"""JAX's names of collectives, which shard_map's instructions have."""
+_NUMBER = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
+
+
+@dataclass(frozen=True)
+class InstructionFacts:
+    """The kind of an operation.
+
+    `op` is HLO's opcode without -start and -done, or "matmul". `awaited` is the name of what it ends. `timed`
+    is the same operation as it was predicted and `collective` the collective that it is, where the text is
+    there.
+    """
+
+    op: str
+    lane: Lane
+    role: Role = "work"
+    awaited: str = ""
+    timed: TimedOp | None = None
+    collective: Collective | None = None
+
+    @property
+    def is_communication(self) -> bool:
+        """True for what moves data between devices."""
+        return self.lane.kind in ("axis", "network", "host")
+
+
+@dataclass(frozen=True)
+class JoinedProgram:
+    """The text of a program with what is predicted of it.
+
+    `machine` is the one that was named, None where none was: then nothing of the prediction is shown, and
+    only its lanes and its names of collectives count. `device_ids` are those at the text's positions.
+    """
+
+    text: str
+    module: HloModule
+    predicted: ProgramTimeline
+    machine: Machine | None
+    device_ids: tuple[int, ...] = ()
+    _ops: dict[str, TimedOp] = field(default_factory=dict)
+
+    @cached_property
+    def collectives(self) -> dict[str, Collective]:
+        """The collectives by their names."""
+        return {each.name: each for each in self.module.collectives}
+
+    def op(self, name: str) -> TimedOp | None:
+        """An operation as it was predicted."""
+        return self._ops.get(name)
+
+    @cached_property
+    def lines(self) -> dict[str, tuple[str, str]]:
+        """The opcode and the first operand of every instruction, by its name."""
+        lines = Reader(self.text, None, None).lines
+        found = {}
+        for home in lines.computations.all:
+            for line in lines.of(home):
+                ends = line.opcode.endswith(("-done", "-update"))
+                names = lines.operands(line) if ends else ()
+                found[line.name] = line.opcode, names[0] if names else ""
+        return found
+
+
+def join_program(
+    text: str, mesh: Mesh | None, machine: Machine | None, device_ids: tuple[int, ...] = ()
+) -> JoinedProgram:
+    """Read a program's text, and predict it on a machine.
+
+    A mesh names its axes, if it has the program's number of devices. Raises what `timed_program` raises.
+    """
+    devices = Reader(text, None, None).numbers.total
+    given = mesh if mesh is not None and mesh.size == devices else None
+    module, predicted = timed_program(
+        text, machine or assumed_machine(), mesh=given, infer=True, origins=True
+    )
+    return JoinedProgram(text, module, predicted, machine, device_ids, {op.name: op for op in predicted.ops})
+
+
+def with_devices(text: str, device_ids: tuple[tuple[int, ...], ...]) -> str:
+    """A module's text with the number of its devices in the header: a serialized module has it elsewhere."""
+    head, newline, rest = text.partition("\n")
+    partitions = len(device_ids[0]) if device_ids else 0
+    for key, count in (("replica_count", len(device_ids)), ("num_partitions", partitions)):
+        if count > 1 and f"{key}=" not in head:
+            head += f", {key}={count}"
+    return head + newline + rest
+
+
+def facts_of(instruction: TracedInstruction, program: JoinedProgram | None) -> InstructionFacts:
+    """The kind of a traced instruction: by the program's text, else by the trace, else by its name."""
+    timed = None if program is None else program.op(instruction.name)
+    opcode, awaited = instruction.opcode, instruction.awaited
+    if program is not None:
+        opcode, awaited = program.lines.get(instruction.name, (opcode, awaited))
+    if program is not None and timed is not None:
+        record = program.collectives.get(timed.collective)
+        role: Role = "begins" if timed.is_async else "work"
+        return InstructionFacts(timed.op, program.predicted.lanes[timed.lane], role, "", timed, record)
+    named = _opcode_of_name(instruction.name)
+    opcode = named if not opcode or named.startswith("async-collective-") else opcode
+    if opcode in _FRAMES:
+        return InstructionFacts(opcode, COMPUTE, "frame")
+    base = opcode.removesuffix("-done").removesuffix("-update")
+    if base != opcode:
+        begun = None if program is None else program.op(awaited)
+        if program is not None and begun is not None:
+            lane = program.predicted.lanes[begun.lane]
+            return InstructionFacts(
+                begun.op, lane, "ends", awaited, begun, program.collectives.get(begun.collective)
+            )
+        lane = UNKNOWN_LINKS if base in _COLLECTIVES else COPIES if f"{base}-start" in _COPIES else COMPUTE
+        return InstructionFacts(base, lane, "ends", awaited)
+    base = base_op(opcode)
+    role = "begins" if base != opcode else "work"
+    if base in _COLLECTIVES:
+        return InstructionFacts(base, UNKNOWN_LINKS, role)
+    if opcode in _COPIES:
+        return InstructionFacts(base, COPIES, "begins")
+    if opcode == "memcpy":
+        return InstructionFacts(opcode, COPIES)
+    if opcode in ("infeed", "outfeed"):
+        return InstructionFacts(opcode, HOST)
+    if "convolution" in opcode or opcode in ("dot", "gemm"):
+        return InstructionFacts("matmul", COMPUTE)
+    return InstructionFacts(opcode, COMPUTE)
+
+
+def _opcode_of_name(name: str) -> str:
+    """The opcode that a name tells: ``all-reduce-start`` of ``all-reduce-start.3``."""
+    stem = _NUMBER.sub("", name)
+    return _OF_JAX.get(stem, stem)

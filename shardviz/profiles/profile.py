@@ -1,0 +1,238 @@
+"""A profile in numbers: each device, each step, each collective, and a step as a timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from shardviz.errors import QuestionError, ShardvizError, plural, quote
+from shardviz.hardware.machine import Machine
+from shardviz.profiles.collective_timing import CollectiveTiming, Straggler, collective_timings
+from shardviz.profiles.device_operations import Activity, DeviceOperations, DeviceStretch
+from shardviz.profiles.device_trace import Program, TracedInstruction
+from shardviz.profiles.intervals import PICO
+from shardviz.profiles.joined_program import (
+    InstructionFacts,
+    JoinedProgram,
+    facts_of,
+    join_program,
+    with_devices,
+)
+from shardviz.profiles.measured_timeline import measured_timeline
+from shardviz.profiles.steps import are_marked, main_program, step_rule
+from shardviz.profiles.trace_event import ProgramRecord
+from shardviz.profiles.trace_files import ProfileFiles
+from shardviz.sharding import Mesh
+from shardviz.timeline.program_timeline import ProgramTimeline
+
+
+@dataclass(frozen=True)
+class DeviceActivity:
+    """A device's name and what it did, from its first operation to its last."""
+
+    device: str
+    activity: Activity
+
+
+@dataclass(frozen=True)
+class MeasuredStep:
+    """A step by its number: its seconds, from the first device's beginning to the last one's end, and what
+    each device did in it."""
+
+    number: int
+    seconds: float
+    devices: tuple[DeviceActivity, ...]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The numbers of a trace.
+
+    `program` is the name of the program that runs longest. Steps are those that the program marked, else its
+    runs (`steps_are_marked`). `timeline` is one step of one device; `predicted` is the same program on the
+    machine that was named, None without one or without its text. `mesh` names the axes.
+    `notes` are warnings, a sentence each.
+    """
+
+    program: str
+    hosts: tuple[str, ...]
+    devices: tuple[DeviceActivity, ...]
+    steps: tuple[MeasuredStep, ...]
+    steps_are_marked: bool
+    collectives: tuple[CollectiveTiming, ...]
+    stragglers: tuple[Straggler, ...]
+    timeline: ProgramTimeline
+    drawn_step: int
+    predicted: ProgramTimeline | None
+    mesh: Mesh | None
+    notes: tuple[str, ...]
+
+    @property
+    def timelines(self) -> tuple[ProgramTimeline, ...]:
+        """The timeline that was measured, and under it the one that was predicted."""
+        return (self.timeline,) if self.predicted is None else (self.timeline, self.predicted)
+
+
+def programs_that_ran(files: ProfileFiles) -> list[ProgramRecord]:
+    """The programs of which operations are traced, as far as the profile brings them, the main one first."""
+    ran = {(each.module, each.program_id) for device in files.devices for each in device.instruction_table}
+    main = main_program(files.devices)
+    found = [each for each in files.programs if (each.name, each.program_id) in ran]
+    return sorted(found, key=lambda each: (each.name, each.program_id) != main)
+
+
+def profile_of(
+    files: ProfileFiles,
+    texts: Mapping[Program, str],
+    *,
+    hlo: str = "",
+    mesh: Mesh | None = None,
+    machine: Machine | None = None,
+    device: str = "",
+    step: int | None = None,
+) -> Profile:
+    """The numbers of a profile.
+
+    `texts` are programs' HLO by name and number, `hlo` that of the main one, or of the one that its header
+    names. `device` and `step` choose what the timeline shows; by default the step of median length on the
+    device that was busy longest in it.
+
+    Raises `QuestionError` for a device or a step that is not there, and what `join_program` raises for `hlo`
+    and for a machine that cannot hold the mesh.
+    """
+    main = main_program(files.devices)
+    programs, notes = _joined(files, texts, hlo, main, mesh, machine)
+    known: dict[TracedInstruction, InstructionFacts] = {}
+
+    def facts(instruction: TracedInstruction) -> InstructionFacts:
+        found = known.get(instruction)
+        if found is None:
+            program = programs.get((instruction.module, instruction.program_id))
+            found = known[instruction] = facts_of(instruction, program)
+        return found
+
+    marked = are_marked(files.devices)
+    devices = [DeviceOperations(each, facts) for each in files.devices if len(each.starts)]
+    wholes = [each.whole for each in devices]
+    by_step = {each.trace.name: each.by_step(step_rule(each.trace, main, marked)) for each in devices}
+    steps = _steps(by_step, len(files.hosts) > 1)
+    if not steps:
+        raise QuestionError(
+            "no operation of the profile is in a step", "mark steps around what runs on devices"
+        )
+    collectives, stragglers = collective_timings(wholes, programs)
+    shown, chosen = _chosen(by_step, steps, device, step)
+    joined = None if main is None else programs.get(main)
+    title = main[0] if main is not None and main[0] else "a program without a name"
+    if joined is None:
+        notes.append(
+            f"the profile does not bring the text of {title}, so that axes, bytes and source lines are not "
+            "known: add --hlo FILE, with compiled.as_text()"
+        )
+    return Profile(
+        title,
+        files.hosts,
+        tuple(DeviceActivity(each.device.trace.name, each.activity()) for each in wholes),
+        steps,
+        marked,
+        collectives,
+        stragglers,
+        measured_timeline(shown, f"step {chosen} of {title}"),
+        chosen,
+        joined.predicted if joined is not None and machine is not None else None,
+        None if joined is None else joined.module.mesh,
+        (*files.notes, *notes),
+    )
+
+
+def _joined(
+    files: ProfileFiles,
+    texts: Mapping[Program, str],
+    hlo: str,
+    main: Program | None,
+    mesh: Mesh | None,
+    machine: Machine | None,
+) -> tuple[dict[Program, JoinedProgram], list[str]]:
+    """The programs with their texts, and a note for each text that cannot be read."""
+    found: dict[Program, JoinedProgram] = {}
+    notes = []
+    records = {(record.name, record.program_id): record for record in files.programs}
+    for key, text in texts.items():
+        ids = records[key].device_ids if key in records else ()
+        flat = tuple(device for row in ids for device in row)
+        priced = machine if key == main else None
+        try:
+            found[key] = join_program(with_devices(text, ids), mesh, priced, flat)
+        except ShardvizError as error:
+            if key == main and (mesh is not None or machine is not None):
+                raise
+            notes.append(f"the text of {key[0]} cannot be used: {error.message}")
+    if hlo:
+        joined = join_program(hlo, mesh, machine)
+        traced = {each for device in files.devices for each in device.instruction_table}
+        if joined.lines.keys().isdisjoint(each.name for each in traced):
+            raise QuestionError(
+                f"{quote(joined.module.name)} is not the program that ran: no instruction has the same name",
+                f"the profile is of {quote((main or ('', 0))[0])}: give the text of that compiled program",
+            )
+        ran = {(each.module, each.program_id) for each in traced}
+        named = [each for each in ran if each[0] == joined.module.name] or [main or ("", 0)]
+        found |= dict.fromkeys(named, joined)
+    if mesh is not None and found and not any(each.module.mesh == mesh for each in found.values()):
+        sizes = {each.module.num_partitions * each.module.replica_count for each in found.values()}
+        raise QuestionError(
+            f"the mesh {mesh} has {mesh.size} devices, and what ran had {max(sizes)}",
+            f"give a mesh of {max(sizes)} devices",
+        )
+    return found, notes
+
+
+def _steps(
+    by_step: Mapping[str, Mapping[int, DeviceStretch]], several_hosts: bool
+) -> tuple[MeasuredStep, ...]:
+    """Each step of all devices. Clocks of several hosts differ: there a step is as long as its longest
+    device."""
+    numbers = sorted({number for found in by_step.values() for number in found})
+    steps = []
+    for number in numbers:
+        parts = {name: found[number] for name, found in by_step.items() if number in found}
+        parts = {name: part for name, part in parts.items() if part}
+        if not parts:
+            continue
+        spans = [part.span for part in parts.values()]
+        if several_hosts:
+            length = max(end - start for start, end in spans)
+        else:
+            length = max(end for _, end in spans) - min(start for start, _ in spans)
+        activities = (DeviceActivity(name, part.activity()) for name, part in parts.items())
+        steps.append(MeasuredStep(number, length * PICO, tuple(activities)))
+    return tuple(steps)
+
+
+def _chosen(
+    by_step: Mapping[str, Mapping[int, DeviceStretch]],
+    steps: tuple[MeasuredStep, ...],
+    device: str,
+    step: int | None,
+) -> tuple[DeviceStretch, int]:
+    """The part of the trace that the timeline shows."""
+    numbers = [each.number for each in steps]
+    if step is None:
+        middle = median(sorted(each.seconds for each in steps))
+        chosen = min(steps, key=lambda each: abs(each.seconds - middle))
+    elif step in numbers:
+        chosen = steps[numbers.index(step)]
+    else:
+        told = f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
+        raise QuestionError(f"the profile has no step {step}", f"its {plural(len(numbers), 'step')}: {told}")
+    busiest = max(chosen.devices, key=lambda each: each.activity.busy).device
+    names = [each.device for each in chosen.devices]
+    asked = [name for name in names if device and (name == device or name.rpartition(" ")[2] == device)]
+    if device and len(asked) != 1:
+        raise QuestionError(
+            f"{quote(device)} is not a device of step {chosen.number}",
+            f"its devices: {', '.join(names[:16])}",
+        )
+    name = asked[0] if asked else busiest
+    return by_step[name][chosen.number], chosen.number

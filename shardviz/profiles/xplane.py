@@ -1,0 +1,266 @@
+"""Profiles as JAX writes them: `XSpace`, a protocol buffer, in files that end in ``.xplane.pb``.
+
+The message is XLA's ``tsl/profiler/protobuf/xplane.proto``: planes (a device, the host) with lines (a thread,
+a stream) with events; names of events and of stats stand once in tables of their plane. It is read where it
+lies in the file, plane by plane: `jax.profiler.ProfileData`, against which the tests hold this, first makes
+objects of the whole message, which take nine times the file's size, and leaves out the stats of the tables,
+where a TPU has an operation's FLOPs and every platform the programs themselves.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from shardviz.profiles.trace_event import (
+    SKIPPED,
+    STATS,
+    ProgramRecord,
+    TraceEvent,
+    is_read,
+    program_number,
+)
+from shardviz.profiles.wire_format import LENGTH, VARINT, Bytes, fields, signed, text, varint
+
+Stat = str | int | float
+_PLANES, _HOSTNAMES = 1, 4
+_PLANE_NAME, _LINES, _EVENT_NAMES, _STAT_NAMES = 2, 3, 4, 5
+_LINE_NAME, _TIMESTAMP_NS, _EVENTS = 2, 3, 4
+_METADATA_NAME, _METADATA_STATS = 2, 5
+_ID_KEY, _OFFSET_KEY, _DURATION_KEY, _STATS_KEY = 0x08, 0x10, 0x18, 0x22
+"""The keys of an event's fields: numbers 1 to 3, and messages of number 4."""
+MAX_KNOWN = 100_000
+"""Stats that are remembered by their bytes."""
+_DOUBLE, _UINT64, _INT64, _STRING, _BYTES, _REFERENCE = 2, 3, 4, 5, 6, 7
+PROTOS = "/host:metadata"
+"""The plane of the programs, each an event's metadata with the stat of this name."""
+PROTO_STAT = "Hlo Proto"
+_HLO_MODULE = 1
+"""`HloProto.hlo_module`."""
+_DEVICE_ASSIGNMENT, _COMPUTATION_DEVICES = 15, 3
+"""`HloModuleProto.device_assignment` and, in it, the devices of each partition, one for each replica."""
+
+
+@dataclass
+class _Plane:
+    """A plane's tables, and where its lines are."""
+
+    name: str = ""
+    lines: list[tuple[int, int]] = field(default_factory=list)
+    events: dict[int, tuple[int, int]] = field(default_factory=dict)
+    stats: dict[int, str] = field(default_factory=dict)
+
+
+def xplane_events(data: Bytes, on_progress: Callable[[int], None]) -> Iterator[TraceEvent]:
+    """The events of a profile that say something of devices; progress is told in bytes.
+
+    Raises `ValueError` for bytes that are not such a message, or that break off.
+    """
+    for start, stop in _planes(data):
+        plane = _plane(data, start, stop)
+        if plane.name.startswith(("/host:", "/device:")) and plane.name != PROTOS:
+            yield from _events(data, plane, on_progress)
+        on_progress(stop)
+
+
+def programs(data: Bytes) -> list[ProgramRecord]:
+    """The programs that a profile brings with it; none where it was taken without them."""
+    found = []
+    for start, stop in _planes(data):
+        plane = _plane(data, start, stop)
+        if plane.name != PROTOS:
+            continue
+        for key, (first, last) in plane.events.items():
+            # ``jit_step(12)``
+            name, _, number = _metadata_name(data, first, last).removesuffix(")").rpartition("(")
+            program_id = program_number(int(number) if number.lstrip("-").isdecimal() else key)
+            for field_number, begin, end in fields(data, first, last):
+                if field_number == _METADATA_STATS and (proto := _proto(data, begin, end, plane.stats)):
+                    found.append(ProgramRecord(name, program_id, proto, _device_ids(proto)))
+    return found
+
+
+def hostname(data: Bytes) -> str:
+    """The machine on which it was taken, "" where it does not say."""
+    found = fields(data, 0, len(data))
+    return next((text(data, start, stop) for number, start, stop in found if number == _HOSTNAMES), "")
+
+
+def _planes(data: Bytes) -> list[tuple[int, int]]:
+    return [(start, stop) for number, start, stop in fields(data, 0, len(data)) if number == _PLANES]
+
+
+def _plane(data: Bytes, start: int, stop: int) -> _Plane:
+    plane = _Plane()
+    for number, begin, end in fields(data, start, stop):
+        if number == _PLANE_NAME:
+            plane.name = text(data, begin, end)
+        elif number == _LINES:
+            plane.lines.append((begin, end))
+        elif number in (_EVENT_NAMES, _STAT_NAMES):
+            key, value = _entry(data, begin, end)
+            if number == _EVENT_NAMES:
+                plane.events[key] = value
+            else:
+                plane.stats[key] = _metadata_name(data, *value)
+    return plane
+
+
+def _entry(data: Bytes, start: int, stop: int) -> tuple[int, tuple[int, int]]:
+    """An entry of a map: its key, and where its value is."""
+    key, value = 0, (stop, stop)
+    for number, begin, end in fields(data, start, stop):
+        if number == 1:
+            key = varint(data, begin)[0]
+        else:
+            value = begin, end
+    return key, value
+
+
+def _metadata_name(data: Bytes, start: int, stop: int) -> str:
+    found = fields(data, start, stop)
+    return next((text(data, at, end) for number, at, end in found if number == _METADATA_NAME), "")
+
+
+def _proto(data: Bytes, start: int, stop: int, stats: dict[int, str]) -> bytes:
+    """The `HloModuleProto` in a stat, b"" where it is another stat."""
+    name, value = "", (stop, stop)
+    for number, begin, end in fields(data, start, stop):
+        if number == 1:
+            name = stats.get(varint(data, begin)[0], "")
+        elif number == _BYTES:
+            value = begin, end
+    if name != PROTO_STAT:
+        return b""
+    return next((data[a:b] for number, a, b in fields(data, *value) if number == _HLO_MODULE), b"")
+
+
+def _device_ids(proto: bytes) -> tuple[tuple[int, ...], ...]:
+    """The devices of a `HloModuleProto`, a row for each replica with one for each partition."""
+    columns: list[list[int]] = []
+    for number, start, stop in fields(proto, 0, len(proto)):
+        if number != _DEVICE_ASSIGNMENT:
+            continue
+        for part, first, last in fields(proto, start, stop):
+            if part == _COMPUTATION_DEVICES:
+                columns.append([])
+                for _, at, end in fields(proto, first, last):
+                    while at < end:
+                        device, at = varint(proto, at)
+                        columns[-1].append(device)
+    return tuple(zip(*columns, strict=False))
+
+
+def _events(data: Bytes, plane: _Plane, on_progress: Callable[[int], None]) -> Iterator[TraceEvent]:
+    names = {key: _metadata_name(data, *value) for key, value in plane.events.items()}
+    reader = _EventReader(plane)
+    for key, (start, stop) in plane.events.items():
+        if not names[key].startswith(SKIPPED):
+            stats = [data[a:b] for number, a, b in fields(data, start, stop) if number == _METADATA_STATS]
+            reader.of_all[key] = dict(filter(None, map(reader.stat, stats)))
+    is_host = plane.name.startswith("/host:")
+    for start, stop in plane.lines:
+        line, begin = _line_head(data, start, stop)
+        if not is_read(plane.name, line):
+            continue
+        for number, at, after in fields(data, start, stop):
+            if number != _EVENTS:
+                continue
+            found = reader.event(data[at:after])
+            if found is None or (is_host and not found[3]):
+                continue
+            key, offset, duration, said = found
+            moment = begin + offset
+            yield TraceEvent(plane.name, line, names.get(key, ""), moment, moment + duration, said)
+        on_progress(stop)
+
+
+def _line_head(data: Bytes, start: int, stop: int) -> tuple[str, int]:
+    """A line's name, and the picoseconds at which its clock begins: they stand before its events."""
+    name, begin = "", 0
+    for number, at, after in fields(data, start, stop):
+        if number >= _EVENTS:
+            break
+        if number == _LINE_NAME:
+            name = text(data, at, after)
+        elif number == _TIMESTAMP_NS:
+            begin = signed(varint(data, at)[0]) * 1000
+    return name, begin
+
+
+class _EventReader:
+    """Reads the events of a plane; `of_all` has the stats that all events of a name share.
+
+    It looks at every byte of an event once, and at no stat twice: profiles have tens of millions of them.
+    """
+
+    def __init__(self, plane: _Plane) -> None:
+        self.of_all: dict[int, dict[str, Stat]] = {}
+        self._wanted = {key: name for key, name in plane.stats.items() if name in STATS}
+        self._references = plane.stats
+        self._known: dict[bytes, tuple[str, Stat] | None] = {}
+
+    def event(self, data: bytes) -> tuple[int, int, int, Mapping[str, Stat]] | None:
+        """The number of its name, offset and duration in picoseconds, and stats; None for one that says
+        nothing."""
+        key = offset = duration = at = 0
+        stop = len(data)
+        known = self._known
+        own: dict[str, Stat] = {}
+        while at < stop:
+            field_key = data[at]
+            size = data[at + 1]
+            at += 2
+            if size >= 128:
+                size, at = varint(data, at - 1)
+            if field_key == _STATS_KEY:
+                stat = data[at : at + size]
+                at += size
+                try:
+                    pair = known[stat]
+                except KeyError:
+                    pair = self.stat(stat)
+                if pair is not None:
+                    own[pair[0]] = pair[1]
+            elif field_key == _ID_KEY:
+                key = size
+                if key not in self.of_all:
+                    return None
+            elif field_key == _OFFSET_KEY:
+                offset = size
+            elif field_key == _DURATION_KEY:
+                duration = size
+            elif field_key & 7 == LENGTH:
+                at += size
+            elif field_key & 7 != VARINT:
+                raise ValueError("an event with a field of an unknown kind")
+        if at != stop:
+            raise ValueError("an event that breaks off")
+        common = self.of_all.get(key)
+        return key, signed(offset), max(signed(duration), 0), {**common, **own} if common else own
+
+    def stat(self, data: bytes) -> tuple[str, Stat] | None:
+        """A stat's name and value; None for one that is not wanted."""
+        if len(self._known) >= MAX_KNOWN:
+            self._known.clear()
+        found = self._known[data] = self._stat(data)
+        return found
+
+    def _stat(self, data: bytes) -> tuple[str, Stat] | None:
+        name = None
+        for number, start, stop in fields(data, 0, len(data)):
+            if number == 1:
+                name = self._wanted.get(varint(data, start)[0])
+            if name is None:
+                return None
+            if number == _DOUBLE:
+                return name, float(struct.unpack("<d", data[start:stop])[0])
+            if number in (_UINT64, _INT64, _REFERENCE):
+                value = varint(data, start)[0]
+                if number == _REFERENCE:
+                    return name, self._references.get(value, "")
+                return name, value if number == _UINT64 else signed(value)
+            if number == _STRING:
+                return name, text(data, start, stop)
+        return None

@@ -1,0 +1,266 @@
+"""`shardviz measure`: rows as they come, the machine's file of them, what is refused, and an interrupt."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shardviz.cli.group import run
+from shardviz.hardware.machine_file import read_machine
+from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.notation import parse_mesh
+from shardviz.planner.pricing.costs import collective_price
+
+QUICK = ("--dtype", "f32", "--runs", "3")
+TWO = (
+    "measure",
+    "psum,all_gather",
+    "--mesh",
+    "X=2,Y=2",
+    "--devices",
+    "4",
+    "--axis",
+    "Y",
+    "--sizes",
+    "4KiB,64KiB",
+    *QUICK,
+)
+
+
+def test_the_page(capsys):
+    assert run([*TWO, "--width", "100"]) == 0
+    page = capsys.readouterr().out
+    assert "\npsum over Y, 2 groups of 2, f32\n" in page
+    heads = ("size", "count", "time", "min", "max", "algbw", "busbw", "#wrong")
+    assert [tuple(line.split()) for line in page.splitlines()].count(heads) == 2
+    assert re.search(r"^ +64 KiB +16,384 +.* 0$", page, re.M)
+    assert re.search(r"^ +64 KiB +8,192 +.* 0$", page, re.M)
+    assert "Wall time on cpu" in page
+    assert "psum, bus bandwidth over size" in page
+    assert re.search(r"^psum +Y +4 KiB +\d", page, re.M)
+
+
+def test_a_narrow_page_has_no_line_that_is_too_long(capsys):
+    assert run([*TWO, "--width", "40"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 40
+
+
+def test_the_file_of_it_prices_what_was_measured(capsys, tmp_path):
+    file = tmp_path / "ours.toml"
+    assert run([*TWO, "-o", str(file), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    machine = read_machine(file)
+    assert (machine.name, machine.chip, machine.devices) == ("ours", "cpu", 4)
+    assert [each.op for each in machine.measured]
+    placed = place_mesh(machine, parse_mesh("X=2,Y=2"))
+    for each in machine.measured:
+        row = next(row for row in found["rows"] if row["op"] == each.op and row["bytes"] == 2**16)
+        price = collective_price(each.op, 2**16, each.axes, placed)
+        assert price.convention.startswith("measured over Y of X=2,Y=2")
+        assert price.seconds == pytest.approx(row["fitted_seconds"], rel=1e-3)
+
+
+def test_predictions_stand_beside_measurements(capsys, tmp_path):
+    file = tmp_path / "ours.toml"
+    file.write_text('chip = "cpu"\n[node]\ndevices = 4\nbandwidth = "1GB/s"\nlatency = "50us"\n')
+    assert run([*TWO, "--machine", str(file), "--width", "120"]) == 0
+    page = capsys.readouterr().out
+    assert page.count("bound  predicted     off  #wrong") == 2
+    # 2 × 1/2 of 64 KiB over 1 GB/s
+    assert re.search(r"^ +64 KiB .* 65\.5 µs +1\d\d µs +[+-]\d+% ", page, re.M)
+
+
+def test_csv_has_a_line_for_each_row(capsys):
+    assert run([*TWO, "--csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(row["op"], row["bytes"], row["count"], row["wrong"]) for row in rows] == [
+        ("psum", "4096", "1024", "0"),
+        ("psum", "65536", "16384", "0"),
+        ("all_gather", "4096", "512", "0"),
+        ("all_gather", "65536", "8192", "0"),
+    ]
+    for row in rows:
+        assert float(row["algbw_bytes_per_s"]) == pytest.approx(
+            int(row["bytes"]) / float(row["median_seconds"])
+        )
+        assert float(row["min_seconds"]) <= float(row["median_seconds"]) <= float(row["max_seconds"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("psums",), "'psums' cannot be measured"),
+        (("psum", "--csv", "--json"), "--csv and --json cannot be combined"),
+        (("psum", "--devices", "4", "--mesh", "X=8"), "the mesh X=8 has 8 devices, and there are 4"),
+        (("psum", "--mesh", "X=16"), "the mesh X=16 has 16 devices, and there are 8"),
+        (("psum", "--sizes", "4"), "'4' has no unit of number of bytes"),
+        (("psum", "-o", "cluster.txt"), "'cluster.txt' does not end in .toml"),
+        (("psum", "-o", "/nowhere/at/all.toml"), "cannot write '/nowhere/at/all.toml'"),
+        (("psum", "--devices", "1"), "the mesh X=1 has one device, which sends nothing"),
+        (("psum", "--devices", "2", "--machine", "h100:8"), "h100:8 has 8 devices, but the mesh X=2 has 2"),
+        (("psum", "--devices", "0"), "invalid value for '--devices'"),
+    ],
+)
+def test_what_cannot_be_measured(words, message, capsys):
+    assert run(["measure", *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert "\nhint: " in err
+
+
+def test_sizes_that_do_not_fit_are_left_out(capsys):
+    assert run(["measure", "psum", "--devices", "2", "--sizes", "4KiB,8TiB", "--timeout", "inf", *QUICK]) == 0
+    out, err = capsys.readouterr()
+    assert " 4 KiB " in out
+    assert re.search(r"note: psum of 8 TiB needs .* on each device, and .* are free: left out", err)
+    assert run(["measure", "psum", "--devices", "2", "--sizes", "8TiB", *QUICK]) == 2
+    assert "nothing was measured: all sizes are too large" in capsys.readouterr().err
+
+
+def test_sizes_that_would_take_too_long_are_left_out(capsys):
+    words = ["measure", "matmul", "--devices", "1", "--sizes", "4KiB,16TiB", "--timeout", "60", *QUICK]
+    assert run(words) == 0
+    assert "matmul of 16 TiB is left out, and all that is larger: it would take " in capsys.readouterr().err
+
+
+def test_results_that_are_wrong_are_said(capsys, monkeypatch):
+    from dataclasses import replace
+
+    from shardviz.compiler import measuring
+
+    read = measuring.read_loop
+    monkeypatch.setattr(measuring, "read_loop", lambda *words: replace(read(*words), wrong=3))
+    assert run([*TWO, "--sizes", "4KiB"]) == 1
+    out, err = capsys.readouterr()
+    assert re.search(r" 4 KiB .* 3$", out, re.M)
+    assert "some results are wrong" in err
+
+
+def test_an_interrupt_keeps_what_there_is(tmp_path):
+    """The table so far, the file, and exit code 130."""
+    words = [
+        "measure",
+        "psum,ppermute",
+        "--devices",
+        "4",
+        "--sizes",
+        "1KiB:64MiB",
+        "--csv",
+        "-o",
+        "part.toml",
+    ]
+    program = "from shardviz.cli import main; main()"
+    environment = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=environment | {"PYTHONPATH": str(Path(__file__).parents[2])},
+    ) as process:
+        try:
+            assert process.stdout is not None
+            lines = [process.stdout.readline() for _ in range(4)]
+            process.send_signal(signal.SIGINT)
+            rest, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    rows = list(csv.reader(io.StringIO("".join(lines) + rest)))
+    assert len(rows) >= 4
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert re.search(r"note: interrupted after \d+ of 34 rows: not complete", said)
+    text = (tmp_path / "part.toml").read_text()
+    assert re.match(r"# written by shardviz measure\n# not complete: \d+ of 34 rows\n", text)
+    assert read_machine(text).devices == 4
+
+
+def test_a_compiler_that_fails_keeps_what_there_is(capsys, monkeypatch, tmp_path):
+    from shardviz.compiler import measuring
+    from shardviz.errors import CompilerError
+
+    read, count = measuring.read_loop, iter(range(100))
+
+    def failing(*words):
+        if next(count) == 2:
+            raise CompilerError("psum died", "ask again")
+        return read(*words)
+
+    monkeypatch.setattr(measuring, "read_loop", failing)
+    file = tmp_path / "ours.toml"
+    assert run([*TWO, "-o", str(file), "--json"]) == 3
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert found["is_partial"]
+    assert len(found["rows"]) == 2
+    assert "psum died" in err
+    assert "# not complete: 2 of 4 rows" in file.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [2, 4])
+def test_a_job_measures_the_devices_of_all_its_processes(processes, tmp_path):
+    words = ["-n", str(processes), "--devices", "2", "--", "measure", "--mesh", f"X={processes},Y=2"]
+    environment = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "shardviz",
+            "launch",
+            *words,
+            "--sizes",
+            "4KiB,64KiB",
+            *QUICK,
+            "--json",
+            "-o",
+            "job.toml",
+        ],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert len(found["rows"]) == 5 * 3 * 2
+    assert {row["wrong"] for row in found["rows"]} == {0}
+    assert {row["group_size"] for row in found["rows"]} == {2, processes, 2 * processes}
+    assert read_machine(tmp_path / "job.toml").devices == 2 * processes
+
+
+@pytest.mark.slow
+def test_held_back_sizes_are_predicted_or_the_noise_forbids_it(capsys):
+    """Five collectives over each axis and both, on eight simulated devices."""
+    words = [
+        "measure",
+        "--mesh",
+        "X=2,Y=4",
+        "--devices",
+        "8",
+        "--sizes",
+        "4KiB:4MiB",
+        "--dtype",
+        "f32",
+        "--json",
+    ]
+    assert run(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["rows"]) == 5 * 3 * 11
+    assert {row["wrong"] for row in found["rows"]} == {0}
+    assert len(found["fits"]) == 15
+    for fit in found["fits"]:
+        is_noisy = fit["noise"] > 0.2 or fit["slowed"] > 0.2 * 11
+        assert fit["held_back_error"] <= 0.25 or is_noisy or not fit["holds"], fit
