@@ -71,7 +71,7 @@ def alike_reasons(told: Iterable[tuple[CollectiveEntry, Reason]]) -> tuple[Alike
     found: dict[tuple[object, ...], list[tuple[CollectiveEntry, Reason]]] = {}
     for entry, reason in told:
         met = reason.meeting
-        # A number of the words is a layer's, where it is not one of the shardings; without them a dimension's.
+        # A number is a layer's, where it is not of the shardings; where nobody knows these, a dimension's.
         same = (reason.words,) if met is None else (numberless(reason.words), met.before, met.after)
         key = entry.collective.op, entry.collective.axes, entry.phase, same
         found.setdefault(key, []).append((entry, reason))
