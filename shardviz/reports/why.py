@@ -70,7 +70,10 @@ def alike_reasons(told: Iterable[tuple[CollectiveEntry, Reason]]) -> tuple[Alike
     """The entries in groups of one reason, in the order of each group's first."""
     found: dict[tuple[object, ...], list[tuple[CollectiveEntry, Reason]]] = {}
     for entry, reason in told:
-        key = entry.collective.op, entry.collective.axes, entry.phase, numberless(reason.words)
+        met = reason.meeting
+        # A number is a layer's, where it is not of the shardings; where nobody knows these, a dimension's.
+        same = (reason.words,) if met is None else (numberless(reason.words), met.before, met.after)
+        key = entry.collective.op, entry.collective.axes, entry.phase, same
         found.setdefault(key, []).append((entry, reason))
     return tuple(
         AlikeReasons(

@@ -164,6 +164,25 @@ ENTRY main {
     assert reason.words == "dimension 0 of the value is split over data, and is wanted whole"
 
 
+def test_dimensions_are_not_layers():
+    """Without the shardings that met, the number of a dimension is the reason."""
+    from shardviz.api.inspecting import read_hlo
+
+    text = """HloModule m, num_partitions=4
+
+ENTRY main {
+  p = f32[4,16] parameter(0)
+  g = f32[16,16] all-gather(p), dimensions={0}, replica_groups=[1,4]<=[4], channel_id=1
+  q = f32[16,4] parameter(1)
+  h = f32[16,16] all-gather(q), dimensions={1}, replica_groups=[1,4]<=[4], channel_id=2
+  ROOT r = f32[16,16] add(g, h)
+}
+"""
+    report = read_hlo(text, "data=4")
+    found = alike_reasons(zip(entries_of(report.module), report.reasons, strict=True))
+    assert [each.name[:11] for each in found] == ["dimension 0", "dimension 1"]
+
+
 @pytest.mark.parametrize("text", ["", "module {}", "not a program"])
 def test_text_without_meetings_has_none(text):
     from shardviz.hlo.mlir.reshards import local_products, meetings, split_arguments
