@@ -456,15 +456,24 @@ def _compiled(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], opti
             return program
         return _finished(program if is_lowered else program.lower(), options)
     check_program(program)
-    if hasattr(program, "lower"):
-        return _finished(program.lower(*args, **kwargs), options)
-    jax = sys.modules.get("jax")
-    if jax is None:
-        raise QuestionError(f"{quote(repr(program))} is not jitted, and jax is not loaded", PROGRAM_HINT)
+    is_plain = not hasattr(program, "lower")
+    if is_plain:
+        jax = sys.modules.get("jax")
+        if jax is None:
+            raise QuestionError(f"{quote(repr(program))} is not jitted, and jax is not loaded", PROGRAM_HINT)
+        program = jax.jit(program)
     try:
-        return _finished(jax.jit(program).lower(*args, **kwargs), options)
+        return _finished(program.lower(*args, **kwargs), options)
     except Exception as error:
-        error.add_note("shardviz jitted this function as it stands; jit it yourself for static arguments.")
+        if isinstance(error, ValueError) and "AbstractMesh" in str(error):
+            raise QuestionError(
+                "the mesh of the arguments is abstract, so there are no devices to compile for",
+                "name a target, such as target='v5e:2x4', or use jax.make_mesh",
+            ) from error
+        if is_plain:
+            error.add_note(
+                "shardviz jitted this function as it stands; jit it yourself for static arguments."
+            )
         raise
 
 

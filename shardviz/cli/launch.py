@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from importlib import import_module
 from signal import Signals
 from typing import IO
@@ -17,7 +18,7 @@ import click
 from shardviz.cli import options
 from shardviz.cli.group import COMMANDS, ExampleCommand, commands_with
 from shardviz.cli.output import print_error
-from shardviz.cli.process import ExitCode, on_signal
+from shardviz.cli.process import SIGNALLED, ExitCode, first_interrupt, on_signal
 from shardviz.errors import QuestionError, quote
 
 EXAMPLES = (
@@ -32,7 +33,8 @@ EXAMPLES = (
 )
 MAX_PROCESSES = 64
 END_S = 10.0
-"""Processes that have lost another one end by themselves, well within this time; then they are killed."""
+"""Processes that have lost another one, or were interrupted, end by themselves well within this time; then
+they are killed."""
 LOOK_S = 0.05
 
 
@@ -64,7 +66,8 @@ def command(number: int, devices: int, words: tuple[str, ...]) -> int:
     _check(words)
     job = _LaunchedJob(number, devices, words)
     on_signal(job.terminate)
-    return job.wait()
+    with first_interrupt() as interrupted:
+        return job.wait(interrupted)
 
 
 def _check(words: tuple[str, ...]) -> None:
@@ -114,12 +117,18 @@ class _LaunchedJob:
         for process in self._processes:
             process.terminate()
 
-    def wait(self) -> int:
-        """Wait for all: the exit code of process 0, or else of the first that failed."""
-        end, lost = float("inf"), None
+    def wait(self, interrupted: Callable[[], int]) -> int:
+        """Wait for all: the exit code of process 0, or else of the first that failed.
+
+        An interrupt is passed on to the processes, and process 0 may keep what it has.
+        """
+        end, lost, stopped = float("inf"), None, 0
         while self._running():
             lost = lost or self._first_that_failed()
-            if lost is not None:
+            if not stopped and (stopped := interrupted()):
+                for process in self._running():
+                    process.send_signal(stopped - SIGNALLED)
+            if lost is not None or stopped:
                 end = min(end, time.monotonic() + END_S)
             if time.monotonic() > end:
                 for process in self._running():
@@ -131,6 +140,8 @@ class _LaunchedJob:
         if lost is None:
             return ExitCode.FINE
         first = self._processes[0].returncode
+        if stopped:
+            return first if first >= 0 else stopped
         if first <= 0:
             # Process 0 was not able to say it.
             if self._said:

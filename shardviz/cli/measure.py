@@ -122,19 +122,27 @@ def command(
         question = measure_question(operations, found, axes, sizes, dtype, runs)
         placed = None if machine is None else _placed(machine, question)
         session = _Session(question, placed, joined, timeout)
-        code = session.measure(worker, target, _printer(session, as_csv, output))
-        if code:
+        with first_interrupt() as interrupted:
+            code = session.measure(worker, target, _printer(session, as_csv, output), interrupted)
+            if session.is_first:
+                # Before it waits for the others: who interrupts a job may not leave it much time.
+                code = _conclude(session, code, path, as_csv, output)
+        if session.is_partial:
             worker.close(session.ending)
-    if not session.is_first:
-        return code
+    return code
+
+
+def _conclude(session: _Session, code: int, path: Path | None, as_csv: bool, output: CommandOutput) -> int:
+    """Print and save what there is after the last row; return the exit code."""
     if output.as_json:
         from shardviz.documents.measurements import measure_document
 
-        print_json(measure_document(question, session.rows, session.fits, placed, bool(code)))
+        question, rows = session.question, session.rows
+        print_json(measure_document(question, rows, session.fits, session.placed, session.is_partial))
     elif not as_csv and session.rows:
         _show_end(session, output)
     if path is not None and session.rows:
-        words = _save(path, session, bool(code))
+        words = _save(path, session, session.is_partial)
         if output.as_json or as_csv:
             print_note(words)
         else:
@@ -150,6 +158,7 @@ class _Session:
     ) -> None:
         self.question, self.placed, self.job = question, placed, job
         self.rows: list[Measurement] = []
+        self.is_partial = False
         self._failure: CompilerError | None = None
         self._timeout = timeout
         self._line = ProgressLine()
@@ -170,24 +179,29 @@ class _Session:
 
         return fits(self.rows)
 
-    def measure(self, worker: Worker, target: Target, show: Callable[[Measurement], None]) -> int:
+    def measure(
+        self,
+        worker: Worker,
+        target: Target,
+        show: Callable[[Measurement], None],
+        interrupted: Callable[[], int],
+    ) -> int:
         """Measure all cases; return the exit code of an interrupt or a failure, or 0.
 
         Raises `ShardvizError` where not even the first row can be had.
         """
-        with first_interrupt() as interrupted:
-            try:
-                for row in self._measured(worker, target, interrupted):
-                    self.rows.append(row)
-                    self._line.clear()
-                    show(row)
-            except CompilerError as error:
-                if not self.rows:
-                    raise
-                self._failure = error
-            finally:
+        try:
+            for row in self._measured(worker, target, interrupted):
+                self.rows.append(row)
                 self._line.clear()
-            return interrupted() or (ExitCode.COMPILER if self._failure else ExitCode.FINE)
+                show(row)
+        except CompilerError as error:
+            if not self.rows:
+                raise
+            self._failure, self.is_partial = error, True
+        finally:
+            self._line.clear()
+        return interrupted() or ExitCode.COMPILER if self.is_partial else ExitCode.FINE
 
     def conclusion(self, code: int) -> int:
         """Say why it is not complete, or that results are wrong; return the exit code."""
@@ -220,6 +234,7 @@ class _Session:
             pending = worker.measure(case, self.question.mesh, target, self.question.runs)
             found = self._waited(pending, number, interrupted)
             if found is None:
+                self.is_partial = True
                 return
             if isinstance(found, Measurement):
                 yield found

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from contextlib import contextmanager
 from enum import IntEnum
 
@@ -26,6 +27,8 @@ LEAST_DESCRIPTORS = 24
 """Of a command that asks two compilers' processes: its own streams, three pipes for each, and two while one
 starts or a module loads. With fewer than Python's imports need they end in a traceback, or, in a thread that
 serves a compiler, in no answer at all."""
+ONE_INTERRUPT_S = 1.0
+"""Signals within this time are one: Ctrl-C goes to all processes of a terminal, and launchers pass it on."""
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 """Signals by name: not every system has all."""
 
@@ -40,6 +43,8 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+SIGNALLED = ExitCode.INTERRUPTED - signal.SIGINT
+"""The exit code after a signal is so much more than its number."""
 _on_signal: list[Callable[[], None]] = []
 
 
@@ -73,7 +78,7 @@ def end_at_once(code: int) -> NoReturn:
 
 def end_by(number: int, _frame: object = None) -> NoReturn:
     """End this process at once, as the signal of that number does."""
-    end_all(ExitCode.INTERRUPTED - signal.SIGINT + number)
+    end_all(SIGNALLED + number)
 
 
 def end_all(code: int) -> NoReturn:
@@ -89,19 +94,20 @@ def end_all(code: int) -> NoReturn:
 
 @contextmanager
 def first_interrupt() -> Iterator[Callable[[], int]]:
-    """A context in which the first SIGINT or SIGTERM does not end the process; yield a function that tells
-    the exit code of the one that came, or 0."""
+    """A context in which the first SIGINT or SIGTERM does not end the process, and the next one does; yield a
+    function that tells the exit code of the one that came, or 0."""
     watched = [
         number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN
     ]
     before = {number: signal.getsignal(number) for number in watched}
-    came = 0
+    came, came_at = 0, 0.0
 
     def note(number: int, frame: object) -> None:
-        nonlocal came
-        if came:
+        nonlocal came, came_at
+        if came and time.monotonic() - came_at > ONE_INTERRUPT_S:
             end_by(number, frame)
-        came = ExitCode.INTERRUPTED - signal.SIGINT + number
+        if not came:
+            came, came_at = SIGNALLED + number, time.monotonic()
 
     for number in before:
         signal.signal(number, note)

@@ -21,6 +21,7 @@ The sum `wire_bytes` is there for those who read it; a reader computes its own.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -139,8 +140,8 @@ def load_summary(path: Path) -> ReportSummary:
 
 
 def save_summary(summary: ReportSummary, path: Path) -> None:
-    """Write a file, with the folders above it. Raises `QuestionError`."""
-    unfinished = path.with_name(f"{path.name}.tmp")
+    """Write a file, with the folders above it; two processes may write the same. Raises `QuestionError`."""
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished.write_text(summary_text(summary), encoding="utf-8", newline="\n")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from shardviz.errors import QuestionError
@@ -56,8 +56,8 @@ class ModelPart:
     of these runs. The table of tied embeddings is the embedding's."""
 
     name: str
-    problem: Problem
-    parameters: tuple[SplitParameter, ...]
+    problem: Problem = field(repr=False)
+    parameters: tuple[SplitParameter, ...] = field(repr=False)
 
 
 def model_parts(split: SplitModel, tokens: Tokens, *, with_loss: bool = False) -> tuple[ModelPart, ...]:

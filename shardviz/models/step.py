@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ class PlannedPart:
     """A part of a model with the cost of its plan; it runs `cost.layers` times."""
 
     part: ModelPart
-    cost: PlanCost
+    cost: PlanCost = field(repr=False)
 
     def collectives(self) -> Iterator[tuple[Phase, PricedStep]]:
         """The collectives of one run, in order, with the part of a train step that each belongs to."""

@@ -70,7 +70,10 @@ def alike_reasons(told: Iterable[tuple[CollectiveEntry, Reason]]) -> tuple[Alike
     """The entries in groups of one reason, in the order of each group's first."""
     found: dict[tuple[object, ...], list[tuple[CollectiveEntry, Reason]]] = {}
     for entry, reason in told:
-        key = entry.collective.op, entry.collective.axes, entry.phase, numberless(reason.words)
+        met = reason.meeting
+        # A number is a layer's, where it is not of the shardings; where nobody knows these, a dimension's.
+        same = (reason.words,) if met is None else (numberless(reason.words), met.before, met.after)
+        key = entry.collective.op, entry.collective.axes, entry.phase, same
         found.setdefault(key, []).append((entry, reason))
     return tuple(
         AlikeReasons(
@@ -108,7 +111,7 @@ def meeting_of(entry: CollectiveEntry, found: Sequence[Meeting], mesh: Mesh) -> 
     best, score = None, 0.0
     for meeting in found:
         own = {axis.partition(":")[0] for axis in meeting.axes}
-        if not axes or not _is_of_kind(collective, meeting) or not axes <= own:
+        if not axes or not _is_of_kind(entry, meeting) or not axes <= own:
             continue
         if not _axes_of(meeting) <= set(mesh.axis_names):
             # It is on another of the program's meshes.
@@ -130,9 +133,14 @@ def _axes_of(meeting: Meeting) -> set[str]:
     }
 
 
-def _is_of_kind(collective: Collective, meeting: Meeting) -> bool:
+def _is_of_kind(entry: CollectiveEntry, meeting: Meeting) -> bool:
+    collective = entry.collective
+    # A matmul in steps sends a parameter's parts in permutes, and the sums of a gradient, of no argument.
+    in_steps = collective.op == "collective-permute" and not entry.argument and entry.phase == "backward"
     if meeting.kind == "sum":
-        return collective.op in ("all-reduce", "reduce-scatter")
+        return in_steps or collective.op in ("all-reduce", "reduce-scatter")
+    if in_steps and meeting.argument:
+        return False
     dims = [*zip(meeting.before.dims, meeting.after.dims, strict=True)]
     if collective.op == "all-to-all" and all(set(new) <= set(old) for old, new in dims):
         # Nothing is cut in another way: it is gathered.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from dataclasses import replace
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
@@ -235,7 +236,8 @@ def _memory(report: Report) -> MemoryReport:
     found = report.memory or report.timeline().memory
     if found is None:
         raise QuestionError("the memory of this program is not known", "give target='v5e:4x4'")
-    return found
+    # Without a target the order is that of an assumed machine, whose limit is not the program's.
+    return found if report.compiled is not None else replace(found, limit_bytes=None)
 
 
 def _too_much_memory(memory: MemoryReport, most: float) -> str:

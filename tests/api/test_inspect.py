@@ -436,6 +436,13 @@ def test_what_jax_refuses_as_it_traces_comes_through():
     assert "TypeError: dot_general" in reports.programs[0].answer.error
 
 
+@pytest.mark.parametrize("function", [mlp, jax.jit(mlp)])
+def test_an_abstract_mesh_needs_a_target(function):
+    with pytest.raises(QuestionError, match="the mesh of the arguments is abstract") as raised:
+        shardviz.inspect(function, *layer(ABSTRACT))
+    assert "target='v5e:2x4'" in raised.value.hint
+
+
 def test_a_program_that_does_not_fit_says_what_holds_it(monkeypatch):
     """The error has the compiler's account, and Python shows it below the sentence."""
     held = LiveBuffer("fusion.2", "temporary", "f32[1024,1024]", 2**35, "/home/me/step.py:3")

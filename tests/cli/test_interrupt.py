@@ -96,3 +96,18 @@ def test_where_interrupts_are_ignored_they_stay_so() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "on\n")
+
+
+@pytest.mark.parametrize(("pause", "code"), [(0, 0), (0.2, 143)])
+def test_signals_that_come_together_are_one(pause: float, code: int) -> None:
+    """A launcher passes on the interrupt that the terminal has sent to all; a later one ends the process."""
+    program = (
+        "import signal, time, shardviz.cli.process as i; i.ONE_INTERRUPT_S = 0.1\n"
+        "with i.first_interrupt() as interrupted:\n"
+        "    signal.raise_signal(signal.SIGINT)\n"
+        f"    time.sleep({pause})\n"
+        "    signal.raise_signal(signal.SIGTERM)\n"
+        "    print(interrupted())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (code, "" if code else "130\n")

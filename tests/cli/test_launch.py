@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -92,6 +94,38 @@ def test_the_mesh_of_a_job_takes_all_its_devices() -> None:
     (error,) = [line for line in done.stderr.splitlines() if "error" in line]
     words = "the mesh has 4 devices but the 2 processes of the job have 8, and all take part"
     assert error == f"shardviz: error: real: {words}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("to_all", [False, True], ids=["launch", "all-processes"])
+def test_an_interrupt_keeps_what_was_measured(to_all: bool, tmp_path: Path) -> None:
+    """Ctrl-C goes to all processes of a terminal, and a CI's signal to launch alone."""
+    words = ("measure", "psum,ppermute", "--sizes", "1KiB:64MiB", "--csv", "-o", "part.toml")
+    with subprocess.Popen(
+        [sys.executable, "-m", "shardviz", "launch", "-n", "3", "--", *words],
+        env=simulated_environment(os.environ) | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            lines = [process.stdout.readline() for _ in range(3)]
+            if to_all:
+                os.killpg(process.pid, signal.SIGINT)
+            else:
+                process.send_signal(signal.SIGINT)
+            rest, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert len("".join([*lines, rest]).splitlines()) >= 3
+    written, interrupted = said.splitlines()
+    assert written.startswith("shardviz: note: part.toml is written")
+    assert re.fullmatch(r"shardviz: note: interrupted after \d+ of 34 rows: not complete", interrupted)
+    assert "# not complete: " in (tmp_path / "part.toml").read_text()
 
 
 @pytest.mark.slow

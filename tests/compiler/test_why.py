@@ -11,8 +11,10 @@ from jax.sharding import PartitionSpec as P
 from shardviz.compiler import parse_targets
 from shardviz.compiler.lowering import lower_program
 from shardviz.compiler.suggesting import dearest_reasons, suggestions
+from shardviz.hlo.mlir.reshards import Meeting
 from shardviz.reports.entries import entries_of
 from shardviz.reports.why import alike_reasons
+from shardviz.sharding import Mesh, PartitionSpec
 
 MESH = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 
@@ -162,6 +164,57 @@ ENTRY main {
     (reason,) = read_hlo(text, "data=4").reasons
     assert (reason.kind, reason.meeting) == ("unknown", None)
     assert reason.words == "dimension 0 of the value is split over data, and is wanted whole"
+
+
+def test_a_gradient_that_is_summed_in_steps_is_not_its_parameter():
+    """The TPU's compiler sends both in permutes, which have one name and one size."""
+    from shardviz.hlo import read_hlo
+    from shardviz.reports.why import reasons
+
+    name = "jit(step)/transpose(jvp())/dot_general"
+    pairs = "{{0,1},{1,2},{2,3},{3,0}}"
+    sent = f'channel_id=1, source_target_pairs={pairs}, metadata={{op_name="{name}"}}'
+    text = f"""HloModule m, num_partitions=4
+
+ENTRY main {{
+  w = f32[4,8] parameter(0), metadata={{op_name="w"}}
+  g = f32[4,8] multiply(w, w)
+  p = f32[4,8] collective-permute(w), {sent}
+  q = f32[4,8] collective-permute(g), {sent}
+  ROOT r = f32[4,8] add(p, q)
+}}
+"""
+    mesh = Mesh(("data",), (4,))
+    split, whole = PartitionSpec((("data",), ())), PartitionSpec(((), ()))
+    parameter = Meeting(
+        "reshard", ("data",), split, whole, (16, 8), "f32", "argument", "dot_general", "w", name, name, "w"
+    )
+    gradient = Meeting(
+        "sum", ("data",), whole, whole, (16, 8), "f32", "dot_general", "reshard", name, name, name
+    )
+    entries = entries_of(read_hlo(text, mesh, origins=True))
+    assert [each.argument for each in entries] == ["w", ""]
+    found = reasons(entries, (parameter, gradient), mesh)
+    assert [each.kind for each in found] == ["parameter", "gradient"]
+
+
+def test_dimensions_are_not_layers():
+    """Without the shardings that met, the number of a dimension is the reason."""
+    from shardviz.api.inspecting import read_hlo
+
+    text = """HloModule m, num_partitions=4
+
+ENTRY main {
+  p = f32[4,16] parameter(0)
+  g = f32[16,16] all-gather(p), dimensions={0}, replica_groups=[1,4]<=[4], channel_id=1
+  q = f32[16,4] parameter(1)
+  h = f32[16,16] all-gather(q), dimensions={1}, replica_groups=[1,4]<=[4], channel_id=2
+  ROOT r = f32[16,16] add(g, h)
+}
+"""
+    report = read_hlo(text, "data=4")
+    found = alike_reasons(zip(entries_of(report.module), report.reasons, strict=True))
+    assert [each.name[:11] for each in found] == ["dimension 0", "dimension 1"]
 
 
 @pytest.mark.parametrize("text", ["", "module {}", "not a program"])

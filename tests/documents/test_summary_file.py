@@ -91,3 +91,13 @@ def test_files_that_cannot_be_read_or_written(tmp_path):
         load_summary(tmp_path)
     with pytest.raises(QuestionError, match="cannot write"):
         save_summary(KEPT, tmp_path / "latin.json" / "below.json")
+
+
+def test_what_another_process_is_writing_stays(tmp_path):
+    """The workers of a parallel pytest may renew one baseline at the same time."""
+    path = tmp_path / "step.json"
+    other = tmp_path / "step.json.tmp"
+    other.write_text("of another")
+    save_summary(KEPT, path)
+    assert other.read_text() == "of another"
+    assert sorted(tmp_path.iterdir()) == [path, other]

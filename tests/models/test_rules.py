@@ -135,6 +135,20 @@ def test_the_tables_of_levanter(tmp_path):
     assert write_spec(inputs_spec(rules, MESH)) == "data _"
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        "axis_resources: {batch: [fsdp, data], 'mlp': mp, embed: null}  # one line",
+        "axis_resources:\n  batch:\n    - fsdp\n    - 'data'  # the inner one\n  mlp: mp\n  embed:\n",
+        "axis_resources:\n  batch:\n  - fsdp\n  - data\n\n  # of all\n  mlp: mp\n  embed: []\nz: {a: b}\n",
+    ],
+)
+def test_all_that_yaml_writes_a_table_in(tmp_path, table):
+    rules = read(tmp_path, f"{table}\nparameter_axis_resources: {{}}\n", "llama.yaml")
+    splits = {"batch": ("fsdp", "data"), "mlp": ("mp",), "embed": ()}
+    assert {rule.subject: rule.split for rule in rules.rules} == splits
+
+
 def test_a_plan_of_hugging_face(tmp_path):
     rules = read(tmp_path, PLAN, "configuration_llama.py")
     assert rules.kind == "patterns"
@@ -198,6 +212,8 @@ def test_json_of_patterns_and_of_logical_axes(tmp_path):
         ("a.py", "x = [('a', 'b')]\ny = [('c', 'd')]\n", "it has several lists of rules"),
         ("a.yml", "foo: 1\n", "it has no list logical_axis_rules and no axis_resources"),
         ("a.yml", "axis_resources:\n  mlp: a b\n", "line 2: 'mlp' is given ['a b']"),
+        ("a.yml", "axis_resources: *shared\n", "line 1: '*shared' is not a table"),
+        ("a.yml", "axis_resources:\n  mlp: mp\n  <<: *x\n", "line 3: '<<: *x' is not an axis of a table"),
         ("a.yml", "logical_axis_rules: [\n", "line 1: the list logical_axis_rules does not end"),
         ("a.json", "{}", "there are no rules"),
     ],

@@ -90,3 +90,10 @@ def test_totals_are_those_of_all_runs(asked):
     )
     assert sum(step.seconds_by_phase.values()) == pytest.approx(step.seconds)
     assert step.communication_seconds < step.seconds
+
+
+def test_a_step_is_told_by_its_parts(asked):
+    """In a notebook; all of its plans are megabytes."""
+    step = planned_step(asked("gpt2", "data", "data=2", training=None))
+    assert repr(step).count("ModelPart(name=") == 3
+    assert len(repr(step)) < 300

@@ -33,6 +33,8 @@ _RESOURCES = ("parameter_axis_resources", "axis_resources")
 """Where Levanter says how named axes are split: of parameters, and of all arrays, whose word counts for the
 axes that the first does not name."""
 _RESOURCE = re.compile(r"""\s+["']?(\w+)["']?\s*:\s*(\[[^]]*\]|[^#]*?)\s*(?:#.*)?""")
+_ITEM = re.compile(r"""\s+-\s*["']?(\w+)["']?\s*(?:#.*)?""")
+_FLOW_PAIR = re.compile(r"""["']?(\w+)["']?\s*:\s*(\[[^]]*\]|[^,]*)""")
 _TABLES: dict[str, Kind] = {"rules": "patterns", "logical": "logical"}
 Pair = tuple[str, object, int]
 """A subject, what it is given, and its line."""
@@ -152,7 +154,7 @@ def _yaml_rules(text: str, name: str) -> RuleSet:
     """The list of a MaxText configuration, which is written as Python writes lists; else the tables of a
     Levanter one."""
     begin = re.search(rf"^\s*{_YAML}\s*:\s*(?=\[)", text, re.MULTILINE)
-    if begin is None and (pairs := _resources(text)):
+    if begin is None and (pairs := _resources(text, name)):
         return rules_of_pairs(pairs, name, "logical")
     if begin is None:
         reason = f"it has no list {_YAML} and no {_RESOURCES[1]}"
@@ -170,25 +172,52 @@ def _yaml_rules(text: str, name: str) -> RuleSet:
     )
 
 
-def _resources(text: str) -> list[Pair]:
+def _resources(text: str, name: str) -> list[Pair]:
     """The named axes of Levanter's tables, each with its mesh axis or a list of some, and its line."""
     lines = text.split("\n")
     found: dict[str, Pair] = {}
     for key in _RESOURCES:
         for number, line in enumerate(lines):
-            if line.split("#")[0].strip() != f"{key}:":
-                continue
-            indent = len(line) - len(line.lstrip())
-            for place, own in enumerate(lines[number + 1 :], number + 2):
-                match = _RESOURCE.fullmatch(own)
-                if match is None or len(own) - len(own.lstrip()) <= indent:
-                    if own.split("#")[0].strip():
-                        break
-                    continue
-                words = [word.strip(" \"'") for word in match[2].strip("[]").split(",")]
-                axes = [word for word in words if word not in ("", "null", "~")]
-                found.setdefault(match[1], (match[1], axes, place))
+            own, _, value = line.split("#")[0].strip().partition(":")
+            if own == key:
+                table = _flow_table(value.strip(), name, number + 1) if value else _block(lines, number, name)
+                for pair in table:
+                    found.setdefault(pair[0], pair)
     return [*found.values()]
+
+
+def _flow_table(value: str, name: str, line: int) -> Iterator[Pair]:
+    """A table in braces, behind its name."""
+    if not value.startswith("{") or not value.endswith("}"):
+        hint = "write {mlp: tensor} on one line, or a line below for each axis"
+        raise RuleError(name, f"line {line}", f"{quote(value)} is not a table", hint)
+    for pair in _FLOW_PAIR.finditer(value[1:-1]):
+        yield pair[1], _mesh_axes(pair[2]), line
+
+
+def _block(lines: Sequence[str], number: int, name: str) -> Iterator[Pair]:
+    """The table below a line: all that is indented more."""
+    indent = len(lines[number]) - len(lines[number].lstrip())
+    axes: list[str] = []
+    for place, own in enumerate(lines[number + 1 :], number + 2):
+        if not own.split("#")[0].strip():
+            continue
+        if len(own) - len(own.lstrip()) <= indent:
+            return
+        if match := _RESOURCE.fullmatch(own):
+            axes = _mesh_axes(match[2])
+            yield match[1], axes, place
+        elif match := _ITEM.fullmatch(own):
+            # One line of a list, which belongs to the axis above it.
+            axes.append(match[1])
+        else:
+            hint = "write mlp: tensor, or mlp: [tensor, sequence]"
+            raise RuleError(name, f"line {place}", f"{quote(own.strip())} is not an axis of a table", hint)
+
+
+def _mesh_axes(value: str) -> list[str]:
+    words = [word.strip(" \"'") for word in value.strip("[] ").split(",")]
+    return [word for word in words if word not in ("", "null", "~")]
 
 
 def _python_rules(text: str, path: Path, wanted: str) -> RuleSet:
