@@ -146,9 +146,10 @@ def test_what_a_chat_puts_around_a_string_does_not_matter(around):
     ],
 )
 def test_no_other_string_is_read(text, said):
-    with pytest.raises(QuestionError, match=r"^[^\n\x1b]*$") as caught:
+    with pytest.raises(QuestionError) as caught:
         from_string(text)
     assert said in caught.value.message
+    assert not {"\n", "\x1b"} & set(caught.value.message)
     assert caught.value.hint
 
 
@@ -257,7 +258,7 @@ def test_a_missing_field_is_named():
 
 @pytest.mark.parametrize("document", [None, [], "", 3, True])
 def test_other_json_is_refused(document):
-    with pytest.raises(QuestionError, match=r"^it is .*, not a table$"):
+    with pytest.raises(QuestionError, match=r"(?m)^it is .*, not a table$"):
         read(document)
 
 

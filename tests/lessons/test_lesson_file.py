@@ -146,7 +146,7 @@ def test_a_lesson_that_there_is_not(text, message):
 def test_a_file_of_ones_own_that_is_no_lesson(tmp_path, content, reason):
     path = tmp_path / "mine.toml"
     path.write_bytes(content)
-    with pytest.raises(LessonError, match=rf"^mine\.toml: {reason}$"):
+    with pytest.raises(LessonError, match=rf"(?m)^mine\.toml: {reason}$"):
         find(str(path))
 
 
