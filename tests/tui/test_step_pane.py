@@ -182,7 +182,7 @@ def test_a_plan_without_collectives_says_so():
     def check(pane):
         text = text_of(pane.app)
         assert "No collective: nothing is sent." in text
-        assert "o plays any other." in text
+        assert "i plays any other." in text
         assert pane.command_line().startswith("shardviz explain ")
 
     play(["space", "right", "a", "n", "l", "g", "v", "end"], check, ProblemForm(specs=("X_", "__", "X_")))
@@ -229,10 +229,10 @@ def test_another_target_brings_other_links():
 def test_links_that_were_chosen_stay_for_other_collectives():
     def check(pane):
         found = []
-        for way in ("", "n", "o"):
+        for way in ("", "n", "i"):
             if way == "n":
                 pane.action_collective(1)
-            if way == "o":
+            if way == "i":
                 pane.state.edit(replace(TWO_STEPS, collective=CollectiveFields("psum", axis="X")))
             found.append((pane.prepared.run.operation.name, pane.prepared.run.links.topology.__class__))
         assert [kind for _, kind in found] == [Switch] * 3
@@ -411,7 +411,7 @@ def test_any_other_collective_is_played():
     async def script(pilot):
         app, pane = pilot.app, pilot.app.pane
         pane.query_one(RoundView).focus()
-        await pilot.press("o")
+        await pilot.press("i")
         field = app.focused
         assert isinstance(field, Input)
         text = text_of(app)
@@ -450,7 +450,7 @@ def test_nonsense_is_said_at_its_field_and_the_picture_stays():
         app, pane = pilot.app, pilot.app.pane
         pane.query_one(RoundView).focus()
         before = pane.prepared
-        await pilot.press("o")
+        await pilot.press("i")
         form = pane.query_one("CollectiveForm")
         for field, text, said in NONSENSE:
             entry = form.query_one(f"#field-{field}", Input)

@@ -438,6 +438,6 @@ class StepPane(Pane):
         elif self.chosen.base is not None or not self.is_loaded:
             words = ["Working out who sends what to whom …"]
         else:
-            words = ["No collective: nothing is sent.", "o plays any other."]
+            words = ["No collective: nothing is sent.", "i plays any other."]
         lines = [line for each in words for line in sentence(each, width)]
         self.query_one(RoundView).show(TextLines(lines))
