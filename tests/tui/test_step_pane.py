@@ -316,6 +316,39 @@ def test_the_table_has_a_row_for_every_device():
     play(["v", "right"], lambda pane: check_snapshot("step-table", text_of(pane.app)))
 
 
+def test_every_transfer_is_listed_and_leads_to_its_round():
+    async def script(pilot):
+        pane = pilot.app.pane
+        view = pane.query_one(RoundView)
+        view.focus()
+        await until(pilot, lambda: is_ready(pane))
+        await pilot.press("right", "v", "v")
+        await pilot.pause()
+        check_snapshot("step-transfers", text_of(pilot.app))
+        lines = [view.canvas.line(y, 0, 80).plain for y in range(view.canvas.height)]
+        row = next(y for y, line in enumerate(lines) if line.startswith("  round 3")) + 1
+        await pilot.click(RoundView, offset=(4, row - view.scroll_offset.y))
+        assert pane.player.number == 3
+        await pilot.press("end")
+        await pilot.pause()
+        assert view.scroll_offset.y > 0
+        assert "▸ round 6" in text_of(pilot.app)
+        await pilot.press("v")
+        assert "┌ 0  X0 Y0" in text_of(pilot.app)
+
+    drive(script, draft=SMALL, screen="step")
+
+
+def test_a_large_window_has_the_transfers_below_the_picture():
+    def check(pane):
+        text = text_of(pane.app)
+        assert "┌ 0  X0 Y0" in text
+        assert "▸ round 2" in text
+        assert "from → to" in text
+
+    play(["right"] * 2, check, size=(200, 60))
+
+
 def test_groups_are_shown_one_at_a_time():
     def check(pane):
         text = text_of(pane.app)
