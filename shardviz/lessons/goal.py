@@ -45,9 +45,13 @@ _LIMITED = {
     "shard_bytes": "each device holds {} of {0}",
     "sent": "each device sends {}",
     "count": "the plan has {} {0}",
-    "seconds": "it takes {}",
+    "seconds": "{0} takes {}",
     "overlapped": "it takes {}, with all overlap that there can be",
     "exposed": "no overlap hides {} of the sending",
+    "dropped": "{} choices find no place",
+    "bubble": "a stage is idle for {} of its time",
+    "crossing": "{} groups along {0} cross hosts",
+    "memory": "a device holds {} of {0}",
     "peak": "a device holds {} at once",
     "rounds": "there are {} rounds",
     "hops": "a message crosses {} links",
@@ -148,13 +152,10 @@ def _exceeded(ask: str, limit: str, resolved: ResolvedProblem) -> str | None:
     if value <= most:
         return None
     name, *arguments = ask.split()
-    said = _LIMITED.get(name, "")
+    said = _LIMITED.get(name, f"{ask} is {{}}")
     if not arguments:
         said = said.removesuffix(" of {0}")
-    elif "{0}" not in said:
-        said = ""
-    said = said or f"{ask} is {{}}"
-    shown = said.replace("{}", answer.text).replace("{0}", (arguments or [""])[0])
+    shown = said.replace("{}", answer.text).replace("{0}", (arguments or ["it"])[0])
     return f"{shown}; the goal allows {answer.shown(limit)}"
 
 

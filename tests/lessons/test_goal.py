@@ -301,7 +301,7 @@ def test_machine_and_train_step_stay(changes, found):
         ({"overlapped": "1 µs"}, "it takes {}, with all overlap that there can be; the goal allows 1 µs"),
         ({"exposed": "1 ns"}, "no overlap hides {} of the sending; the goal allows 1 ns"),
         ({"peak": "1 KiB"}, "a device holds {} at once; the goal allows 1 KiB"),
-        ({"seconds psum": "1 ns"}, "seconds psum is {}; the goal allows 1 ns"),
+        ({"seconds psum": "1 ns"}, "psum takes {}; the goal allows 1 ns"),
     ],
 )
 def test_times_and_memory_have_limits(limit, found):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from shardviz.cli.target_session import started_worker
 from shardviz.errors import QuestionError
@@ -76,6 +78,17 @@ BOTH_AXES = form_from_table(
 )
 
 
+ROUTED = form_from_table(
+    {
+        "mesh": "X=2",
+        "einsum": "G = top_k(X[b,t,e], e, 2); P = slots(G, t, c); D[e,b,c] = P * X",
+        "sizes": "b=2,t=8,e=4",
+    }
+)
+SCATTERED = form_from_table({"mesh": "X=2,Y=4", "einsum": "ij->ij", "specs": "(YX)_", "sizes": "i=8,j=2"})
+TWO_SLICES = form_from_table({"mesh": "data=2,model=16", "einsum": "ij->ij", "machine": "2*v5e:4x4"})
+
+
 @pytest.mark.parametrize(
     ("ask", "draft", "answer"),
     [
@@ -134,6 +147,21 @@ BOTH_AXES = form_from_table(
         ("memory parameters", TRAINED, "4 GiB"),
         ("memory optimizer", TRAINED, "24 GiB"),
         ("memory activations", TRAINED, "9 GiB"),
+        ("size J", MATMUL, "8"),
+        ("size c", ROUTED, "4"),
+        ("dropped c 9,3,2,2", ROUTED, "5"),
+        ("dropped c 4,4,4,4", ROUTED, "0"),
+        ("ticks X I", MATMUL, "9"),
+        ("busy Y I 0", MATMUL, "1"),
+        ("busy Y I 5", MATMUL, "4"),
+        ("bubble Y I", MATMUL, "27 %"),
+        ("links data", TWO_SLICES, "DCN"),
+        ("links model", TWO_SLICES, "x and y"),
+        ("crossing X 4", MATMUL, "4"),
+        ("crossing Y 4", MATMUL, "0"),
+        ("process 5 4", MATMUL, "1"),
+        ("loads A 1 4", MATMUL, "4:8, 0:8"),
+        ("loads A 1 2", MATMUL, "0:4, 4:8"),
         ("rounds", SUM, "6"),
         ("rounds", MATMUL, "3"),
         ("hops", SUM, "1"),
@@ -254,6 +282,18 @@ def test_texts_that_mean_the_same_are_the_same_answer(ask, draft, same, other):
         ("memory weights", TRAINED, "no memory is for 'weights'", "there are parameters"),
         ("memory gradients", SPLIT, "only a train step has this memory", 'write backward = "yes"'),
         ("bound", F32, "no peak in f32 is published for v5e", "take another machine"),
+        ("size z", MATMUL, "there is no dimension 'z'", "there are"),
+        ("dropped c 9", ROUTED, "'9' is one load", "write one for each expert"),
+        ("busy X I 9", MATMUL, "there is no tick 9", "they go from 0 to 8"),
+        ("links Z", MATMUL, "unknown mesh axis 'Z'", "this mesh has the axes X, Y"),
+        (
+            "crossing X 3",
+            MATMUL,
+            "8 devices are not a whole number of processes with 3 each",
+            "write a number that",
+        ),
+        ("loads A 4 2", MATMUL, "there is no process 4", "there are 4 processes"),
+        ("loads A 0 4", SCATTERED, "the parts of A on the devices of process 0 are apart", "take another"),
         ("held 2 7", SUM, "round 7 does not exist: ring has 6 rounds here", "rounds go from 1 to 6"),
     ],
 )
@@ -382,3 +422,19 @@ def test_phases_make_up_the_whole_step():
     phases = ("forward", "recomputed", "backward", "optimizer")
     parts = sum(seconds_of(f"seconds {phase}", TRAINED) for phase in phases)
     assert parts == pytest.approx(seconds_of("seconds", TRAINED), rel=5e-3)
+
+
+@settings(max_examples=30)
+@given(stages=st.integers(1, 6), count=st.integers(1, 12))
+def test_a_pipeline_takes_as_long_as_its_stages_need(stages, count):
+    """Each stage begins a micro-batch when it is free, and when the stage before has made it."""
+    free, made = [0] * stages, [0] * count
+    for each in range(count):
+        for stage in range(stages):
+            made[each] = free[stage] = max(free[stage], made[each]) + 1
+    draft = form_from_table({"mesh": f"s={stages}", "einsum": "ij->ij", "sizes": f"i={count},j=1"})
+    ticks = int(compute("ticks s i", draft).text)
+    assert ticks == made[-1]
+    busy = sum(int(compute(f"busy s i {tick}", draft).text) for tick in range(ticks))
+    assert busy == stages * count
+    assert compute("bubble s i", draft).text == f"{1 - count / ticks:.0%}".replace("%", " %")

@@ -2,7 +2,7 @@
 
 answers     computed answers and their kinds: numbers, bytes, shapes, …
 subject     the arrays, devices and collectives that measures are about
-layout, plan, collective, time, memory, compiled  the measures
+layout, plan, time, memory, compiled, experts, pipeline, hosts, collective  the measures
 """
 
 from __future__ import annotations
@@ -17,7 +17,17 @@ from typing import TYPE_CHECKING
 from shardviz.forms.form import ProblemForm
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.lessons.lesson import Prediction
-from shardviz.lessons.measures import collective, compiled, layout, memory, plan, time
+from shardviz.lessons.measures import (
+    collective,
+    compiled,
+    experts,
+    hosts,
+    layout,
+    memory,
+    pipeline,
+    plan,
+    time,
+)
 from shardviz.lessons.measures.answers import ComputedAnswer, whole_number
 from shardviz.lessons.measures.subject import position_of, resolve_once
 from shardviz.strict_table import closest
@@ -55,6 +65,15 @@ MEASURES: dict[str, tuple[Callable[..., ComputedAnswer], str]] = {
     "compiled": (compiled.compiled, "four-layers exposed"),
     "peak": (memory.peak, ""),
     "memory": (memory.memory, "optimizer"),
+    "size": (experts.size, "c"),
+    "dropped": (experts.dropped, "c 9,3,2,2"),
+    "ticks": (pipeline.ticks, "stage m"),
+    "busy": (pipeline.busy, "stage m 0"),
+    "bubble": (pipeline.bubble, "stage m"),
+    "links": (hosts.links, "X"),
+    "crossing": (hosts.crossing, "X 4"),
+    "process": (hosts.process, "5 4"),
+    "loads": (hosts.loads, "A 1 4"),
     "rounds": (collective.rounds, ""),
     "hops": (collective.hops, ""),
     "sends_to": (collective.sends_to, "2 1"),
