@@ -215,6 +215,7 @@ STEP = commands_of(
     ("speed(-1)", "minus", "Slower", "Half as many rounds a second.", "", "-"),
     ("algorithm(1)", "a", "Next algorithm", "The same with the next algorithm.", "algorithm"),
     ("algorithm(-1)", "A", "Previous algorithm", "The same with the previous algorithm."),
+    ("compare", "m", "Algorithms", "Choose one, by rounds, bytes and time of each."),
     ("view", "v", "View", "The devices with their links, a table of all chunks, or every transfer.", "view"),
     ("collective(1)", "n", "Next collective", "The next collective of the plan.", "collective"),
     ("collective(-1)", "N", "Previous collective", "The previous collective of the plan."),

@@ -105,7 +105,7 @@ class StepPane(Pane):
 
     @property
     def idle(self) -> Collection[str]:
-        idle = {"play", "round", "algorithm", "view"} if self.chosen.question is None else set()
+        idle = {"play", "round", "algorithm", "compare", "view"} if self.chosen.question is None else set()
         if self.chosen.is_own or len(self.chosen.collectives) < 2:
             idle.add("collective")
         return idle
@@ -180,6 +180,21 @@ class StepPane(Pane):
         except ShardvizError as error:
             self.notify(error_words(error), markup=False)
             return
+        self._play_algorithm()
+
+    def action_compare(self) -> None:
+        if self.prepared is not None:
+            from shardviz.tui.step.algorithms import AlgorithmsDialog
+
+            self.app.push_screen(AlgorithmsDialog(self.prepared.run), self._choose_algorithm)
+
+    def _choose_algorithm(self, name: str | None) -> None:
+        if name is not None:
+            self.chosen.choose_algorithm(name)
+            self._play_algorithm()
+
+    def _play_algorithm(self) -> None:
+        """Play by the algorithm that was chosen, at the same part of its rounds."""
         if (draft := self.chosen.settled(self.state.history.draft)) is not None:
             self.state.edit(draft)
         else:
