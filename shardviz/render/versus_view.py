@@ -45,7 +45,7 @@ def versus_table(
     for title, value, written in _FIGURES:
         old, new = value(first), value(second)
         figures.append([Text(title), Text(written(old)), Text(written(new)), Text(_ratio(old, new), "dim")])
-    last = [Text("collectives"), *(Text(_collectives(cost)) for cost in (first, second))]
+    last = [Text("collectives"), *(Text(collective_counts(cost)) for cost in (first, second))]
     lines = _in_columns(figures, last, names, first.plan.problem.layers, width)
     for number, cost in enumerate((first, second)):
         if cost.unknown:
@@ -112,7 +112,7 @@ def _ratio(old: float, new: float) -> str:
     return f"× {new / old:.3g}" if ratio == "1" else f"× {ratio}"
 
 
-def _collectives(cost: PlanCost) -> str:
+def collective_counts(cost: PlanCost) -> str:
     """``2 all_gather, psum``, or none."""
     counts = Counter(step.op for step in cost.plan.steps if step.op not in LOCAL_OPS)
     return ", ".join(op if count == 1 else f"{count} {op}" for op, count in counts.items()) or "none"
