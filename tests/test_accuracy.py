@@ -85,10 +85,11 @@ def test_each_command_is_on_the_page():
 
 @pytest.mark.slow
 @pytest.mark.skipif(not EXTRAS["tpu"].installable, reason="libtpu is for Linux on x86-64")
-def test_the_programs_are_what_the_compiler_writes():
+@pytest.mark.parametrize("programs", ["measured_programs.py", "book_problems.py"])
+def test_the_programs_are_what_the_compiler_writes(programs):
     if version("libtpu") != accuracy.LIBTPU:
         pytest.skip(f"the programs are those of libtpu {accuracy.LIBTPU}")
     environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-    words = [sys.executable, "measured_programs.py", "--check"]
+    words = [sys.executable, programs, "--check"]
     done = subprocess.run(words, cwd=BENCHMARKS, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-300:]

@@ -107,6 +107,15 @@ class GpuNodes:
 Cluster = TpuSlices | GpuNodes
 
 
+def clusters_of_size(devices: int) -> list[Cluster]:
+    """Hardware with so many devices, TPUs first and the newest of them: of every chip the most compact slices
+    of one pod, or whole nodes."""
+    of_one: list[Cluster] = [TpuSlices(chip, (1,) * chip.rank) for chip in reversed(TPUS.values())]
+    of_one += [GpuNodes(gpu, 1, 1) for gpu in reversed(GPUS.values())]
+    names = (name for one in of_one for name in one.of_size(devices))
+    return [cluster for name in names if (cluster := parse_cluster(name)) is not None]
+
+
 def tori(chip: TpuChip, chips: int) -> list[tuple[int, ...]]:
     """Sizes of a slice of so many chips, the most compact first; none where no pod is that large."""
     if chips > chip.pod:

@@ -60,6 +60,14 @@ def figures_table(machines: Sequence[Machine], width: int) -> list[Text]:
     ]
 
 
+def machine_words(machine: Machine) -> Text:
+    """Its name and size, and a line for each of the most important figures of one device."""
+    figures = zip(FIGURES, _figures(machine), strict=True)
+    lines = [Text(f"{name:<15}", "dim").append(figure, "not dim") for name, figure in figures]
+    head = Text.assemble((machine.name, "bold"), f"  {size_words(machine)}")
+    return Text("\n").join([head, *lines])
+
+
 def _figures(machine: Machine) -> tuple[str, ...]:
     device = machine.device
     peak = device.flops_per_second("bf16")

@@ -144,6 +144,11 @@ def canonical_dtype(name: str) -> str:
     return found
 
 
+def other_names(dtype: str) -> list[str]:
+    """The names of a dtype in JAX, NumPy and MLIR."""
+    return [name for name, known in _ALIASES.items() if known == dtype]
+
+
 def array_bytes(shape: Sequence[int], dtype: str) -> int:
     """Bytes of an array of that shape; types under a byte are packed, and a part of a byte counts whole."""
     return -(-math.prod(shape) * BITS[dtype] // 8)

@@ -20,7 +20,7 @@ from shardviz.tui.problem.panel import ProblemPanel
 from shardviz.tui.registry import APP, COMMANDS, Command, bindings
 from shardviz.tui.resilient_app import ResilientApp
 from shardviz.tui.state import EditorState, LastSession
-from shardviz.tui.themes import next_theme, palette_of, set_up_themes
+from shardviz.tui.themes import palette_of, set_up_themes
 from shardviz.tui.workspace import PANES, TooSmall, Workspace, is_too_small
 
 if TYPE_CHECKING:
@@ -142,6 +142,7 @@ class ShardvizApp(ResilientApp):
         yield KeyFooter()
 
     async def on_mount(self) -> None:
+        self.theme_changed_signal.subscribe(self, lambda _theme: self.show_problem())
         self.workspace.is_left = not self.workspace.is_narrow and self.state.area == "layout"
         self.workspace.show_parts()
         self.show_problem()
@@ -471,11 +472,10 @@ class ShardvizApp(ResilientApp):
         self.state.edit(last.draft)
         await self.action_show(last.screen)
 
-    def action_next_theme(self) -> None:
-        self.theme = next_theme(self.theme)
-        self.notify(f"Theme: {self.theme.removeprefix('shardviz-')}")
-        # The theme's variables are the new ones only after this.
-        self.call_after_refresh(self.show_problem)
+    def action_theme(self) -> None:
+        from shardviz.tui.dialogs.pickers import ThemePicker
+
+        self.push_screen(ThemePicker(self))
 
     def action_help_quit(self) -> None:
         """`ctrl+c` copies in a field; elsewhere it says how to quit."""

@@ -93,7 +93,7 @@ APP = commands_of(
     ("command_line", "y", "Command line", "Copy the command line that prints the same.", "copy"),
     ("cancel", "escape", "Cancel", "Stop asking the compilers.", "", "esc"),
     ("restore", "", "Last session", "Open what was on screen when shardviz was last closed."),
-    ("next_theme", "t", "Theme", "Dark, light, for a projector, or the terminal's own."),
+    ("theme", "t", "Theme", "Dark, light, for a projector, or the terminal's own."),
     (
         "focus_next",
         "tab",
@@ -134,8 +134,8 @@ PROBLEM = commands_of(
         "cycle",
         "space",
         "Next choice",
-        "The next free axis for a dimension, the next dtype or axis type; on the name of a result: yours or"
-        " the compiler's choice.",
+        "The next free axis for a dimension, the next value of a field, or a list of them; on the name of a"
+        " result: yours or the compiler's choice.",
         "next",
     ),
     (

@@ -120,12 +120,6 @@ def set_up_themes(app: App[None]) -> None:
     app.theme = TERMINAL.name if few or app.no_color else DARK.name
 
 
-def next_theme(name: str) -> str:
-    """The theme after that one, around."""
-    names = [theme.name for theme in THEMES]
-    return names[(names.index(name) + 1) % len(names)] if name in names else names[0]
-
-
 def palette_of(app: App[None]) -> Palette:
     """The colours of pictures under the application's theme."""
     return PLAIN if app.no_color else _PALETTES.get(app.theme, TRUECOLOR)

@@ -166,10 +166,11 @@ MEASURED = {
 }
 
 
-def main() -> int:
+def write_or_check(programs: Mapping[str, MeasuredProgram]) -> int:
+    """Write the texts of programs, or compare them with those that are there; return the exit code."""
     differ = []
     PROGRAMS.mkdir(exist_ok=True)
-    for name, program in MEASURED.items():
+    for name, program in programs.items():
         for path, text in zip(paths(name), program.texts(), strict=True):
             if "--check" not in sys.argv:
                 path.unlink(missing_ok=True)
@@ -188,4 +189,4 @@ def paths(name: str) -> tuple[Path, Path]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check(MEASURED))

@@ -18,6 +18,7 @@ from shardviz.compiler.messages import TopologyRequest
 from shardviz.compiler.worker_process import environment_for
 from shardviz.errors import TargetError
 from shardviz.hardware.chips import TPUS
+from shardviz.hardware.clusters import clusters_of_size
 from shardviz.notation import parse_mesh
 
 EIGHT_H100 = ("8h100", "h100x8", "h100 x 8", "8 H100s", "8*h100")
@@ -223,3 +224,11 @@ def test_the_tpu_compiler_takes_the_same_names():
         if found != wanted
     } == {}
     assert answers.count(None) > 100
+
+
+@pytest.mark.parametrize("devices", [1, 8, 12, 64, 4096])
+def test_hardware_of_a_size_has_it(devices):
+    names = [cluster.name for cluster in clusters_of_size(devices)]
+    assert all(cluster.devices == devices for cluster in clusters_of_size(devices))
+    assert len(names) == len(set(names))
+    assert any(name.startswith("v5e") for name in names) == (devices in (1, 8, 12, 64))

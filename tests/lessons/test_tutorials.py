@@ -12,6 +12,7 @@ from shardviz.cli.group import run
 from shardviz.forms.command_line import to_arguments
 from shardviz.forms.examples import examples
 from shardviz.lessons.course import course
+from shardviz.lessons.measures import answer_of
 
 TABLE = (Path(__file__).parents[2] / "docs" / "tutorials.md").read_text(encoding="utf-8")
 ROWS = [
@@ -21,15 +22,18 @@ ROWS = [
 ]
 EXAMPLES = {example.title: example for example in examples()}
 LESSONS = {lesson.name: lesson for lesson in course()}
-KINDS = re.compile(r"(lesson|program|example|command) `([^`]+)`")
-PLACES = [place for row in ROWS for place in KINDS.findall(row[2])]
+WORDS = re.compile("`([^`]+)`")
+PLACE = re.compile(r"(lesson|program|example|command) `([^`]+)`(?: \((`[^`]+`(?:, `[^`]+`)*)\))?")
+"""Where something is seen; behind a lesson stand those of its answers that tell it."""
+PLACES = [place for row in ROWS for place in PLACE.findall(row[2])]
+ERROR = re.compile(r"([\d.]+) (µs|ms) measured, estimated (\d+) % (shorter|longer)")
 QUICKLY = {"explain": ["--target", "none"], "step": ["--on", "none"]}
 
 
 @pytest.fixture(scope="module")
 def printed(printed_by):
     """What the lessons' programs print, by lesson."""
-    return printed_by({name: LESSONS[name].program for kind, name in PLACES if kind == "program"})
+    return printed_by({name: LESSONS[name].program for kind, name, _ in PLACES if kind == "program"})
 
 
 def asked(kind, name):
@@ -47,23 +51,36 @@ def asked(kind, name):
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_it_is_seen_there(row, capsys, request):
     _what, shows, where = row
-    places = KINDS.findall(where)
+    places = PLACE.findall(where)
     assert places
-    assert KINDS.sub("", where).strip("; ") == ""
-    for kind, name in places:
+    assert PLACE.sub("", where).strip("; ") == ""
+    for kind, name, answers in places:
+        sought = WORDS.findall(answers if kind == "lesson" else shows)
+        assert sought
         if kind == "lesson":
-            continue
-        if kind == "program":
-            answer = request.getfixturevalue("printed")[name]
+            found = [answer_of(prediction).text for prediction in LESSONS[name].predictions]
+        elif kind == "program":
+            found = request.getfixturevalue("printed")[name]
         else:
             assert run(asked(kind, name)) == 0
-            answer = capsys.readouterr().out
-        sought = re.findall("`([^`]+)`", shows)
-        assert sought
-        missing = [text for text in sought if text not in answer]
-        assert not missing, f"{missing} in\n{answer}"
+            found = capsys.readouterr().out
+        if isinstance(found, str):
+            found = re.sub(" +", " ", found)  # as a page shows this table
+        missing = [text for text in sought if text not in found]
+        assert not missing, f"{missing} in\n{found}"
+
+
+def test_what_differs_from_a_measured_time_is_said():
+    rows = [(found, row[1]) for row in ROWS if (found := ERROR.search(row[0]))]
+    assert len(rows) == sum("measured" in row[0] for row in ROWS)
+    for found, shows in rows:
+        measured, unit, percent, way = found.groups()
+        (estimated,) = re.findall(rf"`([\d.]+) {unit}`", shows)
+        error = float(estimated) / float(measured) - 1
+        assert round(abs(error) * 100) == int(percent)
+        assert way == ("longer" if error > 0 else "shorter")
 
 
 def test_every_lesson_and_every_example_is_in_the_table():
-    assert LESSONS.keys() == {name for kind, name in PLACES if kind == "lesson"}
-    assert EXAMPLES.keys() == {name for kind, name in PLACES if kind == "example"}
+    assert LESSONS.keys() == {name for kind, name, _ in PLACES if kind == "lesson"}
+    assert EXAMPLES.keys() == {name for kind, name, _ in PLACES if kind == "example"}

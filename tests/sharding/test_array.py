@@ -8,7 +8,7 @@ import pytest
 
 from shardviz.errors import QuestionError
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, canonical_dtype, shard_shape
-from shardviz.sharding.array import BITS
+from shardviz.sharding.array import BITS, other_names
 
 MESH = Mesh(("X", "Y"), (2, 4))
 A = ShardedArray("A", ("b", "d"), (8, 2048), "bf16", PartitionSpec((("X",), ("Y",))))
@@ -145,3 +145,8 @@ def test_an_unknown_name_is_shown(name):
     assert caught.value.message.startswith("unknown dtype '")
     assert len(caught.value.message) < 100
     assert "bf16" in caught.value.hint
+
+
+@pytest.mark.parametrize("dtype", BITS)
+def test_other_names_of_a_dtype_mean_it(dtype):
+    assert {canonical_dtype(name) for name in other_names(dtype)} <= {dtype}

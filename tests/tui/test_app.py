@@ -222,8 +222,6 @@ def test_what_is_said_in_passing():
 
     async def script(pilot):
         app = pilot.app
-        await pilot.press("t")
-        assert said(app) == "Theme: light"
         await pilot.press("ctrl+c")
         assert said(app) == "q quits; in a field, ctrl+q."
         app.post_message(events.Paste("X=2"))

@@ -47,7 +47,6 @@ KEYS = [
     (W, "s s", {}),
     (W, "s right right right X", {"specs": ("XY", "Y_", "X_")}),
     (OUT, "space", {"specs": ("XY", "Y_", OPEN)}),
-    (Cursor("dtype"), "space", {"dtype": "f32"}),
     (Cursor("axis_types"), "space", {"axis_types": "explicit"}),
     (MESH, "enter 8 enter", {"mesh": "X=8,Y=4"}),
     (SIZES_FIELD, "enter b = 9 enter", {"sizes": "b=9,d=2048,f=8192"}),

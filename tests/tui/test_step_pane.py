@@ -466,7 +466,7 @@ def test_another_theme_gives_axes_its_colours_at_once():
     async def script(pilot):
         view = pilot.app.pane.query_one(RoundView)
         before = view.canvas.line(0, 0, 40)
-        pilot.app.action_next_theme()
+        pilot.app.theme = "shardviz-light"
         await pilot.pause()
         after = view.canvas.line(0, 0, 40)
         assert after.plain == before.plain

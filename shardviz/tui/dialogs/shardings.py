@@ -7,18 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual import on, work
-from textual.widgets import OptionList
-from textual.widgets.option_list import Option
+from textual import work
 from textual.worker import get_current_worker
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.found_sharding import with_shardings
 from shardviz.forms.wording import error_words
 from shardviz.render.lines import READABLE
-from shardviz.tui.dialogs.dialog import CLOSE
-from shardviz.tui.dialogs.lists import CHOOSE, OPEN, ListDialog
-from shardviz.tui.registry import bindings, commands_of
+from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
+from shardviz.tui.registry import commands_of
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
@@ -35,12 +32,13 @@ MICROBATCHES = 8
 )
 
 
-class ShardingsDialog(ListDialog):
-    """Arrows choose, `space` keeps a line to compare the others with, `enter` leaves with its form."""
+class ShardingsDialog(FilteredList):
+    """`space` keeps a line to compare the others with, `enter` leaves with its form."""
 
     title_text = "Meshes and their best shardings"
-    commands = (OPEN, CHOOSE, COMPARE, CLOSE)
-    BINDINGS = bindings([COMPARE])
+    nothing = "No mesh has these words; take some away."
+    commands = (OPEN, MOVES[0], COMPARE, CLOSE)
+    taken = (COMPARE,)
     DEFAULT_CSS = """
     ShardingsDialog.-broad.-high #choice { layout: vertical; }
     ShardingsDialog.-broad.-high OptionList { width: 100%; height: 1fr; }
@@ -53,10 +51,9 @@ class ShardingsDialog(ListDialog):
         self._resolved, self._palette = resolved, palette
         self._answer: MeshRanking | None = None
         self._beside: MeshSharding | None = None
-        self._shown: int | None = None
+        self._columns: int | None = None
 
     def on_mount(self) -> None:
-        self.choices.focus()
         self.describe(Text("looking at the meshes …", "dim"))
         self._search()
 
@@ -94,31 +91,23 @@ class ShardingsDialog(ListDialog):
             return
         room = self.size.width - 8
         if self.size.height >= HIGH:
-            self._shown = shown_columns(answer.found, room, self._palette)
-        head, *rows = found_rows(answer.found, room, self._palette)
-        self.choices.add_option(Option(head, disabled=True))
-        self.choices.add_options([Option(row) for row in rows])
-        self.choices.highlighted = 1
+            self._columns = shown_columns(answer.found, room, self._palette)
+        head, *lines = found_rows(answer.found, room, self._palette)
+        rows = zip(lines, answer.found, strict=True)
+        self.show_rows([ListRow(line, line.plain, found, head) for line, found in rows])
 
-    @property
-    def _chosen(self) -> MeshSharding | None:
-        place = self.choices.highlighted
-        return None if self._answer is None or not place else self._answer.found[place - 1]
-
-    @on(OptionList.OptionHighlighted)
-    def _describe(self) -> None:
+    def about(self, row: ListRow) -> Text | None:
         from shardviz.render.search_view import sharding_lines
 
-        found = self._chosen
-        if found is None or self._answer is None:
-            return
+        found: MeshSharding = row.value
+        assert self._answer is not None
         if self._beside is not None and self._beside is not found:
             self._compare(self._answer, self._beside, found)
-        else:
-            lines = sharding_lines(self._answer, found, self._width, self._palette, self._shown)
-            if self._beside is found:
-                lines.insert(0, Text("kept: choose another to stand beside it", "dim"))
-            self.describe(Text("\n").join(lines))
+            return None
+        lines = sharding_lines(self._answer, found, self._width, self._palette, self._columns)
+        if self._beside is found:
+            lines.insert(0, Text("kept: choose another to stand beside it", "dim"))
+        return Text("\n").join(lines)
 
     @property
     def _width(self) -> int:
@@ -143,17 +132,16 @@ class ShardingsDialog(ListDialog):
 
     def action_compare(self) -> None:
         """Keep the line under the cursor, or none where it is the one that is kept."""
-        self._beside = None if self._beside is self._chosen else self._chosen
-        self._describe()
+        found = self.chosen.value if self.chosen is not None else None
+        self._beside = None if self._beside is found else found
+        self.describe_chosen()
 
-    @on(OptionList.OptionSelected)
-    def _open(self) -> None:
+    def leave_with(self, row: ListRow) -> None:
         from shardviz.planner.search import shown_mesh
 
-        found = self._chosen
-        if found is not None and self._answer is not None:
-            mesh = shown_mesh(self._answer.question, found)
-            self.dismiss(with_shardings(self._resolved.shown, mesh, dict(found.specs)))
+        assert self._answer is not None
+        mesh = shown_mesh(self._answer.question, row.value)
+        self.dismiss(with_shardings(self._resolved.shown, mesh, dict(row.value.specs)))
 
 
 def _question(resolved: ResolvedProblem) -> SearchQuestion:

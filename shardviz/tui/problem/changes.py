@@ -31,6 +31,8 @@ WORKS_ON: dict[str, tuple[Kind, ...]] = {
     "move_axis": ("axis",),
 }
 """The kinds of cells on which a command does something; commands that are not here need no cell."""
+LISTED = ("dtype", "targets", "machine")
+"""Fields whose values are chosen from a list, not one after the other."""
 
 
 def works_on(command: str, cell: FieldCell, resolved: ResolvedProblem) -> bool:
@@ -39,7 +41,9 @@ def works_on(command: str, cell: FieldCell, resolved: ResolvedProblem) -> bool:
     if command in WORKS_ON and cell.kind not in WORKS_ON[command]:
         return False
     if command == "cycle" and cell.kind == "text":
-        return cell.field in PROBLEM_FIELDS and bool(PROBLEM_FIELDS[cell.field].usual)
+        return cell.field in LISTED or (
+            cell.field in PROBLEM_FIELDS and bool(PROBLEM_FIELDS[cell.field].usual)
+        )
     if command == "cycle" and cell.kind == "array":
         return cell.row < len(resolved.rows) and resolved.rows[cell.row].role != "operand"
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -13,6 +14,7 @@ from textual.app import ComposeResult
 from textual.geometry import Region
 
 from shardviz.forms import axis_edits
+from shardviz.forms.enter import enter
 from shardviz.forms.parsing import parsed
 from shardviz.render.problem_picture import FieldCell, FieldRow, FieldsPicture, field_rows, mesh_in
 from shardviz.tui.pane import Side
@@ -77,10 +79,13 @@ class ProblemPanel(Side):
     def commands(self) -> list[Command]:
         """The commands that do something to the cell under the cursor; the axes by their letters."""
         cell, resolved, axes = self.cell, self.state.resolved, changes.letters_text(self.letters)
+        works = (each for each in PROBLEM if changes.works_on(each.name, cell, resolved))
+        named = (replace(each, shown=axes) if each.name == "assign" else each for each in works)
+        listed = cell.field in changes.LISTED
         return [
-            replace(command, shown=axes) if command.name == "assign" else command
-            for command in PROBLEM
-            if changes.works_on(command.name, cell, resolved) and (axes or command.name != "assign")
+            replace(each, footer="list") if each.name == "cycle" and listed else each
+            for each in named
+            if axes or each.name != "assign"
         ]
 
     @property
@@ -200,7 +205,17 @@ class ProblemPanel(Side):
         await self.action_edit()
 
     def action_cycle(self) -> None:
+        field = self.cell.field
+        if field in changes.LISTED:
+            from shardviz.tui.dialogs.pickers import PICKERS
+
+            self.app.push_screen(PICKERS[field](self.state.resolved), partial(self._picked, field))
+            return
         self.state.edit(changes.cycled(self.state.resolved.draft, self.cell, self.state.resolved))
+
+    def _picked(self, field: str, text: str | None) -> None:
+        if text is not None:
+            self.state.edit(enter(self.state.resolved.draft, field, text))
 
     def action_sum(self) -> None:
         draft = axis_edits.cycle_unreduced(self.state.resolved.draft, self.cell.row)

@@ -1,0 +1,188 @@
+"""The base of the dialogs to choose from a list: letters narrow it, arrows choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual import events, on
+from textual.containers import Vertical
+from textual.widget import Widget
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from shardviz.tui.dialogs.dialog import Dialog
+from shardviz.tui.registry import Command, bindings, commands_of
+
+OPEN, *MOVES, CLOSE = commands_of(
+    "dialog",
+    ("open", "enter", "Open", "Leave with what is chosen.", "open"),
+    ("list('cursor_down')", "down", "Down", "The next line.", "choose", "↑↓"),
+    ("list('cursor_up')", "up", "Up", "The line before."),
+    ("list('page_down')", "pagedown", "Page down", "A page down."),
+    ("list('page_up')", "pageup", "Page up", "A page up."),
+    ("list('first')", "home", "First", "The first line."),
+    ("list('last')", "end", "Last", "The last line."),
+    ("close", "escape", "Close", "Back to the screen.", "close", "esc"),
+)
+
+
+@dataclass(frozen=True)
+class ListRow:
+    """A line of a list, and the `value` with which the dialog is left.
+
+    It is found by `words`, and stands below its `heading`, which is shown once for the rows that share it.
+    """
+
+    line: Text
+    words: str
+    value: Any
+    heading: Text | None = None
+
+
+class FilterField(Input):
+    """The field above a list.
+
+    `taken` are commands of the dialog whose keys are not for the text; those of the ends of a line are, once
+    there is one.
+    """
+
+    def __init__(self, placeholder: str, taken: Sequence[Command]) -> None:
+        super().__init__(placeholder=placeholder, select_on_focus=False, compact=True)
+        self._taken = taken
+
+    async def _on_key(self, event: events.Key) -> None:
+        command = next((each for each in self._taken if event.key in each.keys), None)
+        if command is not None and not (self.value and event.key in ("home", "end")):
+            event.prevent_default()
+            event.stop()
+            await self.screen.run_action(command.name)
+
+
+class FilteredList(Dialog):
+    """A field to find lines by words, the list, and a description of the line under the cursor: beside the
+    list in a broad window, else below it.
+
+    `taken` are commands whose keys would else be text.
+    """
+
+    commands: ClassVar[Sequence[Command]] = (OPEN, MOVES[0], CLOSE)
+    taken: ClassVar[Sequence[Command]] = ()
+    placeholder = "type to find"
+    nothing = "Nothing has these words; take some away."
+    BINDINGS = bindings((*MOVES, CLOSE))
+    DEFAULT_CSS = """
+    FilteredList Input { border: none; height: 1; padding: 0; background: $panel; }
+    FilteredList.-high Input { margin-bottom: 1; }
+    FilteredList OptionList { border: none; padding: 0; background: transparent; height: 1fr; }
+    FilteredList OptionList { scrollbar-size: 1 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    FilteredList OptionList > .option-list--option-disabled { color: $primary; text-style: bold; }
+    FilteredList #about { height: auto; padding-top: 1; max-height: 5; }
+    FilteredList.-low #about { padding-top: 0; max-height: 4; }
+    FilteredList #choice { height: 1fr; layout: vertical; }
+    FilteredList.-broad.-high #choice { layout: horizontal; }
+    FilteredList.-broad.-high OptionList { height: 100%; width: 46; }
+    FilteredList.-broad.-high #about { width: 1fr; padding: 0 0 0 3; max-height: 100%; }
+    """
+
+    def __init__(self, classes: str | None = None) -> None:
+        super().__init__(classes=classes)
+        self.rows: tuple[ListRow, ...] = ()
+        self._shown: tuple[ListRow, ...] = ()
+
+    def content(self) -> Sequence[Widget]:
+        about = Static(id="about", markup=False)
+        choices = OptionList(markup=False, compact=True)
+        choices.can_focus = False
+        return [FilterField(self.placeholder, (*MOVES, *self.taken)), Vertical(choices, about, id="choice")]
+
+    @property
+    def choices(self) -> OptionList:
+        return self.query_one(OptionList)
+
+    @property
+    def chosen(self) -> ListRow | None:
+        """The row under the cursor."""
+        place = self.choices.highlighted
+        if place is None or not self._shown:
+            return None
+        number = self.choices.get_option_at_index(place).id
+        return None if number is None else self._shown[int(number)]
+
+    def show_rows(self, rows: Sequence[ListRow], first: Any = None) -> None:
+        """Show other rows, the cursor on the one whose value is `first`."""
+        self.rows = tuple(rows)
+        self._narrow(first)
+
+    def row_of(self, _typed: str) -> ListRow | None:
+        """The row that a text is by itself, whatever the list has; None where it is none."""
+        return None
+
+    def about(self, _row: ListRow) -> Text | None:
+        """The description of a row; None where it comes later, by `describe`."""
+        return Text()
+
+    def describe(self, text: Text) -> None:
+        """Show a description."""
+        self.query_one("#about", Static).update(text)
+
+    @on(Input.Changed)
+    def _typed(self) -> None:
+        chosen = self.chosen
+        self._narrow(chosen.value if chosen is not None else None)
+
+    def _narrow(self, first: Any) -> None:
+        """List the rows that have the words that are typed; the cursor stays on its row while that is one of
+        them."""
+        typed = self.query_one(Input).value
+        words = typed.lower().split()
+        shown = [row for row in self.rows if all(word in row.words.lower() for word in words)]
+        own = self.row_of(typed.strip()) if words else None
+        if own is not None and all(row.value != own.value for row in shown):
+            shown.insert(0, own)
+        self._shown = tuple(shown)
+        options: list[Option] = []
+        heading, place = None, None
+        for number, row in enumerate(shown):
+            if row.heading is not None and row.heading != heading:
+                heading = row.heading
+                options.append(Option(heading, disabled=True))
+            if row.value == first:
+                place = len(options)
+            options.append(Option(row.line, id=str(number)))
+        choices = self.choices
+        choices.clear_options()
+        choices.add_options(options)
+        if place is None:
+            place = next((number for number, each in enumerate(options) if not each.disabled), None)
+        choices.highlighted = place
+        if place is not None and place <= 1:
+            choices.scroll_home(animate=False)
+        if place is None:
+            self.describe_chosen()
+
+    @on(OptionList.OptionHighlighted)
+    def describe_chosen(self) -> None:
+        """Describe the row under the cursor."""
+        row = self.chosen
+        if row is None and self.rows:
+            self.describe(Text(self.nothing))
+        elif row is not None and (text := self.about(row)) is not None:
+            self.describe(text)
+
+    async def action_list(self, move: str) -> None:
+        """Do in the list what the key would do if the list had the focus."""
+        await self.choices.run_action(move)
+
+    @on(OptionList.OptionSelected)
+    @on(Input.Submitted)
+    def _open(self) -> None:
+        row = self.chosen
+        if row is not None:
+            self.leave_with(row)
+
+    def leave_with(self, row: ListRow) -> None:
+        """Leave the dialog with a row's value."""
+        self.dismiss(row.value)

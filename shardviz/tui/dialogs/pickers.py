@@ -1,0 +1,225 @@
+"""The lists of values for a field of the problem, and of themes: what there is, and what each is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from shardviz.compiler.installed import EXTRAS
+from shardviz.compiler.targets import TARGETS, parse_targets
+from shardviz.errors import ShardvizError, plural
+from shardviz.forms.form import PROBLEM_FIELDS
+from shardviz.hardware.clusters import Cluster, Fault, clusters_of_size, parse_cluster
+from shardviz.hardware.machine import machine_of
+from shardviz.render.machine_view import UNKNOWN, machine_words, size_words
+from shardviz.sharding.array import BITS, other_names
+from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
+from shardviz.tui.registry import commands_of
+from shardviz.tui.themes import THEMES
+from shardviz.units import flops
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from shardviz.compiler.targets import Target
+    from shardviz.forms.resolve import ResolvedProblem
+
+NAME_WIDTH = 14
+"""Columns of a name before what it is."""
+JAX = Text("JAX alone", "bold")
+KINDS = {"tpu": Text("TPUs, none needed here", "bold"), "cuda": Text("NVIDIA GPUs, none needed here", "bold")}
+"""The headings of hardware."""
+
+
+class FieldPicker(FilteredList):
+    """Leaves with the text of a field of the problem."""
+
+    def __init__(self, resolved: ResolvedProblem) -> None:
+        super().__init__()
+        self.resolved = resolved
+
+
+class DtypePicker(FieldPicker):
+    """Every dtype, the usual ones first."""
+
+    title_text = "Dtype of the arrays"
+    nothing = "No dtype has this name."
+
+    def on_mount(self) -> None:
+        usual = PROBLEM_FIELDS["dtype"].usual
+        others = [name for name, bits in BITS.items() if bits and name not in usual]
+        rows = [self._row(name, "usual") for name in usual]
+        rows += [self._row(name, "all others") for name in others]
+        self.show_rows(rows, self.resolved.draft.dtype)
+
+    def _row(self, name: str, heading: str) -> ListRow:
+        size = plural(BITS[name], "bit") if BITS[name] % 8 else plural(BITS[name] // 8, "byte")
+        line = _named(name, size)
+        return ListRow(line, f"{line.plain} {' '.join(other_names(name))}", name, Text(heading, "bold"))
+
+    def about(self, row: ListRow) -> Text:
+        machine, name = self.resolved.machine, row.value
+        peak = machine.device.flops_per_second(name)
+        words = UNKNOWN if peak is None else flops(peak, True)
+        said = Text.assemble((f"{name}\n", "bold"), f"Peak of {machine.chip}: {words}.")
+        if names := other_names(name):
+            said.append(f"\nAlso {', '.join(names)}.")
+        return said
+
+
+class MachinePicker(FieldPicker):
+    """All hardware with as many devices as the mesh; what is typed may be any other, or a machine's file."""
+
+    title_text = "Machine that times are for"
+    placeholder = "type to find, or another: 2*v5e:4x4, FILE.toml"
+    nothing = "No machine has this name."
+
+    def on_mount(self) -> None:
+        own = _named("by target", "that of the first target, else v5e rings")
+        rows = [_cluster_row(each) for each in clusters_of_size(self.resolved.problem.mesh.size)]
+        self.show_rows([ListRow(own, own.plain, ""), *rows], self.resolved.draft.machine)
+
+    def row_of(self, typed: str) -> ListRow | None:
+        if typed.endswith(".toml"):
+            return ListRow(_named(typed, "a machine's file"), typed, typed)
+        return _typed_cluster(typed)
+
+    def about(self, row: ListRow) -> Text:
+        cluster = parse_cluster(row.value) if row.value and not row.value.endswith(".toml") else None
+        return machine_words(machine_of(cluster) if cluster is not None else self.resolved.machine)
+
+
+(MARK,) = commands_of("dialog", ("mark", "space", "Mark", "Ask this compiler too, or no longer.", "mark"))
+
+
+class TargetPicker(FieldPicker):
+    """The compilers to ask: `space` marks several, `enter` leaves with those that are marked; with the one
+    under the cursor as well where nothing was marked here."""
+
+    title_text = "Compilers to ask"
+    placeholder = "type to find, or another: v5p:4x4x8, h100:2x8"
+    nothing = "No compiler has this name."
+    commands = (OPEN, MARK, MOVES[0], CLOSE)
+    taken = (MARK,)
+
+    def __init__(self, resolved: ResolvedProblem) -> None:
+        super().__init__(resolved)
+        self._marked = [target.name for target in resolved.targets]
+        self._is_changed = False
+
+    def on_mount(self) -> None:
+        self._list(self._marked[0] if self._marked else None)
+
+    def _list(self, first: Any) -> None:
+        asked = [target.cluster for target in self.resolved.targets]
+        hardware = (*asked, *clusters_of_size(self.resolved.problem.mesh.size))
+        named = [_cluster_row(cluster) for cluster in hardware if cluster is not None]
+        plain = [_target_row(target) for target in TARGETS.values()]
+        rows = {row.value: self._with_mark(row) for row in (*plain, *named)}
+        self.show_rows([*rows.values()], first)
+
+    def _with_mark(self, row: ListRow) -> ListRow:
+        mark = "✓ " if row.value in self._marked else "  "
+        return replace(row, line=Text.assemble(mark, row.line), words=f"{row.words} {row.line.plain}")
+
+    def row_of(self, typed: str) -> ListRow | None:
+        found = _typed_cluster(typed)
+        return None if found is None else self._with_mark(found)
+
+    def about(self, row: ListRow) -> Text:
+        (target,) = parse_targets(row.value)
+        if target.cluster is None:
+            return Text.assemble((f"{target.name}\n", "bold"), f"{target.description}.")
+        said = machine_words(machine_of(target.cluster))
+        size, extra = self.resolved.problem.mesh.size, EXTRAS[target.cluster.process]
+        if target.cluster.devices != size:
+            said.append(f"\nThe mesh has {plural(size, 'device')}.")
+        if not extra.installed:
+            said.append(f"\nNot installed: {extra.command}" if extra.installable else "\nNot on this system.")
+        return said
+
+    def action_mark(self) -> None:
+        row = self.chosen
+        if row is None:
+            return
+        self._is_changed = True
+        if row.value in self._marked:
+            self._marked.remove(row.value)
+        else:
+            self._marked.append(row.value)
+        self._list(row.value)
+
+    def leave_with(self, row: ListRow) -> None:
+        if not self._is_changed and row.value not in self._marked:
+            self._marked.append(row.value)
+        self.dismiss(",".join(self._marked) or "none")
+
+
+PICKERS: dict[str, type[FieldPicker]] = {
+    "dtype": DtypePicker,
+    "machine": MachinePicker,
+    "targets": TargetPicker,
+}
+"""The lists by the field whose values they are."""
+
+THEME_WORDS = {
+    "dark": "for a dark room",
+    "light": "for a bright one",
+    "projector": "black on white, strong colours",
+    "terminal": "the terminal's own 16 colours",
+}
+
+
+class ThemePicker(FilteredList):
+    """Shows each theme as the cursor comes to it; `esc` goes back to the one before."""
+
+    title_text = "Theme"
+    DEFAULT_CSS = """
+    ThemePicker #choice, ThemePicker OptionList { height: auto; }
+    ThemePicker.-broad.-high #choice { layout: vertical; }
+    ThemePicker #about { display: none; }
+    ThemePicker.-wide.-high.fitted > #window, ThemePicker.-broad.-high.fitted > #window { max-width: 56; }
+    """
+
+    def __init__(self, app: App[None]) -> None:
+        super().__init__(classes="fitted")
+        self._before = app.theme
+
+    def on_mount(self) -> None:
+        rows = []
+        for theme in THEMES:
+            name = theme.name.removeprefix("shardviz-")
+            line = _named(name, THEME_WORDS[name])
+            rows.append(ListRow(line, line.plain, theme.name))
+        self.show_rows(rows, self._before)
+
+    def about(self, row: ListRow) -> Text:
+        self.app.theme = row.value
+        return Text()
+
+    def action_close(self) -> None:
+        self.app.theme = self._before
+        super().action_close()
+
+
+def _named(name: str, what: str) -> Text:
+    return Text.assemble((f"{name:<{NAME_WIDTH}} ", "bold"), (what, "dim"))
+
+
+def _target_row(target: Target) -> ListRow:
+    return ListRow(_named(target.name, target.description), target.name, target.name, JAX)
+
+
+def _cluster_row(cluster: Cluster) -> ListRow:
+    line = _named(cluster.name, size_words(machine_of(cluster)))
+    return ListRow(line, f"{line.plain} {cluster.chip.device_kind}", cluster.name, KINDS[cluster.process])
+
+
+def _typed_cluster(typed: str) -> ListRow | None:
+    try:
+        cluster = parse_cluster(typed.lower())
+    except (Fault, ShardvizError):
+        return None
+    return None if cluster is None else _cluster_row(cluster)

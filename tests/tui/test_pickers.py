@@ -1,0 +1,94 @@
+"""The lists of dtypes, targets, machines and themes: found by typing, chosen by enter, left by esc."""
+
+from __future__ import annotations
+
+import pytest
+from textual.widgets import Input
+
+from shardviz.forms.form import ProblemForm
+from shardviz.tui.dialogs.filtered_list import FilteredList
+from shardviz.tui.problem.fields_view import Cursor
+from shardviz.tui.themes import DARK, LIGHT
+from tests.tui.conftest import SIZES, check_snapshot, drive, text_of
+
+
+async def opened(pilot, field):
+    """Open the list of a field."""
+    pilot.app.panel.cursor = Cursor(field)
+    if not pilot.app.workspace.is_left:
+        pilot.app.action_problem()
+    await pilot.press("space")
+    assert isinstance(pilot.app.screen, FilteredList)
+
+
+PICKED = [
+    ("dtype", ["down", "enter"], "f32"),
+    ("dtype", [*"e4m3b11", "enter"], "f8e4m3b11fnuz"),
+    ("dtype", [*"int8", "escape"], "bf16"),
+    ("machine", [*"v5p", "enter"], "v5p:2x2x2"),
+    ("machine", [*"2*v5e:2x2", "enter"], "2*v5e:2x2"),
+    ("machine", [*"tpu v4", "enter"], "v4:2x2x2"),
+    ("targets", ["space", "enter"], "cpu"),
+    ("targets", ["space", "down", "space", "enter"], "none"),
+    ("targets", [*"h100", "enter"], "shardy,cpu,h100:8"),
+    ("targets", [*"2*v5e:2x2", "space", "enter"], "shardy,cpu,2*v5e:2x2"),
+    ("targets", ["enter"], "shardy,cpu"),
+]
+
+
+@pytest.mark.parametrize(("field", "keys", "text"), PICKED, ids=[f"{each[0]} {each[2]}" for each in PICKED])
+def test_a_value_is_found_by_typing_and_is_one_step_of_undo(field, keys, text):
+    async def script(pilot):
+        await opened(pilot, field)
+        await pilot.press(*keys)
+        assert len(pilot.app.screen_stack) == 1
+        draft = pilot.app.state.history.draft
+        assert getattr(draft, field) == text
+        assert pilot.app.state.resolved.faults == ()
+        await pilot.press("u")
+        assert pilot.app.state.history.draft == ProblemForm()
+
+    drive(script, screen="plan")
+
+
+def test_names_that_mean_nothing_keep_the_list_open():
+    async def script(pilot):
+        for field, typed in (("dtype", "[red]"), ("machine", "v9:2"), ("targets", "v5e:3x")):
+            await opened(pilot, field)
+            pilot.app.screen.query_one(Input).value = typed
+            await pilot.press("enter")
+            assert isinstance(pilot.app.screen, FilteredList)
+            assert "has this name." in text_of(pilot.app)
+            await pilot.press("escape")
+            assert pilot.app.state.history.draft == ProblemForm()
+
+    drive(script, screen="plan")
+
+
+def test_a_theme_is_seen_before_it_is_chosen():
+    async def script(pilot):
+        await pilot.press("t", "down")
+        assert pilot.app.theme == LIGHT.name
+        await pilot.press("escape")
+        assert pilot.app.theme == DARK.name
+        await pilot.press("t", *"bright", "enter")
+        assert pilot.app.theme == LIGHT.name
+        assert len(pilot.app.screen_stack) == 1
+
+    drive(script)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_lists_as_they_look(size):
+    async def script(pilot):
+        for field in ("dtype", "targets", "machine"):
+            await opened(pilot, field)
+            await pilot.press("down")
+            await pilot.pause()
+            check_snapshot(f"list-{field}-{size}", text_of(pilot.app))
+            await pilot.press("escape")
+        await pilot.press("t")
+        await pilot.pause()
+        check_snapshot(f"list-theme-{size}", text_of(pilot.app))
+
+    drive(script, SIZES[size], screen="plan")
