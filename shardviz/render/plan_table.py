@@ -41,9 +41,11 @@ DIGITS = 5
 
 @dataclass(frozen=True)
 class _Row:
-    """The cells of a line, that of the bar empty, the seconds that the bar shows, and its colour."""
+    """The cells of a line, that of the bar empty; the operation in fewer words, for narrow pages; the seconds
+    that the bar shows, and its colour."""
 
     cells: tuple[Text, ...]
+    short: Text
     seconds: float = 0.0
     colour: Style = DIM
 
@@ -79,13 +81,12 @@ class PlanTable:
 
     def _chosen(self, number: int, costs: Mapping[int, StepCost]) -> list[Text]:
         """The row of the chosen step, and below it all that was cut of it, its reason and its figures."""
-        priced = self._cost.steps[number - 1]
-        operation, start = self._rows[number].cells[OPERATION], INDENT + self._widths[NUMBER] + GAP
-        row = self._line(number).copy()
-        row.stylize("reverse", start, start + min(operation.cell_len, self._widths[OPERATION]))
-        lines = [row]
-        left_out = BECOMES not in self._widths and self._rows[number].cells[BECOMES]
-        if left_out or operation.cell_len > self._widths[OPERATION]:
+        priced, row = self._cost.steps[number - 1], self._rows[number]
+        line, start = self._line(number).copy(), INDENT + self._widths[NUMBER] + GAP
+        stop = start + min(self._operation(row).cell_len, self._widths[OPERATION])
+        line.stylize("reverse", start, stop)
+        lines = [line]
+        if self._is_cut or (BECOMES not in self._widths and row.cells[BECOMES]):
             whole = [operation_text(priced.step, self._plan.problem, self._palette)]
             whole.append(becomes(priced.step, self._plan, self._palette))
             lines += records([whole], self._width, REASON_INDENT)
@@ -98,8 +99,8 @@ class PlanTable:
     @cached_property
     def _above(self) -> list[Text]:
         """The case and the headings."""
-        head = _Row(tuple(Text(heading, "dim") for heading in HEADINGS))
-        return [*case_lines(self._plan, self._width), self._drawn(head)]
+        head = [Text(heading, "dim") for heading in HEADINGS]
+        return [*case_lines(self._plan, self._width), self._drawn(_Row(tuple(head), head[OPERATION]))]
 
     @cached_property
     def _rows(self) -> dict[int, _Row]:
@@ -161,6 +162,8 @@ class PlanTable:
             cell = row.cells[column].copy()
             if column == BAR:
                 cell = Text(bar(row.seconds, self._longest, width), row.colour)
+            elif column == OPERATION:
+                cell = self._operation(row)
             cell.truncate(width, overflow="ellipsis")
             blank = " " * (width - cell.cell_len)
             line.append(" " * GAP * bool(place))
@@ -168,14 +171,25 @@ class PlanTable:
         line.rstrip()
         return line
 
+    def _operation(self, row: _Row) -> Text:
+        """The operation; in fewer words where not all rows have room for more."""
+        return (row.short if self._is_cut else row.cells[OPERATION]).copy()
+
+    @cached_property
+    def _is_cut(self) -> bool:
+        """True where an operation is longer than its column."""
+        return any(row.cells[OPERATION].cell_len > self._widths[OPERATION] for row in self._shown)
+
     def _row(self, number: int) -> _Row:
         priced = self._cost.steps[number - 1]
         step, mesh = priced.step, self._plan.problem.mesh
         made = becomes(step, self._plan, self._palette)
-        operation = self._operation(step)
+        operation = short = Text.assemble((step.op, "bold"), f" {step.einsum or step.array}")
         axes, size, sent, colour = Text(), "", "", self._work_colour(step)
         if is_folded(step, self._plan):
-            operation, made = Text.assemble(made[len("→ ") :], " = ", operation), Text()
+            value = value_text(self._plan.problem.parts[step.part])
+            short = Text.assemble((step.array, "bold"), f" = {value}")
+            operation, made = Text.assemble(made[len("→ ") :], f" = {value}"), Text()
         elif not self._plan.problem.is_chain:
             # Beside statements, which are long, a column for this would be empty in most rows.
             operation, made = Text.assemble(operation, " ", made), Text()
@@ -200,13 +214,7 @@ class PlanTable:
             Text(),
             Text(bound, "dim"),
         )
-        return _Row(cells, priced.seconds or 0.0, colour)
-
-    def _operation(self, step: Step) -> Text:
-        """The operation without the axes, which have a column; of a program's statement its value."""
-        if is_folded(step, self._plan):
-            return Text(value_text(self._plan.problem.parts[step.part]))
-        return Text.assemble((step.op, "bold"), f" {step.einsum or step.array}")
+        return _Row(cells, short, priced.seconds or 0.0, colour)
 
     def _work_colour(self, step: Step) -> Style:
         return Style(color=self._palette.lanes["matmul" if step.op == "einsum" else "compute"])
@@ -218,15 +226,13 @@ class PlanTable:
         taken = sum(each.seconds or 0.0 for each in steps)
         is_known = all(each.seconds is not None for each in steps)
         made = becomes(last, self._plan, self._palette)[len("→ ") :]
-        operation = Text.assemble(made, " = ", update_text(self._plan, run[-1]))
+        value = update_text(self._plan, run[-1])
         time = Text(seconds(taken) if is_known else "unknown", "bold")
         blanks = [Text() for _ in range(4)]
         bound = Text(HBM if is_known else "", "dim")
-        return _Row(
-            (Text(f"{run[0]}–{run[-1]}"), operation, *blanks, time, Text(), bound),
-            taken,
-            self._work_colour(last),
-        )
+        operation = Text.assemble(made, f" = {value}")
+        cells = (Text(f"{run[0]}–{run[-1]}"), operation, *blanks, time, Text(), bound)
+        return _Row(cells, Text(value), taken, self._work_colour(last))
 
     def _total_row(self) -> _Row:
         """The bytes that a device sends in all, and the time of all steps one after the other."""
@@ -235,7 +241,8 @@ class PlanTable:
         sent = human_bytes(cost.wire_bytes) if self._plan.collectives else ""
         time = seconds(cost.serial_seconds) if len(cost.unknown) < len(cost.steps) else ""
         words = ("", layers, "", "", "", sent, time, "", "")
-        return _Row(tuple(Text(each, "bold") for each in words))
+        cells = tuple(Text(each, "bold") for each in words)
+        return _Row(cells, cells[OPERATION])
 
     def _rounds_in_all(self, costs: Mapping[int, StepCost]) -> list[Text]:
         """The rounds and bytes of several collectives together, once all are known."""

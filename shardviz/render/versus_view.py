@@ -93,13 +93,13 @@ def _in_columns(
 _FIGURES: tuple[tuple[str, Callable[[PlanCost], float], Callable[[float], str]], ...] = (
     ("in sequence", lambda cost: cost.serial_seconds, seconds),
     ("overlapped", lambda cost: cost.overlapped_seconds, seconds),
+    ("sent", lambda cost: cost.wire_bytes, lambda value: human_bytes(int(value))),
+    ("memory", lambda cost: cost.peak_bytes, lambda value: human_bytes(int(value))),
     ("compute", lambda cost: cost.compute_seconds, seconds),
     ("communication", lambda cost: cost.communication_seconds, seconds),
-    ("sent", lambda cost: cost.wire_bytes, lambda value: human_bytes(int(value))),
     ("work", lambda cost: cost.flops, lambda value: flops(int(value))),
-    ("memory", lambda cost: cost.peak_bytes, lambda value: human_bytes(int(value))),
 )
-"""Title, value and words of each figure."""
+"""Title, value and words of each figure; where there is little room, only the first are seen."""
 
 
 def _ratio(old: float, new: float) -> str:

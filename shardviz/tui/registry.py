@@ -86,7 +86,6 @@ APP = commands_of(
         "h",
         "History",
         "The questions of this session: open one, or compare it with the one that is shown.",
-        "history",
     ),
     ("code", "c", "Code", "Show the JAX code that builds what is on screen.", "code"),
     ("export", "e", "Export", "Save the screen as a picture, page, data or code.", "export"),

@@ -30,7 +30,7 @@ READING = {
         " the numbers in it the devices. One letter on several devices is a copy; ╱ marks sums to be added."
     ),
     "plan": (
-        "The steps from split operands to the split result: axes, bytes, bytes sent and time, and of the chosen"
+        "The steps from split operands to the split result: axes, bytes, bytes sent and time; of the chosen"
         " step its reason and its exact figures; then what each compiler inserted, and why that differs (≠)."
     ),
     "step": (

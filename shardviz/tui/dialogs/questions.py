@@ -1,22 +1,18 @@
-"""The dialog of the questions of this session: one opens again, or stands beside the one that is shown."""
+"""The list of the questions of this session: one opens again, or stands beside the one that is shown."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual import on
-from textual.widgets import OptionList
-from textual.widgets.option_list import Option
 
-from shardviz.forms.questions import what_differs
+from shardviz.forms.questions import is_same_question, what_differs
 from shardviz.render.cost_view import machine_words, total_words
 from shardviz.render.lines import READABLE, sentence
 from shardviz.render.questions_view import question_rows
 from shardviz.render.versus_view import versus_table
-from shardviz.tui.dialogs.dialog import CLOSE
-from shardviz.tui.dialogs.lists import CHOOSE, OPEN, ListDialog
-from shardviz.tui.registry import bindings, commands_of
+from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
+from shardviz.tui.registry import commands_of
 
 if TYPE_CHECKING:
     from shardviz.forms.questions import AskedQuestions
@@ -29,18 +25,19 @@ if TYPE_CHECKING:
 )
 
 
-class QuestionsDialog(ListDialog):
-    """Arrows choose, `=` puts the line beside the question that is shown, or no longer, `enter` leaves with
-    its form."""
+class QuestionsDialog(FilteredList):
+    """`=` puts the line beside the question that is shown, or no longer, `enter` leaves with its form."""
 
     title_text = "Questions of this session"
-    commands = (OPEN, CHOOSE, COMPARE, CLOSE)
-    BINDINGS = bindings([COMPARE])
+    nothing = "No question has these words; take some away."
+    commands = (OPEN, MOVES[0], COMPARE, CLOSE)
+    taken = (COMPARE,)
     DEFAULT_CSS = """
     QuestionsDialog.-broad.-high #choice { layout: vertical; }
     QuestionsDialog.-broad.-high OptionList { width: 100%; height: 1fr; }
     QuestionsDialog.-broad.-high #about { padding: 1 0 0 0; max-height: 60%; }
     QuestionsDialog #about { max-height: 60%; }
+    QuestionsDialog.comparing #about { max-height: 75%; }
     """
 
     def __init__(self, asked: AskedQuestions, now: ResolvedProblem, palette: Palette) -> None:
@@ -49,29 +46,21 @@ class QuestionsDialog(ListDialog):
         self._compares = False
 
     def on_mount(self) -> None:
-        self.choices.focus()
         if self._questions:
             self.call_after_refresh(self._list)
         else:
             self.describe(Text("No question has been answered yet."))
 
     def _list(self) -> None:
+        """The questions, the cursor on the newest that is not shown now."""
         width = self.choices.content_size.width - 2
-        head, *rows = question_rows(self._questions, self._now, width, self._palette)
-        self.choices.add_option(Option(head, disabled=True))
-        self.choices.add_options([Option(row) for row in rows])
-        self.choices.highlighted = min(2, len(rows)) or None
+        head, *lines = question_rows(self._questions, self._now, width, self._palette)
+        rows = zip(lines, self._questions, strict=True)
+        first = next((each for each in self._questions if not is_same_question(each, self._now)), None)
+        self.show_rows([ListRow(line, line.plain, each, head) for line, each in rows], first)
 
-    @property
-    def _chosen(self) -> ResolvedProblem | None:
-        place = self.choices.highlighted
-        return self._questions[place - 1] if place else None
-
-    @on(OptionList.OptionHighlighted)
-    def _describe(self) -> None:
-        chosen = self._chosen
-        if chosen is None:
-            return
+    def about(self, row: ListRow) -> Text:
+        chosen: ResolvedProblem = row.value
         width = min(self.query_one("#choice").content_size.width, READABLE)
         if self._compares:
             names = [
@@ -82,13 +71,12 @@ class QuestionsDialog(ListDialog):
         else:
             lines = sentence(machine_words(chosen.cost), width, lead="time  ")
             lines += [line for words in total_words(chosen.cost) for line in sentence(words, width, 1)]
-        self.describe(Text("\n").join(lines))
+        return Text("\n").join(lines)
 
     def action_compare(self) -> None:
         self._compares = not self._compares
-        self._describe()
+        self.set_class(self._compares, "comparing")
+        self.describe_chosen()
 
-    @on(OptionList.OptionSelected)
-    def _open(self) -> None:
-        if self._chosen is not None:
-            self.dismiss(self._chosen.draft)
+    def leave_with(self, row: ListRow) -> None:
+        self.dismiss(row.value.draft)

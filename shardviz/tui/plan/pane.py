@@ -76,8 +76,9 @@ class PlanPane(Pane):
         self._costs: Mapping[int, StepCost] = {}
         """The rounds and bytes of collectives, by the number of their step, once they are counted."""
         self._cost: PlanCost | None = None
-        """The plan that is shown, priced; with the plans that others would choose if `_has_alternatives`."""
-        self._has_alternatives = False
+        """The plan that is shown, priced; with its totals if `_has_totals`, with the plans that others would
+        choose if `_has_alternatives`."""
+        self._has_totals = self._has_alternatives = False
         self._table: tuple[tuple[object, ...], PlanTable] | None = None
         self._answered: tuple[tuple[object, ...], list[Text]] = (), []
         """The lines of the answers that are here, and what they were drawn of."""
@@ -132,8 +133,8 @@ class PlanPane(Pane):
             self._costs = {}
             self._count(plan)
         if before is None or before.plan is not plan or before.placed != resolved.placed:
-            self._cost, self._has_alternatives = resolved.cost, False
-            self._find_alternatives(resolved.cost)
+            self._cost, self._has_totals, self._has_alternatives = resolved.cost, False, False
+            self._find_totals(resolved.cost)
         self._draw()
 
     def begin(self, place: AnswerLocation) -> None:
@@ -150,10 +151,10 @@ class PlanPane(Pane):
             self._costs = costs
             self._draw()
 
-    def _take_alternatives(self, asked: PlanCost, cost: PlanCost) -> None:
-        """Show a cost that has the plans beside it, in place of the same without them."""
+    def _take_totals(self, asked: PlanCost, cost: PlanCost, has_alternatives: bool) -> None:
+        """Show a cost that knows more, in place of the same that was `asked` about."""
         if asked is self._cost:
-            self._cost, self._has_alternatives = cost, True
+            self._cost, self._has_totals, self._has_alternatives = cost, True, has_alternatives
             self._draw()
 
     def action_previous_step(self) -> None:
@@ -204,14 +205,16 @@ class PlanPane(Pane):
                 continue
         self.call_later(self._take_costs, plan, costs)
 
-    @work(thread=True, exit_on_error=False, exclusive=True, group="alternatives")
-    def _find_alternatives(self, cost: PlanCost) -> None:
-        """Make the plans beside the one that is shown."""
+    @work(thread=True, exit_on_error=False, exclusive=True, group="totals")
+    def _find_totals(self, cost: PlanCost) -> None:
+        """Work out from which sizes on the plan is compute bound, then make the plans beside it."""
         from shardviz.planner.planner import is_planned_quickly
 
+        _ = cost.thresholds  # it keeps them, and is drawn with them
+        self.call_later(self._take_totals, cost, cost, False)
         if is_planned_quickly(cost.plan.question):
-            _ = cost.alternatives  # it keeps them, and is drawn with them
-            self.call_later(self._take_alternatives, cost, cost)
+            _ = cost.alternatives
+            self.call_later(self._take_totals, cost, cost, True)
         else:
             self.call_later(self._ask_for_alternatives, cost)
 
@@ -219,7 +222,8 @@ class PlanPane(Pane):
         if cost is self._cost:
 
             def take(found: PlanCost) -> None:
-                self.call_later(self._take_alternatives, cost, found)
+                _ = found.thresholds
+                self.call_later(self._take_totals, cost, found, True)
 
             self.state.plans.price(cost.plan, cost.placed, take)
 
@@ -264,11 +268,12 @@ class PlanPane(Pane):
         """The plans beside the one that is shown, the machine, and the totals."""
         from shardviz.render.cost_view import machine_words, total_lines
 
+        totals = total_lines(cost, width) if self._has_totals else []
         return [
             *self._alternatives(cost, width),
             Text(),
             *sentence(machine_words(cost), width, lead="time  "),
-            *total_lines(cost, width),
+            *totals,
         ]
 
     def _alternatives(self, cost: PlanCost, width: int) -> list[Text]:
