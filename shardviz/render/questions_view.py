@@ -197,7 +197,7 @@ def _limit_lines(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
         return []
     share = cost.layers_peak_bytes / cost.limit_bytes
     line = _labelled("of HBM", human_bytes(cost.limit_bytes))
-    percent = f"{share * 100:.0f} %" if share >= 0.01 else f"{share * 100:.2g} %"
+    percent = "< 0.1 %" if share < 0.001 else f"{share * 100:.{int(share < 0.1)}f} %"
     sign = "✗ " if cost.over_bytes else ""
     room = width - line.cell_len - len(f" {sign} {percent}")
     line.append(f" {bar(min(share, 1), 1, room)}", palette.lanes["memory"])

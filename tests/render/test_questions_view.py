@@ -53,7 +53,7 @@ def test_with_more_lines_there_are_their_parts_and_the_questions_before():
           XY       11.7 µs ████
           sent    5.44 MiB  was 6 MiB
           memory  7.25 MiB  was 12.2 MiB
-          of HBM  15.8 GiB ▏        0.045 %
+          of HBM  15.8 GiB ▏        < 0.1 %
           Out        4 MiB ████████████████
           W          2 MiB ████████
           A          1 MiB ████
