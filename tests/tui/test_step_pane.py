@@ -17,7 +17,7 @@ from shardviz.stepping.verdict import compare_with_jax
 from shardviz.tui.registry import STEP
 from shardviz.tui.step.choice import worked_out
 from shardviz.tui.step.pane import StepPane
-from shardviz.tui.step.player import RoundView
+from shardviz.tui.step.player import RoundView, slide_seconds
 from tests.tui.conftest import PATIENCE, SIZES, check_snapshot, drive, text_of, until
 
 SMALL = ProblemForm(sizes="b=8,d=16,f=8")
@@ -182,7 +182,7 @@ def test_a_plan_without_collectives_says_so():
     def check(pane):
         text = text_of(pane.app)
         assert "No collective: nothing is sent." in text
-        assert "o plays any other." in text
+        assert "i plays any other." in text
         assert pane.command_line().startswith("shardviz explain ")
 
     play(["space", "right", "a", "n", "l", "g", "v", "end"], check, ProblemForm(specs=("X_", "__", "X_")))
@@ -229,10 +229,10 @@ def test_another_target_brings_other_links():
 def test_links_that_were_chosen_stay_for_other_collectives():
     def check(pane):
         found = []
-        for way in ("", "n", "o"):
+        for way in ("", "n", "i"):
             if way == "n":
                 pane.action_collective(1)
-            if way == "o":
+            if way == "i":
                 pane.state.edit(replace(TWO_STEPS, collective=CollectiveFields("psum", axis="X")))
             found.append((pane.prepared.run.operation.name, pane.prepared.run.links.topology.__class__))
         assert [kind for _, kind in found] == [Switch] * 3
@@ -254,8 +254,99 @@ def test_a_click_on_the_bar_goes_to_the_round_there():
     drive(script, draft=SMALL, screen="step")
 
 
+def test_dragging_along_the_bar_goes_through_the_rounds():
+    async def script(pilot):
+        pane = pilot.app.pane
+        await until(pilot, lambda: pane.prepared)
+        line = round_of(pane)
+        first, last = line.index("─"), len(line) - 1
+        await pilot.mouse_down("#step-head", offset=(first, 1))
+        seen = []
+        for column in ((first + last) // 2, last, last + 9, first - 9):
+            await pilot.hover("#step-head", offset=(column, 1))
+            seen.append(pane.player.number)
+        assert seen == [3, 6, 6, 0]
+        await pilot.mouse_up("#step-head", offset=(first, 1))
+        await pilot.hover("#step-head", offset=(last, 1))
+        assert pane.player.number == 0
+
+    drive(script, draft=SMALL, screen="step")
+
+
+def test_a_round_slides_in_and_keys_do_not_wait_for_it(monkeypatch):
+    monkeypatch.setattr("shardviz.tui.step.player.SLIDE_S", 1000.0)
+
+    async def script(pilot):
+        pane = pilot.app.pane
+        pane.query_one(RoundView).focus()
+        await until(pilot, lambda: is_ready(pane))
+        await pilot.press("right")
+        assert (pane.player.number, pane._slide.part) == (1, 0.15)
+        await pilot.press("right")
+        assert (pane.player.number, pane._slide.part) == (2, 0.15)
+        first = text_of(pilot.app)
+        for _ in range(3):
+            pane._go_on_sliding()
+        await pilot.pause()
+        assert pane._slide.part is None
+        assert text_of(pilot.app) != first
+        await pilot.press("left")
+        assert (pane.player.number, pane._slide.part) == (1, None)
+        await pilot.press("end")
+        assert pane._slide.part is None
+
+    drive(script, draft=SMALL, screen="step", is_animated=True)
+
+
+def test_without_animation_a_round_is_there_at_once():
+    def check(pane):
+        assert pane.player.number == 1
+        assert pane._slide.part is None
+
+    play(["right"], check)
+
+
+def test_rounds_that_follow_fast_do_not_slide():
+    assert slide_seconds(None) == slide_seconds(0.25) == 0.07
+    assert 0.03 < slide_seconds(4.0) < 0.07
+    assert slide_seconds(16.0) == 0
+
+
 def test_the_table_has_a_row_for_every_device():
     play(["v", "right"], lambda pane: check_snapshot("step-table", text_of(pane.app)))
+
+
+def test_every_transfer_is_listed_and_leads_to_its_round():
+    async def script(pilot):
+        pane = pilot.app.pane
+        view = pane.query_one(RoundView)
+        view.focus()
+        await until(pilot, lambda: is_ready(pane))
+        await pilot.press("right", "v", "v")
+        await pilot.pause()
+        check_snapshot("step-transfers", text_of(pilot.app))
+        lines = [view.canvas.line(y, 0, 80).plain for y in range(view.canvas.height)]
+        row = next(y for y, line in enumerate(lines) if line.startswith("  round 3")) + 1
+        await pilot.click(RoundView, offset=(4, row - view.scroll_offset.y))
+        assert pane.player.number == 3
+        await pilot.press("end")
+        await pilot.pause()
+        assert view.scroll_offset.y > 0
+        assert "▸ round 6" in text_of(pilot.app)
+        await pilot.press("v")
+        assert "┌ 0  X0 Y0" in text_of(pilot.app)
+
+    drive(script, draft=SMALL, screen="step")
+
+
+def test_a_large_window_has_the_transfers_below_the_picture():
+    def check(pane):
+        text = text_of(pane.app)
+        assert "┌ 0  X0 Y0" in text
+        assert "▸ round 2" in text
+        assert "from → to" in text
+
+    play(["right"] * 2, check, size=(200, 60))
 
 
 def test_groups_are_shown_one_at_a_time():
@@ -320,7 +411,7 @@ def test_any_other_collective_is_played():
     async def script(pilot):
         app, pane = pilot.app, pilot.app.pane
         pane.query_one(RoundView).focus()
-        await pilot.press("o")
+        await pilot.press("i")
         field = app.focused
         assert isinstance(field, Input)
         text = text_of(app)
@@ -359,7 +450,7 @@ def test_nonsense_is_said_at_its_field_and_the_picture_stays():
         app, pane = pilot.app, pilot.app.pane
         pane.query_one(RoundView).focus()
         before = pane.prepared
-        await pilot.press("o")
+        await pilot.press("i")
         form = pane.query_one("CollectiveForm")
         for field, text, said in NONSENSE:
             entry = form.query_one(f"#field-{field}", Input)
