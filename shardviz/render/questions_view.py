@@ -20,7 +20,7 @@ from shardviz.render.versus_view import collective_counts
 from shardviz.units import human_bytes, seconds
 
 VALUES = 8
-"""Columns of a figure: ``1,023 MiB``, ``99.9 µs``."""
+"""Columns of most figures: ``99.9 MiB``, ``99.9 µs``."""
 MOST_ARRAYS = 6
 LEAST_ASKED = 5
 """Lines of the questions before, with their heading, before those of the arrays."""

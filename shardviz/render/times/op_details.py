@@ -12,7 +12,7 @@ from shardviz.render.lines import records, sentence
 from shardviz.render.palette import SIGNS
 from shardviz.render.sanitize import printable, printable_line
 from shardviz.render.times.report import ESTIMATES, percent
-from shardviz.units import estimated_seconds, flops, human_bytes
+from shardviz.units import estimated_seconds, exact_bytes, human_bytes
 
 if TYPE_CHECKING:
     from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp
@@ -85,5 +85,5 @@ def _times(op: TimedOp) -> list[Text]:
 
 def _facts(op: TimedOp) -> list[str]:
     facts = [f"bound by {op.bound}"] if op.bound else []
-    facts += [human_bytes(op.bytes)] if op.bytes else []
-    return [*facts, flops(op.flops)] if op.flops else facts
+    facts += [exact_bytes(op.bytes)] if op.bytes else []
+    return [*facts, f"{op.flops:,.0f} FLOP"] if op.flops else facts
