@@ -227,6 +227,7 @@ STEP = commands_of(
     ("other", "i", "Other", "Play any other collective.", "any"),
     ("back_to_plan", "O", "Plan's", "Back from another collective to those of the plan."),
     ("links", "l", "Links", "Join the devices by a ring or a torus, a line, a switch."),
+    ("figures", "b", "Latency, bandwidth", "What a link takes: the machine's figures, or as you type them."),
     ("ask_now", "r", "Ask now", "Recompile for all targets, and verify with JAX again."),
     ("device(1)", "d", "Next device", "Mark the next device of the group, here and on every screen."),
     ("device(-1)", "D", "Previous device", "Mark the previous device of the group."),
