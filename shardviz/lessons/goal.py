@@ -291,7 +291,7 @@ def result_difference(resolved: ResolvedProblem, wanted: ResolvedProblem) -> str
     Raises `QuestionError` for a collective whose numbers are not followed.
     """
     if resolved.collective is None or wanted.collective is None:
-        raise QuestionError("no collective is set, and the goal wants one", "press o on the step screen")
+        raise QuestionError("no collective is set, and the goal wants one", "press i on the step screen")
     meshes = resolved.problem.mesh, wanted.problem.mesh
     if meshes[0].size != meshes[1].size:
         return f"the mesh has {plural(meshes[0].size, 'device')}; the goal wants {meshes[1].size:,}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from textual import events
@@ -341,6 +341,21 @@ class ShardvizApp(ResilientApp):
         from shardviz.tui.model.dialog import ModelDialog
 
         self.push_screen(ModelDialog(self._model))
+
+    def open_model(self, source: str) -> None:
+        """Open a model by its name or its file."""
+        try:
+            self._model.edit(self._model.form.with_field("source", source))
+        except ShardvizError as error:
+            self.notify(error_words(error), severity="error")
+            return
+        self.action_model()
+
+    def action_open_file(self) -> None:
+        from shardviz.tui.opening.dialog import OpenDialog
+        from shardviz.tui.opening.shown import show_opened
+
+        self.push_screen(OpenDialog(self.state, not self.is_guest), partial(show_opened, self))
 
     def action_shardings(self) -> None:
         from shardviz.tui.dialogs.shardings import ShardingsDialog

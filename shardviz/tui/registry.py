@@ -71,6 +71,13 @@ APP = commands_of(
     ("show('time')", "5", "Time", "What runs when, what waits, and the memory."),
     ("problem", "p", "Problem", "Go to the problem, or back to the screen."),
     ("examples", "x", "Examples", "Open an example.", "examples"),
+    (
+        "open_file",
+        "o",
+        "Open",
+        "A compiled program, XLA's dumps, a profile, a model, a machine; or a sharding in any notation.",
+        "open",
+    ),
     ("lessons", "L", "Lessons", "The course and your progress.", "lessons"),
     (
         "shardings",
@@ -210,7 +217,7 @@ STEP = commands_of(
     ("view", "v", "View", "The devices with their links, or a table of all chunks.", "view"),
     ("collective(1)", "n", "Next collective", "The next collective of the plan.", "collective"),
     ("collective(-1)", "N", "Previous collective", "The previous collective of the plan."),
-    ("other", "o", "Other", "Play any other collective.", "any"),
+    ("other", "i", "Other", "Play any other collective.", "any"),
     ("back_to_plan", "O", "Plan's", "Back from another collective to those of the plan."),
     ("links", "l", "Links", "Join the devices by a ring or a torus, a line, a switch."),
     ("ask_now", "r", "Ask now", "Recompile for all targets, and verify with JAX again."),

@@ -360,7 +360,7 @@ AHEAD = {
     "code": (["c", "s", "enter"], lambda _: Path("shardviz-layout.py").exists()),
     "closed": (["x", "escape", "L", "escape", "f1", "f1", "2"], lambda app: app.pane.area == "plan"),
     "a form": (
-        ["3", "o", "ctrl+u", *"pmax", "enter"],
+        ["3", "i", "ctrl+u", *"pmax", "enter"],
         lambda app: app.state.resolved.draft.collective == CollectiveFields("pmax"),
     ),
 }

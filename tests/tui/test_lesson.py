@@ -197,7 +197,7 @@ def test_an_answer_begins_where_it_is_to_be_seen():
     [
         ("layout", "vm", "two-axes-and-their-order"),
         ("step", "vl", "both-ways-round"),
-        ("step", "o", "all-gather-hop-by-hop"),
+        ("step", "i", "all-gather-hop-by-hop"),
     ],
 )
 def test_nothing_that_was_looked_at_before_leaks_into_a_lesson(screen, keys, name):

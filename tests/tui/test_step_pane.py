@@ -320,7 +320,7 @@ def test_any_other_collective_is_played():
     async def script(pilot):
         app, pane = pilot.app, pilot.app.pane
         pane.query_one(RoundView).focus()
-        await pilot.press("o")
+        await pilot.press("i")
         field = app.focused
         assert isinstance(field, Input)
         text = text_of(app)
@@ -359,7 +359,7 @@ def test_nonsense_is_said_at_its_field_and_the_picture_stays():
         app, pane = pilot.app, pilot.app.pane
         pane.query_one(RoundView).focus()
         before = pane.prepared
-        await pilot.press("o")
+        await pilot.press("i")
         form = pane.query_one("CollectiveForm")
         for field, text, said in NONSENSE:
             entry = form.query_one(f"#field-{field}", Input)
