@@ -43,13 +43,17 @@ def open_app(
     present: bool = False,
     warning: str = "",
     profile: OpenedProfile | None = None,
+    is_animated: bool = True,
 ) -> NoReturn:
     """Open the application, in a lesson if one is given, and end the process when it is left.
 
     A lesson opens where it was left, an attempt where its sender was; with `present` it is shown to a class.
-    A `warning` is shown first. The time screen has a `profile` beside the plan.
+    A `warning` is shown first. The time screen has a `profile` beside the plan. Without `is_animated` nothing
+    moves by itself, as where TEXTUAL_ANIMATIONS is none.
     """
     app = ShardvizApp(draft, screen, lesson=lesson, present=present, warning=warning, profile=profile)
+    if not is_animated:
+        app.animation_level = "none"
     app.driver_class = TerminalDriver
     on_signal(app.state.kill_children)
     # Last: until then the application may still draw.

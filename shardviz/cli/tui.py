@@ -45,6 +45,9 @@ EXAMPLES = (
 )
 @click.option("--last", is_flag=True, help="Continue the last session.")
 @click.option("--from", "shared", metavar="STRING", help="Open a shared problem or lesson.")
+@click.option(
+    "--no-animation", is_flag=True, help="Chunks do not slide along their links; nothing moves by itself."
+)
 @click.option("--json", "as_json", is_flag=True, help="With --from: print the problem or lesson as JSON.")
 @click.pass_context
 def command(
@@ -54,6 +57,7 @@ def command(
     screen: str,
     last: bool,
     shared: str | None,
+    no_animation: bool,
     as_json: bool,
     **problem: Any,
 ) -> int:
@@ -64,24 +68,26 @@ def command(
             "--json prints what a shared string says", "add --from STRING, or leave out --json"
         )
     if shared is not None:
-        _check_alone("--from", chosen - {"shared", "screen", "as_json"})
-        return _open_shared(ctx, shared, screen if "screen" in chosen else None, as_json)
+        _check_alone("--from", chosen - {"shared", "screen", "as_json", "no_animation"})
+        return _open_shared(ctx, shared, screen if "screen" in chosen else None, as_json, not no_animation)
     if reason := no_terminal():
         return _help(ctx, reason)
     from shardviz.cli.open_app import open_app
 
+    is_animated = not no_animation
     if last:
-        _check_alone("--last", chosen - {"last", "screen"})
+        _check_alone("--last", chosen - {"last", "screen", "no_animation"})
         session, damage = _last_session()
         if session is None and not damage:
             raise QuestionError("no session is saved", "leave out --last to begin a new one")
         if session is None:
-            return open_app(None, screen, warning=damage)
-        return open_app(session.draft, screen if "screen" in chosen else session.screen)
+            return open_app(None, screen, warning=damage, is_animated=is_animated)
+        shown = screen if "screen" in chosen else session.screen
+        return open_app(session.draft, shown, is_animated=is_animated)
     problem["targets"] = problem.pop("target")
     if "mesh" not in chosen:
         problem["mesh"] = None
-    return open_app(form_from_options(einsum, **problem), screen)
+    return open_app(form_from_options(einsum, **problem), screen, is_animated=is_animated)
 
 
 def _last_session() -> tuple[SavedSession | None, str]:
@@ -111,7 +117,9 @@ def _check_alone(option: str, others: set[str]) -> None:
         raise QuestionError(f"{option} opens a problem, and so does {named}", "leave out one of them")
 
 
-def _open_shared(ctx: click.Context, string: str, screen: str | None, as_json: bool) -> int:
+def _open_shared(
+    ctx: click.Context, string: str, screen: str | None, as_json: bool, is_animated: bool
+) -> int:
     """Open what a shared string says, on another screen where one is given, or print it."""
     shared = from_string(string)
     if as_json:
@@ -124,4 +132,5 @@ def _open_shared(ctx: click.Context, string: str, screen: str | None, as_json: b
         return _help(ctx, reason)
     from shardviz.cli.open_app import open_app
 
-    return open_app(None if attempt else shared.draft, screen or shared.screen, lesson=attempt)
+    draft = None if attempt else shared.draft
+    return open_app(draft, screen or shared.screen, lesson=attempt, is_animated=is_animated)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import count, zip_longest
 from operator import eq
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
     from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 
+_KEPT = {
+    "objective": "what the plan makes small first",
+    "backward": "the backward pass",
+    "remat": "what is computed again",
+    "optimizer": "the optimizer",
+}
+"""Fields that say the same where their texts do, in a sentence about the sandbox."""
 _LIMITED = {
     "devices": "the mesh has {} devices",
     "axis_size": "axis {0} has {} devices",
@@ -36,6 +44,10 @@ _LIMITED = {
     "shard_bytes": "each device holds {} of {0}",
     "sent": "each device sends {}",
     "count": "the plan has {} {0}",
+    "seconds": "it takes {}",
+    "overlapped": "it takes {}, with all overlap that there can be",
+    "exposed": "no overlap hides {} of the sending",
+    "peak": "a device holds {} at once",
     "rounds": "there are {} rounds",
     "hops": "a message crosses {} links",
 }
@@ -148,6 +160,8 @@ def _changes(setup: ResolvedProblem, resolved: ResolvedProblem, may_change: set[
     if "mesh" not in may_change and wide(now.mesh) != wide(was.mesh):
         yield f"the mesh is {now.mesh}; the goal keeps {was.mesh}"
     can_be_kept = was.mesh.size == now.mesh.size or not _order(was.mesh)
+    if setup.named is not None and "machine" not in may_change and resolved.machine != setup.machine:
+        yield f"the machine is {resolved.machine.name}; the goal keeps {setup.machine.name}"
     if "device_order" not in may_change and can_be_kept and _order(now.mesh) != _order(was.mesh):
         yield "the devices stand in another order; the goal keeps the one that they had"
     if setup.collective is not None:
@@ -155,15 +169,20 @@ def _changes(setup: ResolvedProblem, resolved: ResolvedProblem, may_change: set[
             return
         if resolved.shown.collective != setup.shown.collective:
             yield "the collective has changed; the goal keeps the one that was there"
+    for name, said in _KEPT.items():
+        kept, given = getattr(setup.shown, name), getattr(resolved.shown, name)
+        if name not in may_change and given != kept:
+            yield f"{said} is {given or 'none'}; the goal keeps {kept or 'none'}"
     if "einsum" not in may_change and _einsums(now) != _einsums(was):
         yield f"the einsum is {_einsums(now)}; the goal keeps {_einsums(was)}"
     if "einsum" not in may_change and "sizes" not in may_change:
-        for array, before in zip(now.arguments, was.arguments, strict=True):
+        for array, before in zip(_given(now), _given(was), strict=True):
             if array.shape != before.shape:
                 held, kept = shape_text(array.shape), shape_text(before.shape)
                 yield f"{array.name} has the shape {held}; the goal keeps {kept}"
-    if "dtype" not in may_change and now.result.dtype != was.result.dtype:
-        yield f"the dtype is {now.result.dtype}; the goal keeps {was.result.dtype}"
+    dtype, kept_dtype = (problem.forward[-1].result.dtype for problem in (now, was))
+    if "dtype" not in may_change and dtype != kept_dtype:
+        yield f"the dtype is {dtype}; the goal keeps {kept_dtype}"
     if "axis_types" not in may_change and now.axis_types != was.axis_types:
         yield f"the axes are {now.axis_types}; the goal keeps them {was.axis_types}"
     if not {"specs", "einsum"} & may_change:
@@ -192,8 +211,13 @@ def _einsums(problem: Problem) -> str:
     return "; ".join(
         " ".join(f"{array.name}[{', '.join(array.dims)}]" for array in part.operands)
         + f" -> {part.result.name}[{', '.join(part.result.dims)}]"
-        for part in problem.parts
+        for part in problem.forward
     )
+
+
+def _given(problem: Problem) -> tuple[ShardedArray, ...]:
+    """The arguments of the forward pass."""
+    return replace(problem, parts=problem.forward).arguments
 
 
 T = TypeVar("T")

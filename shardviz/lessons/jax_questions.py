@@ -48,6 +48,8 @@ class HeldArray(Protocol):
 
 OF_PLANS = ("collectives", "count", "line", "sent")
 """Measures of what a plan sends."""
+OF_TIMES = ("seconds", "overlapped", "exposed", "bound", "utilisation")
+"""Measures of seconds, of which JAX knows only what is sent: the plan's collectives or the form's own."""
 OF_ROUNDS = ("rounds", "sends_to", "held")
 """Measures of a collective's rounds, of which JAX knows only where they lead."""
 SAME_MOVES = {"promoted_dtype", "narrowed_dtype", "padded", *compare.SAME_TRAFFIC} - {"only_other_result"}
@@ -176,7 +178,9 @@ def _of_measure(key: str, ask: str, draft: ProblemForm) -> Iterator[JaxQuestion]
         yield from _of_run(key, collective_of(resolved), int(arguments[0]), answer)
     elif name in OF_ROUNDS:
         yield from _of_run(key, collective_of(resolved))
-    elif name == "result_spec" or (name in OF_PLANS and resolved.collective is None):
+    elif name in OF_TIMES and resolved.collective is not None:
+        yield from _of_run(key, resolved.collective)
+    elif name == "result_spec" or (name in (*OF_PLANS, *OF_TIMES) and resolved.collective is None):
         yield PlanQuestion(key, resolved.plan, ask, answer)
 
 

@@ -11,6 +11,7 @@ from shardviz.forms.resolve import resolve, resolve_first
 from shardviz.lessons.course import course
 from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Goal, Lesson
+from shardviz.lessons.measures import compute
 from shardviz.lessons.measures.subject import resolve_once
 
 MATMUL = {
@@ -242,3 +243,58 @@ def test_no_solution_is_told_before_a_hint_is_asked_for(lesson):
     assert typed
     said = f"{lesson.goal.text} {first_difference(lesson.goal, lesson, resolve_once(lesson.setup))}"
     assert [text for text in typed if re.search(rf"(?<!\w){re.escape(text)}(?!\w)", said)] == []
+
+
+TRAINED = {
+    "mesh": "data=4",
+    "einsum": "Y = X[b,d] * W[d,f]",
+    "specs": "X=data _,Y=data _",
+    "sizes": "b=256,d=1024,f=1024",
+    "machine": "v5e:2x2",
+    "backward": "yes",
+    "optimizer": "adam",
+}
+SUMMED = {
+    "mesh": "X=4",
+    "einsum": "bd,df->bf",
+    "specs": "_X,X_->__",
+    "sizes": "b=256,d=8192,f=8192",
+    "machine": "v5e:2x2",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({}, None),
+        ({"specs": "X=data _,W=data _,Y=data _"}, None),
+        ({"machine": "v4:2x2x1"}, "the machine is v4:2x2x1; the goal keeps v5e:2x2"),
+        ({"backward": "no", "optimizer": "none"}, "the backward pass is no; the goal keeps yes"),
+        ({"remat": "layer"}, "what is computed again is layer; the goal keeps none"),
+        ({"optimizer": "sgd"}, "the optimizer is sgd; the goal keeps adam"),
+        ({"objective": "bytes"}, "what the plan makes small first is bytes; the goal keeps time"),
+        ({"dtype": "f32"}, "the dtype is f32; the goal keeps bf16"),
+    ],
+)
+def test_machine_and_train_step_stay(changes, found):
+    limit = {"peak": "1 TiB"}
+    assert difference(TRAINED, changes, at_most=limit, may_change=("specs",)) == found
+    every = (*EVERYTHING, "machine", "objective", "backward", "remat", "optimizer")
+    assert difference(TRAINED, changes, at_most=limit, may_change=every) is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "found"),
+    [
+        ({"seconds": "1 ms"}, None),
+        ({"seconds": "10 µs"}, "it takes {}; the goal allows 10 µs"),
+        ({"overlapped": "1 µs"}, "it takes {}, with all overlap that there can be; the goal allows 1 µs"),
+        ({"exposed": "1 ns"}, "no overlap hides {} of the sending; the goal allows 1 ns"),
+        ({"peak": "1 KiB"}, "a device holds {} at once; the goal allows 1 KiB"),
+        ({"seconds psum": "1 ns"}, "seconds psum is {}; the goal allows 1 ns"),
+    ],
+)
+def test_times_and_memory_have_limits(limit, found):
+    (ask,) = limit
+    shown = compute(ask, form_from_table(SUMMED)).text
+    assert difference(SUMMED, {}, at_most=limit) == (found and found.format(shown))

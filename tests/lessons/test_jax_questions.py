@@ -118,6 +118,15 @@ def test_what_a_partitioner_sends_gives_the_answer():
     assert wrong.disagreement([TargetResult("shardy", "ok")]) == "the answer is 7; JAX gives '0 B'"
 
 
+def test_of_a_time_jax_is_asked_what_is_sent():
+    timed = LESSON.replace('"collectives"', '"seconds"').replace('"psum C X"', '"1 s"').replace("f32", "bf16")
+    question = jax_questions(read_lesson(timed, "rows.toml"))[1]
+    assert isinstance(question, PlanQuestion)
+    assert question.disagreement([TargetResult("shardy", "ok")]) == ""
+    timed = COLLECTIVE.replace('"result 0"', '"seconds"').replace('wrong."3"', 'wrong."1 s"')
+    assert isinstance(jax_questions(read_lesson(timed, "sum.toml"))[0], RunQuestion)
+
+
 def test_numbers_that_differ_are_told():
     question = jax_questions(read_lesson(COLLECTIVE, "sum.toml"))[0]
     assert isinstance(question, RunQuestion)

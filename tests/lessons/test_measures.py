@@ -40,6 +40,33 @@ GATHER = form_from_table(
         "collective": {"op": "all_gather", "data": "3,9,5,2", "algorithm": "ring"},
     }
 )
+BOOK = {"mesh": "X=2,Y=4", "sizes": "B=1024,D=2048,F=8192"}
+GATHERED = "A[B_X, D_Y] * W[D, F_Y] -> Out[B_X, F_Y]"
+SUMMED = {"mesh": "X=4", "einsum": "bd,df->bf", "specs": "_X,X_->__", "machine": "v5e:2x2"}
+SUMMED_256 = form_from_table(SUMMED | {"sizes": "b=256,d=8192,f=8192"})
+SPLIT = form_from_table(SUMMED | {"sizes": "b=4096,d=8192,f=8192", "specs": "__,_X->_X"})
+F32 = form_from_table(SUMMED | {"dtype": "f32"})
+TRAINED = form_from_table(
+    {
+        "mesh": "data=8",
+        "einsum": "H = X[b,d] * W1[d,f]; Y = X + silu(H) * W2[f,d] x 16",
+        "specs": "X=data _,Y=data _",
+        "sizes": "b=65536,d=4096,f=16384",
+        "machine": "v5e:2x4",
+        "backward": "yes",
+        "optimizer": "adam",
+    }
+)
+BOTH_AXES = form_from_table(
+    {
+        "mesh": "data=64,tensor=1",
+        "einsum": "H = X[b,d] * W1[d,f]; Y = X + silu(H) * W2[f,d]",
+        "specs": "X=data _,W1=data tensor,W2=tensor data,Y=data _",
+        "sizes": "b=65536,d=8192,f=32768",
+        "machine": "v5p:4x4x4",
+        "backward": "yes",
+    }
+)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +105,25 @@ GATHER = form_from_table(
         ("sent", MATMUL, "96 B"),
         ("sent", SUM, "24 B"),
         ("longer 1e9 1e12", MATMUL, "multiplying"),
+        ("seconds", SUMMED_256, "117 µs"),
+        ("seconds einsum", SUMMED_256, "47.3 µs"),
+        ("seconds psum", SUMMED_256, "69.9 µs"),
+        ("seconds all_gather", SUMMED_256, "0 s"),
+        ("seconds", TRAINED, "857 ms"),
+        ("seconds optimizer", TRAINED, "120 ms"),
+        ("seconds", GATHER, "3 µs"),
+        ("overlapped", SUMMED_256, "69.9 µs"),
+        ("exposed", SUMMED_256, "22.6 µs"),
+        ("exposed", SPLIT, "0 s"),
+        ("bound", SUMMED_256, "network"),
+        ("bound", SPLIT, "compute"),
+        ("threshold b", SPLIT, "282"),
+        ("utilisation", SUMMED_256, "37 %"),
+        ("fastest data=64,tensor=1 data=16,tensor=4", BOTH_AXES, "data=16, tensor=4"),
+        ("peak", TRAINED, "37.625 GiB"),
+        ("memory parameters", TRAINED, "4 GiB"),
+        ("memory optimizer", TRAINED, "24 GiB"),
+        ("memory activations", TRAINED, "9 GiB"),
         ("rounds", SUM, "6"),
         ("rounds", MATMUL, "3"),
         ("hops", SUM, "1"),
@@ -128,6 +174,15 @@ def test_every_measure_is_computed_here():
                 "all_gather A over Y, then psum C over Y",
             ],
         ),
+        ("seconds einsum", SUMMED_256, ["47.3 µs", "47.3us", "0.0473 ms", "47.29 µs"], ["47.4 µs", "47 µs"]),
+        ("utilisation", SUMMED_256, ["37%", "37 %"], ["38 %"]),
+        ("bound", SUMMED_256, ["network", "Network "], ["compute", "memory", "latency"]),
+        (
+            "fastest data=16,tensor=4 data=1,tensor=64",
+            BOTH_AXES,
+            ["data=16,tensor=4"],
+            ["data=4,tensor=16"],
+        ),
         ("result 2", SUM, ["22 20 12 17", "22.0,20,12,17"], ["20, 22, 12, 17", "nothing"]),
         ("sends_to 2 1", SUM, ["3"], ["nobody", "1, 3"]),
     ],
@@ -160,6 +215,14 @@ def test_texts_that_mean_the_same_are_the_same_answer(ask, draft, same, other):
         ("case", CHAIN, "this is not one case alone, but case 3 over Y; case 1", "take one einsum"),
         ("line psum", MATMUL, "the plan has no psum", "ask for another operation"),
         ("rounds", TURNED, "the plan has 0 collectives, and one is asked about", "give the setup"),
+        ("seconds gather", SUMMED_256, "a plan has no steps 'gather'", "did you mean all_gather?"),
+        ("threshold x", SUMMED_256, "dimension 'x' has no threshold", "there are b, d, f"),
+        ("threshold b", SUMMED_256, "the plan is not compute bound at any size of b", "take another"),
+        ("fastest X=4", SUMMED_256, "fastest compares meshes", "write for example fastest X=4,Y=2"),
+        ("fastest X=4 X=4", SUMMED_256, "several meshes take the same time", "take other meshes"),
+        ("memory weights", TRAINED, "no memory is for 'weights'", "there are parameters"),
+        ("memory gradients", SPLIT, "only a train step has this memory", 'write backward = "yes"'),
+        ("bound", F32, "no peak in f32 is published for v5e", "take another machine"),
         ("held 2 7", SUM, "round 7 does not exist: ring has 6 rounds here", "rounds go from 1 to 6"),
     ],
 )
@@ -176,6 +239,10 @@ def test_texts_of_another_kind_are_refused():
         ("slices A 5", MATMUL),
         ("bytes A", MATMUL),
         ("collectives", MATMUL),
+        ("seconds", SUMMED_256),
+        ("utilisation", SUMMED_256),
+        ("bound", SUMMED_256),
+        ("fastest data=64,tensor=1 data=16,tensor=4", BOTH_AXES),
     ):
         for text in ("", "many", "1e3", "-1", "٣", "9" * 1000 + " parsecs"):
             with pytest.raises(QuestionError):
@@ -201,10 +268,6 @@ def test_a_large_mesh_is_no_matter():
         {"mesh": "X=64,Y=64", "einsum": "ij->ij", "specs": "XY", "sizes": "i=4096,j=4096"}
     )
     assert compute("slices A 4095", draft).text == "4032:4096, 4032:4096"
-
-
-BOOK = {"mesh": "X=2,Y=4", "sizes": "B=1024,D=2048,F=8192"}
-GATHERED = "A[B_X, D_Y] * W[D, F_Y] -> Out[B_X, F_Y]"
 
 
 @pytest.mark.parametrize(
@@ -260,3 +323,31 @@ def test_how_far_messages_go(algorithm, hops):
     collective = {"op": "all_gather", "data": "0,1,2,3,4,5,6,7", "algorithm": algorithm}
     draft = form_from_table({"mesh": "i=8", "collective": collective})
     assert compute("hops", draft).text == hops
+
+
+def seconds_of(ask, draft):
+    answer = compute(ask, draft)
+    return float(answer.read(answer.text))
+
+
+def test_times_are_those_of_the_roofline():
+    """By hand: 197 TFLOP/s, 819.2 GB/s and links of 45 GB/s one way; a 2×2 slice sends over two links."""
+    b, d, f = 4096, 8192, 8192
+    assert seconds_of("seconds", SPLIT) == pytest.approx(2 * b * d * f / 4 / 197e12, rel=5e-3)
+    moved = 2 * (256 * d / 4 + d / 4 * f + 256 * f)
+    assert seconds_of("seconds einsum", SUMMED_256) == pytest.approx(moved / 819.2e9, rel=5e-3)
+    summed = 2 * (3 / 4) * 2 * 256 * f
+    assert seconds_of("seconds psum", SUMMED_256) == pytest.approx(summed / 90e9, rel=5e-3)
+
+
+def test_memory_of_adam_is_that_which_is_published():
+    """A parameter in bf16 takes 2 bytes, its gradient 4, its copy and the two moments 12."""
+    count = 2 * 4096 * 16384 * 16
+    for purpose, each in {"parameters": 2, "gradients": 4, "optimizer": 12}.items():
+        assert compute(f"memory {purpose}", TRAINED).is_same(f"{count * each} B")
+
+
+def test_phases_make_up_the_whole_step():
+    phases = ("forward", "recomputed", "backward", "optimizer")
+    parts = sum(seconds_of(f"seconds {phase}", TRAINED) for phase in phases)
+    assert parts == pytest.approx(seconds_of("seconds", TRAINED), rel=5e-3)

@@ -33,7 +33,7 @@ def check(found: str, expected: str) -> None:
 def test_a_ring_of_four(run_of):
     """γ, δ, … travel clockwise; ▸ before a piece has arrived, ▸ behind it has left."""
     check(
-        drawn(run_of("all_gather", "i=4", [3, 9, 5, 2]), 2, height=7),
+        drawn(run_of("all_gather", "i=4", [3, 9, 5, 2]), 2, width=41, height=7),
         """
         ┌ 0  i0 ────────┐       ┌ 1  i1 ────────┐
         │ 3   ·  ▸5   2▸│──δ───→│ 3▸  9   ·  ▸2 │
@@ -48,7 +48,7 @@ def test_a_ring_of_four(run_of):
 
 def test_a_ring_of_eight_on_a_small_page(run_of):
     check(
-        drawn(run_of("all_gather", "i=8", 8), 3, width=42, height=10),
+        drawn(run_of("all_gather", "i=8", 8), 3, width=39, height=9),
         """
         ┌ 0 ─┐     ┌ 1 ─┐     ┌ 2 ─┐     ┌ 3 ─┐
         │α···│─η──→│αβ··│─θ──→│αβγ·│─α──→│αβγδ│
@@ -67,7 +67,7 @@ def test_both_halves_of_a_psum(run_of):
     """Partial sums say whose addends they hold; then totals go around."""
     run = run_of("psum", "i=4", range(16), shard=(4,))
     check(
-        drawn(run, 2, height=9),
+        drawn(run, 2, width=69, height=9),
         """
         ┌ 0  i0 ──────────────────────┐       ┌ 1  i1 ──────────────────────┐
         │     ╱0╱          ▸9+13+1╱   │──γ───→│     (4)            ╱5╱      │
@@ -81,7 +81,7 @@ def test_both_halves_of_a_psum(run_of):
         """,
     )
     check(
-        drawn(run, 6, height=9),
+        drawn(run, 6, width=69, height=9),
         """
         ┌ 0  i0 ──────────────────────┐       ┌ 1  i1 ──────────────────────┐
         │      24            ▸28      │──γ───→│      24             28      │
@@ -98,7 +98,7 @@ def test_both_halves_of_a_psum(run_of):
 
 def test_a_line_sends_what_goes_around_all_the_way_back(run_of):
     check(
-        drawn(run_of("all_gather", "i=4", [3, 9, 5, 2], topology="line"), 2),
+        drawn(run_of("all_gather", "i=4", [3, 9, 5, 2], topology="line"), 2, width=57, height=4),
         """
         ┌ 0  i0 ┐       ┌ 1  i1 ┐       ┌ 2  i2 ┐       ┌ 3  i3 ┐
         │ 3   · │──δ───→│ 3▸  9 │──α───→│▸3   9▸│──β───→│ ·  ▸9 │
@@ -110,7 +110,7 @@ def test_a_line_sends_what_goes_around_all_the_way_back(run_of):
 
 def test_a_switch_is_a_bar(run_of):
     check(
-        drawn(run_of("all_gather", "i=3", [3, 9, 5], topology="switch"), 1),
+        drawn(run_of("all_gather", "i=3", [3, 9, 5], topology="switch"), 1, width=53, height=5),
         """
         ━━━ switch ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━
            ↓γ ↑α               ↓α ↑β               ↓β ↑γ
@@ -123,7 +123,7 @@ def test_a_switch_is_a_bar(run_of):
 
 def test_a_torus_shows_where_links_go_around(run_of):
     check(
-        drawn(run_of("all_gather", "X=2,Y=4", 8, "torus"), 2, height=9),
+        drawn(run_of("all_gather", "X=2,Y=4", 8, "torus"), 2, width=71, height=9),
         """
            ┌ 0  X0 Y0 ──┐   ┌ 1  X0 Y1 ──┐   ┌ 2  X0 Y2 ──┐   ┌ 3  X0 Y3 ──┐
         γ┄→│ α  · ▸γ  δ▸│δ─→│ α▸ β  · ▸δ │α─→│▸α  β▸ γ  · │β─→│ · ▸β  γ▸ δ │γ┄→
@@ -140,7 +140,7 @@ def test_a_torus_shows_where_links_go_around(run_of):
 
 def test_an_all_to_all(run_of):
     check(
-        drawn(run_of("all_to_all", "i=4", range(16), "pairwise", shard=(4,)), 1, height=7),
+        drawn(run_of("all_to_all", "i=4", range(16), "pairwise", shard=(4,)), 1, width=73, height=7),
         """
         ┌ 0  i0 ────────────────────────┐       ┌ 1  i1 ────────────────────────┐
         │  α₀ 0   ▸β₀ 4    α₂ 2    α₃ 3 │──α₁──→│ ▸α₁ 1    β₁ 5    β₂ 6    β₃ 7 │
@@ -154,26 +154,66 @@ def test_an_all_to_all(run_of):
 
 
 def test_of_many_chunks_a_bar_tells_which_are_there(run_of):
-    found = picture(run_of("all_gather", "i=64", 64), 20)
+    found = picture(run_of("all_gather", "i=64", 64), 20, width=48)
     check(
-        "\n".join(found.line(y, 0, 80).plain for y in range(4)),
+        "\n".join(found.line(y, 0, 48).plain for y in range(4)),
         """
-        ┌ 0  i0 ─────────┐       ┌ 1  i1 ─────────┐
-        │▒▒········▒▒████│──χ₁──→│▒▒········▒▒████│
-        │▸φ₁←63          │       │▸χ₁←0           │
-        └ χ₁→1 ──────────┘       └ ψ₁→2 ──────────┘
+        ┌ 0  i0 ───────────┐        ┌ 1  i1 ───────────┐
+        │▒▒··········▒▒████│──χ₁───→│▒▒··········▒▒████│
+        │▸φ₁←63            │        │▸χ₁←0             │
+        └ χ₁→1 ────────────┘        └ ψ₁→2 ────────────┘
         """,
     )
 
 
 def test_names_have_the_colours_of_their_cells(run_of):
-    found = picture(run_of("all_gather", "i=4", [3, 9, 5, 2]), 2, height=7, palette=TRUECOLOR)
+    found = picture(run_of("all_gather", "i=4", [3, 9, 5, 2]), 2, width=41, height=7, palette=TRUECOLOR)
     line = found.line(1, 0, 80)
 
     def ground(place: int) -> object:
         return next(span.style.bgcolor for span in line.spans if span.start <= place < span.end)
 
     assert ground(line.plain.index("δ")) == ground(line.plain.index("2▸"))
+
+
+def test_boxes_and_links_use_the_room_that_they_have(run_of):
+    check(
+        drawn(run_of("psum", "i=2", range(4), shard=(2,)), 1, width=60, height=9),
+        """
+        ┌ 0  i0 ────────────────┐          ┌ 1  i1 ────────────────┐
+        │                       │          │                       │
+        │                       │          │                       │
+        │  ▸2+0=2        (1)   ▸│────β────→│    (2)   ▸   ▸1+3=4   │
+        │                       │←────α────│                       │
+        │                       │          │                       │
+        └ β→1 ──────────────────┘          └ α→0 ──────────────────┘
+        """,
+    )
+
+
+def test_chunks_slide_along_their_links(run_of):
+    """On their way every device has what it had before."""
+    run = run_of("all_gather", "i=4", [3, 9, 5, 2])
+    boxes = GroupBoxes(run, 0, 46, 11, PLAIN)
+    pictures = [DevicePicture(boxes, 1, part) for part in (0.0, 0.5, 1.0)]
+    assert [found.line(1, 0, 46).plain for found in pictures] == [
+        "│ 3▸  ·   ·   · │α──────────→│ ·   9▸  ·   · │",
+        "│ 3▸  ·   ·   · │─────α─────→│ ·   9▸  ·   · │",
+        "│ 3▸  ·   ·   · │──────────α→│ ·   9▸  ·   · │",
+    ]
+    texts = [[found.line(y, 0, 46).plain for y in range(found.height)] for found in pictures]
+    for head, lines in (("↓", [3, 5, 7]), ("↑", [7, 5, 3])):
+        assert [next(y for y, line in enumerate(text) if head in line) for text in texts] == lines
+
+
+def test_on_a_switch_chunks_go_up_and_then_down(run_of):
+    boxes = GroupBoxes(run_of("all_gather", "i=3", [3, 9, 5], topology="switch"), 0, 60, 10, PLAIN)
+    seen = []
+    for part in (0.2, 0.8):
+        found = DevicePicture(boxes, 1, part)
+        text = "".join(found.line(y, 0, 60).plain for y in range(found.height))
+        seen.append(("↑" in text, "↓" in text))
+    assert seen == [(True, False), (False, True)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

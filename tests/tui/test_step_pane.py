@@ -17,7 +17,7 @@ from shardviz.stepping.verdict import compare_with_jax
 from shardviz.tui.registry import STEP
 from shardviz.tui.step.choice import worked_out
 from shardviz.tui.step.pane import StepPane
-from shardviz.tui.step.player import RoundView
+from shardviz.tui.step.player import RoundView, slide_seconds
 from tests.tui.conftest import PATIENCE, SIZES, check_snapshot, drive, text_of, until
 
 SMALL = ProblemForm(sizes="b=8,d=16,f=8")
@@ -252,6 +252,64 @@ def test_a_click_on_the_bar_goes_to_the_round_there():
             assert pilot.app.pane.player.number == number
 
     drive(script, draft=SMALL, screen="step")
+
+
+def test_dragging_along_the_bar_goes_through_the_rounds():
+    async def script(pilot):
+        pane = pilot.app.pane
+        await until(pilot, lambda: pane.prepared)
+        line = round_of(pane)
+        first, last = line.index("─"), len(line) - 1
+        await pilot.mouse_down("#step-head", offset=(first, 1))
+        seen = []
+        for column in ((first + last) // 2, last, last + 9, first - 9):
+            await pilot.hover("#step-head", offset=(column, 1))
+            seen.append(pane.player.number)
+        assert seen == [3, 6, 6, 0]
+        await pilot.mouse_up("#step-head", offset=(first, 1))
+        await pilot.hover("#step-head", offset=(last, 1))
+        assert pane.player.number == 0
+
+    drive(script, draft=SMALL, screen="step")
+
+
+def test_a_round_slides_in_and_keys_do_not_wait_for_it(monkeypatch):
+    monkeypatch.setattr("shardviz.tui.step.player.SLIDE_S", 1000.0)
+
+    async def script(pilot):
+        pane = pilot.app.pane
+        pane.query_one(RoundView).focus()
+        await until(pilot, lambda: is_ready(pane))
+        await pilot.press("right")
+        assert (pane.player.number, pane._slide.part) == (1, 0.15)
+        await pilot.press("right")
+        assert (pane.player.number, pane._slide.part) == (2, 0.15)
+        first = text_of(pilot.app)
+        for _ in range(3):
+            pane._go_on_sliding()
+        await pilot.pause()
+        assert pane._slide.part is None
+        assert text_of(pilot.app) != first
+        await pilot.press("left")
+        assert (pane.player.number, pane._slide.part) == (1, None)
+        await pilot.press("end")
+        assert pane._slide.part is None
+
+    drive(script, draft=SMALL, screen="step", is_animated=True)
+
+
+def test_without_animation_a_round_is_there_at_once():
+    def check(pane):
+        assert pane.player.number == 1
+        assert pane._slide.part is None
+
+    play(["right"], check)
+
+
+def test_rounds_that_follow_fast_do_not_slide():
+    assert slide_seconds(None) == slide_seconds(0.25) == 0.07
+    assert 0.03 < slide_seconds(4.0) < 0.07
+    assert slide_seconds(16.0) == 0
 
 
 def test_the_table_has_a_row_for_every_device():

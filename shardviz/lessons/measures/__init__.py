@@ -2,7 +2,7 @@
 
 answers     computed answers and their kinds: numbers, bytes, shapes, …
 subject     the arrays, devices and collectives that measures are about
-layout, plan, collective  the measures
+layout, plan, collective, time, memory  the measures
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from shardviz.forms.form import ProblemForm
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.lessons.lesson import Prediction
-from shardviz.lessons.measures import collective, layout, plan
+from shardviz.lessons.measures import collective, layout, memory, plan, time
 from shardviz.lessons.measures.answers import ComputedAnswer, whole_number
 from shardviz.lessons.measures.subject import position_of, resolve_once
 from shardviz.strict_table import closest
@@ -45,6 +45,15 @@ MEASURES: dict[str, tuple[Callable[..., ComputedAnswer], str]] = {
     "line": (plan.line, "all_gather"),
     "sent": (plan.sent, ""),
     "longer": (plan.longer, "197e12 45e9"),
+    "seconds": (time.seconds, "all_gather"),
+    "overlapped": (time.overlapped, ""),
+    "exposed": (time.exposed, ""),
+    "bound": (time.bound, ""),
+    "threshold": (time.threshold, "b"),
+    "utilisation": (time.utilisation, ""),
+    "fastest": (time.fastest, "X=4,Y=2 X=2,Y=4"),
+    "peak": (memory.peak, ""),
+    "memory": (memory.memory, "optimizer"),
     "rounds": (collective.rounds, ""),
     "hops": (collective.hops, ""),
     "sends_to": (collective.sends_to, "2 1"),

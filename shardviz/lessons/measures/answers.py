@@ -35,6 +35,10 @@ _UNITS = {"": 1, "b": 1, "byte": 1, "bytes": 1}
 _UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgtpe", 1)}
 _UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgtpe", 1)}
 _BYTES = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s*([a-zA-Z]*)", re.ASCII)
+_SCALES = {"s": Fraction(1), "ms": Fraction(1, 10**3), "µs": Fraction(1, 10**6), "us": Fraction(1, 10**6)}
+_SCALES["ns"] = Fraction(1, 10**9)
+_SECONDS = re.compile(rf"(\d[\d,]*(?:\.\d+)?)\s*({'|'.join(_SCALES)})")
+_PERCENT = re.compile(r"(\d{1,3})\s*%", re.ASCII)
 _WHOLE = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,30}", re.ASCII)
 NOTHING, NOBODY = "nothing", "nobody"
 
@@ -76,6 +80,29 @@ def bytes_text(count: Fraction | int) -> str:
         if value >= 1 and (value * 1000).denominator == 1:
             return f"{float(value):,.3f}".rstrip("0").rstrip(".") + f" {letter}iB"
     return f"{int(count):,} B" if Fraction(count).denominator == 1 else f"{float(count):,} B"
+
+
+def seconds(text: str) -> Fraction:
+    """``22 µs``, ``1.5 ms`` → seconds, rounded to three digits: times that are shown alike are the same."""
+    found = _SECONDS.fullmatch(text.strip())
+    if found is None or len(text) > 60:
+        raise QuestionError(f"{quote(text, 30)} is not a time", "write for example 22 µs or 1.5 ms")
+    return Fraction(f"{float(Fraction(found[1].replace(',', '')) * _SCALES[found[2]]):.2e}")
+
+
+def seconds_text(duration: Fraction) -> str:
+    """``22 µs``, ``1.24 s``, ``0 s``."""
+    from shardviz.units import seconds as written
+
+    return written(float(duration)) if duration else "0 s"
+
+
+def percent(text: str) -> Fraction:
+    """``61 %`` → 0.61."""
+    found = _PERCENT.fullmatch(text.strip())
+    if found is None:
+        raise QuestionError(f"{quote(text, 30)} is not a percentage", "write for example 61 %")
+    return Fraction(found[1]) / 100
 
 
 def shape(text: str) -> tuple[int, ...]:
@@ -177,6 +204,8 @@ def collectives_text(sent: tuple[Sent, ...]) -> str:
 
 NUMBER = AnswerKind(whole_number, "{:,}".format)
 BYTES = AnswerKind(byte_count, bytes_text)
+SECONDS = AnswerKind(seconds, seconds_text)
+PERCENT = AnswerKind(percent, lambda share: f"{float(share):.0%}".replace("%", " %"))
 SHAPE = AnswerKind(shape, shape_text)
 SLICES = AnswerKind(slices, slices_text)
 DEVICES = AnswerKind(devices, devices_text)

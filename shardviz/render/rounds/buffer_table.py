@@ -6,7 +6,7 @@ A window of any size shows some of it; a page all of a summary.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rich.text import Text
@@ -32,6 +32,8 @@ MAX_COLUMNS = 6
 LEAST = 3
 """Columns of the narrowest cell."""
 GAP = 2
+WIDEST, TALLEST = 24, 3
+"""Columns and lines of a cell at most, in a window that has room for more."""
 LOOKED_AT = 64
 """Chunks that decide how wide cells are, of more than that."""
 
@@ -39,12 +41,13 @@ LOOKED_AT = 64
 @dataclass(frozen=True)
 class TableShape:
     """Common to tables that are alike: the number of a form among `FORMS`, columns of a cell, where what a
-    device has sent begins (None where there is no room to say it), and all columns."""
+    device has sent begins (None where there is no room to say it), all columns, and lines of a cell."""
 
     form: int
     cell: int = 0
     sent_at: int | None = None
     width: int = 0
+    tall: int = 1
 
 
 class BufferTable:
@@ -110,7 +113,11 @@ class BufferTable:
 
     @property
     def height(self) -> int:
-        return len(self.groups) * (len(self._members) + 1)
+        return len(self.groups) * self._lines_of_group
+
+    @property
+    def _lines_of_group(self) -> int:
+        return 1 + len(self._members) * self.shape.tall
 
     def lines(self) -> list[Text]:
         """All lines, for a page."""
@@ -118,23 +125,25 @@ class BufferTable:
 
     def line(self, y: int, left: int, right: int) -> Text:
         """Columns `left` to `right` of a line."""
-        number, place = divmod(y, len(self._members) + 1)
-        member = self._members[place - 1] if place else None
+        number, place = divmod(y, self._lines_of_group)
+        row_number, offset = divmod(place - 1, self.shape.tall)
+        is_text = not place or offset == self.shape.tall // 2
+        member = self._members[row_number] if place else None
         if place and member is None:
             return Text("⋮".rjust(self._gutter - GAP), DIM)
         pitch = self.shape.cell + 1
         first = max(0, (left - self._gutter) // pitch)
         stop = min(len(self._columns), max(first, -(-(right - self._gutter) // pitch) + 1))
         start = self._left_of(first, self.shape.cell) if first else 0
-        line = Text() if first else self._label(number, member)
+        line = Text() if first else self._label(number, member) if is_text else Text(" " * self._gutter)
         group, shown = self.groups[number], self._columns[first:stop]
         if member is None:
             line.append_text(Text(" ").join(self._name(group, column) for column in shown))
             line.rstrip()
         else:
             row = self._row(group, member, first, stop)
-            line.append_text(Text(" ").join(self._texts(row, shown)))
-            if stop == len(self._columns):
+            line.append_text(Text(" ").join(self._texts(row, shown, is_text)))
+            if is_text and stop == len(self._columns):
                 self._append_rest(line, row, start)
         return line[left - start : right - start] if left > start or line.cell_len > right - start else line
 
@@ -174,12 +183,15 @@ class BufferTable:
             label = self._labels.of(self._run.groups[self.groups[number]][member])
         return label.append(" " * (self._gutter - label.cell_len))
 
-    def _texts(self, row: BufferRow, columns: Sequence[int | None]) -> list[Text]:
+    def _texts(self, row: BufferRow, columns: Sequence[int | None], is_text: bool) -> list[Text]:
+        """The cells of a row: the line with their texts, or one above or below it."""
         cells, shape = iter(row.cells), self.shape
         texts = []
         for column in columns:
             cell = None if column is None else next(cells)
-            if cell is not None:
+            if not is_text:
+                texts.append(Text(" " * shape.cell) if cell is None else cell.padding(shape.cell))
+            elif cell is not None:
                 texts.append(cell.text(shape.cell, FORMS[shape.form]))
             else:
                 texts.append(Text("…" if column is None else NOTHING.center(shape.cell), DIM))
@@ -268,10 +280,20 @@ def table_shape(table: BufferTable, stats: FrameStats) -> TableShape:
     return TableShape(form, cell, used + GAP if sent and fits else None, width)
 
 
-def scrolled_shape(run: CollectiveRun, group: int, width: int, palette: Palette) -> TableShape:
-    """The shape of all frames of a group in a window."""
-    columns = chunk_columns(run)[:LOOKED_AT] if run.followed else ()
-    return table_shape(BufferTable(run, 0, [group], width, palette), sampled(run, group, columns, palette))
+def scrolled_shape(run: CollectiveRun, group: int, width: int, height: int, palette: Palette) -> TableShape:
+    """The shape of all frames of a group in a window of `width` columns and `height` lines, which it uses."""
+    columns = chunk_columns(run) if run.followed else ()
+    table = BufferTable(run, 0, [group], width, palette)
+    shape = table_shape(table, sampled(run, group, columns[:LOOKED_AT], palette))
+    if not columns:
+        return shape
+    more = min((width - shape.width) // len(columns), max(0, WIDEST - shape.cell))
+    if more > 0:
+        added = more * len(columns)
+        sent_at = None if shape.sent_at is None else shape.sent_at + added
+        shape = replace(shape, cell=shape.cell + more, sent_at=sent_at, width=shape.width + added)
+    lines = (height - 1) // run.schedule.pattern.group_size
+    return replace(shape, tall=TALLEST) if lines >= TALLEST else shape
 
 
 def shown_groups(run: CollectiveRun) -> range:

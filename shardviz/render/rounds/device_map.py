@@ -1,8 +1,8 @@
 """The places of a group's devices on a page, so that those that are linked are neighbours there.
 
-A ring is a loop of two rows, or of more where two would be too wide; a line winds down the page; the last two
-axes of a torus are columns and rows. What goes around, and has no neighbour to be drawn to, leaves the page
-on one side and comes back on the other.
+A ring is a loop of two rows, or of more where two would be too wide: it uses nearly all columns of the page.
+A line winds down the page; the last two axes of a torus are columns and rows. What goes around, and has no
+neighbour to be drawn to, leaves the page on one side and comes back on the other.
 """
 
 from __future__ import annotations
@@ -73,21 +73,25 @@ class DeviceMap:
 class RingMap(DeviceMap):
     """A ring: along the first row, back and forth over the others, and up the first column.
 
-    The last row of a loop of two rows may be one short; its end then turns up at a corner.
+    The last two rows may be shorter. The last row of an odd ring has one device less than the one above, so
+    that its end turns up at a corner.
     """
 
     def across(self, row: int, gap: int) -> Pair | None:
         if self.corner(row, gap):
-            return self.columns, self.columns - 1
+            return int(self.grid[row, gap - 1]), int(self.grid[row - 1, gap])
         return super().across(row, gap)
 
     def down(self, gap: int, column: int) -> Pair | None:
-        if gap == 1 and self.corner(1, column):
-            return self.columns - 1, self.columns
+        if self.corner(gap, column):
+            return int(self.grid[gap - 1, column]), int(self.grid[gap, column - 1])
         return super().down(gap, column)
 
     def corner(self, row: int, gap: int) -> bool:
-        return self.members < self.grid.size and row == 1 and gap == self.columns - 1
+        if self.members % 2 == 0 or row != self.rows - 1 or not 0 < gap < self.columns:
+            return False
+        ends = self.member(row, gap), self.member(row, gap - 1), self.member(row - 1, gap)
+        return ends[0] is None and None not in ends[1:]
 
     def linked(self, one: int, other: int) -> bool:
         return abs(one - other) in (1, self.members - 1)
@@ -168,12 +172,8 @@ def device_map(topology: Topology, columns: int) -> DeviceMap:
     if len(axes) > 1:
         return TorusMap(n, _in_rows(n, topology.dims[axes[-1]]), topology)
     closed = bool(axes) and topology.is_ring(axes[0])
-    half = -(-n // 2)
-    if closed and half <= columns:
-        return RingMap(n, _in_loop(n, 2, half))
-    for width in range(columns, max(1, -(-columns // 2) - 1), -1) if closed else ():
-        if width > 1 and n % (2 * width) == 0:
-            return RingMap(n, _in_loop(n, n // width, width))
+    if closed and columns > 1:
+        return RingMap(n, _in_loop(n, columns))
     winding = _in_rows(n, columns)
     winding[1::2] = winding[1::2, ::-1]
     return LineMap(n, winding, closed)
@@ -184,15 +184,38 @@ def _in_rows(members: int, columns: int) -> Ints:
     return np.pad(np.arange(members), (0, -members % columns), constant_values=NOBODY).reshape(-1, columns)
 
 
-def _in_loop(members: int, rows: int, columns: int) -> Ints:
-    """Along the first row, back and forth over the others beside the first column, and up that."""
-    grid = np.full((rows, columns), NOBODY)
-    grid[0] = range(columns)
-    if members < grid.size:
-        grid[1, :-1] = range(members - 1, columns - 1, -1)
+def _in_loop(members: int, columns: int) -> Ints:
+    """A loop in pairs of rows, as even as they can be: along the first row, back and forth over the others
+    beside the first column, and up that. The last pair may be shorter."""
+    while True:
+        pairs = -(-members // (2 * columns))
+        even = -(-members // (2 * pairs))
+        for width in (even, columns):
+            # Where the last pair had one device beside the first column's, the loop could not come back.
+            if pairs == 1 or width == 2 or members - 2 * width * (pairs - 1) > 2:
+                return _loop(members, width)
+        columns -= 1
+
+
+def _loop(members: int, columns: int) -> Ints:
+    """The loop in rows of some columns, but for the last two, which share what is left."""
+    if columns == 2:
+        rows = -(-members // 2)
+        grid = np.full((rows, 2), NOBODY)
+        grid[0, 0] = 0
+        grid[: members - rows, 1] = range(1, members - rows + 1)
+        grid[1:, 0] = range(members - 1, members - rows, -1)
         return grid
-    grid[1:, 0] = range(members - 1, members - rows, -1)
-    between = np.arange(columns, members - rows + 1).reshape(rows - 1, columns - 1)
-    between[::2] = between[::2, ::-1]
-    grid[1:, 1:] = between
+    pairs = -(-members // (2 * columns))
+    left = members - 2 * columns * (pairs - 1)
+    lengths = [columns] * (2 * pairs - 2) + [-(-left // 2), left // 2]
+    grid = np.full((len(lengths), columns), NOBODY)
+    grid[0] = range(columns) if pairs > 1 else range(lengths[0])
+    follows = lengths[0]
+    for row, length in enumerate(lengths[1:], 1):
+        stop = follows + length - 1
+        onward = range(follows, stop)
+        grid[row, 1:length] = onward if row % 2 == 0 else onward[::-1]
+        follows = stop
+    grid[1:, 0] = range(members - 1, members - len(lengths), -1)
     return grid

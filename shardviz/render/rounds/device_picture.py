@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -51,20 +51,40 @@ BAR_WIDTH = 12
 """Columns of the bar in place of cells."""
 ROOMY = 3
 """Lines between rows of boxes where there is room."""
+GROWTH = (
+    ("cell", 9),
+    ("gap", 9),
+    ("above", ROOMY),
+    ("tall", 3),
+    ("cell", 24),
+    ("gap", 17),
+    ("tall", 5),
+    ("above", 5),
+)
+"""What boxes get of the room that a page has left, one after the other: up to so many columns between boxes,
+lines between rows of boxes, lines and columns of a cell."""
 SIDES = 2
 LEAST_INSIDE = 4
 
 
 class DevicePicture:
-    """Frame `number` of one group: a canvas of `width` columns and `height` lines."""
+    """Frame `number` of one group: a canvas of `width` columns and `height` lines.
 
-    def __init__(self, boxes: GroupBoxes, number: int) -> None:
+    `part` is how much of their way the round's chunks have gone, 0 to 1: devices have then what they had
+    before the round. None is the frame itself, when all have arrived. `lens` is a member that is marked.
+    """
+
+    def __init__(
+        self, boxes: GroupBoxes, number: int, part: float | None = None, lens: int | None = None
+    ) -> None:
         self._boxes, self._shape, self._map = boxes, boxes.shape, boxes.map
+        self._part, self._lens = part, lens
         self._traffic = RoundTraffic(boxes.run, number)
-        self._frame = boxes.run.frames[number] if boxes.run.followed else None
+        held = number if part is None else number - 1
+        self._frame = boxes.run.frames[held] if boxes.run.followed else None
         self._rows: BufferRows | None = None
         if self._frame is not None and boxes.columns is not None:
-            self._rows = BufferRows(boxes.run, self._frame, boxes.columns, boxes.palette, bool(number), False)
+            self._rows = BufferRows(boxes.run, self._frame, boxes.columns, boxes.palette, bool(held), False)
         self._drawn: dict[int, list[Text]] = {}
         self._top = self._map.down(0, 0) is not None
         self._above = self._shape.above
@@ -101,10 +121,8 @@ class DevicePicture:
     def _in_column(self, row: int, column: int, offset: int) -> Text:
         """A line of a column: of a link above a box, or of the box."""
         width = self._shape.width
-        if offset == -1 - self._above // 2 and not isinstance(self._map, SwitchMap):
-            return self._link_above(row, column)
         if offset < 0:
-            return self._between(row, column, offset)
+            return self._above_box(row, column, offset)
         member = self._map.member(row, column)
         if member is not None:
             if member not in self._drawn:
@@ -125,7 +143,8 @@ class DevicePicture:
         """A line of the gap to the left of a column, or after the last one; None for blanks."""
         width = self._shape.gap
         if offset < 0:
-            is_bar = isinstance(self._map, SwitchMap) and offset == -2 and 0 < gap < self._map.columns
+            is_bar = isinstance(self._map, SwitchMap) and offset == -self._above
+            is_bar = is_bar and 0 < gap < self._map.columns
             return Text(BAR * width, DIM) if is_bar else None
         line = offset - self._middle
         if line not in (0, 1):
@@ -134,81 +153,63 @@ class DevicePicture:
         if pair is None:
             return None
         there, back = (self._traffic.chunks(*ends) for ends in (pair, pair[::-1]))
+        arrow = partial(self._boxes.arrow, width=width, part=self._part)
         if line:
-            return self._arrow(back, width, "←", LINE) if there and back else None
+            return arrow(back, head="←", shaft=LINE) if there and back else None
         around = not self._map.corner(row, gap) and pair != (
             self._map.member(row, gap - 1),
             self._map.member(row, gap),
         )
         shaft = AROUND if around else LINE
         if there:
-            return self._arrow(there, width, "→", shaft)
-        return self._arrow(back, width, "←", shaft) if back else Text(shaft * width, DIM)
+            return arrow(there, head="→", shaft=shaft)
+        return arrow(back, head="←", shaft=shaft) if back else Text(shaft * width, DIM)
 
-    def _arrow(self, chunks: list[int] | int, width: int, head: str, shaft: str) -> Text:
-        """``─α→``: as much of what moves as there is room for."""
-        words = self._names(chunks, width - 1)
-        room = width - 1 - words.cell_len
-        before, after = shaft * (room // 2), shaft * (room - room // 2)
-        if head == "←":
-            return Text.assemble(head, before, words, after)
-        return Text.assemble(before, words, after, head)
-
-    def _between(self, row: int, column: int, offset: int) -> Text:
-        """The rest of a link above a box; the bar that all devices of a switch hang on."""
+    def _above_box(self, row: int, column: int, offset: int) -> Text:
+        """A line of a link above a box, or of the bar that all devices of a switch hang on."""
         width = self._shape.width
-        if isinstance(self._map, SwitchMap):
-            if offset == -1:
-                return self._link_above(row, column)
+        if isinstance(self._map, SwitchMap) and offset == -self._above:
             name = f" {SWITCH} " if not column and not row else ""
             return Text(name.center(width, BAR), DIM)
         pair = self._map.down(row, column)
         if pair is None:
             return Text(" " * width)
-        shaft = UP_AROUND if self._goes_around(pair, row, column) else UP_LINE
-        return Text(f"{' ' * (width // 2)}{shaft}".ljust(width), DIM)
-
-    def _link_above(self, row: int, column: int) -> Text:
-        """The link above a box."""
-        width = self._shape.width
-        pair = self._map.down(row, column)
-        if pair is None:
-            return Text(" " * width)
-        down, up = (self._traffic.chunks(*ends) for ends in (pair, pair[::-1]))
-        if not down and not up:
-            return self._between(row, column, 0)
         half = width // 2
-        room = width - half - 1 if not (down and up) else half - 1
-        words = [
-            Text.assemble(head, self._names(chunks, room))
-            for head, chunks in (("↓", down), ("↑", up))
-            if chunks
+        going = [
+            (head, chunks)
+            for head, ends in (("↓", pair), ("↑", pair[::-1]))
+            if offset == self._line_of(head) and (chunks := self._traffic.chunks(*ends))
         ]
+        if not going:
+            shaft = UP_AROUND if self._goes_around(pair, row, column) else UP_LINE
+            return Text(f"{' ' * half}{shaft}".ljust(width), DIM)
+        room = width - half - 1 if len(going) == 1 else half - 1
+        words = [Text.assemble(head, self._boxes.names(chunks, room)) for head, chunks in going]
         line = Text(" " * (half if len(words) == 1 else max(0, half - 1 - words[0].cell_len)))
         line.append_text(Text(" ").join(words))
         line.truncate(width)
         return line.append(" " * (width - line.cell_len))
 
+    def _line_of(self, head: str) -> int | None:
+        """The line above a box on which chunks that go down or up are; None where they are elsewhere."""
+        first = -self._above
+        part = self._part
+        if isinstance(self._map, SwitchMap):
+            first += 1
+            if part is not None:
+                # First they go up to the switch, then down from it.
+                part = 2 * part - (head == "↓")
+                if not 0 <= part <= 1:
+                    return None
+        if part is None:
+            return -1 - -first // 2
+        gone = round(part * (-1 - first))
+        return first + gone if head == "↓" else -1 - gone
+
     def _goes_around(self, pair: Pair, row: int, column: int) -> bool:
         if isinstance(self._map, SwitchMap) or self._map.corner(row, column):
             return False
         return pair != (self._map.member(row - 1, column), self._map.member(row, column))
-
-    def _names(self, chunks: list[int] | int, room: int) -> Text:
-        """The names of chunks in their colours, or how many they are; nothing where there is no room."""
-        if isinstance(chunks, int):
-            return Text(f"{chunks:,}" if len(f"{chunks:,}") <= room else "")
-        ends = [chunks[0], chunks[-1]]
-        runs_on = len(chunks) > LISTED - 1 and ends[1] - ends[0] == len(chunks) - 1
-        shown = ends if runs_on else chunks[:LISTED]
-        names = Text("–" if runs_on else ",").join(
-            Text(self._boxes.name(chunk), self._boxes.style(chunk)) for chunk in shown
-        )
-        if (runs_on or len(chunks) <= LISTED) and names.cell_len <= room:
-            return names
-        many = plural(len(chunks), "chunk")
-        few = f"{len(chunks):,}"
-        return Text(many if len(many) <= room else few if len(few) <= room else "")
 
     def _box(self, member: int) -> list[Text]:
         """A member's box: `shape.height` lines of `shape.width` columns."""
@@ -218,7 +219,7 @@ class DevicePicture:
             body, sent = self._cells(row, member), row.sent
         else:
             body = [*self._bar(member), self._arrived(member)]
-            sent = self._words(self._traffic.sent(member), "→")
+            sent = self._boxes.words(self._traffic.sent(member), "→")
         lines = [self._boxes.border(member)]
         for line in body[: self._shape.lines]:
             line.truncate(inside)
@@ -237,17 +238,23 @@ class DevicePicture:
         assert self._boxes.columns is not None
         is_all_to_all = self._boxes.run.schedule.pattern.kind == "all_to_all"
         leaving = set() if is_all_to_all else set(self._traffic.sent(member).listed)
-        texts = []
+        texts, blank = [], Text(" " * shape.blank)
         for column, cell in zip(self._boxes.columns, row.cells, strict=True):
             text = self._cell(cell)
             if column in leaving and cell is not None and not shape.bare:
                 text = Text.assemble(text[:-1], Text(ARRIVED, cell.style if cell.needed else DIM))
             texts.append(text)
-        blank = Text(" " * shape.blank)
-        lines = [
-            blank.join(texts[start : start + shape.per_line])
-            for start in range(0, len(texts), shape.per_line)
-        ]
+        lines = []
+        for start in range(0, len(texts), shape.per_line):
+            stop = start + shape.per_line
+            padding = blank.join(
+                Text(" " * shape.cell) if cell is None else cell.padding(shape.cell)
+                for cell in row.cells[start:stop]
+            )
+            above = (shape.tall - 1) // 2
+            lines += [padding] * above
+            lines.append(blank.join(texts[start:stop]))
+            lines += [padding] * (shape.tall - 1 - above)
         if shape.passing:
             lines.append(self._passing(row))
         return lines
@@ -279,28 +286,11 @@ class DevicePicture:
         if self._frame is None:
             return []
         held = self._frame.buffer(member)
-        return [self._boxes.bar(held.chunk[held.needed])]
+        return [self._boxes.bar(held.chunk[held.needed])] * self._shape.tall
 
     def _arrived(self, member: int) -> Text:
-        words = self._words(self._traffic.received(member), "←")
+        words = self._boxes.words(self._traffic.received(member), "←")
         return Text(f"{ARRIVED}{words}") if words else Text()
-
-    def _words(self, moves: Moves, arrow: str) -> str:
-        """``α→1``, ``α–ω→1``, ``12 chunks→3 devices``."""
-        if not len(moves):
-            return ""
-        others = list(dict.fromkeys(moves.others.tolist()))
-        boxes, run = self._boxes, self._boxes.run
-        group = run.groups[boxes.group]
-        chunks = len(moves) * moves.span
-        if len(moves) > 1 or len(others) > 1:
-            ids = ",".join(str(run.mesh.device_id(group[other])) for other in others[:LISTED])
-            to = ids if len(others) <= LISTED else f"{len(others):,} devices"
-            return f"{plural(chunks, 'chunk')}{arrow}{to}"
-        first = int(moves.first[0])
-        last = (first + moves.span - 1) % run.schedule.chunks
-        names = boxes.name(first) + (f"–{boxes.name(last)}" if moves.span > 1 else "")
-        return f"{names}{arrow}{run.mesh.device_id(group[others[0]])}"
 
 
 class GroupBoxes:
@@ -314,6 +304,7 @@ class GroupBoxes:
         self.run, self.group, self.palette = run, group, palette
         self.shape, self.map = box_shape(run, group, width, height, palette)
         self.width, self.height = page(self.map, self.shape)
+        self.page_width, self.page_height = width, height
         self.columns = drawn_columns(run)
         self._borders: dict[int, Text] = {}
         self._bars: dict[bytes, Text] = {}
@@ -326,6 +317,49 @@ class GroupBoxes:
     def style(self, chunk: int) -> Style:
         """The colour of a chunk."""
         return chunk_style(self.palette, self.run.schedule.chunks, chunk, self.group)
+
+    def names(self, chunks: list[int] | int, room: int) -> Text:
+        """The names of chunks in their colours, or how many they are; nothing where there is no room."""
+        if isinstance(chunks, int):
+            return Text(f"{chunks:,}" if len(f"{chunks:,}") <= room else "")
+        ends = [chunks[0], chunks[-1]]
+        runs_on = len(chunks) > LISTED - 1 and ends[1] - ends[0] == len(chunks) - 1
+        shown = ends if runs_on else chunks[:LISTED]
+        names = Text("–" if runs_on else ",").join(
+            Text(self.name(chunk), self.style(chunk)) for chunk in shown
+        )
+        if (runs_on or len(chunks) <= LISTED) and names.cell_len <= room:
+            return names
+        many = plural(len(chunks), "chunk")
+        few = f"{len(chunks):,}"
+        return Text(many if len(many) <= room else few if len(few) <= room else "")
+
+    def words(self, moves: Moves, arrow: str) -> str:
+        """``α→1``, ``α–ω→1``, ``12 chunks→3 devices``."""
+        if not len(moves):
+            return ""
+        others = list(dict.fromkeys(moves.others.tolist()))
+        run = self.run
+        group = run.groups[self.group]
+        chunks = len(moves) * moves.span
+        if len(moves) > 1 or len(others) > 1:
+            ids = ",".join(str(run.mesh.device_id(group[other])) for other in others[:LISTED])
+            to = ids if len(others) <= LISTED else f"{len(others):,} devices"
+            return f"{plural(chunks, 'chunk')}{arrow}{to}"
+        first = int(moves.first[0])
+        last = (first + moves.span - 1) % run.schedule.chunks
+        names = self.name(first) + (f"–{self.name(last)}" if moves.span > 1 else "")
+        return f"{names}{arrow}{run.mesh.device_id(group[others[0]])}"
+
+    def arrow(self, chunks: list[int] | int, width: int, head: str, shaft: str, part: float | None) -> Text:
+        """``─α→``: as much of what moves as there is room for, in the middle or a `part` of its way on."""
+        words = self.names(chunks, width - 1)
+        room = width - 1 - words.cell_len
+        if head == "←":
+            after = room - room // 2 if part is None else round(room * part)
+            return Text.assemble(head, shaft * (room - after), words, shaft * after)
+        before = room // 2 if part is None else round(room * part)
+        return Text.assemble(shaft * before, words, shaft * (room - before), head)
 
     def border(self, member: int) -> Text:
         """The upper border with the device's number and, where there is room, its place in the mesh."""
@@ -369,7 +403,7 @@ class BoxShape:
 
     `form` is the number of a form among `FORMS`; a line has `per_line` cells of `cell` columns with `blank`
     columns between; `bare` cells have no room for marks. No `cell` is a bar in place of cells. `passing`: a
-    line more for what waits to go on. `above` are the lines between rows of boxes.
+    line more for what waits to go on. `above` are the lines between rows of boxes, `tall` those of a cell.
     """
 
     inside: int
@@ -382,6 +416,7 @@ class BoxShape:
     bare: bool = False
     passing: bool = False
     above: int = 1
+    tall: int = 1
 
     @property
     def width(self) -> int:
@@ -391,6 +426,21 @@ class BoxShape:
     def height(self) -> int:
         return self.lines + SIDES
 
+    def with_size(self, name: str, size: int) -> BoxShape:
+        """The shape with other gaps, or with larger cells: as many lines and columns more as these need."""
+        if name == "tall":
+            rows = (self.lines - self.passing) // self.tall if self.cell else min(1, self.lines - 1)
+            return replace(self, tall=size, lines=self.lines + rows * (size - self.tall))
+        if name == "gap":
+            return replace(self, gap=size)
+        if name == "above":
+            return replace(self, above=size)
+        if not self.cell:
+            return replace(self, inside=max(self.inside, PART * size))
+        cell = self.cell if self.bare else size
+        inside = self.per_line * (cell + self.blank) - self.blank
+        return replace(self, cell=cell, inside=max(self.inside, inside))
+
 
 def box_shape(
     run: CollectiveRun, group: int, width: int, height: int, palette: Palette
@@ -398,21 +448,22 @@ def box_shape(
     """The richest boxes with which the whole picture fits a page, else boxes with which its width does.
 
     A ring that closes, and a line or a switch in one row, come before richer boxes. Where sums are made,
-    names without marks are worse than a picture that scrolls.
+    names without marks are worse than a picture that scrolls. What is left of the page makes them larger.
     """
     above = 2 if isinstance(run.links.topology.flat, Switch) else 1
     shapes = (replace(shape, above=above) for shape in _shapes(run, group, palette))
     found = [(shape, _map(run, shape, width)) for shape in shapes]
-    fitting = []
-    for shape, arranged in found:
-        wide, high = page(arranged, shape)
-        if wide <= width and high <= height:
-            roomy = replace(shape, above=ROOMY)
-            fits = page(arranged, roomy)[1] <= height and not isinstance(arranged, SwitchMap)
-            fitting.append((roomy if fits else shape, arranged))
+    fitting = [each for each in found if _fits(*each, width, height)]
     natural = (each for each in fitting if not isinstance(each[1], LineMap | SwitchMap) or each[1].rows == 1)
     if fitting and not (fitting[0][0].bare and run.schedule.pattern.reduces):
-        return next(natural, fitting[0])
+        shape, arranged = next(natural, fitting[0])
+        return _grown(shape, arranged, width, height), arranged
+    shape, arranged = _scrolled(found, width)
+    return _grown(shape, arranged, width, page(arranged, shape)[1]), arranged
+
+
+def _scrolled(found: list[tuple[BoxShape, DeviceMap]], width: int) -> tuple[BoxShape, DeviceMap]:
+    """The boxes of a picture that is higher than the page, or broader as well."""
     names = [each for each in found if each[0].form == NAMES and not each[0].bare]
     wide_enough = [each for each in names if page(each[1], each[0])[0] <= width]
     if not names[0][0].cell:
@@ -428,6 +479,21 @@ def page(arranged: DeviceMap, shape: BoxShape) -> tuple[int, int]:
     top, bottom = (arranged.down(gap, 0) is not None for gap in (0, arranged.rows))
     above = shape.above
     return wide, arranged.rows * (shape.height + above) + above * (top + bottom - 1)
+
+
+def _fits(shape: BoxShape, arranged: DeviceMap, width: int, height: int) -> bool:
+    wide, high = page(arranged, shape)
+    return wide <= width and high <= height
+
+
+def _grown(shape: BoxShape, arranged: DeviceMap, width: int, height: int) -> BoxShape:
+    """The boxes with the room that they leave on a page."""
+    for name, most in GROWTH:
+        # The text of a cell stands in its middle line.
+        sizes = range(most, getattr(shape, name), -2 if name == "tall" else -1)
+        larger = (shape.with_size(name, size) for size in sizes)
+        shape = next((each for each in larger if _fits(each, arranged, width, height)), shape)
+    return shape
 
 
 def _map(run: CollectiveRun, shape: BoxShape, width: int) -> DeviceMap:

@@ -111,6 +111,13 @@ class PieceCell:
         side = PARTIAL if self.partial else " "
         return Text(f"{ARRIVED if self.arrived else side}{label}{side}".center(width), self.style)
 
+    def padding(self, width: int) -> Text:
+        """A line of it above or below its text, in exactly `width` columns."""
+        if self.empty or not self.needed:
+            return Text(" " * width)
+        stripe = f"{PARTIAL}  " if self.partial else " "
+        return Text((stripe * width)[:width], self.style)
+
 
 @dataclass(frozen=True)
 class Naming:

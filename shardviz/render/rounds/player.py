@@ -25,10 +25,12 @@ from shardviz.render.rounds.buffer_table import (
     table_shape,
 )
 from shardviz.render.rounds.costs import duration
+from shardviz.render.rounds.device_map import SwitchMap
 from shardviz.render.rounds.device_picture import FULL, SOME, DevicePicture, GroupBoxes
 from shardviz.render.rounds.pieces import NOTHING
 from shardviz.render.rounds.round_traffic import round_words
 from shardviz.render.rounds.step_notes import SEPARATOR, after_words, headline, marks
+from shardviz.render.rounds.switch_lanes import LaneShape, SwitchLanes, lane_shape
 from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
 from shardviz.units import human_bytes, rate, seconds, shaped, times
 
@@ -122,13 +124,15 @@ class PlayerPage:
         cost = self._summary.lines(number, self._width)
         return min(len(cost), LEAST), verdict, min(len(self._notes(number)), LEAST)
 
-    def canvas(self, number: int) -> Canvas:
-        """The picture of a round."""
+    def canvas(self, number: int, part: float | None = None) -> Canvas:
+        """The picture of a round; with a `part`, of its chunks on their way."""
         drawn = self._prepared.drawn
         if self._view == "table":
             groups, width = [self._group], self._width
             return BufferTable(drawn, number, groups, width, self.palette, shape=self._table)
-        return DevicePicture(self._boxes, number)
+        if self._lanes is not None:
+            return SwitchLanes(self._boxes, self._lanes, number, part)
+        return DevicePicture(self._boxes, number, part)
 
     @cached_property
     def _room(self) -> int:
@@ -146,8 +150,16 @@ class PlayerPage:
         return GroupBoxes(drawn, self._group, width - 1, room, self.palette)
 
     @cached_property
+    def _lanes(self) -> LaneShape | None:
+        """The lanes in place of boxes on a switch that would fill more than two rows, or the page."""
+        boxes = self._boxes
+        if not isinstance(boxes.map, SwitchMap) or (boxes.height <= self._room and boxes.map.rows <= 2):
+            return None
+        return lane_shape(boxes)
+
+    @cached_property
     def _table(self) -> TableShape:
-        return scrolled_shape(self._prepared.drawn, self._group, self._width, self.palette)
+        return scrolled_shape(self._prepared.drawn, self._group, self._width, self._room, self.palette)
 
     def _notes(self, number: int) -> list[Text]:
         """The marks of all frames, with a sum that is seen in this one, and what other groups do."""

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 HELP = (
     "A compiled program (HLO, StableHLO, Shardy), a folder of XLA's dumps, a profile of jax.profiler, a "
-    "model's config.json or safetensors, a machine's TOML file; or type a sharding in any notation, a shardviz "
-    "command line, a string that somebody has sent."
+    "model's config.json or safetensors, a machine's TOML file; or type a sharding in any notation, a "
+    "shardviz command line, a string that somebody has sent."
 )
 GUEST = "Type a sharding in any notation, a shardviz command line, or a string that somebody has sent."
 

@@ -22,7 +22,7 @@ from shardviz.tui.pane import Pane
 from shardviz.tui.registry import FORM, STEP, Command, CommandsChanged, bindings
 from shardviz.tui.step.choice import CollectiveChoice, is_large, worked_out
 from shardviz.tui.step.form import CollectiveForm
-from shardviz.tui.step.player import Player, RoundView, StepHead
+from shardviz.tui.step.player import Player, RoundView, Slide, StepHead, slide_seconds
 
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
@@ -66,11 +66,13 @@ class StepPane(Pane):
         self._fault: ShardvizError | None = None
         self._ticket = 0
         self._timer: Timer | None = None
+        self._slide = Slide()
+        self._slide_timer: Timer | None = None
         self._lines: dict[str, int] = {}
         """The count of lines above and below the picture."""
 
     def compose(self) -> ComposeResult:
-        yield StepHead(id="step-head", markup=False)
+        yield StepHead(id="step-head")
         yield RoundView()
         yield CollectiveForm(self.state)
         yield Static(id="step-foot", markup=False)
@@ -220,21 +222,42 @@ class StepPane(Pane):
     def on_collective_form_done(self) -> None:
         self.action_other()
 
-    def on_step_head_bar_clicked(self, message: StepHead.BarClicked) -> None:
+    def on_step_head_scrubbed(self, message: StepHead.Scrubbed) -> None:
         self._go(round(message.part * self.player.rounds))
 
     def tick(self) -> None:
         """One round on, while it plays."""
         if self.player.playing and self.display:
+            before = self.player.number
             self.player.tick()
+            self._send_off(before, self.player.speed)
             if not self.player.playing:
                 self._keep_time()
             self._draw()
 
     def _go(self, number: int) -> None:
+        before = self.player.number
         self.player.go(number)
+        self._send_off(before)
         self._keep_time()
         self._draw()
+
+    def _send_off(self, before: int, speed: float | None = None) -> None:
+        """Have the chunks of a round slide along their links, where it is the one after that before."""
+        if self._slide_timer is not None:
+            self._slide_timer.stop()
+        self._slide.stop()
+        seconds = slide_seconds(speed)
+        is_next = self.player.number == before + 1 and self._view == "devices"
+        if is_next and seconds and self.app.animation_level != "none":
+            self._slide.begin()
+            self._slide_timer = self.set_interval(seconds, self._go_on_sliding)
+
+    def _go_on_sliding(self) -> None:
+        self._slide.tick()
+        if self._slide.part is None and self._slide_timer is not None:
+            self._slide_timer.stop()
+        self._draw_picture()
 
     def _keep_time(self) -> None:
         """A timer at the player's speed while it plays, else none."""
@@ -262,6 +285,7 @@ class StepPane(Pane):
     def _load(self, fraction: float) -> None:
         """Work out the chosen collective, at a part of its rounds; a large one beside the screen."""
         self._ticket += 1
+        self._slide.stop()
         self.post_message(CommandsChanged())
         self._page, self._fault = None, self.chosen.fault
         question = self.chosen.question
@@ -332,7 +356,11 @@ class StepPane(Pane):
             self._page = self._new_page(self.prepared)
         self._draw_head()
         self._draw_foot()
-        self.query_one(RoundView).show(self._page.canvas(self.player.number))
+        self._draw_picture()
+
+    def _draw_picture(self) -> None:
+        if self._page is not None:
+            self.query_one(RoundView).show(self._page.canvas(self.player.number, self._slide.part))
 
     def _new_page(self, prepared: PreparedRun, verdict: int = 1) -> PlayerPage:
         from shardviz.render.rounds.player import PlayerPage
@@ -355,7 +383,7 @@ class StepPane(Pane):
         if len(verdict) != self._page.verdict_lines:
             # The picture makes room for a longer verdict.
             self._page = self._new_page(self.prepared, len(verdict))
-            self.query_one(RoundView).show(self._page.canvas(self.player.number))
+            self._draw_picture()
         self._put("#step-foot", lines)
 
     def _put(self, name: str, lines: list[Text]) -> None:

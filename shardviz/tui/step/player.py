@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Rounds a second."""
+SLIDE = (0.15, 0.5, 0.85)
+"""How far the chunks of a round have gone in each picture of their way."""
+SLIDE_S = 0.07
+SHORTEST_S = 0.03
+"""Seconds from one of these pictures to the next: as a rule, and below which there are none."""
 BAR = re.compile(f"[{DONE}{TO_DO}{NEXT_PHASE}]+")
 BAR_LINE = 1
 
@@ -67,22 +73,78 @@ class Player:
         self.speed = SPEEDS[min(max(place, 0), len(SPEEDS) - 1)]
 
 
+class Slide:
+    """The chunks of a round on their way: `part` is how far they are, 0 to 1; None while nothing moves."""
+
+    def __init__(self) -> None:
+        self._left: Sequence[float] = ()
+
+    @property
+    def part(self) -> float | None:
+        return self._left[0] if self._left else None
+
+    def begin(self) -> None:
+        """Send them off."""
+        self._left = SLIDE
+
+    def tick(self) -> None:
+        """One picture on; after the last they have arrived."""
+        self._left = self._left[1:]
+
+    def stop(self) -> None:
+        self._left = ()
+
+
+def slide_seconds(speed: float | None) -> float:
+    """Seconds between two pictures of a slide; 0 where rounds follow one another too fast for one.
+
+    `speed` is in rounds a second; None where nothing plays.
+    """
+    if speed is None:
+        return SLIDE_S
+    seconds = 1 / (speed * (len(SLIDE) + 2))
+    return min(SLIDE_S, seconds) if seconds >= SHORTEST_S else 0.0
+
+
 class StepHead(Static):
     """The lines above the picture: what is played, and how far it is."""
 
-    class BarClicked(Message):
-        """The progress bar was clicked at a part of its length, 0 to 1."""
+    class Scrubbed(Message):
+        """The mouse is held down on the progress bar, at a part of its length, 0 to 1."""
 
         def __init__(self, part: float) -> None:
             super().__init__()
             self.part = part
 
-    def on_click(self, event: events.Click) -> None:
-        lines = str(self.content).splitlines()
-        bar = BAR.search(lines[BAR_LINE]) if event.y == BAR_LINE < len(lines) else None
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id, markup=False)
+        self._held = False
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        bar = self._bar if event.y == BAR_LINE else None
         if bar is not None and bar.start() <= event.x < bar.end():
+            self._held = True
+            self.capture_mouse()
+            self._scrub(event.x)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if self._held:
+            self._scrub(event.x)
+
+    def on_mouse_up(self) -> None:
+        self._held = False
+        self.release_mouse()
+
+    @property
+    def _bar(self) -> re.Match[str] | None:
+        lines = str(self.content).splitlines()
+        return BAR.search(lines[BAR_LINE]) if len(lines) > BAR_LINE else None
+
+    def _scrub(self, x: int) -> None:
+        """Beyond the ends of the bar is the end that is nearer."""
+        if (bar := self._bar) is not None:
             last = max(1, bar.end() - bar.start() - 1)
-            self.post_message(self.BarClicked((event.x - bar.start()) / last))
+            self.post_message(self.Scrubbed(min(max(0, x - bar.start()), last) / last))
 
 
 class RoundView(LinesView, inherit_bindings=False):

@@ -1,0 +1,147 @@
+"""The devices of a group on a switch as lanes, a line each: for groups whose boxes do not fit the page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from shardviz.render.canvas import LineBuilder
+from shardviz.render.palette import DIM
+from shardviz.render.rounds.buffer_rows import NAMES, BufferRows, sampled
+from shardviz.render.rounds.device_picture import BAR, LINE, SWITCH, GroupBoxes
+from shardviz.render.rounds.pieces import FORMS, NOTHING, PieceCell
+from shardviz.render.rounds.round_traffic import RoundTraffic
+
+BRANCH, LAST = "┣", "┗"
+GAP = 2
+LINKS = (12, 9, 6)
+"""Columns for what goes either way between a device and the switch."""
+WAITING = len(" │ +99")
+"""Columns for how much waits to go on."""
+
+
+@dataclass(frozen=True)
+class LaneShape:
+    """Lanes of `width` columns, `rows` of them one below the other: what moves has `link` columns each way, a
+    device's name `label`. Every cell has `cell` columns, with room for marks unless `bare`, and the form with
+    the number `form` among `FORMS`."""
+
+    rows: int
+    width: int
+    link: int
+    label: int
+    cell: int
+    form: int = NAMES
+    bare: bool = False
+
+
+class SwitchLanes:
+    """Frame `number` of one group as lanes; `part` and `lens` are those of `DevicePicture`."""
+
+    def __init__(
+        self,
+        boxes: GroupBoxes,
+        shape: LaneShape,
+        number: int,
+        part: float | None = None,
+        lens: int | None = None,
+    ) -> None:
+        self._boxes, self._shape, self._part, self._lens = boxes, shape, part, lens
+        run = boxes.run
+        self._traffic = RoundTraffic(run, number)
+        held = number if part is None else number - 1
+        self._frame = run.frames[held] if run.followed else None
+        self._rows: BufferRows | None = None
+        if self._frame is not None and boxes.columns is not None:
+            self._rows = BufferRows(run, self._frame, boxes.columns, boxes.palette, bool(held), False)
+        self._size = run.schedule.pattern.group_size
+        self._columns = -(-self._size // shape.rows)
+        self.width = self._columns * (shape.width + GAP) - GAP
+        self.height = 1 + shape.rows
+
+    def line(self, y: int, left: int, right: int) -> Text:
+        """Columns `left` to `right` of a line."""
+        builder = LineBuilder(left, right)
+        pitch = self._shape.width + GAP
+        for column in range(self._columns):
+            place = column * pitch
+            if not y:
+                name = f" {SWITCH} " if not column else ""
+                rest = self._shape.width + GAP if column + 1 < self._columns else 1 + len(name)
+                builder.put(place, f"{'┳' if column else '┏'}{name}".ljust(rest, BAR), DIM)
+                continue
+            member = column * self._shape.rows + y - 1
+            if member < self._size and place < right and place + self._shape.width > left:
+                builder.put_text(place, self._lane(member, y == self._shape.rows))
+        found = builder.text()
+        found.rstrip()
+        return found
+
+    def rows(self, member: int) -> tuple[int, int]:
+        """The line of a member's lane, and the one after it."""
+        row = 1 + member % self._shape.rows
+        return row, row + 1
+
+    def _lane(self, member: int, is_last: bool) -> Text:
+        shape, boxes, part = self._shape, self._boxes, self._part
+        is_last = is_last or member == self._size - 1
+        ways = []
+        # First chunks go up to the switch, then down from it.
+        for head, ends, gone in (
+            ("←", (member, self._size), None if part is None else 2 * part),
+            ("→", (self._size, member), None if part is None else 2 * part - 1),
+        ):
+            chunks = self._traffic.chunks(*ends)
+            moves = bool(chunks) and (gone is None or 0 <= gone <= 1)
+            shaft = Text(LINE * shape.link, DIM)
+            ways.append(boxes.arrow(chunks, shape.link, head, LINE, gone) if moves else shaft)
+        position = boxes.run.groups[boxes.group][member]
+        name = str(boxes.run.mesh.device_id(position))
+        label = Text(f" {name.rjust(shape.label)} ", "bold reverse" if member == self._lens else "bold")
+        lane = Text.assemble((LAST if is_last else BRANCH, DIM), *ways, label)
+        return lane.append_text(self._held(member))
+
+    def _held(self, member: int) -> Text:
+        """What a device has: its cells, or a bar of its chunks; nothing where they are not followed."""
+        boxes = self._boxes
+        if self._rows is not None:
+            row = self._rows.row(boxes.group, member)
+            waiting = f" │ +{len(row.passing)}" if row.passing else ""
+            return Text("").join(map(self._cell, row.cells)).append(waiting, DIM)
+        if self._frame is None:
+            return Text()
+        held = self._frame.buffer(member)
+        return boxes.bar(held.chunk[held.needed])
+
+    def _cell(self, cell: PieceCell | None) -> Text:
+        width = self._shape.cell
+        if cell is None:
+            return Text(NOTHING.center(width), DIM)
+        if not self._shape.bare:
+            return cell.text(width, FORMS[self._shape.form])
+        return Text(cell.name[:width].ljust(width), cell.style if cell.needed else DIM)
+
+
+def lane_shape(boxes: GroupBoxes) -> LaneShape:
+    """The richest lanes that fit the page of the boxes; else those of which the most stand beside one
+    another."""
+    run = boxes.run
+    size = run.schedule.pattern.group_size
+    label = len(str(run.mesh.size - 1))
+    lines = max(1, boxes.page_height - 1)
+    count, more = 1, 0
+    cells = [(boxes.shape.inside, NAMES, True)]
+    if boxes.columns is not None:
+        seen = sampled(run, boxes.group, boxes.columns, boxes.palette)
+        count, more = len(boxes.columns), WAITING * seen.passing
+        cells = [(longest + 2, form, False) for form, longest in seen.labels()]
+        cells.append((seen.longest_name, NAMES, True))
+    shapes = []
+    for cell, form, bare in cells:
+        for link in LINKS:
+            width = 1 + 2 * link + label + 2 + cell * count + more
+            beside = max(1, min((boxes.page_width + GAP) // (width + GAP), -(-size // lines)))
+            shapes.append(LaneShape(-(-size // beside), width, link, label, cell, form, bare))
+    fitting = (shape for shape in shapes if shape.rows <= lines and shape.width <= boxes.page_width)
+    return next(fitting, None) or min(shapes, key=lambda shape: (shape.width > boxes.page_width, shape.rows))
