@@ -4,6 +4,7 @@ why."""
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from shardviz.forms.share import Shared, to_string
 from shardviz.tui.opening.dialog import OpenDialog
 from shardviz.tui.opening.kinds import openables, typed
 from shardviz.tui.opening.pages import ModulesDialog, ProgramDialog, TranslationDialog
-from tests.tui.conftest import SIZES, drive, text_of, until
+from tests.tui.conftest import SIZES, Mute, drive, text_of, until
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = ROOT / "hlo" / "recorded" / "all_reduce_2x8.txt"
@@ -64,7 +65,8 @@ def test_a_folder_lists_what_can_be_opened(folder):
         ("{devices=[2,4]<=[8]}", "notation"),
         ("shardviz explain 'bd,df->bf' --mesh X=4", "line"),
         (to_string(Shared(ProblemForm(mesh="X=8"), "plan")), "string"),
-        ("no/such file", None),
+        ("no/such_file", None),
+        ("step", None),
         ("", None),
     ],
 )
@@ -140,6 +142,28 @@ def test_a_model_opens_its_screen():
         assert "A whole model" in text_of(pilot.app)
 
     drive(script, screen="plan")
+
+
+class Printer(Mute):
+    """A worker whose XLA reads no program of a profile."""
+
+    def module_texts(self, protos):
+        found = Future()
+        found.set_result([""] * len(protos))
+        return found
+
+
+def test_a_profile_is_a_source_of_the_time_screen():
+    async def script(pilot):
+        for _ in range(2):
+            await opened(pilot, "step.xplane.pb")
+            await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
+            assert pilot.app.pane.area == "time"
+            await until(pilot, lambda: "❯ profile ✓" in text_of(pilot.app))
+            assert pilot.app.pane.timeline is pilot.app.state.profile.profile.timeline
+            assert pilot.app.pane.command_line() == "shardviz profile step.xplane.pb"
+
+    drive(script, screen="time", worker=Printer())
 
 
 def test_what_cannot_be_read_says_why_and_leaves_the_list_open():

@@ -43,6 +43,8 @@ WORDS: dict[Kind, str] = {
 """What a kind is called."""
 PROFILES = Path("plugins", "profile")
 """Where jax.profiler puts profiles within its folder."""
+SIGNS = frozenset("()[]{}<>,_*")
+"""What every sharding but the plainest has one of."""
 MOST = 2000
 """Files of a folder that are listed."""
 
@@ -103,6 +105,9 @@ def typed(text: str, has_files: bool) -> Openable | None:
 
 
 def _notation(text: str) -> Openable | None:
+    """A sharding; a plain word or a path that is not finished would be one in some notation, and is none."""
+    if "/" in text or not SIGNS & set(text):
+        return None
     from shardviz.forms.any_notation import read_any
 
     try:

@@ -12,6 +12,7 @@ from rich.text import Text
 from textual.widget import Widget
 from textual.widgets import Static
 
+from shardviz.errors import plural
 from shardviz.forms.any_notation import read_any
 from shardviz.notation import write_all
 from shardviz.render.programs.hlo_view import hlo_view
@@ -159,7 +160,7 @@ class ModulesDialog(ReadingList):
         for module in self._opened.modules:
             line = Text.assemble((f"{module.file.number:>4}  {module.file.module}", "bold"))
             if module.report is not None:
-                line.append(f"  {len(module.report.entries)} collectives", "dim")
+                line.append(f"  {plural(len(module.report.entries), 'collective')}", "dim")
             rows.append(ListRow(line, line.plain, module))
         self.show_rows(rows)
 

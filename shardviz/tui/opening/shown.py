@@ -35,7 +35,7 @@ async def show_opened(app: ShardvizApp, found: Opened | None) -> None:
 
 
 async def _show(app: ShardvizApp, found: Openable) -> None:
-    """What needs no reading, or little."""
+    """Show a text, or a file that takes no time to read."""
     draft = app.state.history.draft
     if found.kind == "notation":
         from shardviz.tui.opening.pages import TranslationDialog
