@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 class EditorState:
-    """A form with undo, the problem that it states, and the queries to the compilers.
+    """A form with undo, the problem that it states, and the queries to the compilers. `draft` may be a form
+    with its steps.
 
     `resolved` is on screen: `edit` puts another form there, `show` one that is still being typed. `area` is
     the screen that is shown. `step_number` is the step of the plan that was opened last, from 1; 0 where none
@@ -33,7 +34,7 @@ class EditorState:
 
     def __init__(
         self,
-        draft: ProblemForm,
+        draft: ProblemForm | History,
         area: str,
         on_update: Callable[[bool], object],
         on_answer: Callable[[], object],
@@ -41,7 +42,8 @@ class EditorState:
         worker: Worker | None = None,
         profile: OpenedProfile | None = None,
     ) -> None:
-        self.history = History(draft)
+        self.history = draft if isinstance(draft, History) else History(draft)
+        draft = self.history.draft
         self.plans = Plans(on_plan)
         self.resolved: ResolvedProblem = resolve_first(draft, self.plans.plan)
         self._asked: tuple[ProblemForm, ResolvedProblem] = draft, self.resolved
@@ -95,6 +97,11 @@ class EditorState:
         self.history, self.step_number = history, step_number
         self._resolve(last)
 
+    def go_on(self, last: SavedSession) -> None:
+        """Put another session's form on screen: undo goes through its steps, then back to what is here."""
+        here = (*self.history.before, self.history.draft)
+        self.open(History(last.draft, (*here, *last.before), last.after))
+
     def show(self, draft: ProblemForm, last: ResolvedProblem) -> None:
         """Put a form on screen, in place of `last`, of which is shown what this one has no plan of, or states
         wrongly. One that is still being typed is not a step of undo."""
@@ -142,11 +149,11 @@ class LastSession:
         with self._lock:
             self._load()
 
-    def keep(self, draft: ProblemForm, screen: str) -> None:
+    def keep(self, history: History, screen: str) -> None:
         """Write this session in place of the last one, unless it stands there already."""
         from shardviz.forms.state_file import SavedSession, save_session
 
-        session = SavedSession(draft, screen)
+        session = SavedSession(history.draft, screen, history.before, history.after)
         with self._lock:
             self._load()
             if session == self._kept or not self._may_keep:
