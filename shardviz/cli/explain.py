@@ -146,6 +146,7 @@ def command(
     number: int | None,
     play: bool,
     speed: float | None,
+    transfers: bool,
     compare: bool,
     job: JobAddress,
     timeout: float,
@@ -198,7 +199,7 @@ def command(
         # With the collectives and their rounds, which nothing else here needs.
         from shardviz.cli.step import StepOptions
 
-        shown = StepOptions(output, number, play, speed, compare)
+        shown = StepOptions(output, number, play, speed, transfers, compare)
         targets = target if chosen else None
         return _print_step(stated, step, algorithm, machine, latency, bandwidth, targets, timeout, job, shown)
     refuse_stepping(ctx.params)
@@ -297,6 +298,7 @@ def refuse_stepping(given: Mapping[str, object]) -> None:
         "--round": given["number"] is not None,
         "--play": given["play"],
         "--speed": given["speed"] is not None,
+        "--transfers": given["transfers"],
         "--compare": given["compare"],
     }
     for option, is_given in stepping.items():

@@ -171,6 +171,9 @@ rounds = _all(
     click.option(
         "--speed", type=Positive("speed"), metavar="N", help="With --play: rounds a second; default: 1."
     ),
+    click.option(
+        "--transfers", is_flag=True, help="List every message: from, to, chunks, values, bytes, links, time."
+    ),
     click.option("--compare", is_flag=True, help="Show a table of all algorithms instead."),
 )
 """The part of a collective that is shown, and how."""

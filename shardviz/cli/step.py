@@ -33,9 +33,11 @@ if TYPE_CHECKING:
 EXAMPLES = (
     ("Four numbers, gathered around a ring", "shardviz step all_gather --mesh i=4 --data 3,9,5,2"),
     ("An all-reduce: reduce-scatter, then all-gather", "shardviz step psum --mesh i=4"),
+    ("Every message of its rounds", "shardviz step psum --mesh i=4 --transfers"),
     ("Every algorithm for it, on eight devices", "shardviz step psum --mesh i=8 --compare"),
 )
 MAX_PIECES = 1024
+MAX_TRANSFERS = 10_000
 USUAL_SPEED = 1.0
 """Rounds a second."""
 
@@ -92,6 +94,7 @@ def command(
     number: int | None,
     play: bool,
     speed: float | None,
+    transfers: bool,
     compare: bool,
     topology: str | None,
     latency: str | None,
@@ -109,7 +112,7 @@ def command(
     ragged_all_to_all.
     """
     check_operation(operation, parameters)
-    shown = StepOptions(output, number, play, speed, compare)
+    shown = StepOptions(output, number, play, speed, transfers, compare)
     shown.check(on)
     # JAX loads in a process of its own while this one computes and draws.
     with Verifier("none" if compare else on, timeout, job) as verifier:
@@ -146,6 +149,7 @@ class StepOptions:
     number: int | None = None
     play: bool = False
     speed: float | None = None
+    transfers: bool = False
     compare: bool = False
 
     def check(self, verifier: str | None, option: str = "--on") -> None:
@@ -156,11 +160,12 @@ class StepOptions:
         modes = {
             "--round": self.number is not None,
             "--play": self.play,
+            "--transfers": self.transfers,
             "--compare": self.compare,
             "--json": self.output.as_json,
         }
         chosen = [mode for mode, wanted in modes.items() if wanted]
-        if len(chosen) > 1 and chosen != ["--compare", "--json"]:
+        if len(chosen) > 1 and chosen not in (["--compare", "--json"], ["--round", "--transfers"]):
             raise QuestionError(
                 f"{chosen[0]} and {chosen[1]} cannot be combined",
                 f"leave out one: {chosen[1]} or {chosen[0]}",
@@ -253,6 +258,8 @@ def print_step(
         check_round(run.schedule, shown.number)
     if shown.output.as_json:
         check_listed(run)
+    if shown.transfers:
+        check_transfers(run, shown.number)
     verifier.ask(run.question)
     if shown.output.as_json:
         from shardviz.documents.rounds import step_document
@@ -271,7 +278,12 @@ def print_step(
     number = _played(run, shown) if shown.play else shown.number
     output = shown.output
     with working("stepping"):
-        lines = step_view(run, output.width, output.palette, number)
+        if shown.transfers:
+            from shardviz.render.rounds.transfer_table import transfer_lines
+
+            lines = transfer_lines(run, output.width, output.palette, number)
+        else:
+            lines = step_view(run, output.width, output.palette, number)
     if verifier.job is not None:
         from shardviz.render.job_picture import job_lines
 
@@ -323,6 +335,19 @@ def check_round(schedule: Schedule, number: int) -> None:
             f"0 is before the first, then rounds go from 1 to {schedule.rounds}"
             if schedule.rounds
             else "nothing is sent here; 0 shows what every device holds",
+        )
+
+
+def check_transfers(run: CollectiveRun, number: int | None) -> None:
+    """Raise `QuestionError` where the rounds have more messages than anyone reads."""
+    from shardviz.stepping.transfers import TransferLog
+
+    log = TransferLog(run)
+    if number is None and (not log.is_countable or log.before[-1] > MAX_TRANSFERS):
+        raise QuestionError(
+            f"--transfers lists up to {MAX_TRANSFERS:,} messages, and {plural(run.schedule.rounds, 'round')} "
+            "here have more",
+            "add --round N for those of one round, or take a smaller mesh",
         )
 
 

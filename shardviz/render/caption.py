@@ -122,6 +122,14 @@ def coordinates(
     return Text(" ").join(words)
 
 
+def lens_text(mesh: Mesh, position: int | None, palette: Palette) -> Text:
+    """The device that is marked everywhere, and where it stands: `` ▹5◃  X1 Y1``; empty where none is."""
+    if position is None:
+        return Text()
+    device = (f"▹{mesh.device_id(position)}◃", palette.lens)
+    return Text.assemble("device ", device, " ", coordinates(mesh, position, palette))
+
+
 class DeviceLabels:
     """Equally wide labels of devices, ``3  X0 Y3``; without coordinates where those take more than `width`.
 

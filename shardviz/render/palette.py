@@ -27,6 +27,7 @@ PARTIAL = "╱"
 """Fills a cell whose numbers are partial sums."""
 PADDING = "░"
 """Fills the part of a cell that lies beyond the array's edge."""
+UNCOLOURED_LENS = Style(bold=True, reverse=True)
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Palette:
     lanes: Mapping[str, str] = field(hash=False)
     bar_ink: str
     shown: bool = True
+    lit: str = "#ffffff"
+    """The ground of the device that is marked everywhere, under `bar_ink`."""
 
     def axis(self, mesh: Mesh, name: str) -> Style:
         """The style of a mesh axis; a sub-axis as ``"Y:(2)2"`` has its axis's."""
@@ -54,6 +57,11 @@ class Palette:
     def axis_colour(self, names: tuple[str, ...], name: str) -> str:
         """The colour of an axis of a mesh whose axes have these names."""
         return self.axes[_places(names, len(self.axes))[name]]
+
+    @property
+    def lens(self) -> Style:
+        """The style of all that belongs to the device that is marked everywhere."""
+        return Style(color=self.bar_ink, bgcolor=self.lit, bold=True) if self.shown else UNCOLOURED_LENS
 
     def shard(self, number: int) -> Style:
         """The style of a shard's cell.
@@ -138,6 +146,7 @@ TRUECOLOR = Palette(
 ON_LIGHT = replace(
     TRUECOLOR,
     bar_ink="#ffffff",
+    lit="#0b0b10",
     # The same hues at lightness 0.53: at least 4.5:1 against #fbfaf7.
     axes=("#026ebe", "#a94e00", "#048322", "#9f3e9a", "#81690b", "#017b82", "#ba3441", "#7650c1"),
     lanes={
@@ -176,6 +185,7 @@ ANSI = Palette(
     ),
     ink="black",
     bar_ink="black",
+    lit="bright_white",
     lanes={
         "matmul": "white",
         "compute": "bright_black",

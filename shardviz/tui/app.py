@@ -14,6 +14,7 @@ from textual.message import Message
 from shardviz.errors import ShardvizError
 from shardviz.forms.form import History, ProblemForm
 from shardviz.forms.wording import error_words
+from shardviz.render.caption import lens_text
 from shardviz.tui.bars import FirstHint, Headline, KeyFooter, ScreenTabs
 from shardviz.tui.pane import Pane
 from shardviz.tui.problem.panel import ProblemPanel
@@ -77,8 +78,8 @@ class ShardvizApp(ResilientApp):
         warning: str = "",
         profile: OpenedProfile | None = None,
     ) -> None:
-        """Open on a draft, alone or with its steps, or in a lesson: to learn, where it was left, or to `present`
-        it to a class.
+        """Open on a draft, alone or with its steps, or in a lesson: where it was left, or to `present` it to a
+        class.
 
         An attempt that was sent opens at its stage, with its sandbox. A `warning` is shown first. The time
         screen has a `profile` beside the plan.
@@ -94,6 +95,7 @@ class ShardvizApp(ResilientApp):
             draft or ProblemForm(),
             screen,
             self._problem_changed,
+            self._lens_changed,
             lambda: self.post_message(self.AnswersChanged()),
             lambda: self.post_message(self.PlanFound()),
             worker,
@@ -153,8 +155,9 @@ class ShardvizApp(ResilientApp):
             self.notify(self._warning, severity="warning", timeout=15)
         self.call_after_refresh(self.begin)
 
-    def begin(self) -> None:
-        """After the first frame: the compilers' process starts behind it."""
+    async def begin(self) -> None:
+        """After the first frame: what else belongs on screen, and the compilers' process."""
+        await self.workspace.show_panes()
         self.state.queries.start()
         self.ask()
         if not self.is_guest:
@@ -188,8 +191,7 @@ class ShardvizApp(ResilientApp):
         """Draw what is on screen."""
         self._show_headline()
         self.panel.show_problem(self.state.resolved)
-        self.pane.show_problem(self.state.resolved)
-        self.workspace.right.visible = not self.state.is_empty
+        self.workspace.show_problem()
         if self.lesson is not None:
             self.lesson.show_problem(self.state.resolved)
         self._show_keys()
@@ -207,7 +209,13 @@ class ShardvizApp(ResilientApp):
 
     def on_shardviz_app_answers_changed(self) -> None:
         self.state.follow_shardy()
-        self.pane.show_answers(self.state.queries.answers)
+        for pane in self.workspace.shown:
+            pane.show_answers(self.state.queries.answers)
+
+    def _lens_changed(self) -> None:
+        for pane in self.workspace.shown:
+            pane.show_lens()
+        self._show_keys()
 
     @property
     def commands(self) -> list[Command]:
@@ -218,6 +226,8 @@ class ShardvizApp(ResilientApp):
             return list(part.typing)
         letters = self.panel.letters.keys() if part is self.panel else set()
         may_not = {"export", "restore"} if self.is_guest else set()
+        if not self.workspace.has_room:
+            may_not.add("alone")
         everywhere = [APP[0], *part.commands, *(each for each in APP[1:] if each.name not in may_not)]
         if self.lesson is not None:
             everywhere = self.lesson.commands_among(everywhere)
@@ -227,7 +237,9 @@ class ShardvizApp(ResilientApp):
     def _show_keys(self) -> None:
         main, workspace = self.screen_stack[0], self.workspace
         left = "Problem" if workspace.left is self.panel else "Lesson"
-        main.query_one(ScreenTabs).show(self.state.area, workspace.is_left, left)
+        tabs, mesh = main.query_one(ScreenTabs), self.state.resolved.problem.mesh
+        tabs.show(self.state.area, workspace.areas, workspace.is_left, left)
+        tabs.show_lens(lens_text(mesh, self.state.lens, palette_of(self)))
         main.query_one(KeyFooter).show_commands(self.commands)
 
     def on_commands_changed(self) -> None:
@@ -259,6 +271,7 @@ class ShardvizApp(ResilientApp):
     def on_resize(self, event: events.Resize) -> None:
         if not is_too_small(*event.size):
             self.call_next(self.workspace.show_parts)
+            self.call_after_refresh(self.workspace.show_panes)
             if self.lesson is not None:
                 self.call_next(self.lesson.draw)
         elif not isinstance(self.screen, TooSmall):
@@ -295,6 +308,15 @@ class ShardvizApp(ResilientApp):
         """To the problem, or back from it to the pane."""
         if self.lesson is None or self.lesson.turn:
             self.workspace.face(not self.workspace.is_left)
+
+    async def action_alone(self) -> None:
+        """The pane with the keys alone, or again beside others."""
+        if not self.workspace.has_room:
+            self.notify(self.workspace.no_room)
+            return
+        self.workspace.is_alone = not self.workspace.is_alone
+        await self.workspace.show_panes()
+        self._show_keys()
 
     def _is_kept_back(self, area: str = "") -> bool:
         """Return whether a lesson keeps a pane back for now, or, without one, what would show the answer, and
@@ -481,6 +503,8 @@ class ShardvizApp(ResilientApp):
     def action_cancel(self) -> None:
         if self.state.queries.cancel():
             self.notify("The compilers are stopped; r asks again.")
+        else:
+            self.state.set_lens(None)
 
     async def action_restore(self) -> None:
         if self.is_guest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import rich.style
@@ -65,19 +65,29 @@ class ScreenTabs(Widget):
     def __init__(self) -> None:
         super().__init__()
         self._area = SCREENS[0]
+        self._areas: Collection[str] = ()
         self._left = "Problem"
         self._at_left = False
+        self._lens = Text()
         self.auto_links = False
 
-    def show(self, area: str, at_left: bool, left: str) -> None:
-        """Mark the screen that is shown, and, if the keys go there, what is on the left, of that title."""
-        self._area, self._at_left, self._left = area, at_left, left
+    def show_lens(self, lens: Text) -> None:
+        """Name the device that is marked everywhere, on the right, where there is room for it."""
+        self._lens = lens
+        self.refresh()
+
+    def show(self, area: str, areas: Collection[str], at_left: bool, left: str) -> None:
+        """Mark the screen that has the keys, those beside it, and, if the keys go there, what is on the left,
+        of that title."""
+        self._area, self._areas, self._at_left, self._left = area, areas, at_left, left
         self.refresh()
 
     def render(self) -> Text:
         lines = (self._line(*room) for room in ((True, True, " "), (False, True, " "), (False, False, " ")))
         line = next((line for line in lines if line.cell_len <= self.size.width + 1), None)
-        return line or self._line(False, False, "")
+        line = line or self._line(False, False, "")
+        room = self.size.width - 1 - line.cell_len - self._lens.cell_len
+        return line.append(" " * room).append_text(self._lens) if room > 0 and self._lens else line
 
     def _line(self, is_roomy: bool, is_named: bool, blank: str) -> Text:
         """All tabs: `is_roomy` with blanks around each, `is_named` with the name of what is on the left, and
@@ -91,7 +101,7 @@ class ScreenTabs(Widget):
             text = f" {text} " if is_roomy else text
             is_shown = self._at_left if area == PROBLEM else area == self._area
             shown = "bold reverse" if is_roomy else "bold underline"
-            style = rich.style.Style.parse(shown if is_shown else "dim")
+            style = rich.style.Style.parse(shown if is_shown else "bold" if area in self._areas else "dim")
             line.append(text, style + rich.style.Style(meta={"@click": f"app.{action}"}))
             beside = area == PROBLEM and self.size.width >= WIDE
             line.append(" " * (PROBLEM_WIDTH - line.cell_len) if beside else " ")
@@ -135,8 +145,7 @@ class KeyFooter(Widget):
 
 
 class FirstHint(Widget):
-    """``First time here?  ? help  x examples  L lessons``: the commands by which one finds the rest, as many as
-    fit."""
+    """``First time here?  ? help  x examples  L lessons``: the commands by which one finds the rest."""
 
     DEFAULT_CSS = """
     FirstHint { height: 1; padding: 0 1; background: $panel; }

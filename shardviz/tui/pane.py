@@ -9,7 +9,7 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.worker import Worker, WorkerState
 
-from shardviz.tui.registry import COMMANDS, Command, CommandsChanged
+from shardviz.tui.registry import AREAS, COMMANDS, Command, CommandsChanged
 from shardviz.tui.themes import palette_of
 
 if TYPE_CHECKING:
@@ -50,8 +50,9 @@ class Pane(Side):
     """One of the screens. `area` is its name in the registry.
 
     `show_problem` and `show_answers` are called when the pane comes on screen, and, while it is there,
-    whenever something has changed. What is exported is the problem of `state`, unless the pane shows
-    something else.
+    whenever something has changed; there it may have others beside it. With them, `state.lens` may have
+    changed too; where nothing else has, `show_lens` is called. What is exported is the problem of `state`,
+    unless the pane shows something else.
     """
 
     area: ClassVar[str]
@@ -79,6 +80,7 @@ class Pane(Side):
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(id=self.area)
+        self.border_title = AREAS[self.area]
         self.state = state
         self._commands_before: Sequence[Command] = ()
 
@@ -93,6 +95,9 @@ class Pane(Side):
 
     def show_instruction(self, target: str, name: str) -> None:
         """Go to an instruction of a target's program, now or as soon as it is here."""
+
+    def show_lens(self) -> None:
+        """Mark the device of `state.lens`, or none: draw only what looks different now."""
 
     def begin(self, place: AnswerLocation) -> None:
         """Begin at the location of a lesson's answer."""

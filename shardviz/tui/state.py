@@ -26,10 +26,12 @@ class EditorState:
     with its steps.
 
     `resolved` is on screen: `edit` puts another form there, `show` one that is still being typed. `area` is
-    the screen that is shown. `step_number` is the step of the plan that was opened last, from 1; 0 where none
-    was. `profile` is one that was opened with the application. `on_update` is called after each change, with
-    whether the problem, its plan or its targets have changed; `on_answer`, from any thread, when a target's
-    answer has, and `on_plan` when `look_again` will find a plan.
+    the screen that has the keys, or had them last. `step_number` is the step of the plan that was opened
+    last, from 1; 0 where none was. `lens` is the row-major position in the mesh of the device that is marked
+    everywhere; None where none is. `profile` is one that was opened with the application. `on_update` is
+    called after each change, with whether the problem, its plan or its targets have changed; `on_lens` when
+    another device is marked; `on_answer`, from any thread, when a target's answer has changed, and `on_plan`
+    when `look_again` will find a plan.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class EditorState:
         draft: ProblemForm | History,
         area: str,
         on_update: Callable[[bool], object],
+        on_lens: Callable[[], object],
         on_answer: Callable[[], object],
         on_plan: Callable[[], object],
         worker: Worker | None = None,
@@ -50,7 +53,8 @@ class EditorState:
         self._stopgap = self.resolved.problem if self.resolved.planning is not None else None
         self.area = area
         self.step_number = 0
-        self._on_update, self._on_answer = on_update, on_answer
+        self.lens: int | None = None
+        self._on_update, self._on_lens, self._on_answer = on_update, on_lens, on_answer
         self._worker = worker
         self.profile = profile
 
@@ -107,8 +111,16 @@ class EditorState:
         wrongly. One that is still being typed is not a step of undo."""
         self._asked = draft, last
         before, self.resolved = self.resolved, resolve(draft, last, self.plans.plan)
+        if self.lens is not None and self.lens >= self.resolved.problem.mesh.size:
+            self.lens = None
         is_other = (before.problem, before.targets) != (self.resolved.problem, self.resolved.targets)
         self._on_update(is_other or before.plan is not self.resolved.plan)
+
+    def set_lens(self, position: int | None) -> None:
+        """Mark the device at a row-major position of the mesh everywhere, or none."""
+        if position != self.lens:
+            self.lens = position
+            self._on_lens()
 
     def look_again(self) -> None:
         """Show the plan of what is on screen that was not here before."""

@@ -1,14 +1,16 @@
-"""The part of the screen between the first lines and the keys: the problem, and beside it a pane."""
+"""The part of the screen between the first lines and the keys: the problem, and beside it one pane or
+three."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Horizontal
+from textual.containers import Container, Horizontal
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
@@ -32,47 +34,104 @@ PANES = {
 """The panes' classes by area, each in the module `pane` of its folder, loaded when it is first shown."""
 TALL = 30
 """Lines from which on there is room for blank ones around both."""
+DASHBOARD = (140, 30)
+"""Columns and lines from which on three panes stand together."""
+ABOVE, BESIDE = "layout", "plan"
+LAST = ("time", "compiler")
+"""The areas of a dashboard: above, below it on the left, and one of these beside that, at first the first."""
 
 
 class Workspace(Horizontal):
     """The problem on the left and a pane on the right, or, in a narrow window, the one that has the keys.
 
-    A lesson may put something else in the place of either: `covers`. The keys go to the left if `is_left`.
+    In a large window a dashboard has three panes on the right, unless one of them is to be seen alone. A
+    lesson has but one, and may put something else in the place of the problem or of the pane: `covers`. The
+    keys go to the left if `is_left`.
+    """
+
+    DEFAULT_CSS = """
+    #panes.dashboard { layout: grid; grid-size: 2 2; grid-rows: 2fr 3fr; grid-gutter: 0 2; }
+    #panes.dashboard LayoutPane { column-span: 2; }
+    #panes.dashboard Pane { border-top: solid $panel; border-title-color: $foreground-muted; }
+    #panes.dashboard Pane:focus-within { border-top: heavy $primary; border-title-style: bold reverse; }
     """
 
     class PaneShown(Message):
-        """Another pane is shown."""
+        """Other panes are shown, or another of them has the keys."""
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(id="body")
         self.state = state
         self.is_left = False
-        self.covers: tuple[Side | None, Side | None] = None, None
+        self.is_alone = False
+        """True if the pane with the keys is to be seen alone where there is room for others."""
+        self.covers: tuple[Side | None, Side | None] | None = None
+        """What a lesson has in the places of left and right; None while none is open."""
         self.panel = ProblemPanel(state)
+        self.room = Container(id="panes")
+        """The right side: the panes, and what covers them."""
         self._panes: dict[str, Pane] = {}
+        self._last = LAST[0]
+        self._waiting: list[Pane] = []
+        """Those that are still to draw the problem on screen."""
 
     def compose(self) -> ComposeResult:
         yield self.panel
-        yield self.pane
+        with self.room:
+            yield self.pane
 
-    @property
-    def pane(self) -> Pane:
-        """The pane that is shown."""
-        area = self.state.area
+    def _pane(self, area: str) -> Pane:
         if area not in self._panes:
             module = import_module(f"shardviz.tui.{area}.pane")
             self._panes[area] = getattr(module, PANES[area])(self.state)
         return self._panes[area]
 
     @property
+    def pane(self) -> Pane:
+        """The pane that has the keys, or had them last."""
+        return self._pane(self.state.area)
+
+    @property
+    def areas(self) -> Sequence[str]:
+        """The areas of the panes that belong on screen."""
+        area = self.state.area
+        if area in LAST:
+            self._last = area
+        return (ABOVE, BESIDE, self._last) if self.has_room and not self.is_alone else (area,)
+
+    @property
+    def has_room(self) -> bool:
+        """True if other panes have room beside the one with the keys, and may be seen."""
+        return not self.no_room
+
+    @property
+    def no_room(self) -> str:
+        """The reason why the pane with the keys is the only one; empty where others have room beside it."""
+        if self.covers is not None:
+            return "A lesson shows one screen at a time."
+        if self.state.area not in (ABOVE, BESIDE, *LAST):
+            return "This screen takes all of the room."
+        columns, lines = self.app.size
+        if columns < DASHBOARD[0] or lines < DASHBOARD[1]:
+            return "Screens stand beside one another from {}×{} on.".format(*DASHBOARD)
+        return ""
+
+    @property
+    def shown(self) -> list[Pane]:
+        """The panes that are on screen, first the one with the keys."""
+        panes = (self._panes.get(area) for area in self.areas)
+        shown = [pane for pane in panes if pane is not None and pane.is_mounted]
+        return sorted(shown, key=lambda pane: pane is not self.pane)
+
+    @property
     def left(self) -> Side:
         """The problem, or what a lesson has in its place."""
-        return self.covers[0] or self.panel
+        return (self.covers and self.covers[0]) or self.panel
 
     @property
     def right(self) -> Side:
-        """The pane that is shown, or what a lesson has in its place."""
-        return self.covers[1] or self.pane
+        """The pane that has the keys, or what a lesson has in its place."""
+        return (self.covers and self.covers[1]) or self.pane
 
     @property
     def part(self) -> Side:
@@ -85,15 +144,43 @@ class Workspace(Horizontal):
         return self.app.size.width < WIDE
 
     async def put_on(self, area: str) -> None:
-        """Show another of the panes."""
-        self.pane.display = False
+        """Show a pane, and begin to draw what may have changed for it."""
         self.state.area = area
-        self.pane.display = True
-        if not self.pane.is_attached:
-            await self.mount(self.pane)
-        self.pane.show_problem(self.state.resolved)
-        self.pane.show_answers(self.state.queries.answers)
+        await self.show_panes()
+        self._draw(self.pane)
         self.post_message(self.PaneShown())
+
+    async def show_panes(self) -> None:
+        """Show the panes that belong on screen, and have those draw that were not there before."""
+        before = {pane for pane in self._panes.values() if pane.display and pane.is_attached}
+        self.show_parts()
+        for area in self.areas:
+            pane = self._pane(area)
+            if not pane.is_attached:
+                await self.room.mount(pane)
+                self.room.sort_children(key=lambda widget: [*PANES, widget.id].index(widget.id))
+            if pane not in before:
+                self._draw(pane)
+
+    def _draw(self, pane: Pane) -> None:
+        pane.show_problem(self.state.resolved)
+        pane.show_answers(self.state.queries.answers)
+
+    def show_problem(self) -> None:
+        """Draw the problem: the pane with the keys at once, each of the others in a frame of its own, so that
+        no key waits for all of them."""
+        self.room.visible = not self.state.is_empty
+        is_under_way = bool(self._waiting)
+        self._waiting = self.shown
+        self._draw_next(is_under_way)
+
+    def _draw_next(self, is_under_way: bool = False) -> None:
+        """Draw the first of the panes that wait; the next one's turn comes after this frame."""
+        pane = self._waiting.pop(0)
+        if pane in self.shown:
+            pane.show_problem(self.state.resolved)
+        if self._waiting and not is_under_way:
+            self.call_after_refresh(self._draw_next)
 
     def face(self, is_left: bool) -> None:
         """Have the keys go to the left or to the right."""
@@ -105,18 +192,30 @@ class Workspace(Horizontal):
         """Show left and right side by side, or the one with the keys alone in a narrow window."""
         self.screen.set_class(self.is_narrow, "narrow")
         self.screen.set_class(self.app.size.height >= TALL, "tall")
-        part, focused = self.part, self.screen.focused
-        shown = {part} if self.is_narrow else {self.left, self.right}
+        areas = self.areas
+        self.room.set_class(len(areas) > 1, "dashboard")
         for widget in self.children:
-            widget.display = widget in shown
+            is_here = not self.is_narrow or (widget is self.room) != self.is_left
+            widget.display = is_here and widget in (self.left, self.room)
+        for widget in self.room.children:
+            is_shown = widget is self.right or (self.right is self.pane and widget.id in areas)
+            widget.display = is_shown and self.room.display
+        part, focused = self.part, self.screen.focused
         if focused is None or part not in focused.ancestors_with_self:
             self.screen.set_focus(next((each for each in part.query("*") if each.focusable), None))
 
     def on_descendant_focus(self) -> None:
+        """The keys went elsewhere, by the mouse or from part to part."""
         focused = self.screen.focused
-        if focused is not None:
-            self.is_left = self.left in focused.ancestors_with_self
-            self.post_message(CommandsChanged())
+        if focused is None:
+            return
+        parts = focused.ancestors_with_self
+        self.is_left = self.left in parts
+        pane = next((pane for pane in self.shown if pane in parts), None)
+        if pane is not None and pane is not self.pane:
+            self.state.area = pane.area
+            self.post_message(self.PaneShown())
+        self.post_message(CommandsChanged())
 
 
 LEAST = (40, 10)

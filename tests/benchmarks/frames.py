@@ -147,9 +147,9 @@ def time_screen() -> list[tuple[str, float]]:
     pane.tell_plan = lambda question, _: ToldTimelines(question, (("plan", long),))
     draft = ProblemForm(targets="none")
     zoom, pan = ["plus"] * 8 + ["minus"] * 8, ["greater_than_sign"] * 4 + ["less_than_sign"] * 4
-    first = ["h", *["plus"] * 4]
+    first = ["b", *["plus"] * 4]
     return [
-        ("time: zoom", frames(draft, "time", zoom, ["h"])),
+        ("time: zoom", frames(draft, "time", zoom, ["b"])),
         ("time: pan", frames(draft, "time", pan, first)),
         ("time: to the next operation", frames(draft, "time", ["right", "left"] * 4, first)),
     ]

@@ -490,3 +490,12 @@ def test_a_document_has_the_machine_and_the_time_by_formula(capsys: Capture) -> 
 def test_a_machine_of_another_size_is_refused(capsys: Capture) -> None:
     assert run(("step", "psum", "--mesh", "X=4", "--machine", "v5e:2x4")) == 2
     assert "v5e:2x4 has 8 devices, but the mesh X=4 has 4" in capsys.readouterr().err
+
+
+def test_transfers_of_all_rounds_or_of_one(capsys):
+    words = ("psum", *FOUR, "--transfers", "--on", "none")
+    every = printed(capsys, *words)
+    assert every.count(" → ") - 1 == 24 + every.splitlines()[0].count(" → ")
+    one = printed(capsys, *words, "--round", "2")
+    assert "▸ round 2" in one
+    assert one.count("1 link") == 4

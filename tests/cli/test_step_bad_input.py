@@ -178,6 +178,8 @@ CASES = [
     ((*SUM, "--play"), "--play needs a terminal, and standard output is not one", "leave out --play"),
     ((*SUM, "--play", "--json"), "--play and --json cannot be combined", "leave out one"),
     ((*SUM, "--round", "0", "--compare"), "--round and --compare cannot be combined", "leave out one"),
+    ((*SUM, "--transfers", "--json"), "--transfers and --json cannot be combined", "leave out one"),
+    ((*SUM, "--transfers", "--round", "99"), "round 99 does not exist", "rounds go from 1"),
     ((*SUM, "--speed", "2"), "--speed is the speed of --play", "add --play"),
     (
         (*SUM[:4], "--compare", "--on", "cpu"),
@@ -197,6 +199,11 @@ CASES = [
         ("step", "psum", "--mesh", "i=4,j=262144", "--axis", "i", "--data", "1," * 127 + "1", "--spec", "_"),
         "1,048,576 devices would hold 134,217,728 numbers together, more than 256 MiB",
         "leave out --data",
+    ),
+    (
+        ("step", "psum", "--mesh", "i=512", "--transfers"),
+        "--transfers lists up to 10,000 messages, and 1,022 rounds here have more",
+        "--round N",
     ),
     (
         ("step", "psum", "--mesh", "i=1048576", "--compare"),
@@ -240,6 +247,7 @@ CASES = [
     ),
     ((*EXPLAIN, "--step", "2", "--algorithm", "rign"), "unknown algorithm 'rign'", "did you mean ring?"),
     ((*EXPLAIN, "--round", "1"), "--round is about the rounds of one collective", "--step N"),
+    ((*EXPLAIN, "--transfers"), "--transfers is about the rounds of one collective", "--step N"),
     ((*EXPLAIN, "--compare"), "--compare is about the rounds of one collective", "--step N"),
     ((*EXPLAIN, "--latency", "1us"), "--latency is about the rounds of one collective", "--step N"),
     ((*EXPLAIN, "--bandwidth", "1GB/s"), "--bandwidth is about the rounds of one collective", "--step N"),

@@ -239,7 +239,7 @@ def test_undo_and_redo_go_on_after_a_restart():
         await pilot.app.action_restore()
         await pilot.press("U")
         assert state.history.draft.mesh == "X=8,Y=4"
-        await pilot.press("u", "u", "u", "u")
+        await pilot.press("u", "u", "u")
         assert state.history.draft == here
 
     drive(first)

@@ -51,6 +51,7 @@ def test_it_looks_like_this(size, name, keys, request):
 
 def test_very_wide_the_words_stand_beside_the_picture():
     async def script(pilot):
+        await pilot.press("z")
         first = pane_text(pilot.app).splitlines()[0]
         assert first.startswith("A[b_X, d_Y]")
         assert "by array" in first
@@ -73,6 +74,7 @@ WALK = [
     ("N", 2, (0, 0, 0)),
     ("v", 2, (0, 0, 0)),
     ("m", 2, (0, 0, 0)),
+    ("enter", 2, (0, 0, 0)),
 ]
 
 
@@ -112,6 +114,54 @@ def test_by_device_the_cursor_marks_its_device_in_every_array():
             text = pane_text(pilot.app)
             assert re.findall(r"▸\S+ (\d+)◂", text) == [str(device)]
             assert re.findall(r"▹\S+ (\d+)◃", text) == [str(device)] * 2
+
+    lay_out(script)
+
+
+def lit(text: str) -> list[str]:
+    return [label.replace(" ", "") for label in re.findall(r"▹(.*?)◃", text)]
+
+
+def test_a_device_is_marked_in_every_array_however_that_is_shown():
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press("down", "right", "enter", "home")
+        assert app.state.lens == 5
+        assert lit(pane_text(app)) == ["ζ5", "κ1,5", "ξ4,5,6,7"]
+        assert "device ▹5◃ X1 Y1" in text_of(app)
+        await pilot.press("v", "n")
+        assert lit(pane_text(app)) == ["ζ5", "κ5", "ξ5"]
+        app.state.set_lens(2)
+        await pilot.pause()
+        assert lit(pane_text(app)) == ["γ2", "ν2"]
+        assert "▸λ 2◂" in pane_text(app)
+        await pilot.press("enter")
+        assert app.state.lens is None
+        assert "device ▹" not in text_of(app)
+        await pilot.press("enter", "escape")
+        assert app.state.lens is None
+
+    lay_out(script)
+
+
+def test_a_mesh_without_the_marked_device_marks_none():
+    async def script(pilot):
+        app = pilot.app
+        app.state.set_lens(7)
+        app.state.edit(enter(NONE, "mesh", "X=2,Y=2"))
+        assert app.state.lens is None
+
+    lay_out(script)
+
+
+def test_an_array_that_the_marked_device_has_not_is_left_alone():
+    async def script(pilot):
+        app = pilot.app
+        app.state.edit(replace(NONE, specs=("SingleDeviceSharding(jax.devices()[3])", *NONE.specs[1:])))
+        assert not app.state.resolved.faults
+        app.state.set_lens(5)
+        await pilot.pause()
+        assert lit(pane_text(app)) == ["γ1,5", "η4,5,6,7"]
 
     lay_out(script)
 

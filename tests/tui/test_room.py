@@ -22,7 +22,7 @@ VIEWS = {
     "layout": "v m v m",
     "plan": "down",
     "compiler": "left d right w w",
-    "step": "o escape v v",
+    "step": "i escape v v",
     "time": "m n N v v",
 }
 """The keys that lead through all views of a screen, and in the end back to the first."""

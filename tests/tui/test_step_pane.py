@@ -182,7 +182,7 @@ def test_a_plan_without_collectives_says_so():
     def check(pane):
         text = text_of(pane.app)
         assert "No collective: nothing is sent." in text
-        assert "o plays any other." in text
+        assert "i plays any other." in text
         assert pane.command_line().startswith("shardviz explain ")
 
     play(["space", "right", "a", "n", "l", "g", "v", "end"], check, ProblemForm(specs=("X_", "__", "X_")))
@@ -229,10 +229,10 @@ def test_another_target_brings_other_links():
 def test_links_that_were_chosen_stay_for_other_collectives():
     def check(pane):
         found = []
-        for way in ("", "n", "o"):
+        for way in ("", "n", "i"):
             if way == "n":
                 pane.action_collective(1)
-            if way == "o":
+            if way == "i":
                 pane.state.edit(replace(TWO_STEPS, collective=CollectiveFields("psum", axis="X")))
             found.append((pane.prepared.run.operation.name, pane.prepared.run.links.topology.__class__))
         assert [kind for _, kind in found] == [Switch] * 3
@@ -314,6 +314,39 @@ def test_rounds_that_follow_fast_do_not_slide():
 
 def test_the_table_has_a_row_for_every_device():
     play(["v", "right"], lambda pane: check_snapshot("step-table", text_of(pane.app)))
+
+
+def test_every_transfer_is_listed_and_leads_to_its_round():
+    async def script(pilot):
+        pane = pilot.app.pane
+        view = pane.query_one(RoundView)
+        view.focus()
+        await until(pilot, lambda: is_ready(pane))
+        await pilot.press("right", "v", "v")
+        await pilot.pause()
+        check_snapshot("step-transfers", text_of(pilot.app))
+        lines = [view.canvas.line(y, 0, 80).plain for y in range(view.canvas.height)]
+        row = next(y for y, line in enumerate(lines) if line.startswith("  round 3")) + 1
+        await pilot.click(RoundView, offset=(4, row - view.scroll_offset.y))
+        assert pane.player.number == 3
+        await pilot.press("end")
+        await pilot.pause()
+        assert view.scroll_offset.y > 0
+        assert "▸ round 6" in text_of(pilot.app)
+        await pilot.press("v")
+        assert "┌ 0  X0 Y0" in text_of(pilot.app)
+
+    drive(script, draft=SMALL, screen="step")
+
+
+def test_a_large_window_has_the_transfers_below_the_picture():
+    def check(pane):
+        text = text_of(pane.app)
+        assert "┌ 0  X0 Y0" in text
+        assert "▸ round 2" in text
+        assert "from → to" in text
+
+    play(["right"] * 2, check, size=(200, 60))
 
 
 def test_groups_are_shown_one_at_a_time():

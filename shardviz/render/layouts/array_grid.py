@@ -52,13 +52,15 @@ class _Drawn(NamedTuple):
 class Pointer(NamedTuple):
     """The cell under the cursor, None where it is in another array, its data, and how it is drawn.
 
-    `device` is the cell of the cursor's device where the cells of another array are devices.
+    `device` is the cell of the device that is marked, or else of the cursor's where the cells of another
+    array are devices; None where the device has none.
     """
 
     cell: CellIndex | None
     data: tuple[int, int]
     style: Style
     device: CellIndex | None = None
+    device_style: Style = LEFT
 
 
 def fits(cells: Cells) -> tuple[Fit, ...]:
@@ -297,7 +299,7 @@ class ArrayGrid:
             if pointer and index == pointer.cell:
                 text, style = CURSOR[0] + text[1:-1] + CURSOR[1], style + pointer.style
             elif pointer and index == pointer.device:
-                text, style = DEVICE[0] + text[1:-1] + DEVICE[1], style + LEFT
+                text, style = DEVICE[0] + text[1:-1] + DEVICE[1], style + pointer.device_style
             elif pointer and drawn.data == pointer.data:
                 text, style = SAME[0] + text[1:-1] + SAME[1], style + MATCHED
             builder.put(x + 1, text, style)

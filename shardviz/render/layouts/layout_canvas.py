@@ -80,10 +80,19 @@ class LayoutCanvas:
         self.width = max((each.x + _title_width(each) for each in self.arrays), default=0)
 
     def line(
-        self, y: int, left: int, right: int, cursor: CellCursor | None = None, style: Style = POINTED
+        self,
+        y: int,
+        left: int,
+        right: int,
+        cursor: CellCursor | None = None,
+        style: Style = POINTED,
+        lens: int | None = None,
     ) -> Text:
-        """Columns `left` to `right` of a line, with the cursor, and all cells with the same data marked; by
-        device, also those of the same device."""
+        """Columns `left` to `right` of a line, with the cursor, and all cells with the same data marked.
+
+        Where the `lens` is the position of a device, so are the cells that it holds; where there is none, by
+        device, those of the cursor's device.
+        """
         builder = LineBuilder(left, right)
         data = None if cursor is None else self.cells(cursor).data(cursor.cell)
         for place, each in enumerate(self._shelves[bisect_right(self._tops, y) - 1]):
@@ -97,8 +106,13 @@ class LayoutCanvas:
             pointer = None
             if cursor is not None and data is not None:
                 here = self.arrays[cursor.array] is each
-                device = None if here else self._device_in(each.grid.cells, cursor)
-                pointer = Pointer(cursor.cell if here else None, data, style, device)
+                pointer = Pointer(cursor.cell if here else None, data, style)
+                if lens is not None:
+                    cells = each.grid.cells
+                    held = cells.index_of(lens) if cells.layout.holds_data(lens) else None
+                    pointer = pointer._replace(device=held, device_style=cells.palette.lens)
+                elif not here:
+                    pointer = pointer._replace(device=self._device_in(each.grid.cells, cursor))
             each.grid.draw(builder, x, row - each.lead if row else 0, pointer)
         return builder.text()
 
@@ -180,15 +194,18 @@ class LayoutCanvas:
 class PointedLayout:
     """A canvas with a cursor in a window: the canvas that is shown."""
 
-    def __init__(self, canvas: LayoutCanvas, cursor: CellCursor, *, focused: bool = True) -> None:
+    def __init__(
+        self, canvas: LayoutCanvas, cursor: CellCursor, *, focused: bool = True, lens: int | None = None
+    ) -> None:
         self.canvas = canvas
         self.cursor = cursor
+        self.lens = lens
         self._style = POINTED if focused else LEFT
         self.width = canvas.width
         self.height = canvas.height
 
     def line(self, y: int, left: int, right: int) -> Text:
-        return self.canvas.line(y, left, right, self.cursor, self._style)
+        return self.canvas.line(y, left, right, self.cursor, self._style, self.lens)
 
 
 def array_lines(parts: Sequence[Sequence[tuple[Layout, int]]], width: int, palette: Palette) -> list[Text]:

@@ -7,6 +7,7 @@ device_map        places for devices, so that neighbours stand beside one anothe
 round_traffic     what moves in a round over every link, and in words
 device_picture    devices as boxes joined by their links
 switch_lanes      the devices on a switch as lanes, a line each
+transfer_table    every message of every round
 shards_picture    whole shards of numbers
 step_notes        headline, marks, verdict
 costs             rounds, bytes and times, and all algorithms compared

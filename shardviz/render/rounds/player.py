@@ -31,10 +31,15 @@ from shardviz.render.rounds.pieces import NOTHING
 from shardviz.render.rounds.round_traffic import round_words
 from shardviz.render.rounds.step_notes import SEPARATOR, after_words, headline, marks
 from shardviz.render.rounds.switch_lanes import LaneShape, SwitchLanes, lane_shape
+from shardviz.render.rounds.transfer_table import PictureAndTransfers, TransferTable, transfer_marks
 from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
+from shardviz.stepping.transfers import TransferLog
 from shardviz.units import human_bytes, rate, seconds, shaped, times
 
-View = Literal["devices", "table"]
+View = Literal["devices", "table", "transfers"]
+VIEWS: tuple[View, ...] = ("devices", "table", "transfers")
+LEAST_TRANSFERS = 5
+"""Lines for transfers below a picture, from which on some are there."""
 LOW = 18
 """Lines below which a picture that needs them leaves room for nothing but the most important."""
 LEAST = 2
@@ -130,9 +135,41 @@ class PlayerPage:
         if self._view == "table":
             groups, width = [self._group], self._width
             return BufferTable(drawn, number, groups, width, self.palette, shape=self._table)
+        if self._view == "transfers":
+            return self._transfers(number)
+        picture = self._picture(number, part)
+        lines = self._height - len(self.head(0, "")) - picture.height - self._most_below
+        if self.is_low or lines < LEAST_TRANSFERS:
+            return picture
+        return PictureAndTransfers(picture, self._transfers(number), number, lines)
+
+    def line_of(self, number: int) -> int | None:
+        """The line at which the transfers of a round begin; None where they are not the picture."""
+        return self._transfers(number).line_of(number) if self._view == "transfers" else None
+
+    def round_at(self, number: int, y: int) -> int | None:
+        """The round whose transfers are on a line of the picture of a round; None where none are."""
+        canvas = self.canvas(number)
+        return canvas.round_at(y) if isinstance(canvas, TransferTable | PictureAndTransfers) else None
+
+    def _picture(self, number: int, part: float | None) -> Canvas:
         if self._lanes is not None:
             return SwitchLanes(self._boxes, self._lanes, number, part)
         return DevicePicture(self._boxes, number, part)
+
+    def _transfers(self, number: int) -> TransferTable:
+        # A column is the scrollbar's.
+        drawn, group, width = self._prepared.drawn, self._group, self._width - (self._view == "transfers")
+        return TransferTable(self._log, drawn, group, number, width, self.palette, self._prepared.cost)
+
+    @cached_property
+    def _log(self) -> TransferLog:
+        return TransferLog(self._prepared.run)
+
+    @cached_property
+    def _most_below(self) -> int:
+        """Lines of all that stands below the picture, and of blanks around the transfers."""
+        return len(self._summary.lines(0, self._width)) + self.verdict_lines + len(self._notes(0)) + 2
 
     @cached_property
     def _room(self) -> int:
@@ -172,6 +209,8 @@ class PlayerPage:
 
     def _marks(self, count: int) -> str:
         drawn = self._prepared.drawn
+        if self._view == "transfers":
+            return transfer_marks(drawn)
         if self._look is None:
             return BARS if drawn.followed else "too many chunks to track"
         form = max((form for form, _ in self._look.labels()), default=0)

@@ -49,11 +49,11 @@ class CellsView(LinesView, inherit_bindings=False):
             super().__init__()
             self.cursor = cursor
 
-    def point(self, layout: LayoutCanvas, cursor: CellCursor) -> None:
-        """Show a layout with the cursor at a cell, and bring that into view."""
+    def point(self, layout: LayoutCanvas, cursor: CellCursor, lens: int | None) -> None:
+        """Show a layout with the cursor at a cell, bring that into view, and mark a device."""
         before = self.canvas
-        canvas = PointedLayout(layout, cursor, focused=self.has_focus)
-        if isinstance(before, PointedLayout) and before.canvas is layout:
+        canvas = PointedLayout(layout, cursor, focused=self.has_focus, lens=lens)
+        if isinstance(before, PointedLayout) and before.canvas is layout and before.lens == lens:
             self.canvas = canvas
             self._redraw(before, canvas)
         else:
@@ -64,8 +64,9 @@ class CellsView(LinesView, inherit_bindings=False):
         """The cursor stands out while keys move it."""
         super().watch_has_focus(has_focus)
         if isinstance(self.canvas, PointedLayout):
-            self.canvas = PointedLayout(self.canvas.canvas, self.canvas.cursor, focused=has_focus)
-            self.refresh_lines(self.canvas.canvas.place_of(self.canvas.cursor)[1])
+            layout, cursor, lens = self.canvas.canvas, self.canvas.cursor, self.canvas.lens
+            self.canvas = PointedLayout(layout, cursor, focused=has_focus, lens=lens)
+            self.refresh_lines(layout.place_of(cursor)[1])
 
     def draw_line(self, row: int, left: int, right: int) -> Text:
         """The first line that is seen names the columns, where those above it are out of sight."""
@@ -95,7 +96,8 @@ class CellsView(LinesView, inherit_bindings=False):
         """Draw the lines again that differ: the cursor's, and all seen ones where other cells are marked."""
         layout = before.canvas
         old, new = before.cursor, after.cursor
-        is_one_of_many = isinstance(layout.cells(new), DeviceCells) and len(layout.arrays) > 1
+        is_by_device = isinstance(layout.cells(new), DeviceCells)
+        is_one_of_many = is_by_device and len(layout.arrays) > 1 and after.lens is None
         same_data = layout.cells(old).data(old.cell) == layout.cells(new).data(new.cell)
         if not is_one_of_many and (same_data or not (layout.repeats(old) or layout.repeats(new))):
             self.refresh_lines(layout.place_of(old)[1])
@@ -149,6 +151,22 @@ class LayoutPane(Pane):
 
     def on_resize(self, _event: events.Resize) -> None:
         self._arrange()
+
+    def show_lens(self) -> None:
+        """Put the cursor on what the marked device holds."""
+        if not self.canvas.arrays:
+            return
+        lens, cells = self.state.lens, self._cells
+        if lens is not None and cells.layout.holds_data(lens):
+            self.cursor = CellCursor(self.cursor.array, cells.index_of(lens))
+        self._point(self.cursor)
+
+    def action_mark(self) -> None:
+        """The device of the cell is marked everywhere, or no longer."""
+        if self.canvas.arrays:
+            index, lens = self.cursor.cell, self.state.lens
+            is_marked = lens is not None and self._cells.index_of(lens) == index
+            self.state.set_lens(None if is_marked else self._cells.position(index))
 
     def on_cells_view_pointed(self, message: CellsView.Pointed) -> None:
         self._point(message.cursor)
@@ -233,7 +251,7 @@ class LayoutPane(Pane):
     def _point(self, cursor: CellCursor) -> None:
         self.cursor = cursor
         self._show_words()
-        self._view.point(self.canvas, cursor)
+        self._view.point(self.canvas, cursor, self.state.lens)
 
     def _show_words(self) -> None:
         if not self.canvas.arrays:

@@ -141,7 +141,7 @@ class LessonView:
             await self.workspace.screen.mount(self._bar, before=0)
             await self.workspace.screen.mount(self._strip, before=self.workspace)
             await self.workspace.mount(self._guide, before=0)
-            await self.workspace.mount(self._hidden, self._code)
+            await self.workspace.room.mount(self._hidden, self._code)
             if controller.is_presented:
                 self.app.theme = PROJECTOR.name
         await self._enter()
@@ -154,7 +154,7 @@ class LessonView:
         own = self.own
         if self.controller.is_presented:
             self.app.theme = own.theme
-        self.workspace.covers = None, None
+        self.workspace.covers = None
         self.state.open(own.history, own.resolved, own.step_number)
         await self.workspace.put_on(own.area)
         self.workspace.face(own.is_left)

@@ -166,9 +166,13 @@ class StepPane(Pane):
         self._draw_head()
 
     def action_view(self) -> None:
-        self._view = "table" if self._view == "devices" else "devices"
+        from shardviz.render.rounds.player import VIEWS
+
+        self._view = VIEWS[(VIEWS.index(self._view) + 1) % len(VIEWS)]
         self._page = None
+        self.query_one(RoundView).scroll_home(animate=False)
         self._draw()
+        self.call_after_refresh(self._follow_round)
 
     def action_algorithm(self, steps: int) -> None:
         try:
@@ -225,6 +229,14 @@ class StepPane(Pane):
     def on_step_head_scrubbed(self, message: StepHead.Scrubbed) -> None:
         self._go(round(message.part * self.player.rounds))
 
+    def on_round_view_line_clicked(self, message: RoundView.LineClicked) -> None:
+        """A transfer leads to its round."""
+        found = None if self._page is None else self._page.round_at(self.player.number, message.line)
+        if found is not None and found != self.player.number:
+            self.player.go(found)
+            self._keep_time()
+            self._draw()
+
     def tick(self) -> None:
         """One round on, while it plays."""
         if self.player.playing and self.display:
@@ -234,6 +246,7 @@ class StepPane(Pane):
             if not self.player.playing:
                 self._keep_time()
             self._draw()
+            self._follow_round()
 
     def _go(self, number: int) -> None:
         before = self.player.number
@@ -241,6 +254,7 @@ class StepPane(Pane):
         self._send_off(before)
         self._keep_time()
         self._draw()
+        self._follow_round()
 
     def _send_off(self, before: int, speed: float | None = None) -> None:
         """Have the chunks of a round slide along their links, where it is the one after that before."""
@@ -362,6 +376,12 @@ class StepPane(Pane):
         if self._page is not None:
             self.query_one(RoundView).show(self._page.canvas(self.player.number, self._slide.part))
 
+    def _follow_round(self) -> None:
+        """Scroll to the transfers of the round, where these are shown alone."""
+        line = None if self._page is None else self._page.line_of(self.player.number)
+        if line is not None:
+            self.query_one(RoundView).scroll_to(y=max(0, line - 1), animate=False)
+
     def _new_page(self, prepared: PreparedRun, verdict: int = 1) -> PlayerPage:
         from shardviz.render.rounds.player import PlayerPage
 
@@ -418,6 +438,6 @@ class StepPane(Pane):
         elif self.chosen.base is not None or not self.is_loaded:
             words = ["Working out who sends what to whom …"]
         else:
-            words = ["No collective: nothing is sent.", "o plays any other."]
+            words = ["No collective: nothing is sent.", "i plays any other."]
         lines = [line for each in words for line in sentence(each, width)]
         self.query_one(RoundView).show(TextLines(lines))

@@ -160,6 +160,16 @@ class RoundView(LinesView, inherit_bindings=False):
         ("pagedown", "page_down", "Page down"),
     ]
 
+    class LineClicked(Message):
+        """A line of the picture was clicked, counted from its first."""
+
+        def __init__(self, line: int) -> None:
+            super().__init__()
+            self.line = line
+
+    def on_click(self, event: events.Click) -> None:
+        self.post_message(self.LineClicked(self.scroll_offset.y + event.y))
+
     def __init__(self) -> None:
         super().__init__()
         self._drawn: dict[tuple[int, int, int], Text] = {}

@@ -1,0 +1,256 @@
+"""The transfers of a collective in the order of its rounds: from, to, chunks, values, bytes, links, time."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from rich.text import Text
+
+from shardviz.errors import plural
+from shardviz.hardware.timelines import CumulativeCost
+from shardviz.hardware.topology import Hierarchy, Switch
+from shardviz.render.canvas import Canvas
+from shardviz.render.lines import sentence
+from shardviz.render.palette import Palette
+from shardviz.render.rounds.costs import duration
+from shardviz.render.rounds.pieces import LISTED as MOST_NUMBERS
+from shardviz.render.rounds.pieces import chunk_name, chunk_style, numbers
+from shardviz.render.rounds.round_traffic import round_words
+from shardviz.render.rounds.step_notes import headline
+from shardviz.stepping.collective_run import CollectiveRun
+from shardviz.stepping.transfers import Transfer, TransferLog
+from shardviz.units import human_bytes, seconds
+
+HERE = "▸"
+"""Stands before the round that is shown."""
+HEADINGS = ("from → to", "chunk", "values", "bytes", "link", "time")
+RIGHT = ("bytes", "time")
+GAP = 2
+LISTED = 4
+"""Chunks of a message that are named one by one."""
+READABLE = 60
+"""Columns from which on there is room for the names of several chunks."""
+NAMES_WIDTH, BYTES_WIDTH, TIME_WIDTH = 12, 9, 9
+LEAST_VALUES = 6
+"""Columns of values below which there are none."""
+MOST_VALUES = 48
+
+
+class TransferTable:
+    """The transfers of one group as a canvas: a line for each round, below it one for each of its messages.
+
+    Round `number` is marked, those after it are dim; None marks none. `drawn` is the run whose numbers are
+    shown, `cost` tells when each round begins. Where it takes long to count all messages, the round has its
+    own lines alone.
+    """
+
+    def __init__(
+        self,
+        log: TransferLog,
+        drawn: CollectiveRun,
+        group: int,
+        number: int | None,
+        width: int,
+        palette: Palette,
+        cost: CumulativeCost | None,
+    ) -> None:
+        self._log, self._drawn, self._group, self._number = log, drawn, group, number
+        self.width, self._palette, self._cost = width, palette, cost
+        self._run = log.run
+        self._all = log.is_countable
+
+    @cached_property
+    def height(self) -> int:
+        if not self._all:
+            return 1 + (1 + self._log.count(self._number) if self._number else 0)
+        return 1 + self._run.schedule.rounds + int(self._log.before[-1])
+
+    def line_of(self, number: int) -> int:
+        """The line of a round."""
+        if not number or not self._all:
+            return int(number > 0)
+        return number + int(self._log.before[number - 1])
+
+    def round_at(self, y: int) -> int:
+        """The round to which a line belongs; 0 above the first."""
+        return self._place(y)[0]
+
+    def line(self, y: int, left: int, right: int) -> Text:
+        """Columns `left` to `right` of a line."""
+        number, place = self._place(y)
+        if not number:
+            text = self._head()
+        elif place < 0:
+            text = self._round(number)
+        else:
+            text = self._transfer(self._log.transfer(number, place))
+        text.truncate(self.width, overflow="ellipsis")
+        if self._number is not None and number > self._number:
+            text.stylize("dim")
+        return text[left:right]
+
+    def _place(self, y: int) -> tuple[int, int]:
+        """The round of a line, and the place of its transfer; -1 on the line of the round itself."""
+        if not y:
+            return 0, -1
+        if not self._all:
+            return self._number or 0, y - 2
+        before = self._log.before
+        # The line of round n is n + before[n - 1].
+        low, high = 1, self._run.schedule.rounds
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if middle + int(before[middle - 1]) <= y else (low, middle - 1)
+        return low, y - self.line_of(low) - 1
+
+    def _head(self) -> Text:
+        widths = dict(zip(HEADINGS, self._widths, strict=True))
+        cells = [Text(each.rjust(widths[each]) if each in RIGHT else each) for each in HEADINGS]
+        return Text.assemble(" " * GAP, self._cells(cells), style="bold")
+
+    def _round(self, number: int) -> Text:
+        """``▸ round 2  reduce-scatter  each sends 1 chunk to the next, 16 B   from 1 µs to 2 µs``."""
+        run = self._run
+        phase, _ = run.schedule.phase(number)
+        mark = HERE if number == self._number else " "
+        load = run.timeline[number - 1]
+        time = duration(load.seconds, load.waiting)
+        if self._cost is not None:
+            begin, end = (self._cost.after(each).seconds for each in (number - 1, number))
+            time = f"{seconds(begin)} – {duration(end, load.waiting)}"
+        line = Text.assemble(f"{mark} ", (f"round {number:,}", "bold"), f"  {time}  {run.phase_name(phase)}")
+        if load.waiting:
+            line.append(f", {plural(load.waiting, 'message waits', 'messages wait')} for a link")
+        return line.append(f"  {round_words(run, number)}")
+
+    def _transfer(self, found: Transfer) -> Text:
+        run = self._run
+        group = run.groups[self._group]
+        ends = [str(run.mesh.device_id(group[member])) for member in (found.source, found.target)]
+        sign = "+" if found.adds else " "
+        return Text.assemble(
+            " " * GAP,
+            self._cells(
+                [
+                    Text(f"{ends[0].rjust(self._id_width)} → {ends[1].rjust(self._id_width)}"),
+                    Text.assemble(sign, self._names(found.chunks)),
+                    Text(self._values(found)),
+                    Text(human_bytes(found.bytes).rjust(BYTES_WIDTH)),
+                    Text(self._link(found)),
+                    Text(seconds(found.seconds).rjust(TIME_WIDTH)),
+                ]
+            ),
+        )
+
+    def _cells(self, cells: list[Text]) -> Text:
+        """The cells of a line in their columns; values have what is left."""
+        line = Text()
+        for cell, width in zip(cells, self._widths, strict=True):
+            if not width:
+                continue
+            cell.truncate(width, overflow="ellipsis")
+            line.append_text(cell).append(" " * (width - cell.cell_len + GAP))
+        line.rstrip()
+        return line
+
+    @cached_property
+    def _widths(self) -> tuple[int, ...]:
+        ends = max(2 * self._id_width + 3, len(HEADINGS[0]))
+        names = NAMES_WIDTH if self.width >= READABLE else NAMES_WIDTH // 2
+        others = ends, names, BYTES_WIDTH, self._link_width, TIME_WIDTH
+        left = self.width - GAP - sum(others) - len(others) * GAP
+        has_values = self._drawn.question.shards is not None and left >= LEAST_VALUES
+        values = min(left, MOST_VALUES) if has_values else 0
+        return ends, names, values, BYTES_WIDTH, self._link_width, TIME_WIDTH
+
+    @cached_property
+    def _id_width(self) -> int:
+        return len(str(self._run.mesh.size - 1))
+
+    @cached_property
+    def _link_width(self) -> int:
+        return len("outer switch") if isinstance(self._run.links.topology, Hierarchy) else len("99 links")
+
+    def _names(self, chunks: tuple[int, ...]) -> Text:
+        schedule = self._run.schedule
+        shown = chunks if len(chunks) <= LISTED else (chunks[0], chunks[-1])
+        names = [
+            Text(
+                chunk_name(schedule.pattern, schedule.chunks, chunk, self._group),
+                chunk_style(self._palette, schedule.chunks, chunk, self._group),
+            )
+            for chunk in shown
+        ]
+        if len(chunks) <= LISTED:
+            return Text(",").join(names)
+        runs_on = chunks[-1] - chunks[0] == len(chunks) - 1
+        return Text("–").join(names) if runs_on else Text(plural(len(chunks), "chunk"))
+
+    def _values(self, found: Transfer) -> str:
+        """The numbers of its chunks before the round; "" where there are none."""
+        drawn = self._drawn
+        if drawn.question.shards is None or not drawn.followed:
+            return ""
+        frame = drawn.frames[found.number - 1]
+        words: list[str] = []
+        for chunk in found.chunks[:MOST_NUMBERS]:
+            for piece in frame.pieces(found.source, self._group, range(chunk, chunk + 1)):
+                values = piece.values
+                if values is not None:
+                    words += numbers(values[:MOST_NUMBERS])
+        return ", ".join(words)
+
+    def _link(self, found: Transfer) -> str:
+        topology = self._run.links.topology
+        if isinstance(topology, Hierarchy):
+            kind = topology.levels[found.level].topology
+            where = "outer" if not found.level else "inner"
+            return f"{where} switch" if isinstance(kind, Switch) else plural(found.hops, "link")
+        return "switch" if isinstance(topology, Switch) else plural(found.hops, "link")
+
+
+def transfer_lines(run: CollectiveRun, width: int, palette: Palette, number: int | None = None) -> list[Text]:
+    """The transfers of the first group on a page: of all rounds, or of one."""
+    log = TransferLog(run)
+    cost = None if run.timeline.too_long else CumulativeCost(run.timeline)
+    table = TransferTable(log, run, 0, number, width, palette, cost)
+    rows = range(1, table.height)
+    if number is not None:
+        first = table.line_of(number)
+        rows = range(first, first + 1 + log.count(number)) if number else range(0)
+    lines = [*headline(run, width, palette), Text(), table.line(0, 0, width)]
+    lines += [table.line(y, 0, width) for y in rows]
+    others = len(run.groups) - 1
+    if others:
+        same = f"{plural(others, 'other group')} at the same time: the same transfers"
+        lines += sentence(same, width, style="dim")
+    return [*lines, *sentence(transfer_marks(run), width, style="dim")]
+
+
+def transfer_marks(run: CollectiveRun) -> str:
+    """What signs and columns mean."""
+    adds = "+ the receiver adds it to its own   " if run.schedule.pattern.reduces else ""
+    return f"{adds}time of a message: what it takes alone"
+
+
+class PictureAndTransfers:
+    """A picture, and below it, in the lines that it leaves, the transfers of its round and of those after."""
+
+    def __init__(self, picture: Canvas, table: TransferTable, number: int, lines: int) -> None:
+        self._picture, self._table = picture, table
+        first = max(1, table.line_of(number))
+        self._rows = [0, *range(first, min(first + lines - 1, table.height))]
+        self.width = max(picture.width, table.width)
+        self.height = picture.height + 1 + len(self._rows)
+
+    def line(self, y: int, left: int, right: int) -> Text:
+        """Columns `left` to `right` of a line."""
+        if y < self._picture.height:
+            return self._picture.line(y, left, right)
+        place = y - self._picture.height - 1
+        return Text() if place < 0 else self._table.line(self._rows[place], left, right)
+
+    def round_at(self, y: int) -> int | None:
+        """The round of a line of the table; None elsewhere."""
+        place = y - self._picture.height - 1
+        return self._table.round_at(self._rows[place]) if place > 0 else None

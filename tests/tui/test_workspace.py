@@ -1,0 +1,179 @@
+"""The workspace: one pane or three beside the problem, which of them has the keys, and what they have in
+common."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.forms.form import ProblemForm
+from shardviz.tui.workspace import DASHBOARD
+from tests.tui.conftest import check_snapshot, drive, text_of, until
+from tests.tui.recorded import Recorded
+
+NONE = ProblemForm(targets="none")
+LARGE = 160, 45
+TOGETHER = ["layout", "plan", "time"]
+
+
+def shown(app) -> list[str]:
+    """The areas of the panes on screen, from left to right and from above."""
+    panes = [pane for pane in app.workspace.shown if pane.display and pane.size]
+    return [pane.area for pane in sorted(panes, key=lambda pane: (pane.region.y, pane.region.x))]
+
+
+def on_dashboard(script, size=LARGE, draft=NONE, screen="layout", **others):
+    async def settled(pilot):
+        await until(pilot, lambda: len(shown(pilot.app)) == 3)
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        await script(pilot)
+
+    drive(settled, size, draft, screen, **others)
+
+
+@pytest.mark.parametrize("size", [(140, 40), (200, 60)])
+def test_it_looks_like_this(size):
+    async def script(pilot):
+        await pilot.press("p", "right", "enter")
+        await pilot.pause()
+        check_snapshot(f"dashboard-{size[0]}", text_of(pilot.app))
+
+    on_dashboard(script, size)
+
+
+@pytest.mark.parametrize("screen", ["layout", "plan", "compiler", "time"])
+def test_from_140_columns_on_three_panes_stand_together(screen):
+    async def script(pilot):
+        app = pilot.app
+        last = "compiler" if screen == "compiler" else "time"
+        assert shown(app) == ["layout", "plan", last]
+        assert app.state.area == screen
+        for title, area in (("1 Layout", "layout"), ("2 Plan", "plan")):
+            line = "━" if area == screen and not app.workspace.is_left else "─"
+            assert f"{line}{title}{line}" in text_of(app)
+
+    on_dashboard(script, screen=screen)
+
+
+def test_a_number_goes_to_its_pane_and_the_footer_follows():
+    async def script(pilot):
+        app = pilot.app
+        for key, area, areas in (
+            ("2", "plan", TOGETHER),
+            ("5", "time", TOGETHER),
+            ("4", "compiler", ["layout", "plan", "compiler"]),
+            ("1", "layout", ["layout", "plan", "compiler"]),
+            ("3", "step", ["step"]),
+            ("2", "plan", ["layout", "plan", "compiler"]),
+        ):
+            await pilot.press(key)
+            await pilot.pause()
+            assert app.state.area == area
+            assert shown(app) == areas
+            assert app.pane in app.focused.ancestors_with_self
+            (word, *_) = [command.footer for command in app.pane.commands if command.footer] or ["help"]
+            assert word in text_of(app).splitlines()[-1]
+
+    on_dashboard(script)
+
+
+def test_tab_and_the_mouse_take_the_keys_to_another_pane():
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press("1", "tab", "tab")
+        await pilot.pause()
+        assert app.state.area == "plan"
+        await pilot.click("#time TimeChart")
+        await pilot.pause()
+        assert app.state.area == "time"
+        await pilot.press("p")
+        assert app.workspace.is_left
+        assert app.state.area == "time"
+
+    on_dashboard(script)
+
+
+def test_a_pane_can_be_seen_alone_and_the_others_come_back():
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press("2", "z")
+        await pilot.pause()
+        assert shown(app) == ["plan"]
+        assert app.pane.size.width > LARGE[0] - 40
+        await pilot.press("5")
+        await pilot.pause()
+        assert shown(app) == ["time"]
+        await pilot.press("z")
+        await pilot.pause()
+        assert shown(app) == TOGETHER
+
+    on_dashboard(script)
+
+
+@pytest.mark.parametrize("size", [(DASHBOARD[0] - 1, 60), (200, DASHBOARD[1] - 1)])
+def test_in_a_smaller_window_a_pane_is_alone_anyway(size):
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press("1", "z")
+        await pilot.pause()
+        assert shown(app) == ["layout"]
+        assert "only this" not in text_of(app).splitlines()[-1]
+        (note,) = app._notifications
+        assert "140×30" in note.message
+        await pilot.resize_terminal(*LARGE)
+        await until(pilot, lambda: shown(app) == TOGETHER)
+        await pilot.resize_terminal(*size)
+        await until(pilot, lambda: shown(app) == ["layout"])
+
+    drive(script, size, NONE)
+
+
+def test_an_edit_reaches_every_pane():
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press("+")
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        text = text_of(app)
+        assert "X3" in text
+        assert "A[256×512]" in text
+
+    on_dashboard(script)
+
+
+def test_answers_reach_every_pane():
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press("4", "1")
+        await until(pilot, lambda: "ENTRY" in text_of(app) and "all-reduce over Y" in text_of(app))
+
+    on_dashboard(script, (200, 90), ProblemForm(targets="shardy,cpu"), worker=Recorded())
+
+
+def test_many_edits_at_once_leave_every_pane_with_the_last():
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press(*"+++---+")
+        await pilot.pause()
+        for pane in app.workspace.shown:
+            assert pane.state.resolved.problem.mesh.size == 16
+        assert not app.workspace._waiting
+        assert app.workspace._pane("plan")._plan is app.state.resolved.plan
+
+    on_dashboard(script)
+
+
+def test_a_lesson_has_one_pane():
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press("L", "enter")
+        await until(pilot, lambda: app.lesson is not None)
+        await pilot.pause()
+        assert shown(app) == ["layout"]
+        await pilot.press("z")
+        await pilot.pause()
+        assert shown(app) == ["layout"]
+        await pilot.press("Q")
+        await until(pilot, lambda: shown(app) == TOGETHER)
+
+    on_dashboard(script)
