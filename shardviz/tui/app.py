@@ -78,8 +78,8 @@ class ShardvizApp(ResilientApp):
         warning: str = "",
         profile: OpenedProfile | None = None,
     ) -> None:
-        """Open on a draft, alone or with its steps, or in a lesson: where it was left, or to `present` it to a
-        class.
+        """Open on a draft, alone or with its steps, or in a lesson, where it was left or to `present` it
+        to a class.
 
         An attempt that was sent opens at its stage, with its sandbox. A `warning` is shown first. The time
         screen has a `profile` beside the plan.
@@ -396,6 +396,11 @@ class ShardvizApp(ResilientApp):
         from shardviz.tui.dialogs.shardings import ShardingsDialog
 
         self.push_screen(ShardingsDialog(self.state.resolved, palette_of(self)), self.open_sharding)
+
+    def action_ranking(self) -> None:
+        from shardviz.tui.dialogs.ranking import RankingDialog
+
+        self.push_screen(RankingDialog(self.state.resolved, palette_of(self)), self.open_sharding)
 
     def open_sharding(self, form: ProblemForm | None) -> None:
         """Put the problem of a ranking's row on screen, as one step of undo."""

@@ -113,6 +113,7 @@ APP = commands_of(
         "Rank shardings",
         "All meshes of the machine with the best shardings of the problem: open one.",
     ),
+    ("ranking", "W", "Ways to split", "All shardings over the mesh on screen, the fastest first: open one."),
     ("model", "M", "Whole model", "Every parameter of a model: splits, memory, collectives; change a split."),
     ("undo", "u", "Undo", "Undo the last edit.", "undo"),
     ("redo", "U ctrl+y", "Redo", "Redo the edit that was undone."),

@@ -12,6 +12,7 @@ from textual.widgets import Input
 
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, to_string
+from shardviz.lessons.course import course
 from shardviz.tui.opening.dialog import OpenDialog
 from shardviz.tui.opening.kinds import openables, typed
 from shardviz.tui.opening.pages import ModulesDialog, ProgramDialog, TranslationDialog
@@ -131,6 +132,16 @@ def test_texts_open_as_a_problem_or_in_every_notation():
         assert app.state.history.draft.mesh == "X=8"
         await pilot.press("u", "u")
         assert app.state.history.draft == ProblemForm()
+
+    drive(script, screen="plan")
+
+
+def test_a_string_may_open_a_lesson():
+    async def script(pilot):
+        lesson = course()[0]
+        await opened(pilot, to_string(Shared(ProblemForm(), lesson.screen, lesson.name, 2)))
+        await until(pilot, lambda: pilot.app.lesson is not None)
+        assert pilot.app.lesson.controller.lesson == lesson
 
     drive(script, screen="plan")
 

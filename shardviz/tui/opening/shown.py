@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from shardviz.errors import ShardvizError
 from shardviz.forms.enter import enter
 from shardviz.forms.share import from_string
+from shardviz.forms.wording import error_words
 from shardviz.tui.opening.kinds import Openable
 from shardviz.tui.time.timelines import OpenedProfile
 
@@ -17,6 +19,13 @@ if TYPE_CHECKING:
 
 async def show_opened(app: ShardvizApp, found: Opened | None) -> None:
     """Show what the dialog was left with."""
+    try:
+        await _shown(app, found)
+    except ShardvizError as error:
+        app.notify(error_words(error), severity="error")
+
+
+async def _shown(app: ShardvizApp, found: Opened | None) -> None:
     if found is None:
         return
     if isinstance(found, OpenedProfile):
@@ -50,6 +59,11 @@ async def _show(app: ShardvizApp, found: Openable) -> None:
         app.state.edit(enter(draft, "einsum", found.name))
     else:
         shared = from_string(found.name)
+        if shared.lesson:
+            from shardviz.lessons.attempt import attempt_of
+
+            await app.open_lesson(attempt_of(shared))
+            return
         await app.leave_lesson()
         app.state.edit(shared.draft)
         await app.action_show(shared.screen)
