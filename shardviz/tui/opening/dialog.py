@@ -19,11 +19,9 @@ from shardviz.tui.opening.kinds import WORDS, Openable, openables, typed
 from shardviz.units import human_bytes
 
 if TYPE_CHECKING:
-    from shardviz.tui.opening.reading import OpenedModules, OpenedProgram
+    from shardviz.tui.opening.reading import Opened
     from shardviz.tui.state import EditorState
-    from shardviz.tui.time.timelines import OpenedProfile
 
-    Opened = Openable | OpenedProgram | OpenedModules | OpenedProfile
     Progress = Callable[[int, int], None]
 
 HELP = (

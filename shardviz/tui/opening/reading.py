@@ -26,6 +26,7 @@ from shardviz.reports.rematerialization import (
     without_warnings,
 )
 from shardviz.sharding import Mesh
+from shardviz.tui.opening.kinds import Openable
 from shardviz.tui.time.timelines import OpenedProfile
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ class OpenedModules:
 
     path: str
     modules: tuple[DumpedModule, ...]
+
+
+Opened = Openable | OpenedProgram | OpenedModules | OpenedProfile
+"""What was opened: read, or chosen where nothing has to be read for it."""
 
 
 def open_program(path: str, machine: Machine) -> OpenedProgram:

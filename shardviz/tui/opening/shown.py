@@ -14,7 +14,7 @@ from shardviz.tui.time.timelines import OpenedProfile
 
 if TYPE_CHECKING:
     from shardviz.tui.app import ShardvizApp
-    from shardviz.tui.opening.dialog import Opened
+    from shardviz.tui.opening.reading import Opened
 
 
 async def show_opened(app: ShardvizApp, found: Opened | None) -> None:
