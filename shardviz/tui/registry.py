@@ -221,7 +221,7 @@ STEP = commands_of(
     ("algorithm(1)", "a", "Next algorithm", "The same with the next algorithm.", "algorithm"),
     ("algorithm(-1)", "A", "Previous algorithm", "The same with the previous algorithm."),
     ("compare", "m", "Algorithms", "Choose one, by rounds, bytes and time of each."),
-    ("view", "v", "View", "The devices with their links, a table of all chunks, or every transfer.", "view"),
+    ("view", "v", "View", "The devices and their links, all chunks, all transfers, or the matmul.", "view"),
     ("collective(1)", "n", "Next collective", "The next collective of the plan.", "collective"),
     ("collective(-1)", "N", "Previous collective", "The previous collective of the plan."),
     ("other", "i", "Other", "Play any other collective.", "any"),

@@ -641,3 +641,27 @@ def test_a_click_marks_a_device_or_no_longer():
         assert pane.state.lens is None
 
     drive(script, draft=SMALL, screen="step")
+
+
+def test_the_last_view_is_the_matmul_beside_the_collective():
+    async def script(pilot):
+        pane = pilot.app.pane
+        pane.query_one(RoundView).focus()
+        await until(pilot, lambda: is_ready(pane))
+        await pilot.press("right", "v", "v", "v")
+        text = text_of(pilot.app)
+        assert "device 0 multiplies A[b, d:δ] × W[d:δ, f], added to Out[b, f]" in text
+        assert "one after the other" in text
+        await pilot.press("v")
+        assert "┌ 0  X0 Y0" in text_of(pilot.app)
+
+    drive(script, draft=ProblemForm(specs=("XY", "__", "X_")), screen="step")
+
+
+def test_a_collective_without_a_matmul_has_no_such_view():
+    draft = ProblemForm(mesh="X=4", collective=CollectiveFields("psum"))
+
+    def check(pane):
+        assert pane._view == "devices"
+
+    play(["v", "v", "v"], check, draft=draft)

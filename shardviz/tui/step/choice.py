@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from shardviz.forms.form import ProblemForm
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.hardware.machine import LinkLevel
-    from shardviz.stepping.collective_run import PreparedRun
+    from shardviz.stepping.collective_matmul import CollectiveMatmul
+    from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
 
 LARGE = 2**14
@@ -171,6 +172,14 @@ class CollectiveChoice:
         if numbers:
             place = numbers.index(self.step) if self.step in numbers else 0
             self.step = numbers[(place + steps) % len(numbers)]
+
+    def matmul(self, run: CollectiveRun) -> CollectiveMatmul | None:
+        """The matmul of the plan that the collective can run beside; None where there is none."""
+        if self.is_own or not self.step:
+            return None
+        from shardviz.stepping.collective_matmul import matmul_of_step
+
+        return matmul_of_step(self._resolved.plan, self._resolved.placed, self.step, run)
 
     @property
     def command_line(self) -> str:

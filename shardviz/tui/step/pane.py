@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Problem
     from shardviz.render.rounds.player import PlayerPage, View
+    from shardviz.stepping.collective_matmul import CollectiveMatmul
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
     from shardviz.tui.state import EditorState
@@ -169,6 +170,8 @@ class StepPane(Pane):
         from shardviz.render.rounds.player import VIEWS
 
         self._view = VIEWS[(VIEWS.index(self._view) + 1) % len(VIEWS)]
+        if self._view == "matmul" and self._matmul is None:
+            self._view = VIEWS[0]
         self._page = None
         self.query_one(RoundView).scroll_home(animate=False)
         self._draw()
@@ -425,7 +428,23 @@ class StepPane(Pane):
 
         lead = "" if self.chosen.is_own else f"step {self.chosen.step}  "
         palette, links_of = self.palette, self.chosen.links_of
-        return PlayerPage(prepared, self._view, self._group, *self.size, palette, lead, links_of, verdict)
+        if self._view == "matmul" and self._matmul is None:
+            self._view = "devices"
+        return PlayerPage(
+            prepared,
+            self._view,
+            self._group,
+            *self.size,
+            palette,
+            lead,
+            links_of,
+            verdict,
+            self._matmul if self._view == "matmul" else None,
+        )
+
+    @property
+    def _matmul(self) -> CollectiveMatmul | None:
+        return None if self.prepared is None else self.chosen.matmul(self.prepared.run)
 
     def _draw_head(self) -> None:
         if self._page is not None:
