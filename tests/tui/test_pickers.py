@@ -91,4 +91,4 @@ def test_lists_as_they_look(size):
         await pilot.pause()
         check_snapshot(f"list-theme-{size}", text_of(pilot.app))
 
-    drive(script, SIZES[size], screen="plan")
+    drive(script, SIZES[size])
