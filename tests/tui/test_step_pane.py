@@ -425,7 +425,10 @@ def test_any_other_collective_is_played():
         assert "ragged_all_to_all" in text
         assert "bidirectional-ring" in text
         assert field.value
-        await pilot.press(*"psum", "space", "home", "shift+end", *"all_t", "space", "tab", "Y", "enter")
+        await pilot.press(*"ps", "space")
+        assert pilot.app.screen.chosen.value == "psum"
+        assert "jax.lax.psum: the sum." in text_of(pilot.app)
+        await pilot.press(*"all_to", "enter", "tab", "Y", "enter")
         assert pane.prepared.run.operation.name == "all_to_all"
         assert pane.command_line() == "shardviz step all_to_all --axis Y"
         assert "columns: the device it goes to" in text_of(app)
