@@ -223,6 +223,8 @@ STEP = commands_of(
     ("back_to_plan", "O", "Plan's", "Back from another collective to those of the plan."),
     ("links", "l", "Links", "Join the devices by a ring or a torus, a line, a switch."),
     ("ask_now", "r", "Ask now", "Recompile for all targets, and verify with JAX again."),
+    ("device(1)", "d", "Next device", "Mark the next device of the group, here and on every screen."),
+    ("device(-1)", "D", "Previous device", "Mark the previous device of the group."),
     ("group(1)", "g", "Next group", "Show the next of the groups that do this together."),
     ("group(-1)", "G", "Previous group", "Show the previous group."),
     ("pan(1)", "greater_than_sign shift+right", "Right", "Scroll to the right.", "", ">"),

@@ -254,6 +254,16 @@ TRAINED = {
     "backward": "yes",
     "optimizer": "adam",
 }
+
+
+def test_without_an_end_only_the_algorithm_of_a_collective_may_change():
+    change = {"may_change": ("collective",), "at_most": {"rounds": "4"}}
+    smaller = {"collective": SUM["collective"] | {"data": "1,2,3,4", "algorithm": "direct"}}
+    said = "the collective itself has changed; the goal keeps all of it but its algorithm"
+    assert difference(SUM, smaller, **change) == said
+    assert difference(SUM, {"collective": SUM["collective"] | {"algorithm": "direct"}}, **change) is None
+
+
 SUMMED = {
     "mesh": "X=4",
     "einsum": "bd,df->bf",

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shardviz.cli.target_session import started_worker
 from shardviz.errors import QuestionError
 from shardviz.forms.command_line import form_from_table
 from shardviz.forms.resolve import resolve
+from shardviz.lessons.course import find
 from shardviz.lessons.lesson import Prediction
-from shardviz.lessons.measures import MEASURES, choices, compute
+from shardviz.lessons.measures import MEASURES, answer_location, choices, compute
+from shardviz.lessons.measures.compiled import compiled_timeline
 from shardviz.lessons.measures.plan import flops_of
+from shardviz.timeline.of_program import program_timeline
 
 MATMUL = form_from_table(
     {
@@ -59,6 +65,7 @@ TRAINED = form_from_table(
         "optimizer": "adam",
     }
 )
+FOUR_LAYERS = find("overlap").predictions[1].draft
 BOTH_AXES = form_from_table(
     {
         "mesh": "data=64,tensor=1",
@@ -133,6 +140,9 @@ TWO_SLICES = form_from_table({"mesh": "data=2,model=16", "einsum": "ij->ij", "ma
         ("threshold b", SPLIT, "282"),
         ("utilisation", SUMMED_256, "37 %"),
         ("fastest data=64,tensor=1 data=16,tensor=4", BOTH_AXES, "data=16, tensor=4"),
+        ("compiled four-layers total", FOUR_LAYERS, "3.3 ms"),
+        ("compiled four-layers sending", FOUR_LAYERS, "2.26 ms"),
+        ("compiled four-layers exposed", FOUR_LAYERS, "371 µs"),
         ("peak", TRAINED, "37.625 GiB"),
         ("memory parameters", TRAINED, "4 GiB"),
         ("memory optimizer", TRAINED, "24 GiB"),
@@ -173,6 +183,25 @@ def test_the_answer_is_computed(ask, draft, answer):
     assert found.text == answer
     assert found.is_same(answer)
     assert found.shown(answer) == answer
+
+
+def test_a_compiled_program_is_seen_by_its_target():
+    asked = find("overlap").predictions
+    assert [answer_location(each).target for each in asked] == ["", "v5e:2x2", ""]
+
+
+@pytest.mark.slow
+def test_the_programs_are_what_the_compiler_makes_of_their_lessons():
+    """As far as times are concerned: the names in a text depend on the release."""
+    pytest.importorskip("libtpu")
+    lesson = resolve(FOUR_LAYERS)
+    with closing(started_worker(120.0)) as worker:
+        answer = worker.submit(lesson.problem, lesson.targets[0]).result()
+    assert answer.status == "ok"
+    own = compiled_timeline("four-layers", lesson.machine, lesson.problem.mesh)
+    other = program_timeline(answer.text, lesson.machine, mesh=lesson.problem.mesh)
+    assert own.seconds == pytest.approx(other.seconds, rel=0.01)
+    assert dict(own.exposed_seconds) == pytest.approx(dict(other.exposed_seconds), rel=0.01)
 
 
 def test_every_measure_is_computed_here():
@@ -248,6 +277,8 @@ def test_texts_that_mean_the_same_are_the_same_answer(ask, draft, same, other):
         ("threshold b", SUMMED_256, "the plan is not compute bound at any size of b", "take another"),
         ("fastest X=4", SUMMED_256, "fastest compares meshes", "write for example fastest X=4,Y=2"),
         ("fastest X=4 X=4", SUMMED_256, "several meshes take the same time", "take other meshes"),
+        ("compiled layers total", FOUR_LAYERS, "there is no program 'layers'", "did you mean four-layers?"),
+        ("compiled four-layers idle", FOUR_LAYERS, "a program has no figure 'idle'", "there are total"),
         ("memory weights", TRAINED, "no memory is for 'weights'", "there are parameters"),
         ("memory gradients", SPLIT, "only a train step has this memory", 'write backward = "yes"'),
         ("bound", F32, "no peak in f32 is published for v5e", "take another machine"),

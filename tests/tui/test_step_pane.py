@@ -606,3 +606,38 @@ def test_an_algorithm_is_chosen_from_the_table():
         assert pane.chosen.question.schedule.algorithm == "bidirectional-ring"
 
     drive(script, draft=SMALL, screen="step")
+
+
+def test_a_device_is_marked_in_every_view():
+    async def script(pilot):
+        pane = pilot.app.pane
+        pane.query_one(RoundView).focus()
+        await until(pilot, lambda: is_ready(pane))
+        await pilot.press("right", "d")
+        assert pane.state.lens == 0
+        await pilot.press("d")
+        assert "┌ ▹1◃  X0 Y1" in text_of(pilot.app)
+        await pilot.press("v")
+        assert "1  X0 Y1◃" in text_of(pilot.app)
+        await pilot.press("v")
+        assert "▹ 0 → 1" in text_of(pilot.app)
+        await pilot.press("v", "D", "D")
+        assert pane.state.lens == 3
+        pane.state.set_lens(6)
+        assert "group 2 of 2" in text_of(pilot.app)
+        assert "▹6◃  X1 Y2" in text_of(pilot.app)
+
+    drive(script, draft=SMALL, screen="step")
+
+
+def test_a_click_marks_a_device_or_no_longer():
+    async def script(pilot):
+        pane = pilot.app.pane
+        await until(pilot, lambda: is_ready(pane))
+        for expected in (0, None):
+            await pilot.click(RoundView, offset=(6, 2))
+            assert pane.state.lens == expected
+        await pilot.click(RoundView, offset=(30, 20))
+        assert pane.state.lens is None
+
+    drive(script, draft=SMALL, screen="step")
