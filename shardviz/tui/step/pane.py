@@ -20,7 +20,7 @@ from shardviz.render.lines import sentence
 from shardviz.tui.lines_view import TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import FORM, STEP, Command, CommandsChanged, bindings
-from shardviz.tui.step.choice import CollectiveChoice, is_large, worked_out
+from shardviz.tui.step.choice import CollectiveChoice, LinkFigures, is_large, worked_out
 from shardviz.tui.step.form import CollectiveForm
 from shardviz.tui.step.player import Player, RoundView, Slide, StepHead, slide_seconds
 
@@ -206,6 +206,18 @@ class StepPane(Pane):
     def action_links(self) -> None:
         if self.prepared is not None:
             self.chosen.next_links()
+            self._load(self.player.fraction)
+
+    def action_figures(self) -> None:
+        if self.prepared is not None:
+            from shardviz.tui.step.link_figures import LinkFiguresDialog
+
+            dialog = LinkFiguresDialog(self.chosen.machine_spec, self.chosen.figures)
+            self.app.push_screen(dialog, self._set_figures)
+
+    def _set_figures(self, figures: LinkFigures | None) -> None:
+        if figures is not None:
+            self.chosen.figures = figures
             self._load(self.player.fraction)
 
     def action_ask_now(self) -> None:
