@@ -270,7 +270,7 @@ FORM = commands_of(
     "step",
     ("play_it", "enter", "Play it", "Play the collective in the form.", "play it", "enter"),
     ("leave", "escape", "Back", "Go back to the collective that was played before.", "back", "esc"),
-    ("next_choice", "space", "Next", "The next operation or algorithm.", "next", "space"),
+    ("list", "space", "List", "All operations or algorithms, and what each does.", "list", "space"),
     ("focus", "down", "Fields", "From field to field.", "fields", "↑↓"),
 )
 """While the form for another collective is open; its fields have the keys."""

@@ -197,7 +197,7 @@ class PlayerPage:
         """The member that is marked; None where it belongs to another group."""
         if self.lens is None:
             return None
-        group, member = self._prepared.run.places[self.lens]
+        group, member = self._prepared.run.places.get(self.lens, (-1, -1))
         return member if group == self._group else None
 
     @cached_property

@@ -241,7 +241,7 @@ class StepPane(Pane):
 
     def show_lens(self) -> None:
         if self.prepared is not None and self.state.lens is not None:
-            group, _ = self.prepared.run.places[self.state.lens]
+            group, _ = self.prepared.run.places.get(self.state.lens, (self._group, 0))
             if group != self._group:
                 self._group, self._page = group, None
         self._draw()
