@@ -136,7 +136,7 @@ APP = commands_of(
         "history",
         "h",
         "History",
-        "The questions of this session: open one, or compare it with the one that is shown.",
+        "The questions so far: open one, or compare it with the one that is shown.",
         "history",
     ),
 )
