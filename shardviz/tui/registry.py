@@ -117,12 +117,6 @@ APP = commands_of(
     ("model", "M", "Whole model", "Every parameter of a model: splits, memory, collectives; change a split."),
     ("undo", "u", "Undo", "Undo the last edit.", "undo"),
     ("redo", "U ctrl+y", "Redo", "Redo the edit that was undone."),
-    (
-        "history",
-        "h",
-        "History",
-        "The questions of this session: open one, or compare it with the one that is shown.",
-    ),
     ("code", "c", "Code", "Show the JAX code that builds what is on screen.", "code"),
     ("export", "e", "Export", "Save the screen as a picture, page, data or code.", "export"),
     ("command_line", "y", "Command line", "Copy the command line that prints the same.", "copy"),
@@ -138,6 +132,13 @@ APP = commands_of(
     ("suspend_process", "ctrl+z", "Suspend", "Go to the shell; `fg` comes back.", "", "ctrl+z"),
     ("command_palette", "ctrl+p", "Palette", "Find any command by name.", "", "ctrl+p"),
     ("quit", "q ctrl+q", "Quit", "Leave shardviz.", "quit"),
+    (
+        "history",
+        "h",
+        "History",
+        "The questions of this session: open one, or compare it with the one that is shown.",
+        "history",
+    ),
 )
 
 TYPING = commands_of(
