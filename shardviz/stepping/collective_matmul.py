@@ -129,6 +129,12 @@ class CollectiveMatmul:
         return max(0.0, self.run.timeline.seconds - hidden)
 
     @property
+    def prefetched_seconds(self) -> float:
+        """Seconds of the matmul `before` and of this one, if the whole collective runs beside the former."""
+        hides = 0.0 if self.before is None else self.before[1]
+        return max(hides, self.run.timeline.seconds) + self.matmul_seconds
+
+    @property
     def letter(self) -> str:
         """The dimension along which the blocks lie; "" where they are parts of all of an array."""
         einsum, dim = self.einsum.einsum, self.step.dim

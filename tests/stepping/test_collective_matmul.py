@@ -109,6 +109,7 @@ def test_weights_are_prefetched_under_the_matmul_before():
     assert second.before == (2, seconds)
     assert second.exposed_seconds == 0
     assert first.exposed_seconds == first.run.timeline.seconds
+    assert second.prefetched_seconds == pytest.approx(second.before[1] + second.matmul_seconds)
 
 
 def test_a_gather_of_the_result_has_no_matmul_beside_it():
