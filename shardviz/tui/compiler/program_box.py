@@ -272,7 +272,8 @@ class ProgramBox(Vertical):
     def to_instruction(self, name: str) -> None:
         """Put the cursor on an instruction, or where it is folded away, on the line that has it."""
         if self._page is not None and self._drawn is not None:
-            self.view.move_to(self._page.number_at(self._drawn[0].raw.place_of(name)))
+            self._cursor = self._page.number_at(self._drawn[0].raw.place_of(name))
+            self.view.move_to(self._cursor)
 
     def _place_on(self, page: ProgramPage, program: ListedProgram) -> int:
         """The line of a new page for the cursor."""

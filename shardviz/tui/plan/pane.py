@@ -163,15 +163,21 @@ class PlanPane(Pane):
             self._cost, self._has_alternatives = cost, has_alternatives
             self._draw()
 
+    def show_step(self, number: int) -> None:
+        if self._plan is not None and number <= len(self._plan.steps):
+            self._choose(number)
+
     def action_previous_step(self) -> None:
         if self.chosen > 1 and self._steps.scroll_offset.y <= self._place.start:
             self._choose(self.chosen - 1)
+            self.post_message(self.StepChosen(self.area, self.chosen))
         else:
             self._steps.scroll_up(animate=False)
 
     def action_next_step(self) -> None:
         if self._plan is not None and self.chosen < len(self._plan.steps):
             self._choose(self.chosen + 1)
+            self.post_message(self.StepChosen(self.area, self.chosen))
         else:
             self._steps.scroll_down(animate=False)
 

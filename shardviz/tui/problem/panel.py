@@ -115,7 +115,6 @@ class ProblemPanel(Side):
         )
         if self.is_typing:
             self._entry.notes = self.picture.typing_notes
-        self.view.show(self.picture)
         self._mark_cursor()
 
     def _mark_cursor(self) -> None:
@@ -128,8 +127,8 @@ class ProblemPanel(Side):
         if self.is_typing:
             lines = [picture.typing_line, picture.typing_line + picture.typing_notes]
         region = Region(0, lines[0], 1, lines[-1] - lines[0] + 1)
+        self.view.show(picture)
         self.view.scroll_to_region(region, animate=False, force=True)
-        self.view.refresh()
         self._place_entry()
         self.post_message(CommandsChanged())
 

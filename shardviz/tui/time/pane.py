@@ -393,7 +393,15 @@ class TimePane(Pane):
             said.append("on the critical path")
         return rule(said, width)
 
+    def show_step(self, number: int) -> None:
+        """Select the plan's step, where it is the plan that is shown."""
+        if self._chosen == PLAN and self.chart.parts and number <= len(self.chart.parts[0].timeline.ops):
+            self.chart.select(number - 1, 0)
+
     def on_time_chart_selected(self) -> None:
+        chart = self.chart
+        if chart.has_focus and chart.place is not None and chart.part.name == PLAN:
+            self.post_message(self.StepChosen(self.area, chart.place[1] + 1))
         self._explain()
         self.query_one("#details", LinesView).scroll_home(animate=False)
         self.update_commands()
