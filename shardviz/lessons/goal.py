@@ -10,6 +10,7 @@ from operator import eq
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
+from shardviz.forms.form import CollectiveFields
 from shardviz.forms.wording import as_sentence
 from shardviz.lessons.lesson import Goal, Lesson
 from shardviz.lessons.measures import measured
@@ -44,9 +45,13 @@ _LIMITED = {
     "shard_bytes": "each device holds {} of {0}",
     "sent": "each device sends {}",
     "count": "the plan has {} {0}",
-    "seconds": "it takes {}",
+    "seconds": "{0} takes {}",
     "overlapped": "it takes {}, with all overlap that there can be",
     "exposed": "no overlap hides {} of the sending",
+    "dropped": "{} choices find no place",
+    "bubble": "a stage is idle for {} of its time",
+    "crossing": "{} groups along {0} cross hosts",
+    "memory": "a device holds {} of {0}",
     "peak": "a device holds {} at once",
     "rounds": "there are {} rounds",
     "hops": "a message crosses {} links",
@@ -82,6 +87,12 @@ def _differences(goal: Goal, lesson: Lesson, resolved: ResolvedProblem) -> Itera
             if problem.mesh.size == mesh.size
             else f"the mesh has {plural(problem.mesh.size, 'device')}; the goal wants {mesh.size}"
         )
+    if (
+        "collective" in goal.may_change
+        and goal.ends is None
+        and _of_algorithm(setup) != _of_algorithm(resolved)
+    ):
+        yield "the collective itself has changed; the goal keeps all of it but its algorithm"
     if goal.axis_types is not None and problem.axis_types != goal.axis_types:
         yield f"the axes are {problem.axis_types}; the goal wants them {goal.axis_types}"
     for name, text in (goal.holds or {}).items():
@@ -100,6 +111,15 @@ def _differences(goal: Goal, lesson: Lesson, resolved: ResolvedProblem) -> Itera
         exceeded = _exceeded(ask, limit, resolved)
         if exceeded is not None:
             yield exceeded
+
+
+def _of_algorithm(resolved: ResolvedProblem) -> CollectiveFields | None:
+    """The form's collective without what says by which algorithm it runs."""
+    collective = resolved.shown.collective
+    if collective is None:
+        return None
+    parameters = tuple(each for each in collective.parameters if each[0] != "pieces")
+    return replace(collective, algorithm="", parameters=parameters)
 
 
 def wanted_mesh(lesson: Lesson) -> Mesh:
@@ -135,7 +155,7 @@ def _exceeded(ask: str, limit: str, resolved: ResolvedProblem) -> str | None:
     said = _LIMITED.get(name, f"{ask} is {{}}")
     if not arguments:
         said = said.removesuffix(" of {0}")
-    shown = said.replace("{}", answer.text).replace("{0}", (arguments or [""])[0])
+    shown = said.replace("{}", answer.text).replace("{0}", (arguments or ["it"])[0])
     return f"{shown}; the goal allows {answer.shown(limit)}"
 
 

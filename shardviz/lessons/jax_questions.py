@@ -48,6 +48,8 @@ class HeldArray(Protocol):
 
 OF_PLANS = ("collectives", "count", "line", "sent")
 """Measures of what a plan sends."""
+OF_STEPS = ("collectives", "count")
+"""Those of which JAX can be asked in a train step."""
 OF_TIMES = ("seconds", "overlapped", "exposed", "bound", "utilisation")
 """Measures of seconds, of which JAX knows only what is sent: the plan's collectives or the form's own."""
 OF_ROUNDS = ("rounds", "sends_to", "held")
@@ -129,6 +131,11 @@ class PlanQuestion:
         reasons = [self._reason(answer) for answer in answers]
         return "" if not all(reasons) else "; ".join(dict.fromkeys(reasons))
 
+    @property
+    def is_count_alone(self) -> bool:
+        """The number of one kind in a train step is asked for; compilers may send other things beside it."""
+        return self.ask.startswith("count ") and self.plan.problem.training is not None
+
     def _reason(self, answer: Partitioned) -> str:
         if answer.status != "ok":
             return f"{answer.target} gives no answer: {answer.error}"
@@ -137,6 +144,9 @@ class PlanQuestion:
             if spec is not None and _is_same(self.answer, str(spec)):
                 return ""
             return f"the answer is {self.answer.text}; {answer.target} leaves the result as {spec}"
+        if self.answer is not None and self.is_count_alone:
+            count = collectives_say(self.ask, answer.collectives) or ""
+            return "" if _is_same(self.answer, count) else _otherwise(self.answer, count)
         differences = compare.differences(self.plan, answer)
         if found := [one for one in differences if one.code not in SAME_MOVES]:
             return found[0].message.rstrip(".")
@@ -180,7 +190,10 @@ def _of_measure(key: str, ask: str, draft: ProblemForm) -> Iterator[JaxQuestion]
         yield from _of_run(key, collective_of(resolved))
     elif name in OF_TIMES and resolved.collective is not None:
         yield from _of_run(key, resolved.collective)
-    elif name == "result_spec" or (name in (*OF_PLANS, *OF_TIMES) and resolved.collective is None):
+    elif name == "result_spec" or (
+        name in (OF_STEPS if resolved.problem.training is not None else (*OF_PLANS, *OF_TIMES))
+        and resolved.collective is None
+    ):
         yield PlanQuestion(key, resolved.plan, ask, answer)
 
 

@@ -391,18 +391,24 @@ def headline(scene: ResolvedProblem, width: int, palette: Palette, of_collective
 
 
 def chain_lines(scene: ResolvedProblem, palette: Palette) -> list[Text]:
-    """A chain of einsums with its specs, one einsum a line, however long; no line for one alone."""
+    """A chain of einsums with its specs, one einsum a line, however long; no line for one alone.
+
+    Specs that arrays have by name stand below a program, one a line.
+    """
     mesh = scene.problem.mesh
     texts = {part.kind: _part_text(part, mesh, palette, len(part.text)) for part in summary(scene)}
     written = [texts[kind].split("; ") for kind in ("einsum", "specs") if kind in texts]
     if len(written[0]) < 2:
         return []
-    widest = max(text.cell_len for text in written[0])
+    statements, *specs = written
+    named = [name for text in specs for name in text[0].split(", ") if len(text) != len(statements)]
+    beside = [text for text in specs if len(text) == len(statements)]
+    widest = max(text.cell_len for text in statements)
     lines = []
-    for number, (einsum, *specs) in enumerate(zip(*written, strict=True), 1):
-        einsum.pad_right(widest - einsum.cell_len)
-        lines.append(Text("   ").join([Text(str(number)), einsum, *specs]))
-    return lines
+    for number, (statement, *its_specs) in enumerate(zip(statements, *beside, strict=True), 1):
+        statement.pad_right(widest - statement.cell_len)
+        lines.append(Text("   ").join([Text(str(number)), statement, *its_specs]))
+    return [*lines, *(Text("    ") + name for name in named)]
 
 
 def _cut(parts: tuple[SummaryPart, ...], mesh: Mesh, width: int, gap: str, palette: Palette) -> Text:

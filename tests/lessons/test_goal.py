@@ -254,6 +254,16 @@ TRAINED = {
     "backward": "yes",
     "optimizer": "adam",
 }
+
+
+def test_without_an_end_only_the_algorithm_of_a_collective_may_change():
+    change = {"may_change": ("collective",), "at_most": {"rounds": "4"}}
+    smaller = {"collective": SUM["collective"] | {"data": "1,2,3,4", "algorithm": "direct"}}
+    said = "the collective itself has changed; the goal keeps all of it but its algorithm"
+    assert difference(SUM, smaller, **change) == said
+    assert difference(SUM, {"collective": SUM["collective"] | {"algorithm": "direct"}}, **change) is None
+
+
 SUMMED = {
     "mesh": "X=4",
     "einsum": "bd,df->bf",
@@ -291,7 +301,7 @@ def test_machine_and_train_step_stay(changes, found):
         ({"overlapped": "1 µs"}, "it takes {}, with all overlap that there can be; the goal allows 1 µs"),
         ({"exposed": "1 ns"}, "no overlap hides {} of the sending; the goal allows 1 ns"),
         ({"peak": "1 KiB"}, "a device holds {} at once; the goal allows 1 KiB"),
-        ({"seconds psum": "1 ns"}, "seconds psum is {}; the goal allows 1 ns"),
+        ({"seconds psum": "1 ns"}, "psum takes {}; the goal allows 1 ns"),
     ],
 )
 def test_times_and_memory_have_limits(limit, found):

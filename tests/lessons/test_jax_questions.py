@@ -10,6 +10,7 @@ import pytest
 from shardviz.collectives import Frames
 from shardviz.compiler import ExecutionResult, TargetResult
 from shardviz.compiler.messages import LayoutOutput
+from shardviz.hlo.collective import Collective
 from shardviz.lessons.jax_questions import (
     MEASURES,
     ArraysQuestion,
@@ -74,6 +75,7 @@ ends = { op = "all_gather" }
 [solution]
 collective = { op = "all_gather" }
 """
+ALL_REDUCE = Collective("all-reduce", "all-reduce.1", ("X",), None, (8, 2), (8, 2), "f32", 64, 64)
 
 
 def held(layout: Layout) -> LayoutOutput:
@@ -125,6 +127,27 @@ def test_of_a_time_jax_is_asked_what_is_sent():
     assert question.disagreement([TargetResult("shardy", "ok")]) == ""
     timed = COLLECTIVE.replace('"result 0"', '"seconds"').replace('wrong."3"', 'wrong."1 s"')
     assert isinstance(jax_questions(read_lesson(timed, "sum.toml"))[0], RunQuestion)
+
+
+def test_of_a_train_step_jax_is_asked_how_many_there_are_of_a_kind():
+    text = LESSON.replace('dtype = "f32"', 'dtype = "f32"\nbackward = "yes"').replace("B[J, K]", "B[J, K_Y]")
+    text = (
+        text.replace('"case"', '"devices"')
+        .replace('"collectives"', '"count psum"')
+        .replace('"psum C X"', '"7"')
+    )
+    asked = [each for each in jax_questions(read_lesson(text, "rows.toml")) if each.key == "predict.2.ask"]
+    (question,) = asked
+    number = int(question.answer.text)
+    assert number
+    same = TargetResult("shardy", "ok", collectives=(ALL_REDUCE,) * number)
+    more = replace(same, collectives=(*same.collectives, replace(ALL_REDUCE, op="all-to-all")))
+    assert question.disagreement([same]) == question.disagreement([more]) == ""
+    told = question.disagreement([TargetResult("shardy", "ok")])
+    assert told == f"the answer is {number}; JAX gives '0'"
+    timed = text.replace('"count psum"', '"seconds"').replace('wrong."7"', 'wrong."7 s"')
+    keys = [each.key for each in jax_questions(read_lesson(timed.replace("f32", "bf16"), "rows.toml"))]
+    assert "predict.2.ask" not in keys
 
 
 def test_numbers_that_differ_are_told():

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import pytest
+from contextlib import closing
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shardviz.cli.target_session import started_worker
 from shardviz.errors import QuestionError
 from shardviz.forms.command_line import form_from_table
 from shardviz.forms.resolve import resolve
+from shardviz.lessons.course import find
 from shardviz.lessons.lesson import Prediction
-from shardviz.lessons.measures import MEASURES, choices, compute
+from shardviz.lessons.measures import MEASURES, answer_location, choices, compute
+from shardviz.lessons.measures.compiled import compiled_timeline
 from shardviz.lessons.measures.plan import flops_of
+from shardviz.timeline.of_program import program_timeline
 
 MATMUL = form_from_table(
     {
@@ -57,6 +65,7 @@ TRAINED = form_from_table(
         "optimizer": "adam",
     }
 )
+FOUR_LAYERS = find("overlap").predictions[1].draft
 BOTH_AXES = form_from_table(
     {
         "mesh": "data=64,tensor=1",
@@ -67,6 +76,17 @@ BOTH_AXES = form_from_table(
         "backward": "yes",
     }
 )
+
+
+ROUTED = form_from_table(
+    {
+        "mesh": "X=2",
+        "einsum": "G = top_k(X[b,t,e], e, 2); P = slots(G, t, c); D[e,b,c] = P * X",
+        "sizes": "b=2,t=8,e=4",
+    }
+)
+SCATTERED = form_from_table({"mesh": "X=2,Y=4", "einsum": "ij->ij", "specs": "(YX)_", "sizes": "i=8,j=2"})
+TWO_SLICES = form_from_table({"mesh": "data=2,model=16", "einsum": "ij->ij", "machine": "2*v5e:4x4"})
 
 
 @pytest.mark.parametrize(
@@ -120,10 +140,28 @@ BOTH_AXES = form_from_table(
         ("threshold b", SPLIT, "282"),
         ("utilisation", SUMMED_256, "37 %"),
         ("fastest data=64,tensor=1 data=16,tensor=4", BOTH_AXES, "data=16, tensor=4"),
+        ("compiled four-layers total", FOUR_LAYERS, "3.3 ms"),
+        ("compiled four-layers sending", FOUR_LAYERS, "2.26 ms"),
+        ("compiled four-layers exposed", FOUR_LAYERS, "371 µs"),
         ("peak", TRAINED, "37.625 GiB"),
         ("memory parameters", TRAINED, "4 GiB"),
         ("memory optimizer", TRAINED, "24 GiB"),
         ("memory activations", TRAINED, "9 GiB"),
+        ("size J", MATMUL, "8"),
+        ("size c", ROUTED, "4"),
+        ("dropped c 9,3,2,2", ROUTED, "5"),
+        ("dropped c 4,4,4,4", ROUTED, "0"),
+        ("ticks X I", MATMUL, "9"),
+        ("busy Y I 0", MATMUL, "1"),
+        ("busy Y I 5", MATMUL, "4"),
+        ("bubble Y I", MATMUL, "27 %"),
+        ("links data", TWO_SLICES, "DCN"),
+        ("links model", TWO_SLICES, "x and y"),
+        ("crossing X 4", MATMUL, "4"),
+        ("crossing Y 4", MATMUL, "0"),
+        ("process 5 4", MATMUL, "1"),
+        ("loads A 1 4", MATMUL, "4:8, 0:8"),
+        ("loads A 1 2", MATMUL, "0:4, 4:8"),
         ("rounds", SUM, "6"),
         ("rounds", MATMUL, "3"),
         ("hops", SUM, "1"),
@@ -145,6 +183,25 @@ def test_the_answer_is_computed(ask, draft, answer):
     assert found.text == answer
     assert found.is_same(answer)
     assert found.shown(answer) == answer
+
+
+def test_a_compiled_program_is_seen_by_its_target():
+    asked = find("overlap").predictions
+    assert [answer_location(each).target for each in asked] == ["", "v5e:2x2", ""]
+
+
+@pytest.mark.slow
+def test_the_programs_are_what_the_compiler_makes_of_their_lessons():
+    """As far as times are concerned: the names in a text depend on the release."""
+    pytest.importorskip("libtpu")
+    lesson = resolve(FOUR_LAYERS)
+    with closing(started_worker(120.0)) as worker:
+        answer = worker.submit(lesson.problem, lesson.targets[0]).result()
+    assert answer.status == "ok"
+    own = compiled_timeline("four-layers", lesson.machine, lesson.problem.mesh)
+    other = program_timeline(answer.text, lesson.machine, mesh=lesson.problem.mesh)
+    assert own.seconds == pytest.approx(other.seconds, rel=0.01)
+    assert dict(own.exposed_seconds) == pytest.approx(dict(other.exposed_seconds), rel=0.01)
 
 
 def test_every_measure_is_computed_here():
@@ -220,9 +277,23 @@ def test_texts_that_mean_the_same_are_the_same_answer(ask, draft, same, other):
         ("threshold b", SUMMED_256, "the plan is not compute bound at any size of b", "take another"),
         ("fastest X=4", SUMMED_256, "fastest compares meshes", "write for example fastest X=4,Y=2"),
         ("fastest X=4 X=4", SUMMED_256, "several meshes take the same time", "take other meshes"),
+        ("compiled layers total", FOUR_LAYERS, "there is no program 'layers'", "did you mean four-layers?"),
+        ("compiled four-layers idle", FOUR_LAYERS, "a program has no figure 'idle'", "there are total"),
         ("memory weights", TRAINED, "no memory is for 'weights'", "there are parameters"),
         ("memory gradients", SPLIT, "only a train step has this memory", 'write backward = "yes"'),
         ("bound", F32, "no peak in f32 is published for v5e", "take another machine"),
+        ("size z", MATMUL, "there is no dimension 'z'", "there are"),
+        ("dropped c 9", ROUTED, "'9' is one load", "write one for each expert"),
+        ("busy X I 9", MATMUL, "there is no tick 9", "they go from 0 to 8"),
+        ("links Z", MATMUL, "unknown mesh axis 'Z'", "this mesh has the axes X, Y"),
+        (
+            "crossing X 3",
+            MATMUL,
+            "8 devices are not a whole number of processes with 3 each",
+            "write a number that",
+        ),
+        ("loads A 4 2", MATMUL, "there is no process 4", "there are 4 processes"),
+        ("loads A 0 4", SCATTERED, "the parts of A on the devices of process 0 are apart", "take another"),
         ("held 2 7", SUM, "round 7 does not exist: ring has 6 rounds here", "rounds go from 1 to 6"),
     ],
 )
@@ -351,3 +422,19 @@ def test_phases_make_up_the_whole_step():
     phases = ("forward", "recomputed", "backward", "optimizer")
     parts = sum(seconds_of(f"seconds {phase}", TRAINED) for phase in phases)
     assert parts == pytest.approx(seconds_of("seconds", TRAINED), rel=5e-3)
+
+
+@settings(max_examples=30)
+@given(stages=st.integers(1, 6), count=st.integers(1, 12))
+def test_a_pipeline_takes_as_long_as_its_stages_need(stages, count):
+    """Each stage begins a micro-batch when it is free, and when the stage before has made it."""
+    free, made = [0] * stages, [0] * count
+    for each in range(count):
+        for stage in range(stages):
+            made[each] = free[stage] = max(free[stage], made[each]) + 1
+    draft = form_from_table({"mesh": f"s={stages}", "einsum": "ij->ij", "sizes": f"i={count},j=1"})
+    ticks = int(compute("ticks s i", draft).text)
+    assert ticks == made[-1]
+    busy = sum(int(compute(f"busy s i {tick}", draft).text) for tick in range(ticks))
+    assert busy == stages * count
+    assert compute("bubble s i", draft).text == f"{1 - count / ticks:.0%}".replace("%", " %")

@@ -18,6 +18,7 @@ from shardviz.render.problem_picture import (
     MAX_LINES,
     FieldsPicture,
     Typing,
+    chain_lines,
     field_rows,
     headline,
     mesh_in,
@@ -312,3 +313,24 @@ def test_a_program_has_the_bytes_of_each_named_array(text, names, backward):
     for name in names:
         first = next(array for array in arrays if array.name == name)
         assert said[name] == (human_bytes(first.bytes_per_device(scene.problem.mesh)),)
+
+
+def test_a_program_has_its_statements_one_a_line_then_its_specs():
+    draft = ProblemForm(
+        mesh="X=4",
+        einsum="H = A[b,d] * W1[d,f]; Y = A + silu(H) * W2[f,d]",
+        specs=("X_", "__", "_X", "?", "X_"),
+        sizes="b=8,d=8,f=8",
+    )
+    lines = [line.plain.rstrip() for line in chain_lines(resolve(draft), TRUECOLOR)]
+    assert lines[0] == "1   H = A[b,d] * W1[d,f]"
+    assert lines[1] == "2   Y = A + silu(H) * W2[f,d]"
+    assert sorted(lines[2:]) == ["    A=X_", "    W2=_X", "    Y=X_"]
+
+
+def test_a_chain_has_the_specs_of_each_einsum_beside_it():
+    specs = ("X_", "__", "?", "?", "_X", "?")
+    draft = ProblemForm(mesh="X=4", einsum="ab,bc->ac; ac,cd->ad", specs=specs)
+    lines = [line.plain.split("   ") for line in chain_lines(resolve(draft), TRUECOLOR)]
+    assert [line[1].strip() for line in lines] == ["ab,bc->ac", "ac,cd->ad"]
+    assert all(len(line) == 3 for line in lines)

@@ -62,6 +62,13 @@ def test_chunks_go_to_the_switch_and_then_from_it(run_of):
         assert not_there not in text
 
 
+def test_a_marked_device_has_its_sign(run_of):
+    run = run_of("all_gather", "i=5", [3, 9, 5, 2, 7], topology="switch")
+    assert "▹3◃" in text_of(lanes(run, 1, 60, 6, lens=3))
+    found = lanes(run_of("psum", "i=12", 12 * 12, topology="switch"), 1, 120, 7)
+    assert [found.member_at(5, 1), found.member_at(70, 2), found.member_at(5, 0)] == [0, 7, None]
+
+
 def test_a_lane_is_the_same_wherever_it_is_cut(run_of):
     found = lanes(run_of("psum", "i=12", 12 * 12, topology="switch"), 1, 120, 7)
     for y in range(found.height):

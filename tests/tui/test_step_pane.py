@@ -15,6 +15,7 @@ from shardviz.stepping import verdict
 from shardviz.stepping.collective_run import prepare_run
 from shardviz.stepping.verdict import compare_with_jax
 from shardviz.tui.registry import STEP
+from shardviz.tui.step.algorithms import AlgorithmsDialog
 from shardviz.tui.step.choice import worked_out
 from shardviz.tui.step.pane import StepPane
 from shardviz.tui.step.player import RoundView, slide_seconds
@@ -576,3 +577,67 @@ def test_the_links_are_those_of_the_machine_and_change_with_it():
 
     draft = replace(SMALL, targets="v5e:2x4")
     play([], check, draft)
+
+
+def test_an_algorithm_is_chosen_from_the_table():
+    async def script(pilot):
+        pane = pilot.app.pane
+        pane.query_one(RoundView).focus()
+        await until(pilot, lambda: is_ready(pane))
+        await pilot.press("m")
+        await until(pilot, lambda: len(getattr(pilot.app.screen, "rows", ())) > 5)
+        await pilot.app.workers.wait_for_complete()
+        dialog, run = pilot.app.screen, pane.prepared.run
+        assert isinstance(dialog, AlgorithmsDialog)
+        assert [row.value for row in dialog.rows] == [
+            *(row.algorithm for row in run.rows if not row.reason),
+            *(row.algorithm for row in run.rows if row.reason),
+        ]
+        assert dialog.chosen.value == "ring"
+        text = text_of(pilot.app)
+        assert "Algorithms for psum over Y: 64 B on a ring of 4" in text
+        assert "rounds" in text
+        assert "fastest: " in text
+        await pilot.press(*"torus", "enter")
+        assert pilot.app.screen is dialog
+        assert "✗ " in text_of(pilot.app)
+        await pilot.press("backspace", "backspace", "backspace", "backspace", "backspace", *"bidir", "enter")
+        await until(pilot, lambda: is_ready(pane))
+        assert pane.chosen.question.schedule.algorithm == "bidirectional-ring"
+
+    drive(script, draft=SMALL, screen="step")
+
+
+def test_a_device_is_marked_in_every_view():
+    async def script(pilot):
+        pane = pilot.app.pane
+        pane.query_one(RoundView).focus()
+        await until(pilot, lambda: is_ready(pane))
+        await pilot.press("right", "d")
+        assert pane.state.lens == 0
+        await pilot.press("d")
+        assert "┌ ▹1◃  X0 Y1" in text_of(pilot.app)
+        await pilot.press("v")
+        assert "1  X0 Y1◃" in text_of(pilot.app)
+        await pilot.press("v")
+        assert "▹ 0 → 1" in text_of(pilot.app)
+        await pilot.press("v", "D", "D")
+        assert pane.state.lens == 3
+        pane.state.set_lens(6)
+        assert "group 2 of 2" in text_of(pilot.app)
+        assert "▹6◃  X1 Y2" in text_of(pilot.app)
+
+    drive(script, draft=SMALL, screen="step")
+
+
+def test_a_click_marks_a_device_or_no_longer():
+    async def script(pilot):
+        pane = pilot.app.pane
+        await until(pilot, lambda: is_ready(pane))
+        for expected in (0, None):
+            await pilot.click(RoundView, offset=(6, 2))
+            assert pane.state.lens == expected
+        await pilot.click(RoundView, offset=(30, 20))
+        assert pane.state.lens is None
+
+    drive(script, draft=SMALL, screen="step")

@@ -2,7 +2,7 @@
 
 answers     computed answers and their kinds: numbers, bytes, shapes, …
 subject     the arrays, devices and collectives that measures are about
-layout, plan, collective, time, memory  the measures
+layout, plan, time, memory, compiled, experts, pipeline, hosts, collective  the measures
 """
 
 from __future__ import annotations
@@ -17,7 +17,17 @@ from typing import TYPE_CHECKING
 from shardviz.forms.form import ProblemForm
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.lessons.lesson import Prediction
-from shardviz.lessons.measures import collective, layout, memory, plan, time
+from shardviz.lessons.measures import (
+    collective,
+    compiled,
+    experts,
+    hosts,
+    layout,
+    memory,
+    pipeline,
+    plan,
+    time,
+)
 from shardviz.lessons.measures.answers import ComputedAnswer, whole_number
 from shardviz.lessons.measures.subject import position_of, resolve_once
 from shardviz.strict_table import closest
@@ -52,8 +62,18 @@ MEASURES: dict[str, tuple[Callable[..., ComputedAnswer], str]] = {
     "threshold": (time.threshold, "b"),
     "utilisation": (time.utilisation, ""),
     "fastest": (time.fastest, "X=4,Y=2 X=2,Y=4"),
+    "compiled": (compiled.compiled, "four-layers exposed"),
     "peak": (memory.peak, ""),
     "memory": (memory.memory, "optimizer"),
+    "size": (experts.size, "c"),
+    "dropped": (experts.dropped, "c 9,3,2,2"),
+    "ticks": (pipeline.ticks, "stage m"),
+    "busy": (pipeline.busy, "stage m 0"),
+    "bubble": (pipeline.bubble, "stage m"),
+    "links": (hosts.links, "X"),
+    "crossing": (hosts.crossing, "X 4"),
+    "process": (hosts.process, "5 4"),
+    "loads": (hosts.loads, "A 1 4"),
     "rounds": (collective.rounds, ""),
     "hops": (collective.hops, ""),
     "sends_to": (collective.sends_to, "2 1"),
@@ -106,13 +126,14 @@ def answer_of(prediction: Prediction) -> ComputedAnswer:
 
 @dataclass(frozen=True)
 class AnswerLocation:
-    """The array, device, operation and round that a screen begins with. `position` is a device's place in the
-    mesh, row by row; an empty `array` or `operation` leaves that to the screen."""
+    """The array, device, operation, round and target that a screen begins with. `position` is a device's
+    place in the mesh, row by row; an empty `array`, `operation` or `target` leaves that to the screen."""
 
     array: str = ""
     position: int = 0
     operation: str = ""
     round: int = 0
+    target: str = ""
 
 
 def answer_location(prediction: Prediction) -> AnswerLocation:
@@ -122,7 +143,10 @@ def answer_location(prediction: Prediction) -> AnswerLocation:
     of = given.arguments
     device = answer_of(prediction).text if measure is layout.device else of.get("device", "")
     position = position_of(resolved.problem.mesh, device) if device else 0
-    return AnswerLocation(of.get("array", ""), position, of.get("op", ""), whole_number(of.get("round", "0")))
+    hardware = (target.name for target in resolved.targets if target.cluster is not None)
+    target = next(hardware, "") if measure is compiled.compiled else ""
+    round_ = whole_number(of.get("round", "0"))
+    return AnswerLocation(of.get("array", ""), position, of.get("op", ""), round_, target)
 
 
 def choices(prediction: Prediction) -> tuple[str, ...]:

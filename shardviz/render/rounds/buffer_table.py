@@ -29,6 +29,8 @@ MAX_ROWS = 16
 """Devices of one group in a summary at most."""
 MAX_COLUMNS = 6
 """Chunks in a summary that cannot show all."""
+MARKED = "◃"
+"""Stands behind the device that is marked."""
 LEAST = 3
 """Columns of the narrowest cell."""
 GAP = 2
@@ -55,7 +57,8 @@ class BufferTable:
 
     With `max_rows` it is a summary on a page of `width` columns: the first and the last of more devices, and
     of chunks that do not fit. `moving`: arrivals are marked, and each device's row ends with what it
-    has sent. `ended`: only what is part of the result. Without a `shape` it has its own.
+    has sent. `ended`: only what is part of the result. Without a `shape` it has its own. The `lens` is a
+    member that is marked.
     """
 
     def __init__(
@@ -69,9 +72,10 @@ class BufferTable:
         moving: bool = True,
         ended: bool = False,
         shape: TableShape | None = None,
+        lens: int | None = None,
     ) -> None:
         self._run, self._number, self.groups, self._palette = run, number, groups, palette
-        self._moving, self._ended = moving, ended
+        self._moving, self._ended, self._lens = moving, ended, lens
         self.page, self.scrolls = width, max_rows is None
         pattern = run.schedule.pattern
         size = pattern.group_size
@@ -147,6 +151,11 @@ class BufferTable:
                 self._append_rest(line, row, start)
         return line[left - start : right - start] if left > start or line.cell_len > right - start else line
 
+    def member_at(self, _x: int, y: int) -> int | None:
+        """The member whose row a line belongs to; None where there is none."""
+        place = y % self._lines_of_group
+        return self._members[(place - 1) // self.shape.tall] if place else None
+
     def room(self, tail: int) -> int:
         """The width of cells that leaves `tail` columns of the page after them."""
         gaps = self._columns.count(None)
@@ -180,7 +189,10 @@ class BufferTable:
         if member is None:
             label = self._titles[number].copy()
         else:
-            label = self._labels.of(self._run.groups[self.groups[number]][member])
+            label = self._labels.of(self._run.groups[self.groups[number]][member]).copy()
+            if member == self._lens:
+                label.stylize(self._palette.lens)
+                label.append(MARKED, self._palette.lens)
         return label.append(" " * (self._gutter - label.cell_len))
 
     def _texts(self, row: BufferRow, columns: Sequence[int | None], is_text: bool) -> list[Text]:

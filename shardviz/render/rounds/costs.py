@@ -22,6 +22,10 @@ OTHERS = 6
 """Algorithms to compare with in a sentence; `--compare` has all."""
 HEADINGS = ("", "algorithm", "rounds", "sent", "× least", "busiest link", "waiting", "time")
 RIGHT = frozenset({2, 3, 4, 5, 6, 7})
+LEFT_OUT = ((), (4, 5), (4, 5, 6), (2, 4, 5, 6), (2, 3, 4, 5, 6))
+"""The columns that a table does without, where there is less and less room."""
+MAX_LINE = 1000
+"""Columns of a line that its reader breaks."""
 CHOSEN = "▸"
 
 
@@ -107,8 +111,7 @@ def comparison_view(
     `crossovers` are (bytes, algorithm) and `left_out` (algorithm, reason), as `shardviz.hardware` gives them.
     """
     able = [row for row in run.rows if not row.reason]
-    best = fastest(run.rows)
-    starred = () if len(best) == len(able) > 1 else best
+    best, starred = fastest(run.rows), _starred(run)
     rows = [_cells(run, row, row.algorithm in starred) for row in able]
     head = [Text(heading, "bold") for heading in HEADINGS]
     lines = columns([head, *rows], width, right=RIGHT)
@@ -128,6 +131,36 @@ def comparison_view(
     if cut:
         notes += f" Cut so that it takes the least time: {_and(cut)}."
     return [*lines, *sentence(notes, width, style="dim")]
+
+
+def algorithm_lines(run: CollectiveRun, width: int) -> tuple[Text, list[Text]]:
+    """The names of the columns, and a line for each algorithm that can do it: the columns for which there is
+    room, the time in any case."""
+    able = [row for row in run.rows if not row.reason]
+    starred = _starred(run)
+    rows = [_cells(run, row, row.algorithm in starred) for row in able]
+    every = [[Text(heading, "bold") for heading in HEADINGS], *rows]
+    for left_out in LEFT_OUT:
+        kept = [place for place in range(len(HEADINGS)) if place not in left_out]
+        right = frozenset(kept.index(place) for place in RIGHT if place in kept)
+        lines = columns([[row[place] for place in kept] for row in every], width, right=right)
+        if lines is not None:
+            return lines[0], lines[1:]
+    return Text(), [row[1] for row in rows]
+
+
+def fastest_line(
+    run: CollectiveRun, crossovers: Sequence[tuple[int, str]], left_out: Sequence[tuple[str, str]]
+) -> Text:
+    """``fastest: up to 1.2 KiB recursive-doubling, from there ring``; empty where that is not known."""
+    lines = _crossovers_line(run, crossovers, left_out, fastest(run.rows), MAX_LINE)
+    return Text(" ").join(lines)
+
+
+def _starred(run: CollectiveRun) -> Sequence[str]:
+    """The fastest algorithms; none where all are."""
+    best = fastest(run.rows)
+    return () if len(best) == sum(not row.reason for row in run.rows) > 1 else best
 
 
 def _question(run: CollectiveRun) -> str:

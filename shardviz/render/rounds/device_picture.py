@@ -118,6 +118,13 @@ class DevicePicture:
         first = row * (self._shape.height + self._above) + self._above * self._top
         return first, first + self._shape.height
 
+    def member_at(self, x: int, y: int) -> int | None:
+        """The member whose box is at a column of a line; None where there is none."""
+        row, offset = divmod(y + (0 if self._top else self._above), self._shape.height + self._above)
+        column, within = divmod(x - self._edge, self._shape.width + self._shape.gap)
+        is_inside = offset >= self._above and within < self._shape.width
+        return self._map.member(row, column) if is_inside else None
+
     def _in_column(self, row: int, column: int, offset: int) -> Text:
         """A line of a column: of a link above a box, or of the box."""
         width = self._shape.width
@@ -220,18 +227,20 @@ class DevicePicture:
         else:
             body = [*self._bar(member), self._arrived(member)]
             sent = self._boxes.words(self._traffic.sent(member), "→")
-        lines = [self._boxes.border(member)]
+        is_marked = member == self._lens
+        edge = Style(bold=True) if is_marked else DIM
+        lines = [self._boxes.border(member, is_marked)]
         for line in body[: self._shape.lines]:
             line.truncate(inside)
-            lines.append(Text.assemble(("│", DIM), line, " " * (inside - line.cell_len), ("│", DIM)))
-        return [*lines, self._bottom(sent)]
+            lines.append(Text.assemble(("│", edge), line, " " * (inside - line.cell_len), ("│", edge)))
+        return [*lines, self._bottom(sent, edge)]
 
-    def _bottom(self, sent: str) -> Text:
+    def _bottom(self, sent: str, edge: Style) -> Text:
         """The border with what has been sent."""
         inside = self._shape.inside
         if not sent or len(sent) + 2 > inside:
-            return Text(f"└{'─' * inside}┘", DIM)
-        return Text.assemble(("└ ", DIM), sent, (f" {'─' * (inside - len(sent) - 2)}┘", DIM))
+            return Text(f"└{'─' * inside}┘", edge)
+        return Text.assemble(("└ ", edge), sent, (f" {'─' * (inside - len(sent) - 2)}┘", edge))
 
     def _cells(self, row: BufferRow, member: int) -> list[Text]:
         shape = self._shape
@@ -306,7 +315,7 @@ class GroupBoxes:
         self.width, self.height = page(self.map, self.shape)
         self.page_width, self.page_height = width, height
         self.columns = drawn_columns(run)
-        self._borders: dict[int, Text] = {}
+        self._borders: dict[tuple[int, bool], Text] = {}
         self._bars: dict[bytes, Text] = {}
 
     def name(self, chunk: int) -> str:
@@ -361,18 +370,22 @@ class GroupBoxes:
         before = room // 2 if part is None else round(room * part)
         return Text.assemble(shaft * before, words, shaft * (room - before), head)
 
-    def border(self, member: int) -> Text:
+    def border(self, member: int, is_marked: bool = False) -> Text:
         """The upper border with the device's number and, where there is room, its place in the mesh."""
-        if member not in self._borders:
+        if (member, is_marked) not in self._borders:
             mesh, inside = self.run.mesh, self.shape.inside
             position = self.run.groups[self.group][member]
-            title = Text.assemble((str(mesh.device_id(position)), "bold"))
+            edge = Style(bold=True) if is_marked else DIM
+            name = str(mesh.device_id(position))
+            if is_marked and len(name) + 4 <= inside:
+                name = f"▹{name}◃"
+            title = Text.assemble((name, self.palette.lens if is_marked else "bold"))
             place = coordinates(mesh, position, self.palette)
             if title.cell_len + 2 + place.cell_len + 2 <= inside:
                 title = Text.assemble(title, "  ", place)
             rest = inside - title.cell_len - 2
-            self._borders[member] = Text.assemble(("┌ ", DIM), title, (f" {'─' * rest}┐", DIM))
-        return self._borders[member]
+            self._borders[member, is_marked] = Text.assemble(("┌ ", edge), title, (f" {'─' * rest}┐", edge))
+        return self._borders[member, is_marked]
 
     def bar(self, chunks: Ints) -> Text:
         """A bar of the chunks that are there; most rounds have the same ones."""

@@ -82,6 +82,8 @@ class PlayerPage:
         self._summary = CostSummary(prepared.run, prepared.cost, links_of)
         self.verdict_lines = verdict
         self.is_low = height < LOW
+        self.lens: int | None = None
+        """The position in the mesh of the device that is marked; None where none is."""
         self._said: dict[int, Text] = {}
         self._noted: dict[int, list[Text]] = {}
 
@@ -134,7 +136,8 @@ class PlayerPage:
         drawn = self._prepared.drawn
         if self._view == "table":
             groups, width = [self._group], self._width
-            return BufferTable(drawn, number, groups, width, self.palette, shape=self._table)
+            lens = self._marked
+            return BufferTable(drawn, number, groups, width, self.palette, shape=self._table, lens=lens)
         if self._view == "transfers":
             return self._transfers(number)
         picture = self._picture(number, part)
@@ -142,6 +145,16 @@ class PlayerPage:
         if self.is_low or lines < LEAST_TRANSFERS:
             return picture
         return PictureAndTransfers(picture, self._transfers(number), number, lines)
+
+    def position_at(self, number: int, x: int, y: int) -> int | None:
+        """The position in the mesh of the device at a column of a line; None where there is none."""
+        canvas = self.canvas(number)
+        if isinstance(canvas, PictureAndTransfers):
+            canvas = canvas.picture
+        if not isinstance(canvas, DevicePicture | SwitchLanes | BufferTable):
+            return None
+        member = canvas.member_at(x, y)
+        return None if member is None else self._prepared.run.groups[self._group][member]
 
     def line_of(self, number: int) -> int | None:
         """The line at which the transfers of a round begin; None where they are not the picture."""
@@ -154,13 +167,22 @@ class PlayerPage:
 
     def _picture(self, number: int, part: float | None) -> Canvas:
         if self._lanes is not None:
-            return SwitchLanes(self._boxes, self._lanes, number, part)
-        return DevicePicture(self._boxes, number, part)
+            return SwitchLanes(self._boxes, self._lanes, number, part, self._marked)
+        return DevicePicture(self._boxes, number, part, self._marked)
 
     def _transfers(self, number: int) -> TransferTable:
         # A column is the scrollbar's.
         drawn, group, width = self._prepared.drawn, self._group, self._width - (self._view == "transfers")
-        return TransferTable(self._log, drawn, group, number, width, self.palette, self._prepared.cost)
+        cost = self._prepared.cost
+        return TransferTable(self._log, drawn, group, number, width, self.palette, cost, self._marked)
+
+    @property
+    def _marked(self) -> int | None:
+        """The member that is marked; None where it belongs to another group."""
+        if self.lens is None:
+            return None
+        group, member = self._prepared.run.places[self.lens]
+        return member if group == self._group else None
 
     @cached_property
     def _log(self) -> TransferLog:

@@ -83,6 +83,13 @@ class SwitchLanes:
         row = 1 + member % self._shape.rows
         return row, row + 1
 
+    def member_at(self, x: int, y: int) -> int | None:
+        """The member whose lane is at a column of a line; None where there is none."""
+        column = x // (self._shape.width + GAP)
+        member = column * self._shape.rows + y - 1
+        is_inside = 0 < y <= self._shape.rows and 0 <= column < self._columns and member < self._size
+        return member if is_inside else None
+
     def _lane(self, member: int, is_last: bool) -> Text:
         shape, boxes, part = self._shape, self._boxes, self._part
         is_last = is_last or member == self._size - 1
@@ -98,7 +105,9 @@ class SwitchLanes:
             ways.append(boxes.arrow(chunks, shape.link, head, LINE, gone) if moves else shaft)
         position = boxes.run.groups[boxes.group][member]
         name = str(boxes.run.mesh.device_id(position))
-        label = Text(f" {name.rjust(shape.label)} ", "bold reverse" if member == self._lens else "bold")
+        label = Text(f" {name.rjust(shape.label)} ", "bold")
+        if member == self._lens:
+            label = Text(f"▹{name.rjust(shape.label)}◃", boxes.palette.lens)
         lane = Text.assemble((LAST if is_last else BRANCH, DIM), *ways, label)
         return lane.append_text(self._held(member))
 

@@ -23,6 +23,8 @@ from shardviz.units import human_bytes, seconds
 
 HERE = "▸"
 """Stands before the round that is shown."""
+MARKED = "▹"
+"""Stands before the transfers of the device that is marked."""
 HEADINGS = ("from → to", "chunk", "values", "bytes", "link", "time")
 RIGHT = ("bytes", "time")
 GAP = 2
@@ -41,7 +43,7 @@ class TransferTable:
 
     Round `number` is marked, those after it are dim; None marks none. `drawn` is the run whose numbers are
     shown, `cost` tells when each round begins. Where it takes long to count all messages, the round has its
-    own lines alone.
+    own lines alone. The `lens` is a member that is marked.
     """
 
     def __init__(
@@ -53,8 +55,10 @@ class TransferTable:
         width: int,
         palette: Palette,
         cost: CumulativeCost | None,
+        lens: int | None = None,
     ) -> None:
         self._log, self._drawn, self._group, self._number = log, drawn, group, number
+        self._lens = lens
         self.width, self._palette, self._cost = width, palette, cost
         self._run = log.run
         self._all = log.is_countable
@@ -124,15 +128,15 @@ class TransferTable:
         return line.append(f"  {round_words(run, number)}")
 
     def _transfer(self, found: Transfer) -> Text:
-        run = self._run
-        group = run.groups[self._group]
-        ends = [str(run.mesh.device_id(group[member])) for member in (found.source, found.target)]
+        ends = [self._end(member) for member in (found.source, found.target)]
         sign = "+" if found.adds else " "
+        is_marked = self._lens in (found.source, found.target)
         return Text.assemble(
-            " " * GAP,
+            (MARKED, self._palette.lens) if is_marked else " ",
+            " " * (GAP - 1),
             self._cells(
                 [
-                    Text(f"{ends[0].rjust(self._id_width)} → {ends[1].rjust(self._id_width)}"),
+                    Text(" → ").join(ends),
                     Text.assemble(sign, self._names(found.chunks)),
                     Text(self._values(found)),
                     Text(human_bytes(found.bytes).rjust(BYTES_WIDTH)),
@@ -141,6 +145,13 @@ class TransferTable:
                 ]
             ),
         )
+
+    def _end(self, member: int) -> Text:
+        """The device at an end of a transfer."""
+        run = self._run
+        name = str(run.mesh.device_id(run.groups[self._group][member]))
+        style = self._palette.lens if member == self._lens else ""
+        return Text.assemble(" " * (self._id_width - len(name)), (name, style))
 
     def _cells(self, cells: list[Text]) -> Text:
         """The cells of a line in their columns; values have what is left."""
@@ -237,7 +248,7 @@ class PictureAndTransfers:
     """A picture, and below it, in the lines that it leaves, the transfers of its round and of those after."""
 
     def __init__(self, picture: Canvas, table: TransferTable, number: int, lines: int) -> None:
-        self._picture, self._table = picture, table
+        self.picture, self._table = picture, table
         first = max(1, table.line_of(number))
         self._rows = [0, *range(first, min(first + lines - 1, table.height))]
         self.width = max(picture.width, table.width)
@@ -245,12 +256,12 @@ class PictureAndTransfers:
 
     def line(self, y: int, left: int, right: int) -> Text:
         """Columns `left` to `right` of a line."""
-        if y < self._picture.height:
-            return self._picture.line(y, left, right)
-        place = y - self._picture.height - 1
+        if y < self.picture.height:
+            return self.picture.line(y, left, right)
+        place = y - self.picture.height - 1
         return Text() if place < 0 else self._table.line(self._rows[place], left, right)
 
     def round_at(self, y: int) -> int | None:
         """The round of a line of the table; None elsewhere."""
-        place = y - self._picture.height - 1
+        place = y - self.picture.height - 1
         return self._table.round_at(self._rows[place]) if place > 0 else None

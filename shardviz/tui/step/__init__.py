@@ -1,7 +1,8 @@
 """The step screen: a collective, round by round.
 
-pane    keys and state
-choice  which collective, by which algorithm, on which links
-player  the round that is shown, its picture and the progress bar
-form    a form for another collective
+pane        keys and state
+choice      which collective, by which algorithm, on which links
+player      the round that is shown, its picture and the progress bar
+algorithms  all algorithms with their times, to choose one
+form        a form for another collective
 """

@@ -112,6 +112,10 @@ class CollectiveChoice:
         place = names.index(now) if now in names else 0
         self._algorithm = names[(place + steps) % len(names)]
 
+    def choose_algorithm(self, name: str) -> None:
+        """Choose an algorithm that can do it."""
+        self._algorithm = name
+
     def settled(self, draft: ProblemForm) -> ProblemForm | None:
         """The draft with the chosen algorithm in its own collective, to which it then belongs; None where a
         collective of the plan is played, or the draft has faults."""

@@ -105,7 +105,7 @@ class StepPane(Pane):
 
     @property
     def idle(self) -> Collection[str]:
-        idle = {"play", "round", "algorithm", "view"} if self.chosen.question is None else set()
+        idle = {"play", "round", "algorithm", "compare", "view"} if self.chosen.question is None else set()
         if self.chosen.is_own or len(self.chosen.collectives) < 2:
             idle.add("collective")
         return idle
@@ -180,6 +180,21 @@ class StepPane(Pane):
         except ShardvizError as error:
             self.notify(error_words(error), markup=False)
             return
+        self._play_algorithm()
+
+    def action_compare(self) -> None:
+        if self.prepared is not None:
+            from shardviz.tui.step.algorithms import AlgorithmsDialog
+
+            self.app.push_screen(AlgorithmsDialog(self.prepared.run), self._choose_algorithm)
+
+    def _choose_algorithm(self, name: str | None) -> None:
+        if name is not None:
+            self.chosen.choose_algorithm(name)
+            self._play_algorithm()
+
+    def _play_algorithm(self) -> None:
+        """Play by the algorithm that was chosen, at the same part of its rounds."""
         if (draft := self.chosen.settled(self.state.history.draft)) is not None:
             self.state.edit(draft)
         else:
@@ -199,6 +214,22 @@ class StepPane(Pane):
             self._group = (self._group + steps) % len(self.prepared.run.groups)
             self._page = None
             self._draw()
+
+    def action_device(self, steps: int) -> None:
+        """Mark a device of the group: the first or the last where none of it is marked."""
+        if self.prepared is None:
+            return
+        run = self.prepared.run
+        group = run.groups[self._group]
+        place = group.index(self.state.lens) + steps if self.state.lens in group else min(0, steps)
+        self.state.set_lens(group[place % len(group)])
+
+    def show_lens(self) -> None:
+        if self.prepared is not None and self.state.lens is not None:
+            group, _ = self.prepared.run.places[self.state.lens]
+            if group != self._group:
+                self._group, self._page = group, None
+        self._draw()
 
     def action_pan(self, steps: int) -> None:
         self.query_one(RoundView).scroll_relative(x=steps * PAN, animate=False)
@@ -229,10 +260,16 @@ class StepPane(Pane):
     def on_step_head_scrubbed(self, message: StepHead.Scrubbed) -> None:
         self._go(round(message.part * self.player.rounds))
 
-    def on_round_view_line_clicked(self, message: RoundView.LineClicked) -> None:
-        """A transfer leads to its round."""
-        found = None if self._page is None else self._page.round_at(self.player.number, message.line)
-        if found is not None and found != self.player.number:
+    def on_round_view_clicked(self, message: RoundView.Clicked) -> None:
+        """A transfer leads to its round, a device is marked."""
+        if self._page is None:
+            return
+        number = self.player.number
+        found = self._page.round_at(number, message.line)
+        position = None if found else self._page.position_at(number, message.column, message.line)
+        if position is not None:
+            self.state.set_lens(None if position == self.state.lens else position)
+        elif found is not None and found != number:
             self.player.go(found)
             self._keep_time()
             self._draw()
@@ -368,6 +405,7 @@ class StepPane(Pane):
             return
         if self._page is None or self._page.palette is not self.palette:
             self._page = self._new_page(self.prepared)
+        self._page.lens = self.state.lens
         self._draw_head()
         self._draw_foot()
         self._draw_picture()
@@ -403,6 +441,7 @@ class StepPane(Pane):
         if len(verdict) != self._page.verdict_lines:
             # The picture makes room for a longer verdict.
             self._page = self._new_page(self.prepared, len(verdict))
+            self._page.lens = self.state.lens
             self._draw_picture()
         self._put("#step-foot", lines)
 

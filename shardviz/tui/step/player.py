@@ -152,12 +152,12 @@ class RoundView(LinesView, inherit_bindings=False):
         ("pagedown", "page_down", "Page down"),
     ]
 
-    class LineClicked(Message):
-        """A line of the picture was clicked, counted from its first."""
+    class Clicked(Message):
+        """The picture was clicked, at a column of a line counted from its first."""
 
-        def __init__(self, line: int) -> None:
+        def __init__(self, column: int, line: int) -> None:
             super().__init__()
-            self.line = line
+            self.column, self.line = column, line
 
     def on_click(self, event: events.Click) -> None:
-        self.post_message(self.LineClicked(self.scroll_offset.y + event.y))
+        self.post_message(self.Clicked(self.scroll_offset.x + event.x, self.scroll_offset.y + event.y))

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from shardviz.compiler import TargetResult
     from shardviz.documents.fields import Document
     from shardviz.forms.resolve import ResolvedProblem
+    from shardviz.lessons.measures import AnswerLocation
     from shardviz.timeline.program_timeline import ProgramTimeline
     from shardviz.tui.state import EditorState
     from shardviz.tui.target_answers import ShownAnswer
@@ -177,6 +178,9 @@ class TimePane(Pane):
 
     def on_show(self) -> None:
         self._draw()
+
+    def begin(self, place: AnswerLocation) -> None:
+        self._choose(place.target or PLAN)
 
     def show_problem(self, _resolved: ResolvedProblem) -> None:
         self._draw()

@@ -1,0 +1,50 @@
+"""Pipelines: the devices along a mesh axis are stages, and micro-batches go through them one after the other.
+
+In every tick a stage works on one micro-batch and hands it to the next stage, so stage s works on micro-batch
+t − s in tick t (Huang et al., "GPipe", 2019). The backward pass goes the same way back, with the same share
+of time idle.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from shardviz.errors import QuestionError
+from shardviz.lessons.measures.answers import NUMBER, PERCENT, ComputedAnswer, whole_number
+from shardviz.lessons.measures.experts import size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shardviz.forms.resolve import ResolvedProblem
+
+
+def ticks(resolved: ResolvedProblem, axis: str, dim: str) -> ComputedAnswer:
+    """The ticks until the last micro-batch has left the last stage."""
+    return NUMBER.answer(len(_schedule(resolved, axis, dim)))
+
+
+def busy(resolved: ResolvedProblem, axis: str, dim: str, tick: str) -> ComputedAnswer:
+    """The number of stages that work in a tick; the first is tick 0."""
+    schedule = _schedule(resolved, axis, dim)
+    number = whole_number(tick)
+    if number >= len(schedule):
+        raise QuestionError(f"there is no tick {number:,}", f"they go from 0 to {len(schedule) - 1:,}")
+    return NUMBER.answer(sum(each is not None for each in schedule[number]))
+
+
+def bubble(resolved: ResolvedProblem, axis: str, dim: str) -> ComputedAnswer:
+    """The share of its time for which a stage has nothing to do."""
+    works = [each is not None for stages in _schedule(resolved, axis, dim) for each in stages]
+    return PERCENT.answer(1 - Fraction(sum(works), len(works)))
+
+
+def _schedule(resolved: ResolvedProblem, axis: str, dim: str) -> Sequence[Sequence[int | None]]:
+    """For each tick the micro-batch of each stage, None where it has none."""
+    stages = resolved.problem.mesh.axis_size(axis)
+    count = whole_number(size(resolved, dim).text)
+    every = range(count + stages - 1)
+    return [
+        [tick - stage if 0 <= tick - stage < count else None for stage in range(stages)] for tick in every
+    ]
