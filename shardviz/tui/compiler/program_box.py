@@ -193,6 +193,7 @@ class ProgramBox(Vertical):
     def __init__(self) -> None:
         super().__init__()
         self.folded = True
+        self._lens: int | None = None
         self._page: ProgramPage | None = None
         self._drawn: Drawn | None = None
         self._cursor = 0
@@ -252,6 +253,12 @@ class ProgramBox(Vertical):
         self.add_class("other")
         self.view.styles.height = "1fr"
         self.view.show_lines(lines, subject, pointed, is_old)
+
+    def mark_device(self, lens: int | None) -> None:
+        """Mark the device at a position of the mesh, or none."""
+        if lens != self._lens:
+            self._lens = lens
+            self._explain()
 
     def to_collective(self, step: int) -> None:
         """To the next collective, or the one before."""
@@ -374,7 +381,7 @@ class ProgramBox(Vertical):
         room = self._divide()
         for width in (self.size.width, self.size.width - 1):  # a column may be the scrollbar's
             lines = [place_rule(self._cursor, self._page, max(1, width))]
-            lines += line_details(program, self._page, self._cursor, max(1, width), palette)
+            lines += line_details(program, self._page, self._cursor, max(1, width), palette, self._lens)
             if len(lines) <= room:
                 break
         self.query_one("#details", LinesView).show(TextLines(lines))

@@ -14,7 +14,8 @@ from textual.events import Resize
 from textual.worker import get_current_worker
 
 from shardviz.errors import QuestionError, ShardvizError
-from shardviz.render.lines import sentence
+from shardviz.render.caption import group_along
+from shardviz.render.lines import records, sentence
 from shardviz.render.plan_view import StepsPicture, adopted_lines
 from shardviz.render.programs.target_status import wait_lines
 from shardviz.stepping.plan_step import StepCost, collective_steps, played_steps, step_cost
@@ -163,6 +164,9 @@ class PlanPane(Pane):
             self._cost, self._has_alternatives = cost, has_alternatives
             self._draw()
 
+    def show_lens(self) -> None:
+        self._draw()
+
     def show_step(self, number: int) -> None:
         if self._plan is not None and number <= len(self._plan.steps):
             self._choose(number)
@@ -268,7 +272,9 @@ class PlanPane(Pane):
         limit = height if beside else max(height // 2, height - 1 - len(targets))
         limit = max(height // 2, limit - len(misfit) - len(costs))
         lines, place = self._drawn(self._plan, room).lines(self.chosen, self._costs, limit)
-        self._place = range(place.start + len(misfit), place.stop + len(misfit))
+        marked = self._marked_group(self._plan, room)
+        lines[place.stop : place.stop] = marked
+        self._place = range(place.start + len(misfit), place.stop + len(marked) + len(misfit))
         lines = [*misfit, *lines, *costs]
         if beside:
             self.query_one("#targets", LinesView).show(TextLines(targets))
@@ -279,6 +285,14 @@ class PlanPane(Pane):
             self._clock.resume()
         else:
             self._clock.pause()
+
+    def _marked_group(self, plan: Plan, width: int) -> list[Text]:
+        """The group that does the chosen step with the device that is marked, where one is."""
+        lens, axes = self.state.lens, plan.steps[self.chosen - 1].axes
+        if lens is None or not axes:
+            return []
+        group = group_along(axes, plan.problem.mesh, lens, self.palette)
+        return records([[Text.assemble("▌   group ", group)]], width)
 
     def _cost_lines(self, width: int) -> tuple[list[Text], list[Text]]:
         """The lines of what does not fit, what is padded and how the plan compares, which come first, and
