@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from shardviz.compiler import Target
     from shardviz.hardware.machine import Machine, PlacedMesh
     from shardviz.planner import Plan, Planner, Problem
+    from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Objective
     from shardviz.planner.training.options import Training
     from shardviz.stepping.question import CollectiveQuestion
@@ -72,6 +73,13 @@ class ResolvedProblem:
     def placed(self) -> PlacedMesh:
         """The mesh on the machine that prices it."""
         return self.named or _usual_place(self.targets, self.problem.mesh)
+
+    @cached_property
+    def cost(self) -> PlanCost:
+        """The cost of the plan on that machine."""
+        from shardviz.planner.pricing.costs import price
+
+        return price(self.plan, self.placed)
 
     @property
     def machine(self) -> Machine:

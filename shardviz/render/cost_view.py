@@ -41,9 +41,12 @@ def cost_view(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
         if priced.is_collective and priced.convention not in told:
             told.add(priced.convention)
             lines += sentence(priced.convention, width, HOW_INDENT, style="dim")
-    for words in total_words(cost):
-        lines += sentence(words, width, INDENT)
-    return lines
+    return [*lines, *total_lines(cost, width)]
+
+
+def total_lines(cost: PlanCost, width: int) -> list[Text]:
+    """The totals: seconds, thresholds, intensity and utilisation, memory."""
+    return [line for words in total_words(cost) for line in sentence(words, width, INDENT)]
 
 
 def fit_lines(cost: PlanCost, width: int) -> list[Text]:
@@ -56,7 +59,7 @@ def fit_lines(cost: PlanCost, width: int) -> list[Text]:
     if cost.layers > 1:
         needs = f"with all {cost.layers} layers a device holds {human_bytes(cost.layers_peak_bytes)}"
     words = f"{human_bytes(cost.over_bytes)} over the {limit} of {cost.machine.chip}: {needs}"
-    return sentence(words, width, lead="does not fit: ")
+    return sentence(words, width, lead="✗ does not fit: ")
 
 
 def padding_lines(cost: PlanCost, width: int) -> list[Text]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.render.palette import Palette
+from shardviz.render.palette import SIGNS, Palette
 
 GAP = 2
 GLUE = "\xa0"
@@ -25,8 +25,8 @@ READABLE = 100
 def sentence(text: str, width: int, indent: int = 0, lead: str = "", style: str | Style = "") -> list[Text]:
     """`text` in lines of at most `width` columns, all indented, the others two more than the first.
 
-    The first line begins with `lead` in bold. A number and its unit stay together, and so do words with
-    `GLUE` between them. No text, no line.
+    The first line begins with `lead` in bold, and where that begins with a sign, this has its colour. A
+    number and its unit stay together, and so do words with `GLUE` between them. No text, no line.
     """
     if not lead + text:
         return []
@@ -40,6 +40,8 @@ def sentence(text: str, width: int, indent: int = 0, lead: str = "", style: str 
     lines = [Text.assemble(" " * indent, (line.replace(GLUE, " "), style)) for line in wrapped]
     if lead:
         lines[0].stylize("not dim bold", indent, indent + len(lead))
+    if lead[:2].strip() in SIGNS:
+        lines[0].stylize(SIGNS[lead[0]], indent, indent + 1)
     return lines
 
 

@@ -23,6 +23,13 @@ DONE, TO_DO, NEXT_PHASE = "━", "─", "┼"
 BEST = "★"
 """Marks the cheapest of several."""
 DIM = Style(dim=True)
+SIGNS = {
+    "=": Style(color="green", bold=True),
+    "✓": Style(color="green", bold=True),
+    "≠": Style(color="yellow", bold=True),
+    "✗": Style(color="red", bold=True),
+}
+"""The same, agreed; different; failed: in the terminal's or the theme's own shades."""
 PARTIAL = "╱"
 """Fills a cell whose numbers are partial sums."""
 PADDING = "░"

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
@@ -47,15 +45,10 @@ from shardviz.units import exact_bytes, flops, human_bytes, seconds
 
 if TYPE_CHECKING:
     from shardviz.planner.pricing.costs import PlanCost
-    from shardviz.stepping.plan_step import StepCost
 
 RIGHT = frozenset({3, 4})
-MARK = "▌"
-"""Stands before every line of the chosen step."""
-MORE = " …"
 MOST_NAMES = 3
 INDENT, REASON_INDENT = 1, 4
-NO_COSTS: Mapping[int, StepCost] = {}
 
 
 def headline(problem: Problem, width: int, palette: Palette) -> list[Text]:
@@ -146,12 +139,25 @@ def adopted_lines(plan: Plan, width: int) -> list[Text]:
 
 def plan_view(plan: Plan, width: int, palette: Palette) -> list[Text]:
     """The case, the steps with their reasons, and what a device sends in all."""
-    return StepsPicture(plan, width, palette).lines()[0]
+    lines = [*case_lines(plan, width), *meaning_lines(plan, width)]
+    runs = update_runs(plan)
+    updates = _update_heads(plan, runs, width, palette)
+    for number, (step, head) in enumerate(
+        zip(plan.steps, _heads(plan, runs, width, palette), strict=True), 1
+    ):
+        if heading := phase_heading(plan, number):
+            lines.append(Text(f" {heading}", "bold"))
+        if number in runs:
+            lines += updates.get(number, [])
+            continue
+        lines += head
+        if not is_folded(step, plan):
+            lines += sentence(step.reason, width, REASON_INDENT)
+    return [*lines, *sentence(totals(plan), width, INDENT)]
 
 
 def case_lines(plan: Plan, width: int) -> list[Text]:
-    """The work that the plan repeats, then the textbook's case of each part, with its meaning, or a program's
-    size."""
+    """The work that the plan repeats, then the textbook's case of each part, or a program's size."""
     is_chain = plan.problem.is_chain
     repeated = repeated_work(plan)
     words = "; ".join(plan.cases) if is_chain else program_words(plan.problem)
@@ -161,13 +167,15 @@ def case_lines(plan: Plan, width: int) -> list[Text]:
             f"every device repeats {work} {repeated.factor} ×, which the specs divide over "
             f"{axes_words(repeated.axes)}; {words}"
         )
-    lines = sentence(words, width, lead="plan  ", style="bold")
-    if not is_chain:
-        return lines
-    for case, meaning in CASES.items():
-        if any(case in named for named in plan.cases):
-            lines += sentence(f"{case}: {meaning}", width, INDENT, style="dim")
-    return lines
+    return sentence(words, width, lead="plan  ", style="bold")
+
+
+def meaning_lines(plan: Plan, width: int) -> list[Text]:
+    """The meaning of each of the textbook's cases that the plan names; nothing for a program."""
+    if not plan.problem.is_chain:
+        return []
+    told = [f"{case}: {said}" for case, said in CASES.items() if any(case in named for named in plan.cases)]
+    return [line for words in told for line in sentence(words, width, INDENT, style="dim")]
 
 
 def _repeated_words(parts: Sequence[int], problem: Problem) -> str:
@@ -206,8 +214,8 @@ def step_cells(number: int, step: Step, plan: Plan, palette: Palette) -> list[Te
     if is_folded(step, plan):
         # The result with its split stands for its name.
         value = operation[len(step.array) + len(" = ") :]
-        return [Text(f"{number}"), _becomes(step, plan, palette)[len("→ ") :], value]
-    cells = [Text(f"{number}"), operation, _becomes(step, plan, palette)]
+        return [Text(f"{number}"), becomes(step, plan, palette)[len("→ ") :], value]
+    cells = [Text(f"{number}"), operation, becomes(step, plan, palette)]
     if step.op not in LOCAL_OPS:
         cells += [Text(exact_bytes(step.bytes)), Text(f"{step.wire_bytes:,} sent", "dim")]
     return cells
@@ -218,7 +226,7 @@ def is_folded(step: Step, plan: Plan) -> bool:
     return step.einsum is not None and not plan.problem.is_chain
 
 
-def _becomes(step: Step, plan: Plan, palette: Palette) -> Text:
+def becomes(step: Step, plan: Plan, palette: Palette) -> Text:
     """The array as the step leaves it."""
     dims = next(
         array.dims
@@ -229,147 +237,49 @@ def _becomes(step: Step, plan: Plan, palette: Palette) -> Text:
     return Text("→ ").append_text(spec_text(step.array, dims, step.to_spec, plan.problem.mesh, palette))
 
 
-class StepsPicture:
-    """A plan in lines of at most `width` columns; what does not change with the choice is made once."""
-
-    def __init__(self, plan: Plan, width: int, palette: Palette) -> None:
-        self._plan = plan
-        self._width = width
-        self._palette = palette
-
-    def lines(
-        self, chosen: int = 0, costs: Mapping[int, StepCost] = NO_COSTS, height: int | None = None
-    ) -> tuple[list[Text], range]:
-        """All lines, and which of them are those of step `chosen`, from 1; with 0 no step is.
-
-        The reason of that step is shown in full. Where the lines exceed `height`, other reasons are cut to a
-        line, the last ones first, until they fit. `costs` are the known costs of steps.
-        """
-        lines, last = [*self._case], self._totals(costs)
-        blocks = [self._block(number, costs, chosen) for number in range(1, len(self._heads) + 1)]
-        excess = 0
-        if height is not None:
-            excess = len(lines) + len(last) + sum(len(whole) for whole, _ in blocks) - height
-        shown = []
-        for number, (whole, cut) in reversed([*enumerate(blocks, 1)]):
-            is_cut = excess > 0 and number != chosen
-            excess -= (len(whole) - len(cut)) * is_cut
-            shown.append(cut if is_cut else whole)
-        place = range(0)
-        for number, block in enumerate(reversed(shown), 1):
-            if number == chosen:
-                place = range(len(lines), len(lines) + len(block))
-            lines += map(_marked, block) if number == chosen else block
-        return [*lines, *last], place
-
-    def _block(
-        self, number: int, costs: Mapping[int, StepCost], chosen: int
-    ) -> tuple[list[Text], list[Text]]:
-        """The lines of a step with its reason and what it costs; and with the reason cut to a line."""
-        head, style = self._heads[number - 1], "dim" if chosen else ""
-        step = self._plan.steps[number - 1]
-        run = self._runs.get(number, range(0))
-        if run and chosen not in run:
-            head = self._update_heads[number] if number == run[-1] else []
-        if heading := phase_heading(self._plan, number):
-            head = [Text(f" {heading}", "bold"), *head]
-        if is_folded(step, self._plan) and number != chosen:
-            return head, head
-        reason = sentence(step.reason, self._width, REASON_INDENT, style=style)
-        whole = [*head, *reason]
-        if number in costs:
-            whole += sentence(cost_words(costs[number]), self._width, REASON_INDENT, style="dim")
-        return whole, [*head, *_cut(reason, self._width)]
-
-    @cached_property
-    def _case(self) -> list[Text]:
-        return case_lines(self._plan, self._width)
-
-    @cached_property
-    def _heads(self) -> list[list[Text]]:
-        """The first line of every step, or more where it is wide: what it does to which array."""
-        rows = [
-            step_cells(number, step, self._plan, self._palette)
-            for number, step in enumerate(self._plan.steps, 1)
-        ]
-        if not self._plan.problem.is_chain:
-            return self._statement_heads(rows)
-        aligned = columns(rows, self._width, INDENT, RIGHT)
-        if aligned is not None:
-            return [[line] for line in aligned]
-        return [records([row], self._width, INDENT) for row in rows]
-
-    @cached_property
-    def _runs(self) -> dict[int, range]:
-        return update_runs(self._plan)
-
-    @cached_property
-    def _update_heads(self) -> dict[int, list[Text]]:
-        """By the number of its last step, the line of all steps that update one parameter."""
-        heads = {}
-        for number in (number for number, run in self._runs.items() if number == run[-1]):
-            made = _becomes(self._plan.steps[number - 1], self._plan, self._palette)[len("→ ") :]
-            numbers = f"{self._runs[number][0]}–{number}"
-            value = Text.assemble("= ", update_text(self._plan, number))
-            heads[number] = _numbered(numbers, made, [value], self._width, is_work=True)
-        return heads
-
-    def _statement_heads(self, rows: Sequence[Sequence[Text]]) -> list[list[Text]]:
-        """The lines of each statement, their values under one another where they fit, and of each move."""
-        steps = enumerate(zip(rows, self._plan.steps, strict=True), 1)
-        numbered = {place: row for place, (row, step) in steps if is_folded(step, self._plan)}
-        work = [*numbered.values()]
-        # Updates have a line of their own, and do not widen the others.
-        shown = [row for place, row in numbered.items() if place not in self._runs]
-        number = max(row[0].cell_len for row in rows)
-        made = max(row[1].cell_len for row in shown)
-        widest = INDENT + number + made + max(row[2].cell_len for row in shown) + 2 * GAP
-        heads = []
-        for row in rows:
-            first, second, *rest = row
-            is_work = row in work
-            if is_work and widest <= self._width:
-                second = Text.assemble(second, " " * (made - second.cell_len))
-            if is_work:
-                rest = [Text.assemble("= ", rest[0])]
-            heads.append(_numbered(f"{first.plain:>{number}}", second, rest, self._width, is_work))
-        return heads
-
-    def _totals(self, costs: Mapping[int, StepCost]) -> list[Text]:
-        """The bytes that a device sends in all, beside the least."""
-        lines = sentence(totals(self._plan), self._width, INDENT)
-        moving = [number for number, step in enumerate(self._plan.steps, 1) if step.op not in LOCAL_OPS]
-        if len(moving) > 1 and all(number in costs for number in moving):
-            from shardviz.stepping.plan_step import StepCost
-
-            known = [costs[number] for number in moving]
-            whole = StepCost(
-                ", ".join(dict.fromkeys(cost.algorithm for cost in known)),
-                sum(cost.rounds for cost in known),
-                sum(cost.wire_bytes for cost in known),
-                sum(cost.least_rounds for cost in known),
-                sum(cost.least_wire_bytes for cost in known),
-            )
-            lines += sentence(cost_words(whole), self._width, INDENT, style="dim")
-        return lines
+def _heads(plan: Plan, runs: Mapping[int, range], width: int, palette: Palette) -> list[list[Text]]:
+    """The first line of every step, or more where it is wide: what it does to which array."""
+    rows = [step_cells(number, step, plan, palette) for number, step in enumerate(plan.steps, 1)]
+    if not plan.problem.is_chain:
+        return _statement_heads(plan, rows, runs, width)
+    aligned = columns(rows, width, INDENT, RIGHT)
+    if aligned is not None:
+        return [[line] for line in aligned]
+    return [records([row], width, INDENT) for row in rows]
 
 
-def cost_words(cost: StepCost) -> str:
-    """``by ring: 12 MiB sent in 6 rounds; the least: 12 MiB, 2 rounds``."""
-    return (
-        f"by {cost.algorithm}: {human_bytes(cost.wire_bytes)} sent in {plural(cost.rounds, 'round')}; "
-        f"the least: {human_bytes(cost.least_wire_bytes)}, {plural(cost.least_rounds, 'round')}"
-    )
+def _update_heads(
+    plan: Plan, runs: Mapping[int, range], width: int, palette: Palette
+) -> dict[int, list[Text]]:
+    """By the number of its last step, the line of all steps that update one parameter."""
+    heads = {}
+    for number in (number for number, run in runs.items() if number == run[-1]):
+        made = becomes(plan.steps[number - 1], plan, palette)[len("→ ") :]
+        value = Text.assemble("= ", update_text(plan, number))
+        heads[number] = _numbered(f"{runs[number][0]}–{number}", made, [value], width, is_work=True)
+    return heads
 
 
-def _cut(reason: list[Text], width: int) -> list[Text]:
-    """The first line, with a sign where there are more."""
-    if len(reason) < 2:
-        return reason
-    first = reason[0].copy()
-    if first.cell_len + len(MORE) > width:
-        first = first[: first.plain.rstrip().rindex(" ")]
-    return [first.append(MORE, "dim")]
+def _statement_heads(
+    plan: Plan, rows: Sequence[Sequence[Text]], runs: Mapping[int, range], width: int
+) -> list[list[Text]]:
+    """The lines of each statement, their values under one another where they fit, and of each move."""
+    steps = enumerate(zip(rows, plan.steps, strict=True), 1)
+    numbered = {place: row for place, (row, step) in steps if is_folded(step, plan)}
+    # Updates have a line of their own, and do not widen the others.
+    shown = [row for place, row in numbered.items() if place not in runs]
+    number = max(row[0].cell_len for row in rows)
+    made = max(row[1].cell_len for row in shown)
+    widest = INDENT + number + made + max(row[2].cell_len for row in shown) + 2 * GAP
+    heads = []
+    for place, (first, second, *rest) in enumerate(rows, 1):
+        is_work = place in numbered
+        if is_work and widest <= width:
+            second = Text.assemble(second, " " * (made - second.cell_len))
+        if is_work:
+            rest = [Text.assemble("= ", rest[0])]
+        heads.append(_numbered(f"{first.plain:>{number}}", second, rest, width, is_work))
+    return heads
 
 
 def _numbered(number: str, name: Text, rest: Sequence[Text], width: int, is_work: bool) -> list[Text]:
@@ -380,13 +290,6 @@ def _numbered(number: str, name: Text, rest: Sequence[Text], width: int, is_work
     if is_work and INDENT + whole.cell_len <= width:
         return [Text.assemble(" " * INDENT, whole)]
     return records([[first, *rest]], width, INDENT)
-
-
-def _marked(line: Text) -> Text:
-    """A line of the chosen step."""
-    rest = line[1:]
-    rest.stylize(Style(dim=False))
-    return Text.assemble((MARK, "bold")).append_text(rest)
 
 
 Numbered = tuple[Layout, int]

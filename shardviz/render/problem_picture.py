@@ -21,7 +21,7 @@ from shardviz.forms.wording import as_sentence
 from shardviz.notation import write_spec
 from shardviz.render.caption import devices_text
 from shardviz.render.lines import GAP, sentence
-from shardviz.render.palette import DIM, Palette
+from shardviz.render.palette import DIM, SIGNS, Palette
 from shardviz.render.sanitize import printable
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.units import human_bytes
@@ -383,7 +383,8 @@ def headline(scene: ResolvedProblem, width: int, palette: Palette, of_collective
     said, scene = _complaint(scene), scene.stated
     gap = " " * (3 if width >= WIDE else 2)
     parts = (of_collective and collective_summary(scene)) or summary(scene)
-    line = _cut(parts, scene.problem.mesh, width - (said.cell_len + len(gap) if said else 0), gap, palette)
+    room = width - (said.cell_len + len(gap) if said else 0)
+    line = parts_line(parts, scene.problem.mesh, room, palette, gap)
     if said:
         line.append(" " * max(width - line.cell_len - said.cell_len, 0)).append_text(said)
         line.truncate(width, overflow="ellipsis")
@@ -411,7 +412,9 @@ def chain_lines(scene: ResolvedProblem, palette: Palette) -> list[Text]:
     return [*lines, *(Text("    ") + name for name in named)]
 
 
-def _cut(parts: tuple[SummaryPart, ...], mesh: Mesh, width: int, gap: str, palette: Palette) -> Text:
+def parts_line(
+    parts: tuple[SummaryPart, ...], mesh: Mesh, width: int, palette: Palette, gap: str = "  "
+) -> Text:
     """As many parts as fit, each cut to a third of the line if not all do."""
     texts = [_part_text(part, mesh, palette, width) for part in parts]
     if sum(text.cell_len + len(gap) for text in texts) - len(gap) > width:
@@ -441,7 +444,8 @@ def _complaint(scene: ResolvedProblem) -> Text:
     if not scene.faults:
         return Text(PLANNING if scene.planning is not None else "", DIM)
     first, *others = scene.faults
-    return Text(f"✗ {_name(first, scene)}{f' +{len(others)}' if others else ''}", "bold")
+    more = f" +{len(others)}" if others else ""
+    return Text.assemble(("✗", SIGNS["✗"]), (f" {_name(first, scene)}{more}", "bold"))
 
 
 def _name(fault: FieldError, scene: ResolvedProblem) -> str:

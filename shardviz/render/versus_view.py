@@ -45,7 +45,7 @@ def versus_table(
     for title, value, written in _FIGURES:
         old, new = value(first), value(second)
         figures.append([Text(title), Text(written(old)), Text(written(new)), Text(_ratio(old, new), "dim")])
-    last = [Text("collectives"), *(Text(_collectives(cost)) for cost in (first, second))]
+    last = [Text("collectives"), *(Text(collective_counts(cost)) for cost in (first, second))]
     lines = _in_columns(figures, last, names, first.plan.problem.layers, width)
     for number, cost in enumerate((first, second)):
         if cost.unknown:
@@ -93,13 +93,13 @@ def _in_columns(
 _FIGURES: tuple[tuple[str, Callable[[PlanCost], float], Callable[[float], str]], ...] = (
     ("in sequence", lambda cost: cost.serial_seconds, seconds),
     ("overlapped", lambda cost: cost.overlapped_seconds, seconds),
+    ("sent", lambda cost: cost.wire_bytes, lambda value: human_bytes(int(value))),
+    ("memory", lambda cost: cost.peak_bytes, lambda value: human_bytes(int(value))),
     ("compute", lambda cost: cost.compute_seconds, seconds),
     ("communication", lambda cost: cost.communication_seconds, seconds),
-    ("sent", lambda cost: cost.wire_bytes, lambda value: human_bytes(int(value))),
     ("work", lambda cost: cost.flops, lambda value: flops(int(value))),
-    ("memory", lambda cost: cost.peak_bytes, lambda value: human_bytes(int(value))),
 )
-"""Title, value and words of each figure."""
+"""Title, value and words of each figure; where there is little room, only the first are seen."""
 
 
 def _ratio(old: float, new: float) -> str:
@@ -112,7 +112,7 @@ def _ratio(old: float, new: float) -> str:
     return f"× {new / old:.3g}" if ratio == "1" else f"× {ratio}"
 
 
-def _collectives(cost: PlanCost) -> str:
+def collective_counts(cost: PlanCost) -> str:
     """``2 all_gather, psum``, or none."""
     counts = Counter(step.op for step in cost.plan.steps if step.op not in LOCAL_OPS)
     return ", ".join(op if count == 1 else f"{count} {op}" for op, count in counts.items()) or "none"

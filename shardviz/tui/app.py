@@ -387,6 +387,12 @@ class ShardvizApp(ResilientApp):
             self.state.step_number = 0
             await self.action_show(example.screen)
 
+    def action_history(self) -> None:
+        from shardviz.tui.dialogs.questions import QuestionsDialog
+
+        asked, now = self.state.questions, self.state.resolved
+        self.push_screen(QuestionsDialog(asked, now, palette_of(self)), self.open_form)
+
     def action_model(self) -> None:
         from shardviz.tui.model.dialog import ModelDialog
 
@@ -395,10 +401,10 @@ class ShardvizApp(ResilientApp):
     def action_shardings(self) -> None:
         from shardviz.tui.dialogs.shardings import ShardingsDialog
 
-        self.push_screen(ShardingsDialog(self.state.resolved, palette_of(self)), self.open_sharding)
+        self.push_screen(ShardingsDialog(self.state.resolved, palette_of(self)), self.open_form)
 
-    def open_sharding(self, form: ProblemForm | None) -> None:
-        """Put the problem of a ranking's row on screen, as one step of undo."""
+    def open_form(self, form: ProblemForm | None) -> None:
+        """Put the problem of a list's row on screen, as one step of undo."""
         if form is not None:
             self.state.edit(form)
 

@@ -91,13 +91,19 @@ class LinesView(ScrollView, can_focus=True):
 
     def _segments(self, text: Text) -> Iterable[Segment]:
         """The text in pieces of one style; where no styles overlap, five times faster than Rich does it."""
+        if text.style and not text.spans:
+            # Rich gives such a text no style.
+            return [Segment(text.plain, _style(text.style))]
         pieces, plain, end = [], text.plain, 0
         for span in text.spans:
             if span.start < end or text.style:
                 return text.render(self.app.console)
             if span.start > end:
                 pieces.append(Segment(plain[end : span.start]))
-            style = span.style if isinstance(span.style, Style) else Style.parse(span.style)
-            pieces.append(Segment(plain[span.start : span.end], style))
+            pieces.append(Segment(plain[span.start : span.end], _style(span.style)))
             end = span.end
         return [*pieces, Segment(plain[end:])]
+
+
+def _style(style: str | Style) -> Style:
+    return style if isinstance(style, Style) else Style.parse(style)

@@ -89,6 +89,12 @@ APP = commands_of(
     ("model", "M", "Whole model", "Every parameter of a model: splits, memory, collectives; change a split."),
     ("undo", "u", "Undo", "Undo the last edit.", "undo"),
     ("redo", "U ctrl+y", "Redo", "Redo the edit that was undone."),
+    (
+        "history",
+        "h",
+        "History",
+        "The questions of this session: open one, or compare it with the one that is shown.",
+    ),
     ("code", "c", "Code", "Show the JAX code that builds what is on screen.", "code"),
     ("export", "e", "Export", "Save the screen as a picture, page, data or code.", "export"),
     ("command_line", "y", "Command line", "Copy the command line that prints the same.", "copy"),
@@ -201,7 +207,6 @@ PLAN = commands_of(
     ("next_step", "down j", "Next step", "The next step; below, scroll.", "step", "↑↓"),
     ("previous_step", "up k", "Previous step", "The previous step; above, scroll.", "", "↑"),
     ("open_step", "enter", "Play", "Step through this collective, round by round.", "play"),
-    ("compare", "m", "Compare", "Set later plans beside this one: time, bytes, memory; or no longer."),
     ("ask_now", "r", "Ask now", "Recompile for all targets.", "ask now"),
 )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.form import History, ProblemForm
+from shardviz.forms.questions import AskedQuestions
 from shardviz.forms.resolve import resolve, resolve_first
 from shardviz.forms.wording import error_words
 from shardviz.tui.planning.plans import Plans
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
 class EditorState:
     """A form with undo, the problem that it states, and the queries to the compilers.
 
-    `resolved` is on screen: `edit` puts another form there, `show` one that is still being typed. `area` is
-    the screen that has the keys, or had them last. `step_number` is the step of the plan that was opened
-    last, from 1; 0 where none was. `lens` is the row-major position in the mesh of the device that is marked
-    everywhere; None where none is. `profile` is one that was opened with the application. `on_update` is
-    called after each change, with whether the problem, its plan or its targets have changed; `on_lens` when
-    another device is marked; `on_answer`, from any thread, when a target's answer has changed, and `on_plan`
-    when `look_again` will find a plan.
+    `resolved` is on screen: `edit` puts another form there, `show` one that is still being typed. `questions`
+    are those of this session. `area` is the screen that has the keys, or had them last. `step_number` is the
+    step of the plan that was opened last, from 1; 0 where none was. `lens` is the row-major position in the
+    mesh of the device that is marked everywhere; None where none is. `profile` is one that was opened with
+    the application. `on_update` is called after each change, with whether the problem, its plan or its
+    targets have changed; `on_lens` when another device is marked; `on_answer`, from any thread, when a
+    target's answer has changed, and `on_plan` when `look_again` will find a plan.
     """
 
     def __init__(
@@ -49,6 +50,8 @@ class EditorState:
         self.resolved: ResolvedProblem = resolve_first(draft, self.plans.plan)
         self._asked: tuple[ProblemForm, ResolvedProblem] = draft, self.resolved
         self._stopgap = self.resolved.problem if self.resolved.planning is not None else None
+        self.questions = AskedQuestions()
+        self._note_question()
         self.area = area
         self.step_number = 0
         self.lens: int | None = None
@@ -104,6 +107,7 @@ class EditorState:
         wrongly. One that is still being typed is not a step of undo."""
         self._asked = draft, last
         before, self.resolved = self.resolved, resolve(draft, last, self.plans.plan)
+        self._note_question()
         if self.lens is not None and self.lens >= self.resolved.problem.mesh.size:
             self.lens = None
         is_other = (before.problem, before.targets) != (self.resolved.problem, self.resolved.targets)
@@ -124,6 +128,12 @@ class EditorState:
         answer = self.queries.answers.get("shardy")
         if answer is not None and answer.compiled is not None:
             self.plans.follow(self.resolved.plan, self.resolved.placed, answer.compiled.splits)
+
+    def _note_question(self) -> None:
+        """Keep what is on screen, unless it is still being typed, wrong, or not planned yet."""
+        now = self.resolved
+        if now.draft == self.history.draft and not now.faults and now.planning is None:
+            self.questions.take(now)
 
     def _resolve(self, last: ResolvedProblem | None = None) -> None:
         self.show(self.history.draft, last or self.resolved)

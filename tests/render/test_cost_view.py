@@ -130,7 +130,7 @@ def test_no_line_is_wider_than_the_page(width: int) -> None:
 def test_what_does_not_fit_says_so_first() -> None:
     cost = priced(("bd,df->bf", "X_,_Y", "b=512Ki,d=32Ki,f=64Ki"))
     (line,) = fit_lines(cost, 100)
-    assert line.plain == "does not fit: 9.25 GiB over the 15.8 GiB of v5e: at step 1 a device holds 25 GiB"
+    assert line.plain == "✗ does not fit: 9.25 GiB over the 15.8 GiB of v5e: at step 1 a device holds 25 GiB"
     assert fit_lines(priced(BOTH), 100) == []
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import shardviz
-from shardviz.render.models.memory_bars import bar
 from shardviz.render.models.parameter_table import split_text
 from shardviz.render.page import plain_text
 from shardviz.render.palette import TRUECOLOR
@@ -61,10 +60,3 @@ def test_a_split_has_its_axes_in_their_colours():
     text = split_text(PartitionSpec((("data", "tensor"), (), ("tensor",)[:0])), mesh, TRUECOLOR)
     assert text.plain == "(data tensor) _ _"
     assert {text.plain[span.start : span.end] for span in text.spans} == {"data", "tensor"}
-
-
-@pytest.mark.parametrize(
-    ("size", "most", "room", "drawn"), [(0, 8, 4, ""), (1, 1000, 4, "▏"), (8, 8, 4, "████"), (5, 8, 4, "██▌")]
-)
-def test_bars(size, most, room, drawn):
-    assert bar(size, most, room) == drawn

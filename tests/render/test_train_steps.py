@@ -11,8 +11,8 @@ from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.training import train_step
 from shardviz.render.palette import PLAIN
-from shardviz.render.plan_view import StepsPicture, explain_view
-from shardviz.render.train_steps import state_words, training_words, update_runs
+from shardviz.render.plan_view import explain_view
+from shardviz.render.train_steps import state_words, training_words
 
 MESH = parse_mesh("X=4")
 
@@ -50,13 +50,6 @@ def test_the_update_of_a_parameter_is_one_line():
     assert f" {last - 3}–{last}  W2_new[f, d_X] = adam(W2, dW2)" in lines
     assert not any("W1_mean" in line for line in lines)
     assert any(line.startswith(f" {last - 3}–{last}  adam(W2, dW2)") and "HBM" in line for line in lines)
-
-
-def test_a_chosen_step_of_an_update_is_shown():
-    found = cost()
-    number = update_runs(found.plan)[len(found.steps)][0]
-    lines, place = StepsPicture(found.plan, 100, PLAIN).lines(chosen=number)
-    assert "W2_mean_new" in lines[place[0]].plain
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from shardviz.render.plan_view import (
     case_lines,
     count_of,
     headline,
+    meaning_lines,
     numbered_parts,
     plan_view,
     question_view,
@@ -81,7 +82,11 @@ def _question(planned: Plan, width: int, palette: Palette) -> list[Section]:
 
 def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
     """The case, each step with its reason and the arrays before and after it, and what all of them cost."""
-    case = [*headline(planned.problem, width, palette), *case_lines(planned, width)]
+    case = [
+        *headline(planned.problem, width, palette),
+        *case_lines(planned, width),
+        *meaning_lines(planned, width),
+    ]
     drawn = _StepPictures(planned, width, palette)
     steps = []
     for number, step in enumerate(planned.steps, 1):

@@ -7,11 +7,11 @@ from rich.text import Text
 from shardviz.models.answer import ModelAnswer
 from shardviz.models.memory import ModelMemory
 from shardviz.models.question import ModelQuestion
+from shardviz.render.bar import bar
 from shardviz.render.lines import sentence
 from shardviz.render.palette import PLAIN, Palette
 from shardviz.units import human_bytes
 
-BLOCKS = " ▏▎▍▌▋▊▉█"
 NAME, SIZE = 18, 9
 """Columns of a bar's name and of its bytes."""
 TEXT_WIDTH = 100
@@ -74,12 +74,6 @@ def _verdict(memory: ModelMemory, used: int) -> str:
     if over := memory.over(used):
         return f"{human_bytes(used)}: does not fit, {human_bytes(over)} too much"
     return f"{human_bytes(used)}: fits, {human_bytes(memory.limit - used)} are free"
-
-
-def bar(size: int, most: int, room: int) -> str:
-    """A bar of at most `room` columns, in eighths of one; what is there has at least an eighth."""
-    eighths = max(round(8 * room * size / most) if most else 0, int(size > 0))
-    return BLOCKS[-1] * (eighths // 8) + BLOCKS[eighths % 8].strip()
 
 
 def memory_text(answer: ModelAnswer) -> str:

@@ -20,7 +20,7 @@ from shardviz.render.caption import axes_text, group_along, marked_group
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
 from shardviz.sharding import Mesh
-from shardviz.units import exact_bytes
+from shardviz.units import exact_bytes, human_bytes
 
 RIGHT = frozenset({2, 3})
 """The cells of a row that are flush right."""
@@ -47,10 +47,12 @@ def rows_of(
     mesh: Mesh,
     palette: Palette,
     matmuls: Sequence[CollectiveMatmul] = (),
+    rounded: bool = False,
 ) -> list[CollectiveRow]:
     """One row a collective: op and axes, operand and result on a device, bytes, bytes sent, how often.
 
-    Equal ones in a row share one, and so do the permutes of each of `matmuls`.
+    Equal ones in a row share one, and so do the permutes of each of `matmuls`. With `rounded` bytes have
+    three digits and a unit.
     """
     parts = by_permute(matmuls)
     rings = Counter(name for matmul in matmuls for name in matmul.permutes)
@@ -60,11 +62,11 @@ def rows_of(
         collective = same[0]
         matmul = parts.get(collective.name)
         if matmul is None:
-            found.append(_row(same, mesh, palette))
+            found.append(_row(same, mesh, palette, rounded))
         elif matmul not in seen:
             seen.append(matmul)
             shared = sum(rings[name] > 1 for name in matmul.permutes)
-            found.append(_taken_apart(matmul, shared, collectives, mesh, palette))
+            found.append(_taken_apart(matmul, shared, collectives, mesh, palette, rounded))
     return found
 
 
@@ -132,14 +134,13 @@ def _where(matmul_order: MatmulOrder | None) -> str:
     return f"between matmuls {before:,} and {before + 1:,}"
 
 
-def _row(alike: Sequence[Collective], mesh: Mesh, palette: Palette) -> CollectiveRow:
+def _row(alike: Sequence[Collective], mesh: Mesh, palette: Palette, rounded: bool) -> CollectiveRow:
     collective = alike[0]
     return CollectiveRow(
         (
             _op(collective, mesh, palette),
             Text(shapes(collective)),
-            Text(exact_bytes(collective.bytes)),
-            Text(f"{collective.wire_bytes:,} sent", "dim"),
+            *_sizes(collective.bytes, collective.wire_bytes, rounded),
             Text(often(alike)),
         ),
         when(collective),
@@ -147,8 +148,19 @@ def _row(alike: Sequence[Collective], mesh: Mesh, palette: Palette) -> Collectiv
     )
 
 
+def _sizes(size: int, sent: int | None, rounded: bool) -> tuple[Text, Text]:
+    """The cells of the bytes and of those that are sent; the second is empty where they are not known."""
+    written = "" if sent is None else f"{human_bytes(sent) if rounded else f'{sent:,}'} sent"
+    return Text(human_bytes(size) if rounded else exact_bytes(size)), Text(written, "dim")
+
+
 def _taken_apart(
-    matmul: CollectiveMatmul, shared: int, collectives: Sequence[Collective], mesh: Mesh, palette: Palette
+    matmul: CollectiveMatmul,
+    shared: int,
+    collectives: Sequence[Collective],
+    mesh: Mesh,
+    palette: Palette,
+    rounded: bool,
 ) -> CollectiveRow:
     """The permutes of a collective matmul as one row; `shared` of them are others' as well."""
     permutes = [each for each in collectives if each.name in matmul.permutes]
@@ -156,9 +168,8 @@ def _taken_apart(
     if matmul.axes:
         text.append(" over ").append_text(axes_text(matmul.axes, mesh, palette))
     ways = "both ways" if matmul.directions == 2 else "one way"
-    sent = "" if matmul.wire_bytes is None else f"{matmul.wire_bytes:,} sent"
     steps = Text(f"{plural(len(matmul.permutes), 'permute')} {ways}" + f", {shared:,} shared" * (shared > 0))
-    cells = (text, steps, Text(exact_bytes(matmul.bytes)), Text(sent, "dim"), Text())
+    cells = (text, steps, *_sizes(matmul.bytes, matmul.wire_bytes, rounded), Text())
     algorithms = dict.fromkeys(each.algorithm for each in permutes if each.algorithm)
     return CollectiveRow(cells, _while(matmul, permutes), "; ".join(algorithms))
 

@@ -18,7 +18,7 @@ from shardviz.hlo import Collective
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import spec_text
 from shardviz.render.lines import columns, records, sentence, shared, table
-from shardviz.render.palette import Palette
+from shardviz.render.palette import SIGNS, Palette
 from shardviz.render.programs.collective_rows import (
     has_schedule,
     often,
@@ -32,9 +32,15 @@ from shardviz.units import exact_bytes, seconds, times
 
 
 def target_view(
-    compiled: TargetResult, differences: Sequence[Difference], problem: Problem, width: int, palette: Palette
+    compiled: TargetResult,
+    differences: Sequence[Difference],
+    problem: Problem,
+    width: int,
+    palette: Palette,
+    rounded: bool = False,
 ) -> list[Text]:
-    """A blank line, the target's name and time, its collectives or its error, and its differences."""
+    """A blank line, the target's name and time, its collectives or its error, and its differences. With
+    `rounded` the bytes of collectives have three digits and a unit."""
     lines = [Text(), _heading(compiled, problem, palette)]
     mesh = problem.mesh
     if compiled.placement is not None:
@@ -42,7 +48,7 @@ def target_view(
     if compiled.status != "ok":
         lines += error_lines(compiled, width, 2)
     elif compiled.collectives:
-        lines += _collectives(compiled, mesh, width, palette)
+        lines += _collectives(compiled, mesh, width, palette, rounded)
     else:
         lines.append(Text("  no collective: nothing is sent"))
     if traffic := traffic_words(compiled, mesh):
@@ -54,7 +60,7 @@ def target_view(
         sign = "=" if difference.code in SAME_TRAFFIC else "≠"
         lines += sentence(difference.message, width, 2, f"{sign} {difference.code}: ")
     if compiled.status == "ok" and all(each.code in AS_PLANNED for each in differences):
-        lines.append(Text("  = as planned", "dim"))
+        lines += sentence("as planned", width, 2, "= ", "dim")
     return lines
 
 
@@ -119,9 +125,11 @@ def _in_loops(several: Sequence[Collective]) -> str:
     return f", {which} in a loop" if looped else ""
 
 
-def _collectives(compiled: TargetResult, mesh: Mesh, width: int, palette: Palette) -> list[Text]:
+def _collectives(
+    compiled: TargetResult, mesh: Mesh, width: int, palette: Palette, rounded: bool
+) -> list[Text]:
     """One line a collective, and under it when it runs and how, where the compiler says so."""
-    rows = rows_of(compiled.collectives, mesh, palette, compiled.collective_matmuls)
+    rows = rows_of(compiled.collectives, mesh, palette, compiled.collective_matmuls, rounded)
     tells_how = has_schedule(compiled) and (
         compiled.placement is not None
         or any(each.is_async or each.algorithm for each in compiled.collectives)
@@ -217,30 +225,38 @@ def side_by_side(targets: Sequence[str]) -> bool:
 
 
 def answers_view(
-    answers: Answers, problem: Problem, width: int, palette: Palette, asked: Sequence[str] = ()
+    answers: Answers,
+    problem: Problem,
+    width: int,
+    palette: Palette,
+    asked: Sequence[str] = (),
+    rounded: bool = False,
 ) -> list[Text]:
     """Each target's answer, given with its differences from the plan, under a blank line.
 
-    `asked` are the names of all targets, where more answers than these are to come.
+    `asked` are the names of all targets, where more answers than these are to come. With `rounded` the bytes
+    of collectives have three digits and a unit.
     """
     names = asked or [compiled.target for compiled, _ in answers]
     if side_by_side(names):
-        lines = targets_table(answers, problem, width, palette)
+        lines = targets_table(answers, problem, width, palette, rounded)
     else:
-        views = (target_view(one, found, problem, width, palette) for one, found in answers)
+        views = (target_view(one, found, problem, width, palette, rounded) for one, found in answers)
         lines = [line for view in views for line in view]
     for words in parts_of_axes([each for one, _ in answers for each in one.collectives], problem.mesh):
         lines += sentence(words, width, 2, style="dim")
     return lines
 
 
-def targets_table(answers: Answers, problem: Problem, width: int, palette: Palette) -> list[Text]:
+def targets_table(
+    answers: Answers, problem: Problem, width: int, palette: Palette, rounded: bool = False
+) -> list[Text]:
     """A blank line, a row a target (more where it has several collectives), and the reasons.
 
     `answers` are the targets' answers, each with its differences from the plan, in the order asked.
     """
     mesh = problem.mesh
-    lines = [Text(), *_rows([compiled for compiled, _ in answers], problem, width, palette), Text()]
+    lines = [Text(), *_rows([compiled for compiled, _ in answers], problem, width, palette, rounded), Text()]
     for compiled, _ in answers:
         if compiled.status != "ok":
             lines += [Text(compiled.target, "bold"), *error_lines(compiled, width, 2)]
@@ -260,9 +276,13 @@ def targets_table(answers: Answers, problem: Problem, width: int, palette: Palet
     return lines + shared(placed, width, 0, "{} placed: ", "dim")
 
 
-def _rows(answers: Sequence[TargetResult], problem: Problem, width: int, palette: Palette) -> list[Text]:
+def _rows(
+    answers: Sequence[TargetResult], problem: Problem, width: int, palette: Palette, rounded: bool
+) -> list[Text]:
     """The table; where it is too wide, what is least needed goes beneath each row, or all of it in lines."""
-    blocks = [(_name(each, problem, palette), _moves(each, problem.mesh, palette)) for each in answers]
+    blocks = [
+        (_name(each, problem, palette), _moves(each, problem.mesh, palette, rounded)) for each in answers
+    ]
     whole = []
     for name, moves in blocks:
         whole += [[*([Text()] * len(name) if number else name), *cells] for number, cells in enumerate(moves)]
@@ -297,12 +317,13 @@ def _details(cells: Sequence[Text], width: int, indent: int) -> list[Text]:
     return sentence("; ".join(cell.plain for cell in cells if cell.plain), width, indent, style="dim")
 
 
-def _moves(compiled: TargetResult, mesh: Mesh, palette: Palette) -> list[list[Text]]:
+def _moves(compiled: TargetResult, mesh: Mesh, palette: Palette, rounded: bool) -> list[list[Text]]:
     """The cells of each of a target's collectives, which follow its name."""
     if compiled.status != "ok":
-        return [[Text("✗ no answer" if compiled.status == "error" else "✗ not available")]]
+        words = "no answer" if compiled.status == "error" else "not available"
+        return [[Text.assemble(("✗", SIGNS["✗"]), f" {words}")]]
     moving = [each for each in compiled.collectives if each.op != "slice"]
-    rows = rows_of(moving, mesh, palette, compiled.collective_matmuls)
+    rows = rows_of(moving, mesh, palette, compiled.collective_matmuls, rounded)
     scheduled = has_schedule(compiled)
     cells = [[*row.cells, Text(row.when if scheduled else ""), Text(row.algorithm, "dim")] for row in rows]
     return cells or [[Text("none: nothing is sent")]]

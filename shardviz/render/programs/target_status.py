@@ -10,6 +10,7 @@ from rich.text import Text
 from shardviz.compiler.groups import TargetGroup
 from shardviz.render.lines import GLUE, sentence, table
 from shardviz.render.machine_view import figures_table
+from shardviz.render.palette import SIGNS
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 """Takes a turn ten times a second."""
@@ -87,7 +88,7 @@ def target_at(strip: str, names: Sequence[str], column: int) -> str:
 def _tab(tab: TargetTab, is_chosen: bool, with_words: bool) -> Text:
     text = Text.assemble((f"{CHOSEN} " if is_chosen else "  ", "bold"))
     text.append(tab.name, "bold" if is_chosen else "")
-    text.append(f" {tab.sign}", "" if is_chosen else "dim")
+    text.append(" ").append(tab.sign, SIGNS.get(tab.sign, "" if is_chosen else "dim"))
     if with_words and tab.words:
         text.append(f" {tab.words}", "dim")
     return text

@@ -9,9 +9,10 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.render.lines import records, sentence
+from shardviz.render.palette import SIGNS
 from shardviz.render.sanitize import printable, printable_line
 from shardviz.render.times.report import ESTIMATES, percent
-from shardviz.units import estimated_seconds, flops, human_bytes
+from shardviz.units import estimated_seconds, exact_bytes, human_bytes
 
 if TYPE_CHECKING:
     from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp
@@ -25,9 +26,9 @@ def timeline_heading(timeline: ProgramTimeline, said: Sequence[str], width: int)
     total = f"{estimated_seconds(timeline.seconds)} on {timeline.machine}"
     memory, exposed = timeline.memory, sum(seconds for _, seconds in timeline.exposed_seconds)
     over = memory.over_bytes if memory is not None else 0
-    text = Text.assemble(
-        (f"✗ does not fit by {human_bytes(over)}  ", "bold") if over else "", (total, "bold")
-    )
+    text = Text(total, "bold")
+    if over:
+        text = Text.assemble(("✗", SIGNS["✗"]), (f" does not fit by {human_bytes(over)}  ", "bold"), text)
     facts = [plural(len(timeline.unknown), "operation") + " without an estimate"] * bool(timeline.unknown)
     facts.append(f"exposed {estimated_seconds(exposed)}")
     if timeline.utilisation is not None:
@@ -88,5 +89,5 @@ def _times(op: TimedOp) -> list[Text]:
 
 def _facts(op: TimedOp) -> list[str]:
     facts = [f"bound by {op.bound}"] if op.bound else []
-    facts += [human_bytes(op.bytes)] if op.bytes else []
-    return [*facts, flops(op.flops)] if op.flops else facts
+    facts += [exact_bytes(op.bytes)] if op.bytes else []
+    return [*facts, f"{op.flops:,.0f} FLOP"] if op.flops else facts

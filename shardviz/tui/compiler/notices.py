@@ -101,7 +101,7 @@ def all_answers(
     here = [
         (reworded(each.compiled), each.differences) for each in answers.values() if each.compiled is not None
     ]
-    lines = targets_table(here, problem, width, palette)[1:] if here else []
+    lines = targets_table(here, problem, width, palette, rounded=True)[1:] if here else []
     waits = [wait_of(each) for each in answers.values() if each.compiled is None]
     missing = wait_lines(waits, width, moving)
     return [printable_line(line) for line in [*lines, *[Text()] * bool(lines and missing), *missing]]

@@ -22,15 +22,16 @@ from shardviz.tui.registry import AREAS, COMMANDS, Command, bindings, commands_o
 READING = {
     "problem": (
         "The problem. The arrows move over its cells: an axis of the mesh, a dimension of an array, a text."
-        " Single keys change the cell under the cursor, and enter lets you type it in any notation."
+        " Single keys change the cell under the cursor, and enter lets you type it in any notation. Below are"
+        " its time, bytes and memory, beside those of the question before; h lists all questions."
     ),
     "layout": (
         "Which device holds what: each tile is a part of an array, its colour and Greek letter name the data,"
         " the numbers in it the devices. One letter on several devices is a copy; ╱ marks sums to be added."
     ),
     "plan": (
-        "The steps from split operands to the split result, each with its reason, its bytes and the least"
-        " that any device must send; beside it what each compiler inserted, and why that differs (≠)."
+        "The steps from split operands to the split result: axes, bytes, bytes sent and time; of the chosen"
+        " step its reason and its exact figures; then what each compiler inserted, and why that differs (≠)."
     ),
     "step": (
         "One collective, round by round: a row or a box is a device, a letter a chunk of the data. ▸ has just"

@@ -163,7 +163,8 @@ class LayoutPane(Pane):
 
     def show_step(self, number: int) -> None:
         """Put the cursor in the array that the step makes; it stays with its device."""
-        array = self.state.resolved.plan.steps[number - 1].array
+        steps = self.state.resolved.plan.steps
+        array = steps[number - 1].array if number <= len(steps) else ""
         names = [cells.layout.array.name for cells in self.canvas.all_cells]
         if array in names:
             position = self._cells.position(self.cursor.cell)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.form import History
+from shardviz.forms.questions import AskedQuestions
 from shardviz.forms.wording import error_words
 from shardviz.lessons.attempt import Attempt, begin, shared_of, with_own
 from shardviz.render.problem_picture import chain_lines
@@ -42,6 +43,7 @@ class Own:
     """The state before the lesson, to come back to."""
 
     history: History
+    questions: AskedQuestions
     resolved: ResolvedProblem
     area: str
     step_number: int
@@ -57,8 +59,15 @@ class LessonView:
         self.progress, self.controller = progress, controller
         state = self.state
         self.own = Own(
-            state.history, state.resolved, state.area, state.step_number, workspace.is_left, self.app.theme
+            state.history,
+            state.questions,
+            state.resolved,
+            state.area,
+            state.step_number,
+            workspace.is_left,
+            self.app.theme,
         )
+        state.questions = AskedQuestions()
         self._bar, self._strip, self._guide = LessonBar(controller), GoalStrip(controller), Guide(controller)
         self._hidden, self._code = HiddenPane(controller.is_presented), CodePage()
 
@@ -155,6 +164,7 @@ class LessonView:
         if self.controller.is_presented:
             self.app.theme = own.theme
         self.workspace.covers = None
+        self.state.questions = own.questions
         self.state.open(own.history, own.resolved, own.step_number)
         await self.workspace.put_on(own.area)
         self.workspace.face(own.is_left)

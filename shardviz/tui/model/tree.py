@@ -9,8 +9,8 @@ from rich.text import Text
 
 from shardviz.models.folding import FoldedParameter, folded
 from shardviz.models.splitting import SplitModel
+from shardviz.render.bar import bar
 from shardviz.render.lines import columns
-from shardviz.render.models.memory_bars import bar
 from shardviz.render.models.parameter_table import layer_groups, split_text
 from shardviz.render.palette import Palette
 from shardviz.units import human_bytes, times

@@ -1,4 +1,4 @@
-"""The plan screen: the steps with their reasons and their times, and what every target inserted."""
+"""The plan screen: a table of the steps with the reason of one, and what every target inserted."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from textual.worker import get_current_worker
 
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.render.caption import group_along
-from shardviz.render.lines import records, sentence
-from shardviz.render.plan_view import StepsPicture, adopted_lines
+from shardviz.render.lines import sentence
+from shardviz.render.plan_view import adopted_lines
 from shardviz.render.programs.target_status import wait_lines
 from shardviz.stepping.plan_step import StepCost, collective_steps, played_steps, step_cost
 from shardviz.tui.lines_view import LinesView, TextLines
@@ -26,10 +26,10 @@ from shardviz.tui.target_answers import reworded, wait_of
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.hardware.machine import PlacedMesh
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Plan
     from shardviz.planner.pricing.costs import PlanCost
+    from shardviz.render.plan_table import PlanTable
     from shardviz.tui.state import EditorState
     from shardviz.tui.target_answers import ShownAnswer
 
@@ -74,16 +74,13 @@ class PlanPane(Pane):
         super().__init__(state)
         self.chosen = 1
         """The number of the chosen step, from 1."""
-        self._plan: Plan | None = None
         self._costs: Mapping[int, StepCost] = {}
+        """The rounds and bytes of collectives, by the number of their step, once they are counted."""
         self._cost: PlanCost | None = None
-        self._has_alternatives = False
-        """True if the cost has the plans beside it, which may take long to find."""
-        self._compared: PlanCost | None = None
-        """The cost of the plan that later ones stand beside."""
-        self._priced: tuple[object, ...] = ()
-        """The plan of the cost, and the texts that name its machine."""
-        self._picture: tuple[tuple[object, ...], StepsPicture] | None = None
+        """The plan that is shown, priced; with its totals if `_has_totals`, with the plans that others would
+        choose if `_has_alternatives`."""
+        self._has_totals = self._has_alternatives = False
+        self._table: tuple[tuple[object, ...], PlanTable] | None = None
         self._answered: tuple[tuple[object, ...], list[Text]] = (), []
         """The lines of the answers that are here, and what they were drawn of."""
         self._place = range(0)
@@ -98,9 +95,7 @@ class PlanPane(Pane):
     @property
     def idle(self) -> Collection[str]:
         idle = set() if self.state.resolved.targets else {"ask_now"}
-        if self._cost is None:
-            idle.add("compare")
-        if self._plan is None or self.chosen not in played_steps(self._plan):
+        if self._cost is None or self.chosen not in played_steps(self._cost.plan):
             idle.add("open_step")
         return idle
 
@@ -131,44 +126,43 @@ class PlanPane(Pane):
         return self.state.resolved.plan
 
     def show_problem(self, resolved: ResolvedProblem) -> None:
-        before, self._plan = self._plan, resolved.plan
-        if before is None or not _same_step(before, self._plan, self.chosen):
-            self.chosen = _first_collective(self._plan)
+        before, plan = self._cost, resolved.plan
+        if before is None or not _same_step(before.plan, plan, self.chosen):
+            self.chosen = _first_collective(plan)
             self._steps.scroll_home(animate=False)
-        if self._plan is not before:
+        if before is None or before.plan is not plan:
             self._costs = {}
-            self._count(self._plan)
-        priced = self._plan, resolved.shown.machine, resolved.targets
-        if priced != self._priced:
-            self._priced, self._cost = priced, None
-            self._price(priced, resolved.plan, resolved.placed)
+            self._count(plan)
+        if before is None or before.plan is not plan or before.placed != resolved.placed:
+            self._cost, self._has_totals, self._has_alternatives = resolved.cost, False, False
+            self._find_totals(resolved.cost)
         self._draw()
 
     def begin(self, place: AnswerLocation) -> None:
-        if self._plan is not None:
+        if self._cost is not None:
             self._begins = not self.size.width
-            self._choose(_first_about(self._plan, place))
+            self._choose(_first_about(self._cost.plan, place))
 
     def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
         self._draw()
 
     def _take_costs(self, plan: Plan, costs: Mapping[int, StepCost]) -> None:
         """Show the costs of a plan's collectives, by the number of the step."""
-        if plan is self._plan:
+        if self._cost is not None and plan is self._cost.plan:
             self._costs = costs
             self._draw()
 
-    def _take_cost(self, priced: tuple[object, ...], cost: PlanCost, has_alternatives: bool) -> None:
-        """Show what a plan costs on its machine."""
-        if priced is self._priced:
-            self._cost, self._has_alternatives = cost, has_alternatives
+    def _take_totals(self, asked: PlanCost, cost: PlanCost, has_alternatives: bool) -> None:
+        """Show a cost that knows more, in place of the same that was `asked` about."""
+        if asked is self._cost:
+            self._cost, self._has_totals, self._has_alternatives = cost, True, has_alternatives
             self._draw()
 
     def show_lens(self) -> None:
         self._draw()
 
     def show_step(self, number: int) -> None:
-        if self._plan is not None and number <= len(self._plan.steps):
+        if self._cost is not None and number <= len(self._cost.steps):
             self._choose(number)
 
     def action_previous_step(self) -> None:
@@ -179,7 +173,7 @@ class PlanPane(Pane):
             self._steps.scroll_up(animate=False)
 
     def action_next_step(self) -> None:
-        if self._plan is not None and self.chosen < len(self._plan.steps):
+        if self._cost is not None and self.chosen < len(self._cost.steps):
             self._choose(self.chosen + 1)
             self.post_message(self.StepChosen(self.area, self.chosen))
         else:
@@ -191,14 +185,6 @@ class PlanPane(Pane):
             self.notify(f"Step {self.chosen}, {op}, sends nothing that could be played.", markup=False)
         else:
             self.post_message(self.StepOpened(self.chosen))
-
-    def action_compare(self) -> None:
-        if self._compared is None and self._cost is not None:
-            self._compared = self._cost
-            self.notify("Change the problem: its next plans stand beside this one.", markup=False)
-        else:
-            self._compared = None
-        self._draw()
 
     def action_ask_now(self) -> None:
         self.state.queries.ask_now()
@@ -229,27 +215,27 @@ class PlanPane(Pane):
                 continue
         self.call_later(self._take_costs, plan, costs)
 
-    @work(thread=True, exit_on_error=False, exclusive=True, group="price")
-    def _price(self, priced: tuple[object, ...], plan: Plan, placed: PlacedMesh) -> None:
-        """Work out what the plan costs on the machine of the problem, then the plans beside it."""
+    @work(thread=True, exit_on_error=False, exclusive=True, group="totals")
+    def _find_totals(self, cost: PlanCost) -> None:
+        """Work out from which sizes on the plan is compute bound, then make the plans beside it."""
         from shardviz.planner.planner import is_planned_quickly
-        from shardviz.planner.pricing.costs import price
 
-        cost = price(plan, placed)
-        if is_planned_quickly(plan.question):
-            _ = cost.alternatives  # it keeps them, and is drawn with them
-            self.call_later(self._take_cost, priced, cost, True)
+        _ = cost.thresholds  # it keeps them, and is drawn with them
+        self.call_later(self._take_totals, cost, cost, False)
+        if is_planned_quickly(cost.plan.question):
+            _ = cost.alternatives
+            self.call_later(self._take_totals, cost, cost, True)
         else:
-            self.call_later(self._take_cost, priced, cost, False)
-            self.call_later(self._ask_for_alternatives, priced, plan, placed)
+            self.call_later(self._ask_for_alternatives, cost)
 
-    def _ask_for_alternatives(self, priced: tuple[object, ...], plan: Plan, placed: PlacedMesh) -> None:
-        if priced is self._priced:
+    def _ask_for_alternatives(self, cost: PlanCost) -> None:
+        if cost is self._cost:
 
-            def take(cost: PlanCost) -> None:
-                self.call_later(self._take_cost, priced, cost, True)
+            def take(found: PlanCost) -> None:
+                _ = found.thresholds
+                self.call_later(self._take_totals, cost, found, True)
 
-            self.state.plans.price(plan, placed, take)
+            self.state.plans.price(cost.plan, cost.placed, take)
 
     def _tick(self) -> None:
         if self.display:
@@ -258,8 +244,8 @@ class PlanPane(Pane):
             self._clock.pause()
 
     def _draw(self) -> None:
-        width, height = self.size
-        if self._plan is None or not width:
+        width = self.size.width
+        if self._cost is None or not width:
             return
         self.update_commands()
         beside = self.has_class("beside")
@@ -267,15 +253,11 @@ class PlanPane(Pane):
         room = (width - GAP) // 2 - 2 if beside else width - 2
         answers = self.state.queries.answers
         targets = self._target_lines(answers, room)
-        misfit, costs = self._cost_lines(room)
-        misfit = [*self._status_lines(self._plan, room), *misfit]
-        limit = height if beside else max(height // 2, height - 1 - len(targets))
-        limit = max(height // 2, limit - len(misfit) - len(costs))
-        lines, place = self._drawn(self._plan, room).lines(self.chosen, self._costs, limit)
-        marked = self._marked_group(self._plan, room)
-        lines[place.stop : place.stop] = marked
-        self._place = range(place.start + len(misfit), place.stop + len(marked) + len(misfit))
-        lines = [*misfit, *lines, *costs]
+        above = [*self._status_lines(self._cost.plan, room), *self._warnings(self._cost, room)]
+        group = self._marked_group(self._cost)
+        lines, place = self._drawn(self._cost, room).lines(self.chosen, self._costs, group)
+        self._place = range(place.start + len(above), place.stop + len(above))
+        lines = [*above, *lines, *self._cost_lines(self._cost, room)]
         if beside:
             self.query_one("#targets", LinesView).show(TextLines(targets))
         else:
@@ -286,29 +268,31 @@ class PlanPane(Pane):
         else:
             self._clock.pause()
 
-    def _marked_group(self, plan: Plan, width: int) -> list[Text]:
+    def _marked_group(self, cost: PlanCost) -> Text | None:
         """The group that does the chosen step with the device that is marked, where one is."""
-        lens, axes = self.state.lens, plan.steps[self.chosen - 1].axes
+        lens, axes = self.state.lens, cost.steps[self.chosen - 1].step.axes
         if lens is None or not axes:
-            return []
-        group = group_along(axes, plan.problem.mesh, lens, self.palette)
-        return records([[Text.assemble("▌   group ", group)]], width)
+            return None
+        return group_along(axes, cost.plan.problem.mesh, lens, self.palette)
 
-    def _cost_lines(self, width: int) -> tuple[list[Text], list[Text]]:
-        """The lines of what does not fit, what is padded and how the plan compares, which come first, and
-        those of what the plan costs, after a blank line."""
-        if self._cost is None:
-            return [], []
-        # Loaded with the first cost: until then the screen needs none of it.
-        from shardviz.render.cost_view import cost_view, fit_lines, padding_lines
+    def _warnings(self, cost: PlanCost, width: int) -> list[Text]:
+        """The lines of what does not fit, and of what is padded."""
+        # Loaded with the first cost, as below: until then the screen needs none of it.
+        from shardviz.render.cost_view import fit_lines, padding_lines
 
-        above = [*fit_lines(self._cost, width), *padding_lines(self._cost, width)]
-        below = [
-            *self._alternatives(self._cost, width),
+        return [*fit_lines(cost, width), *padding_lines(cost, width)]
+
+    def _cost_lines(self, cost: PlanCost, width: int) -> list[Text]:
+        """The plans beside the one that is shown, the machine, and the totals."""
+        from shardviz.render.cost_view import machine_words, total_lines
+
+        totals = total_lines(cost, width) if self._has_totals else []
+        return [
+            *self._alternatives(cost, width),
             Text(),
-            *cost_view(self._cost, width, self.palette),
+            *sentence(machine_words(cost), width, lead="time  "),
+            *totals,
         ]
-        return [*above, *self._comparison(self._cost, width)], below
 
     def _alternatives(self, cost: PlanCost, width: int) -> list[Text]:
         """The plans beside the one that is shown; where they are not known yet, that they are looked for."""
@@ -318,14 +302,6 @@ class PlanPane(Pane):
             return alternatives_view(cost, width, self.palette)
         return sentence("Looking for the plans that others would choose …", width, INDENT, style="dim")
 
-    def _comparison(self, cost: PlanCost, width: int) -> list[Text]:
-        """The figures of the plan beside those of the one that it is compared with."""
-        if self._compared is None or self._compared.plan == cost.plan:
-            return []
-        from shardviz.render.versus_view import versus_table
-
-        return [*versus_table(self._compared, cost, width), Text()]
-
     def _status_lines(self, plan: Plan, width: int) -> list[Text]:
         """Says that another plan is being made, or that this one is Shardy's."""
         if self.state.resolved.planning is not None:
@@ -334,12 +310,14 @@ class PlanPane(Pane):
             )
         return adopted_lines(plan, width)
 
-    def _drawn(self, plan: Plan, width: int) -> StepsPicture:
-        """The picture of a plan: what does not change with the choice is drawn once."""
-        key = plan, width, self.palette
-        if self._picture is None or any(a is not b for a, b in zip(self._picture[0], key, strict=True)):
-            self._picture = key, StepsPicture(*key)
-        return self._picture[1]
+    def _drawn(self, cost: PlanCost, width: int) -> PlanTable:
+        """The table of a plan: what does not change with the choice is drawn once."""
+        from shardviz.render.plan_table import PlanTable
+
+        key = cost, width, self.palette
+        if self._table is None or any(a is not b for a, b in zip(self._table[0], key, strict=True)):
+            self._table = key, PlanTable(*key)
+        return self._table[1]
 
     def _target_lines(self, answers: Mapping[str, ShownAnswer], width: int) -> list[Text]:
         """The answers that are here, drawn once, and below them the targets that are still at work."""
@@ -354,7 +332,8 @@ class PlanPane(Pane):
                 from shardviz.render.programs.target_answers import answers_view
 
                 given = [(reworded(compiled), differences) for compiled, differences in here]
-                lines = answers_view(given, self.state.resolved.problem, width, self.palette, (*answers,))[1:]
+                problem = self.state.resolved.problem
+                lines = answers_view(given, problem, width, self.palette, (*answers,), rounded=True)[1:]
             self._answered = key, lines
         lines = self._answered[1]
         waits = [wait_of(answer) for answer in answers.values() if answer.compiled is None]

@@ -5,15 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.text import Text
 from textual import events
 from textual.message import Message
 
-from shardviz.render.problem_picture import FieldCell, FieldPlace, FieldRow
+from shardviz.render.problem_picture import FieldCell, FieldPlace, FieldRow, FieldsPicture
 from shardviz.tui.lines_view import LinesView
 
 
+class FieldsAndFigures:
+    """A canvas of the fields, and below them of lines that no cursor goes to."""
+
+    def __init__(self, fields: FieldsPicture, figures: Sequence[Text]) -> None:
+        self._fields, self._figures = fields, figures
+        self.width = fields.width
+        self.height = fields.height + len(figures)
+
+    def line(self, y: int, left: int, right: int) -> Text:
+        if y < self._fields.height:
+            return self._fields.line(y, left, right)
+        return self._figures[y - self._fields.height][left:right]
+
+
 class FieldsView(LinesView, inherit_bindings=False):
-    """The view of a `FieldsPicture`."""
+    """The view of `FieldsAndFigures`."""
 
     class Clicked(Message):
         """The mouse was pressed on line `y`, column `x` of the picture."""

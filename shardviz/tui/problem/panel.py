@@ -1,4 +1,5 @@
-"""The problem's fields: a cursor on their cells, single keys that change them, and text for everything."""
+"""The problem's fields: a cursor on their cells, single keys that change them, and text for everything; below
+them the figures of the problem."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.geometry import Region
@@ -18,7 +20,15 @@ from shardviz.render.problem_picture import FieldCell, FieldRow, FieldsPicture, 
 from shardviz.tui.pane import Side
 from shardviz.tui.problem import changes
 from shardviz.tui.problem.entry import Entry
-from shardviz.tui.problem.fields_view import Cursor, FieldsView, cell_at, cursor_on, moved, place_at
+from shardviz.tui.problem.fields_view import (
+    Cursor,
+    FieldsAndFigures,
+    FieldsView,
+    cell_at,
+    cursor_on,
+    moved,
+    place_at,
+)
 from shardviz.tui.registry import PROBLEM, TYPING, Command, CommandsChanged, bindings
 
 if TYPE_CHECKING:
@@ -41,6 +51,7 @@ class ProblemPanel(Side):
         self.cursor = Cursor()
         self._rows: list[FieldRow] = []
         self.picture: FieldsPicture | None = None
+        self._figures: list[Text] = []
         self._entry = Entry(self._end_typing)
 
     def compose(self) -> ComposeResult:
@@ -92,9 +103,11 @@ class ProblemPanel(Side):
         """Draw the fields of another problem."""
         self._rows = field_rows(resolved)
         self._draw()
+        self.call_after_refresh(self._draw_figures)
 
     def on_resize(self) -> None:
         self._draw()
+        self.call_after_refresh(self._draw_figures)
 
     def on_descendant_focus(self) -> None:
         self._mark_cursor()
@@ -117,6 +130,24 @@ class ProblemPanel(Side):
             self._entry.notes = self.picture.typing_notes
         self._mark_cursor()
 
+    def _draw_figures(self) -> None:
+        """Draw what the problem costs into the lines that its fields leave, in a frame after theirs."""
+        if self.picture is None or self.state.is_empty:
+            return
+        from shardviz.render.questions_view import figures_beside
+
+        width, height = self.size
+        resolved = self.state.resolved
+        before = self.state.questions.before(resolved)
+        room = height - self.picture.height
+        self._figures = figures_beside(resolved, before, width - 1, room, self.palette)
+        self._show()
+
+    def _show(self) -> None:
+        if self.picture is not None:
+            room = max(self.size.height - self.picture.height, 0)
+            self.view.show(FieldsAndFigures(self.picture, self._figures[:room]))
+
     def _mark_cursor(self) -> None:
         """Show where the cursor is, and scroll there."""
         picture = self.picture
@@ -127,7 +158,7 @@ class ProblemPanel(Side):
         if self.is_typing:
             lines = [picture.typing_line, picture.typing_line + picture.typing_notes]
         region = Region(0, lines[0], 1, lines[-1] - lines[0] + 1)
-        self.view.show(picture)
+        self._show()
         self.view.scroll_to_region(region, animate=False, force=True)
         self._place_entry()
         self.post_message(CommandsChanged())
