@@ -201,8 +201,7 @@ class ShardvizApp(ResilientApp):
             pane.show_answers(self.state.queries.answers)
 
     def _lens_changed(self) -> None:
-        for pane in self.workspace.shown:
-            pane.show_lens()
+        self.workspace.show_lens()
         self._show_keys()
 
     @property
