@@ -42,8 +42,15 @@ def _open_or_run(args: Sequence[str]) -> int:
 
         if not no_terminal():
             from shardviz.cli.open_app import open_app
+            from shardviz.errors import ShardvizError
 
-            open_app()
+            try:
+                open_app()
+            except ShardvizError as error:
+                from shardviz.cli.output import print_error
+
+                print_error(error.message, error.hint)
+                return ExitCode(error.exit_code)
     from shardviz.cli.group import run
 
     return run(args)

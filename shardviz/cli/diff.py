@@ -9,7 +9,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.hlo import STDIN, finals, note_unread, read_text
+from shardviz.cli.hlo import STDIN, note_unread, read_text
 from shardviz.cli.output import CommandOutput, print_json
 from shardviz.cli.process import ExitCode
 from shardviz.errors import QuestionError, TargetError, quote
@@ -187,13 +187,13 @@ def _of_files(
 ) -> tuple[ReportSummary, ExitCode | None]:
     """The summary of a file, or of all modules in a folder, and whether all could be read (None: saved)."""
     from shardviz.documents.summary_file import is_summary, read_summary
-    from shardviz.hlo.passes.dump_files import distinct_names
+    from shardviz.hlo.passes.dump_files import distinct_names, final_programs
     from shardviz.reports.summary import together
 
     if name not in (STDIN, "") and Path(name).is_dir():
         found = {}
         code = ExitCode.FINE
-        for key, each in distinct_names(finals(Path(name))).items():
+        for key, each in distinct_names(final_programs(Path(name))).items():
             found[key], read = _of_text(each.path, read_text(each.path), given, machine)
             code = max(code, read)
         return together(found), code

@@ -122,6 +122,12 @@ EXAMPLES = (
 @click.option("--hlo", "with_hlo", is_flag=True, help="Show each target's final program as well.")
 @options.algorithm
 @options.rounds
+@click.option(
+    "--matmul",
+    "with_matmul",
+    is_flag=True,
+    help="With --step: which block is multiplied when, if the matmul beside the collective overlaps it.",
+)
 @options.job
 @options.timeout
 @options.output
@@ -148,6 +154,7 @@ def command(
     speed: float | None,
     transfers: bool,
     compare: bool,
+    with_matmul: bool,
     job: JobAddress,
     timeout: float,
     output: CommandOutput,
@@ -201,6 +208,8 @@ def command(
 
         shown = StepOptions(output, number, play, speed, transfers, compare)
         targets = target if chosen else None
+        if with_matmul:
+            return _print_matmul(stated, step, algorithm, machine, latency, bandwidth, targets, shown)
         return _print_step(stated, step, algorithm, machine, latency, bandwidth, targets, timeout, job, shown)
     refuse_stepping(ctx.params)
     # The compilers' process loads JAX while this one reads the question and draws.
@@ -299,6 +308,7 @@ def refuse_stepping(given: Mapping[str, object]) -> None:
         "--play": given["play"],
         "--speed": given["speed"] is not None,
         "--transfers": given["transfers"],
+        "--matmul": given["with_matmul"],
         "--compare": given["compare"],
     }
     for option, is_given in stepping.items():
@@ -414,6 +424,44 @@ def _times(compiled: TargetResult, problem: Problem, shown: PlanOptions) -> Time
 
     machine = named_machine(shown.machine) if shown.machine else None
     return answer_times(compiled, problem.mesh, machine)
+
+
+def _print_matmul(
+    stated: Callable[[], Problem],
+    number: int,
+    algorithm: str | None,
+    machine: str | None,
+    latency: str | None,
+    bandwidth: str | None,
+    target: str | None,
+    shown: StepOptions,
+) -> int:
+    """Show which block of a matmul is multiplied when, while the collective of a step moves its blocks."""
+    if shown.transfers or shown.compare or shown.play or shown.output.as_json:
+        raise QuestionError("--matmul shows rounds in a way of its own", "leave out the other way")
+    from shardviz.cli.step import check_round
+    from shardviz.compiler.machines import placed_for
+    from shardviz.planner import plan
+    from shardviz.render.rounds.matmul_picture import matmul_lines
+    from shardviz.stepping.collective_matmul import matmul_of_step
+    from shardviz.stepping.collective_run import run_on
+    from shardviz.stepping.plan_step import question_of_step
+
+    problem = stated()
+    placed = placed_for(machine, () if target is None else parse_targets(target), problem.mesh)
+    planned = plan(problem, placed)
+    question = question_of_step(planned, number, algorithm)
+    run = run_on(question, placed, None, latency, bandwidth)
+    found = matmul_of_step(planned, placed, number, run)
+    if found is None:
+        raise QuestionError(
+            f"no matmul can run beside step {number}",
+            "a gather of an operand just before an einsum has one, and a sum of its result just after it",
+        )
+    if shown.number is not None:
+        check_round(question.schedule, shown.number)
+    shown.output.show(matmul_lines(found, shown.output.width, shown.output.palette, shown.number))
+    return ExitCode.FINE
 
 
 def _print_step(

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import sys
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -15,12 +12,14 @@ from shardviz.cli import options, saving
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note
 from shardviz.cli.process import ExitCode
-from shardviz.errors import QuestionError, plural, quote
+from shardviz.errors import QuestionError, quote
 from shardviz.hlo import HloModule, read
 from shardviz.hlo.listing import Listing, list_hlo
 from shardviz.hlo.mlir.shardy import is_mlir
 from shardviz.hlo.module import is_hlo
+from shardviz.hlo.passes.dump_files import final_programs
 from shardviz.hlo.text.trip_count import parse_trip_counts, with_trip_counts
+from shardviz.hlo.text_file import read_text_file, read_text_stream
 from shardviz.notation import parse_mesh
 from shardviz.reports.rematerialization import (
     has_rematerializations,
@@ -31,6 +30,7 @@ from shardviz.reports.rematerialization import (
 )
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Sequence
 
     from shardviz.hardware.machine import Machine
@@ -109,7 +109,7 @@ def command(
     given = None if mesh is None else parse_mesh(mesh, device_order)
     priced = with_times or machine is not None
     if file not in (STDIN, "") and Path(file).is_dir():
-        found = finals(Path(file))
+        found = final_programs(Path(file))
         if len(found) > 1:
             of_one = {
                 "--picture": picture,
@@ -214,23 +214,6 @@ def _show_log(log: str, given: Mesh | None, output: CommandOutput) -> ExitCode:
     return ExitCode.FINE
 
 
-def finals(folder: Path) -> tuple[DumpFile, ...]:
-    """The final programs in a folder of dumps. Raises `QuestionError` where there is none."""
-    from shardviz.hlo.passes.dump_files import final_files
-
-    where = quote(str(folder))
-    try:
-        names = sorted(str(path) for path in folder.iterdir())
-    except OSError as error:
-        raise QuestionError(f"cannot read {where}: {error.strerror}", HOW) from None
-    found = final_files(names)
-    if not found:
-        texts = [name for name in names if name.endswith((".txt", ".mlir"))]
-        named = f"name a file in it, such as {texts[0]}" if texts else HOW
-        raise QuestionError(f"{where} is a folder without the final program of a module", named)
-    return found
-
-
 def _list_modules(
     finals: Sequence[DumpFile],
     given: Mesh | None,
@@ -312,17 +295,6 @@ def note_unread(module: HloModule | ShardyModule) -> ExitCode:
 
 
 STDIN = "-"
-MAX_BYTES = 2**31
-"""No compiler writes more text about one program."""
-MAX_UNPACKED = 2**29
-"""Of gzip, a thousandth of a text may be its file: what is unpacked is bounded more closely."""
-CHUNK = 2**22
-HEAD = 2**13
-"""Bytes that are looked at before anything is read."""
-GZIP = b"\x1f\x8b"
-UTF16 = (b"\xff\xfe", b"\xfe\xff")
-UTF8_MARK = b"\xef\xbb\xbf"
-HOW = "save compiled.as_text(), or let XLA dump text: XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_text'"
 
 
 def read_text(name: str) -> str:
@@ -331,77 +303,14 @@ def read_text(name: str) -> str:
     A note on stderr tells what was cut off or is not UTF-8; it is read as far as possible. Raises
     `QuestionError` where there is no text.
     """
-    if not name:
-        raise QuestionError("a file without a name", f"name a file, or {STDIN} for standard input")
-    where = "standard input" if name == STDIN else quote(name)
-    try:
-        if name == STDIN:
-            if sys.stdin is None:
-                raise QuestionError("standard input is closed", "name a file, or pipe a text in")
-            if sys.stdin.isatty():
-                print_note("reading the terminal; ctrl-D ends the text")
-            data = _contents(cast("io.BufferedReader", sys.stdin.buffer), where)
-        else:
-            with Path(name).open("rb") as file:
-                data = _contents(file, where)
-    except FileNotFoundError:
-        raise QuestionError(f"file {where} does not exist", HOW) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise QuestionError(f"cannot read {where}: {reason}", HOW) from None
-    if not data.strip():
-        raise QuestionError(f"{where} is empty", HOW)
-    return _decoded(data, where)
-
-
-def _contents(stream: io.BufferedReader, where: str) -> bytearray:
-    head = stream.peek(len(GZIP))
-    if not head:
-        # A terminal would wait for more after its end.
-        return bytearray()
-    packed = head.startswith(GZIP)
-    source = cast("io.BufferedReader", gzip.GzipFile(fileobj=stream)) if packed else stream
-    data = bytearray()
-    try:
-        _check(source.peek(HEAD), where)
-        while chunk := source.read1(CHUNK):
-            data += chunk
-            if packed and len(data) > MAX_UNPACKED:
-                raise QuestionError(
-                    f"{where} unpacks to more than {MAX_UNPACKED:,} bytes",
-                    "unpack it with gunzip, and cut out the module that matters",
-                )
-            if len(data) > MAX_BYTES:
-                raise QuestionError(
-                    f"{where} has more than {MAX_BYTES:,} bytes", "cut out the module that matters"
-                )
-    except (EOFError, zlib.error) as error:
-        if not data:
-            raise QuestionError(
-                f"{where} cannot be unpacked: {error}", "unpack it, or save it again"
-            ) from None
-        print_note(f"{where} breaks off: {error}")
-    return data
-
-
-def _check(head: bytes, where: str) -> None:
-    """Raise `QuestionError` where the first bytes are none of a text in ASCII or UTF-8."""
-    pairs = len(head) > 1 and not (any(head[::2]) and any(head[1::2]))
-    if head.startswith(UTF16) or (pairs and any(head)):
-        raise QuestionError(f"{where} is UTF-16", "turn it into UTF-8: iconv -f UTF-16 -t UTF-8")
-    if 0 in head:
-        raise QuestionError(f"{where} is binary, not text", HOW)
-
-
-def _decoded(data: bytearray, where: str) -> str:
-    if data.startswith(UTF8_MARK):
-        del data[: len(UTF8_MARK)]
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        text = data.decode(errors="replace")
-        bad = text.count(chr(0xFFFD))
-        print_note(f"not UTF-8 in {where}: {plural(bad, 'character')}")
-        return text
+    if name != STDIN:
+        found = read_text_file(name)
+    elif sys.stdin is None:
+        raise QuestionError("standard input is closed", "name a file, or pipe a text in")
+    else:
+        if sys.stdin.isatty():
+            print_note("reading the terminal; ctrl-D ends the text")
+        found = read_text_stream(cast("io.BufferedReader", sys.stdin.buffer), "standard input")
+    for note in found.notes:
+        print_note(note)
+    return found.text

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 from textual.drivers.linux_driver import LinuxDriver
 
 from shardviz.cli.process import ExitCode, end_at_once, end_by, on_signal
-from shardviz.tui.app import ShardvizApp
 from shardviz.tui.terminal_input import NoParser, TerminalInput
 
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from shardviz.forms.form import ProblemForm
+    from shardviz.forms.form import History, ProblemForm
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson
     from shardviz.tui.time.timelines import OpenedProfile
@@ -37,7 +36,7 @@ LOOK_S = 0.1
 
 
 def open_app(
-    draft: ProblemForm | None = None,
+    draft: ProblemForm | History | None = None,
     screen: str = "layout",
     lesson: Lesson | Attempt | None = None,
     present: bool = False,
@@ -50,7 +49,15 @@ def open_app(
     A lesson opens where it was left, an attempt where its sender was; with `present` it is shown to a class.
     A `warning` is shown first. The time screen has a `profile` beside the plan. Without `is_animated` nothing
     moves by itself, as where TEXTUAL_ANIMATIONS is none.
+
+    Raises `QuestionError` for a file of keys that is not one.
     """
+    from shardviz.tui.own_keys import use_own_keys
+
+    use_own_keys()
+    # Its parts have their keys from when they are loaded.
+    from shardviz.tui.app import ShardvizApp
+
     app = ShardvizApp(draft, screen, lesson=lesson, present=present, warning=warning, profile=profile)
     if not is_animated:
         app.animation_level = "none"

@@ -7,19 +7,10 @@ import click
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json
-from shardviz.errors import NotationError, QuestionError, ShardvizError, quote
+from shardviz.errors import QuestionError, ShardvizError, quote
+from shardviz.forms.any_notation import read_any
 from shardviz.forms.form import ProblemForm
-from shardviz.notation import (
-    Context,
-    Notation,
-    Reading,
-    detect,
-    find_notation,
-    parse_mesh,
-    read_arrays,
-    write_all,
-)
-from shardviz.notation.mesh import mesh_in_text, spec_alone
+from shardviz.notation import find_notation, write_all
 from shardviz.notation.notations import write_sharding
 
 EXAMPLES = (
@@ -57,8 +48,7 @@ def command(
 
     In a product, or in the specs of an einsum, every array is translated.
     """
-    notation = find_notation(origin) if origin else detect(spec_alone(text))
-    readings, context = _read(text, notation, mesh, rank)
+    notation, readings, context = read_any(text, origin, mesh, rank)
     for reading in readings:
         if rank is not None and reading.spec.rank != rank:
             raise QuestionError(
@@ -82,31 +72,3 @@ def command(
         from shardviz.render.translate_view import translate_view
 
         output.show(translate_view(readings, notation, written, context.mesh, output.width, output.palette))
-
-
-def _read(
-    text: str, notation: Notation, mesh: str | None, rank: int | None
-) -> tuple[tuple[Reading, ...], Context]:
-    """Read against the mesh, or that of the text; against the usual one if there is none and it fits, else
-    against none."""
-    own = mesh_in_text(text)
-    given = own if mesh is None else mesh
-    asked = parse_mesh(ProblemForm.mesh if given is None else given)
-    context = Context(asked, rank)
-    if own is not None and spec_alone(text) != text and parse_mesh(own).shape != asked.shape:
-        raise QuestionError(f"the text is on the mesh {parse_mesh(own)}, not {asked}", "leave out --mesh")
-    text = spec_alone(text)
-    try:
-        return read_arrays(text, context, notation), context
-    except ShardvizError as error:
-        if given is not None:
-            raise
-        unfit = error
-    try:
-        without = Context(rank=rank)
-        return read_arrays(text, without, notation), without
-    except NotationError:
-        raise
-    except ShardvizError:
-        # Without any mesh the complaint would be that there is none.
-        raise unfit from None

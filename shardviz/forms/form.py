@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -286,13 +287,25 @@ MAX_STEPS = 1000
 class History:
     """Forms in the order in which they were made, and the place of the one on screen."""
 
-    def __init__(self, first: ProblemForm) -> None:
-        self._drafts = [first]
-        self._place = 0
+    def __init__(
+        self, draft: ProblemForm, before: Sequence[ProblemForm] = (), after: Sequence[ProblemForm] = ()
+    ) -> None:
+        self._drafts = [*before, draft, *after]
+        self._place = len(before)
 
     @property
     def draft(self) -> ProblemForm:
         return self._drafts[self._place]
+
+    @property
+    def before(self) -> tuple[ProblemForm, ...]:
+        """The forms to which undo goes back, the oldest first."""
+        return tuple(self._drafts[: self._place])
+
+    @property
+    def after(self) -> tuple[ProblemForm, ...]:
+        """The forms that were undone, the next one first."""
+        return tuple(self._drafts[self._place + 1 :])
 
     def push(self, draft: ProblemForm) -> bool:
         """Go on from here with another draft; what was undone is gone. False where nothing has changed."""

@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from shardviz.errors import QuestionError, ShardvizError, quote
-from shardviz.forms.form import SCREENS, ProblemForm
+from shardviz.forms.form import SCREENS, History, ProblemForm
 from shardviz.forms.share import UnknownVersion, from_document, to_document
 from shardviz.strict_table import StrictTable
 
 T = TypeVar("T")
 SESSION_NAME = "session.json"
-SESSION_SCHEMA = "shardviz-session/1"
+SESSION_SCHEMA = "shardviz-session/2"
+OLDER_SESSIONS = ("shardviz-session/1",)
+"""Without the steps of undo."""
+KEPT_STEPS = (100, 10, 0)
+"""Steps of undo, and of redo, that are kept: fewer where the file would be too large."""
 MAX_BYTES = 1_000_000
 OTHER_VERSION = "open it with the shardviz that saved it"
 LOCK_SECONDS = 2.0
@@ -102,8 +106,11 @@ def _unwritten(path: Path, error: OSError) -> StateError:
     )
 
 
-def read_state(path: Path, schema: str, what: str, read: Callable[[StrictTable], T]) -> T | None:
-    """The file's object, which has this schema, as `read` reads it; None where there is no file.
+def read_state(
+    path: Path, schema: str, what: str, read: Callable[[StrictTable], T], older: Sequence[str] = ()
+) -> T | None:
+    """The file's object, which has this schema or an older one, as `read` reads it; None where there is no
+    file.
 
     Raises `StateError` for a file that cannot be read, and for one of another version: it stays, and the
     error calls it `what`. A file that is not JSON or not of this kind is set aside.
@@ -125,11 +132,12 @@ def read_state(path: Path, schema: str, what: str, read: Callable[[StrictTable],
             raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
         document: object = json.loads(content.decode("utf-8"))
         found = document.get("schema") if isinstance(document, dict) else None
-        if isinstance(found, str) and found != schema and found.startswith(f"{kind}/"):
+        known = (schema, *older)
+        if isinstance(found, str) and found not in known and found.startswith(f"{kind}/"):
             raise StateError(
                 f"{what} was saved as {quote(found, 40)}, and this shardviz reads {schema}", OTHER_VERSION
             )
-        if found != schema:
+        if found not in known:
             raise ValueError(f"it holds no {kind.removeprefix('shardviz-')}")
         return read(StrictTable(document, state_error))
     except UnknownVersion as error:
@@ -161,20 +169,41 @@ def set_aside(path: Path, reason: str) -> StateError:
 
 @dataclass(frozen=True)
 class SavedSession:
-    """A form, valid or not, and the screen that showed it, one of `SCREENS`."""
+    """A form, valid or not, the screen that showed it, one of `SCREENS`, and the steps `before` it, for undo,
+    and `after` it, for redo."""
 
     draft: ProblemForm
     screen: str = SCREENS[0]
+    before: tuple[ProblemForm, ...] = ()
+    after: tuple[ProblemForm, ...] = ()
+
+    @property
+    def history(self) -> History:
+        """The form with its steps."""
+        return History(self.draft, self.before, self.after)
 
 
 def save_session(session: SavedSession) -> None:
     """Write the session in place of the last one. Raises `StateError` where that cannot be written."""
-    document = {"schema": SESSION_SCHEMA, "screen": session.screen, "draft": to_document(session.draft)}
+    documents = (_document(session, steps) for steps in KEPT_STEPS)
+    document = next((each for each in documents if len(json.dumps(each, indent=1)) <= MAX_BYTES), None)
+    document = document or _document(session, 0)
     try:
         _session(StrictTable(document, state_error))
     except QuestionError as error:
         raise StateError(f"this session cannot be saved: {error.message}", error.hint) from None
     write_state(state_path(SESSION_NAME), document)
+
+
+def _document(session: SavedSession, steps: int) -> dict[str, Any]:
+    """The session with at most so many steps of undo, and of redo."""
+    return {
+        "schema": SESSION_SCHEMA,
+        "screen": session.screen,
+        "draft": to_document(session.draft),
+        "before": [to_document(each) for each in session.before[max(0, len(session.before) - steps) :]],
+        "after": [to_document(each) for each in session.after[:steps]],
+    }
 
 
 def load_session() -> SavedSession | None:
@@ -183,10 +212,13 @@ def load_session() -> SavedSession | None:
     Raises `StateError` for a file that cannot be read: a damaged one is set aside and is gone the next time,
     that of another version stays.
     """
-    return read_state(state_path(SESSION_NAME), SESSION_SCHEMA, "the last session", _session)
+    path = state_path(SESSION_NAME)
+    return read_state(path, SESSION_SCHEMA, "the last session", _session, OLDER_SESSIONS)
 
 
 def _session(document: StrictTable) -> SavedSession:
-    document.exactly(("schema", "screen", "draft"))
+    steps = () if document.values["schema"] in OLDER_SESSIONS else ("before", "after")
+    document.exactly(("schema", "screen", "draft", *steps))
     screen = document.choice("screen", SCREENS)
-    return SavedSession(from_document(document.table("draft")), screen)
+    draft = from_document(document.table("draft"))
+    return SavedSession(draft, screen, *(tuple(map(from_document, document.tables(each))) for each in steps))

@@ -335,17 +335,33 @@ def ranking_view(
 ) -> list[Text]:
     """A table of the first `limit` candidates, and how many more there are."""
     shown = candidates[:limit]
-    rows = [_cells(number, candidate, palette) for number, candidate in enumerate(shown, 1)]
-    heads = [Text(heading, "bold") for heading in HEADINGS]
-    # The cases follow from the collectives, and these from the specs, so they go first.
-    cut = (columns([row[:stop] for row in (heads, *rows)], width, right=RANKING_RIGHT) for stop in (10, 9, 8))
-    lines = next((lines for lines in cut if lines is not None), None) or records(rows, width)
+    rows = _ranking_cells(shown, palette)
+    lines = _in_columns(rows, width, (10, 9, 8)) or records(rows[1:], width)
     words = " ".join((*_ranking_words(candidates), "All are of one device."))
     more = len(candidates) - len(shown)
     if more:
         words += f" {plural(more, 'more sharding')}: --limit {len(candidates)} or --json shows all."
     head = [*headline(problem, width, palette), *statement_lines(problem, width)]
     return [*head, Text(), *lines, *sentence(words, width, style="dim")]
+
+
+def ranking_rows(candidates: Sequence[Candidate], width: int, palette: Palette) -> list[Text]:
+    """The heads of the columns that fit, then a line for each candidate."""
+    rows = _ranking_cells(candidates, palette)
+    least = [Text("  ").join(row[2:4]) for row in rows]
+    return _in_columns(rows, width, (10, 9, 8, 7, 6, 4)) or least
+
+
+def _ranking_cells(candidates: Sequence[Candidate], palette: Palette) -> list[list[Text]]:
+    cells = [_cells(number, candidate, palette) for number, candidate in enumerate(candidates, 1)]
+    return [[Text(heading, "bold") for heading in HEADINGS], *cells]
+
+
+def _in_columns(rows: Sequence[Sequence[Text]], width: int, stops: Iterable[int]) -> list[Text] | None:
+    """As many columns as fit; None where not even the fewest do. The cases follow from the collectives, and
+    these from the specs, so they go first."""
+    cut = (columns([row[:stop] for row in rows], width, right=RANKING_RIGHT) for stop in stops)
+    return next((lines for lines in cut if lines is not None), None)
 
 
 def _ranking_words(candidates: Sequence[Candidate]) -> Iterator[str]:

@@ -13,5 +13,6 @@ step/      3  the player
 compiler/  4  the targets' programs and passes
 time/      5  what runs when, what waits, and the memory
 lesson/    a lesson: its words, its questions, its goal, in the places of these
+opening/   what `o` opens: files, folders and texts
 dialogs/   the windows above all that: help, examples, lessons, code, command line, export
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from textual import events
@@ -12,10 +12,10 @@ from textual.app import ComposeResult
 from textual.message import Message
 
 from shardviz.errors import ShardvizError
-from shardviz.forms.form import ProblemForm
+from shardviz.forms.form import History, ProblemForm
 from shardviz.forms.wording import error_words
 from shardviz.render.caption import lens_text
-from shardviz.tui.bars import Headline, KeyFooter, ScreenTabs
+from shardviz.tui.bars import FirstHint, Headline, KeyFooter, ScreenTabs
 from shardviz.tui.pane import Pane
 from shardviz.tui.problem.panel import ProblemPanel
 from shardviz.tui.registry import APP, COMMANDS, Command, bindings
@@ -70,7 +70,7 @@ class ShardvizApp(ResilientApp):
 
     def __init__(
         self,
-        draft: ProblemForm | None = None,
+        draft: ProblemForm | History | None = None,
         screen: str = "layout",
         worker: Worker | None = None,
         is_guest: bool = False,
@@ -79,7 +79,8 @@ class ShardvizApp(ResilientApp):
         warning: str = "",
         profile: OpenedProfile | None = None,
     ) -> None:
-        """Open on a draft, or in a lesson: to learn, where it was left, or to `present` it to a class.
+        """Open on a draft, alone or with its steps, or in a lesson, where it was left or to `present` it
+        to a class.
 
         An attempt that was sent opens at its stage, with its sandbox. A `warning` is shown first. The time
         screen has a `profile` beside the plan.
@@ -161,7 +162,18 @@ class ShardvizApp(ResilientApp):
         self.state.queries.start()
         self.ask()
         if not self.is_guest:
-            self.run_worker(self._last.load, thread=True)
+            self.run_worker(self._look_for_the_last, thread=True)
+
+    def _look_for_the_last(self) -> None:
+        """Read the last session; where there is none, the first lines to read are a hint."""
+        if self._last.last is None and not self._last.problem:
+            self.call_from_thread(self.greet)
+
+    def greet(self) -> None:
+        """Show the hint of the first time, until something is edited: from then on a session is kept."""
+        main = self.screen_stack[0]
+        if self.lesson is None and self.state.history.draft == ProblemForm():
+            main.mount(FirstHint(APP), before=main.query_one(KeyFooter))
 
     def ask(self) -> None:
         """Ask the compilers about what is on screen."""
@@ -171,6 +183,7 @@ class ShardvizApp(ResilientApp):
 
     def _problem_changed(self, is_other_problem: bool) -> None:
         self._keep_soon()
+        self.screen_stack[0].query(FirstHint).remove()
         if is_other_problem:
             self.ask()
         self.show_problem()
@@ -397,10 +410,30 @@ class ShardvizApp(ResilientApp):
 
         self.push_screen(ModelDialog(self._model))
 
+    def open_model(self, source: str) -> None:
+        """Open a model by its name or its file."""
+        try:
+            self._model.edit(self._model.form.with_field("source", source))
+        except ShardvizError as error:
+            self.notify(error_words(error), severity="error")
+            return
+        self.action_model()
+
+    def action_open_file(self) -> None:
+        from shardviz.tui.opening.dialog import OpenDialog
+        from shardviz.tui.opening.shown import show_opened
+
+        self.push_screen(OpenDialog(self.state, not self.is_guest), partial(show_opened, self))
+
     def action_shardings(self) -> None:
         from shardviz.tui.dialogs.shardings import ShardingsDialog
 
         self.push_screen(ShardingsDialog(self.state.resolved, palette_of(self)), self.open_form)
+
+    def action_ranking(self) -> None:
+        from shardviz.tui.dialogs.ranking import RankingDialog
+
+        self.push_screen(RankingDialog(self.state.resolved, palette_of(self)), self.open_form)
 
     def open_form(self, form: ProblemForm | None) -> None:
         """Put the problem of a list's row on screen, as one step of undo."""
@@ -520,7 +553,7 @@ class ShardvizApp(ResilientApp):
             self.notify(self._last.problem or "There is no last session.", severity="warning")
             return
         await self.leave_lesson()
-        self.state.edit(last.draft)
+        self.state.go_on(last)
         await self.action_show(last.screen)
 
     def action_theme(self) -> None:
@@ -554,11 +587,11 @@ class ShardvizApp(ResilientApp):
     def _keep_session(self) -> None:
         """Keep what is on screen for the next time, unless nothing was ever changed; in a lesson, what was
         there before it."""
-        draft, area = self.state.history.draft, self.state.area
+        history, area = self.state.history, self.state.area
         if self.lesson is not None:
-            draft, area = self.lesson.own.history.draft, self.lesson.own.area
-        if draft != ProblemForm() and not self.is_guest:
-            self._last.keep(draft, area)
+            history, area = self.lesson.own.history, self.lesson.own.area
+        if history.draft != ProblemForm() and not self.is_guest:
+            self._last.keep(history, area)
 
     def on_unmount(self) -> None:
         self._keep_session()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from textual.binding import Binding, BindingType
 from textual.message import Message
+
+from shardviz.tui.own_keys import own_keys, table_of, textual_name
 
 EVERYWHERE = ("ctrl+q", "ctrl+z")
 """Keys that mean their command in fields and dialogs as well."""
@@ -29,6 +32,11 @@ class Command:
     help: str
     footer: str = ""
     shown: str = ""
+
+    @property
+    def setting(self) -> str:
+        """Its name in a file of keys: ``next-round``."""
+        return "-".join(re.findall(r"\w+", self.title.lower().replace("'", "")))
 
     @property
     def key_text(self) -> str:
@@ -57,8 +65,21 @@ def bindings(commands: Iterable[Command]) -> list[BindingType]:
 
 
 def commands_of(area: str, *rows: tuple[str, ...]) -> tuple[Command, ...]:
-    """The commands of a part: name, keys, title and help of each, then its footer word and shown key."""
-    return tuple(Command(area, name, tuple(keys.split()), *words) for name, keys, *words in rows)
+    """The commands of a part: name, keys, title and help of each, then its footer word and shown key.
+
+    Keys that a person has chosen stand in place of those here.
+    """
+    usual = (Command(area, name, tuple(keys.split()), *words) for name, keys, *words in rows)
+    return tuple(map(_with_own_keys, usual))
+
+
+def _with_own_keys(command: Command) -> Command:
+    own = own_keys(table_of(command.area), command.setting)
+    if own is None:
+        return command
+    kept = (key for key in command.keys if key in EVERYWHERE)
+    keys = dict.fromkeys((*map(textual_name, own), *kept))
+    return replace(command, keys=tuple(keys), shown=own[0] if own else "")
 
 
 APP = commands_of(
@@ -79,6 +100,13 @@ APP = commands_of(
         "only this",
     ),
     ("examples", "x", "Examples", "Open an example.", "examples"),
+    (
+        "open_file",
+        "o",
+        "Open",
+        "A compiled program, XLA's dumps, a profile, a model, a machine; or a sharding in any notation.",
+        "open",
+    ),
     ("lessons", "L", "Lessons", "The course and your progress.", "lessons"),
     (
         "shardings",
@@ -86,15 +114,10 @@ APP = commands_of(
         "Rank shardings",
         "All meshes of the machine with the best shardings of the problem: open one.",
     ),
+    ("ranking", "W", "Ways to split", "All shardings over the mesh on screen, the fastest first: open one."),
     ("model", "M", "Whole model", "Every parameter of a model: splits, memory, collectives; change a split."),
     ("undo", "u", "Undo", "Undo the last edit.", "undo"),
     ("redo", "U ctrl+y", "Redo", "Redo the edit that was undone."),
-    (
-        "history",
-        "h",
-        "History",
-        "The questions of this session: open one, or compare it with the one that is shown.",
-    ),
     ("code", "c", "Code", "Show the JAX code that builds what is on screen.", "code"),
     ("export", "e", "Export", "Save the screen as a picture, page, data or code.", "export"),
     ("command_line", "y", "Command line", "Copy the command line that prints the same.", "copy"),
@@ -110,6 +133,13 @@ APP = commands_of(
     ("suspend_process", "ctrl+z", "Suspend", "Go to the shell; `fg` comes back.", "", "ctrl+z"),
     ("command_palette", "ctrl+p", "Palette", "Find any command by name.", "", "ctrl+p"),
     ("quit", "q ctrl+q", "Quit", "Leave shardviz.", "quit"),
+    (
+        "history",
+        "h",
+        "History",
+        "The questions of this session: open one, or compare it with the one that is shown.",
+        "history",
+    ),
 )
 
 TYPING = commands_of(
@@ -222,12 +252,13 @@ STEP = commands_of(
     ("algorithm(1)", "a", "Next algorithm", "The same with the next algorithm.", "algorithm"),
     ("algorithm(-1)", "A", "Previous algorithm", "The same with the previous algorithm."),
     ("compare", "m", "Algorithms", "Choose one, by rounds, bytes and time of each."),
-    ("view", "v", "View", "The devices with their links, a table of all chunks, or every transfer.", "view"),
+    ("view", "v", "View", "The devices and their links, all chunks, all transfers, or the matmul.", "view"),
     ("collective(1)", "n", "Next collective", "The next collective of the plan.", "collective"),
     ("collective(-1)", "N", "Previous collective", "The previous collective of the plan."),
     ("other", "i", "Other", "Play any other collective.", "any"),
     ("back_to_plan", "O", "Plan's", "Back from another collective to those of the plan."),
     ("links", "l", "Links", "Join the devices by a ring or a torus, a line, a switch."),
+    ("figures", "b", "Latency, bandwidth", "What a link takes: the machine's figures, or as you type them."),
     ("ask_now", "r", "Ask now", "Recompile for all targets, and verify with JAX again."),
     ("device(1)", "d", "Next device", "Mark the next device of the group, here and on every screen."),
     ("device(-1)", "D", "Previous device", "Mark the previous device of the group."),
@@ -241,7 +272,7 @@ FORM = commands_of(
     "step",
     ("play_it", "enter", "Play it", "Play the collective in the form.", "play it", "enter"),
     ("leave", "escape", "Back", "Go back to the collective that was played before.", "back", "esc"),
-    ("next_choice", "space", "Next", "The next operation or algorithm.", "next", "space"),
+    ("list", "space", "List", "All operations or algorithms, and what each does.", "list", "space"),
     ("focus", "down", "Fields", "From field to field.", "fields", "↑↓"),
 )
 """While the form for another collective is open; its fields have the keys."""
@@ -322,8 +353,15 @@ SEARCHING = commands_of(
 LESSON = commands_of(
     "lesson",
     ("lesson('answer')", "enter", "Answer", "Answer with the choice under the cursor.", "answer"),
-    ("lesson('down')", "down", "Choose", "Go to the next choice; “I don't know” is last.", "choose", "↑↓"),
-    ("lesson('up')", "up", "Choose", "Go to the previous choice.", "", "↑"),
+    (
+        "lesson('down')",
+        "down",
+        "Next choice",
+        "Go to the next one; “I don't know” is last.",
+        "choose",
+        "↑↓",
+    ),
+    ("lesson('up')", "up", "Previous choice", "Go to the one before.", "", "↑"),
     ("lesson('reveal')", "space", "Reveal", "Show the answer, in a presentation to a class.", "reveal"),
     ("lesson('next')", "n", "Next", "Go to the next stage; after the code, to the next lesson.", "next"),
     ("lesson('hint')", "h", "Hint", "Show the next hint; after the last, the goal alone.", "hint"),

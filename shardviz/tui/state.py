@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 class EditorState:
-    """A form with undo, the problem that it states, and the queries to the compilers.
+    """A form with undo, the problem that it states, and the queries to the compilers. `draft` may be a form
+    with its steps.
 
     `resolved` is on screen: `edit` puts another form there, `show` one that is still being typed. `questions`
     are those of this session. `area` is the screen that has the keys, or had them last. `step_number` is the
@@ -36,7 +37,7 @@ class EditorState:
 
     def __init__(
         self,
-        draft: ProblemForm,
+        draft: ProblemForm | History,
         area: str,
         on_update: Callable[[bool], object],
         on_lens: Callable[[], object],
@@ -45,7 +46,8 @@ class EditorState:
         worker: Worker | None = None,
         profile: OpenedProfile | None = None,
     ) -> None:
-        self.history = History(draft)
+        self.history = draft if isinstance(draft, History) else History(draft)
+        draft = self.history.draft
         self.plans = Plans(on_plan)
         self.resolved: ResolvedProblem = resolve_first(draft, self.plans.plan)
         self._asked: tuple[ProblemForm, ResolvedProblem] = draft, self.resolved
@@ -101,6 +103,11 @@ class EditorState:
         """Put the form of another history on screen; `last` is what is shown in place of its errors."""
         self.history, self.step_number = history, step_number
         self._resolve(last)
+
+    def go_on(self, last: SavedSession) -> None:
+        """Put another session's form on screen: undo goes through its steps, then back to what is here."""
+        here = (*self.history.before, self.history.draft)
+        self.open(History(last.draft, (*here, *last.before), last.after))
 
     def show(self, draft: ProblemForm, last: ResolvedProblem) -> None:
         """Put a form on screen, in place of `last`, of which is shown what this one has no plan of, or states
@@ -164,11 +171,11 @@ class LastSession:
         with self._lock:
             self._load()
 
-    def keep(self, draft: ProblemForm, screen: str) -> None:
+    def keep(self, history: History, screen: str) -> None:
         """Write this session in place of the last one, unless it stands there already."""
         from shardviz.forms.state_file import SavedSession, save_session
 
-        session = SavedSession(draft, screen)
+        session = SavedSession(history.draft, screen, history.before, history.after)
         with self._lock:
             self._load()
             if session == self._kept or not self._may_keep:

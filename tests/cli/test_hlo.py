@@ -15,11 +15,10 @@ from typing import Any
 
 import pytest
 
-from shardviz.cli import hlo
 from shardviz.cli.group import run
 from shardviz.cli.hlo import read_text
 from shardviz.errors import ShardvizError
-from shardviz.hlo import read_hlo
+from shardviz.hlo import read_hlo, text_file
 from shardviz.hlo.listing import list_hlo
 from shardviz.notation import parse_mesh
 from shardviz.units import human_bytes
@@ -254,7 +253,7 @@ def test_what_is_no_program_is_one_sentence_and_one_hint(name: str, tmp_path: Pa
 def test_what_a_packed_file_unpacks_to_is_bounded(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hlo, "MAX_UNPACKED", 2**23)
+    monkeypatch.setattr(text_file, "MAX_UNPACKED", 2**23)
     path = tmp_path / "zeros.gz"
     path.write_bytes(gzip.compress(b"0" * 2**24))
     refused(capsys, "unpacks to more than 8,388,608 bytes", "gunzip", str(path))

@@ -499,3 +499,11 @@ def test_transfers_of_all_rounds_or_of_one(capsys):
     one = printed(capsys, *words, "--round", "2")
     assert "▸ round 2" in one
     assert one.count("1 link") == 4
+
+
+def test_the_blocks_of_a_matmul_beside_a_step_of_a_plan(capsys):
+    words = ["explain", "bd,df->bf", "--specs", "XY,__->X_", "--target", "none", "--step", "1", "--matmul"]
+    assert run([*words, "--round", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "device 0 multiplies A[b, d:δ] × W[d:δ, f], added to Out[b, f]" in out
+    assert "one after the other" in out

@@ -248,6 +248,7 @@ CASES = [
     ((*EXPLAIN, "--step", "2", "--algorithm", "rign"), "unknown algorithm 'rign'", "did you mean ring?"),
     ((*EXPLAIN, "--round", "1"), "--round is about the rounds of one collective", "--step N"),
     ((*EXPLAIN, "--transfers"), "--transfers is about the rounds of one collective", "--step N"),
+    ((*EXPLAIN, "--matmul"), "--matmul is about the rounds of one collective", "--step N"),
     ((*EXPLAIN, "--compare"), "--compare is about the rounds of one collective", "--step N"),
     ((*EXPLAIN, "--latency", "1us"), "--latency is about the rounds of one collective", "--step N"),
     ((*EXPLAIN, "--bandwidth", "1GB/s"), "--bandwidth is about the rounds of one collective", "--step N"),

@@ -113,6 +113,7 @@ def check_snapshot(name: str, text: str) -> None:
 
 @pytest.fixture(autouse=True)
 def state_home(tmp_path, monkeypatch):
-    """A state directory of its own for every test."""
+    """A state directory of its own for every test, which is nobody's first."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(ShardvizApp, "greet", lambda _: None)
     return tmp_path

@@ -11,9 +11,13 @@ from textual import events
 from shardviz.forms.form import SCREENS, ProblemForm
 from shardviz.forms.state_file import load_session
 from shardviz.tui import resilient_app
+from shardviz.tui.app import ShardvizApp
 from shardviz.tui.registry import AREAS, COMMANDS
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 from tests.tui.recorded import Recorded
+
+GREET = ShardvizApp.greet
+"""Before the fixture takes it away."""
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -215,6 +219,61 @@ def test_the_last_session_comes_back():
     drive(second)
 
 
+def test_undo_and_redo_go_on_after_a_restart():
+    async def first(pilot):
+        await pilot.press("plus", "plus", "u")
+        await pilot.pause()
+        assert pilot.app.state.history.draft.mesh == "X=4,Y=4"
+
+    async def second(pilot):
+        state = pilot.app.state
+        await pilot.press("u")
+        assert state.history.draft == ProblemForm()
+        await pilot.press("U", "U")
+        assert state.history.draft.mesh == "X=8,Y=4"
+
+    async def third(pilot):
+        state = pilot.app.state
+        await pilot.press("minus")
+        here = state.history.draft
+        await pilot.app.action_restore()
+        await pilot.press("U")
+        assert state.history.draft.mesh == "X=8,Y=4"
+        await pilot.press("u", "u", "u")
+        assert state.history.draft == here
+
+    drive(first)
+    drive(second, draft=load_session().history)
+    drive(first)
+    drive(third)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_first_time_a_line_says_where_to_begin_until_something_is_edited(size, monkeypatch):
+    monkeypatch.setattr(ShardvizApp, "greet", GREET)
+
+    def line(pilot):
+        return next((each for each in text_of(pilot.app).split("\n") if "First time here?" in each), "")
+
+    async def first(pilot):
+        await until(pilot, lambda: line(pilot))
+        assert "? help" in line(pilot)
+        assert len(line(pilot)) <= SIZES[size][0]
+        await pilot.press("2")
+        assert line(pilot)
+        await pilot.app.run_action("problem")
+        await pilot.press("plus")
+        await pilot.pause()
+        assert not line(pilot)
+
+    async def second(pilot):
+        await pilot.pause(0.3)
+        assert not line(pilot)
+
+    drive(first, SIZES[size])
+    drive(second, SIZES[size])
+
+
 def test_what_is_said_in_passing():
     def said(app):
         (note,) = app._notifications
@@ -248,6 +307,6 @@ def test_all_tabs_are_seen_and_where_there_is_room_all_keys():
         for area in SCREENS:
             await pilot.app.action_show(area)
             await pilot.pause()
-            assert text_of(pilot.app).endswith("q quit"), area
+            assert "q quit" in text_of(pilot.app).splitlines()[-1], area
 
     drive(script, (40, 24), worker=Recorded())

@@ -68,7 +68,6 @@ def test_it_looks_like_this(size, draft, worker):
 
 def test_very_wide_the_targets_stand_beside_the_plan(worker):
     async def script(pilot):
-        await pilot.press("z")
         await until(pilot, lambda: all_here(pilot.app))
         await pilot.press("z")
         await until(pilot, lambda: "Layout──" not in text_of(pilot.app))

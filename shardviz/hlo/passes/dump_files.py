@@ -16,7 +16,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
+
+from shardviz.errors import QuestionError, quote
+from shardviz.hlo.text_file import HOW
 
 SHARDY = "shardy-xla"
 """XLA's name of the pass that runs Shardy."""
@@ -90,6 +94,21 @@ def final_files(paths: Iterable[str]) -> tuple[DumpFile, ...]:
             key = int(match["number"]), match["module"]
             found[key] = DumpFile(path, key[1], key[0])
     return tuple(found[key] for key in sorted(found))
+
+
+def final_programs(folder: Path) -> tuple[DumpFile, ...]:
+    """The final programs in a folder of dumps. Raises `QuestionError` where there is none."""
+    where = quote(str(folder))
+    try:
+        names = sorted(str(path) for path in folder.iterdir())
+    except OSError as error:
+        raise QuestionError(f"cannot read {where}: {error.strerror}", HOW) from None
+    found = final_files(names)
+    if not found:
+        texts = [name for name in names if name.endswith((".txt", ".mlir"))]
+        named = f"name a file in it, such as {texts[0]}" if texts else HOW
+        raise QuestionError(f"{where} is a folder without the final program of a module", named)
+    return found
 
 
 def pass_name(path: str) -> str:

@@ -27,17 +27,20 @@ from shardviz.render.rounds.buffer_table import (
 from shardviz.render.rounds.costs import duration
 from shardviz.render.rounds.device_map import SwitchMap
 from shardviz.render.rounds.device_picture import FULL, SOME, DevicePicture, GroupBoxes
+from shardviz.render.rounds.matmul_picture import MARKS as MATMUL_MARKS
+from shardviz.render.rounds.matmul_picture import MatmulPicture
 from shardviz.render.rounds.pieces import NOTHING
 from shardviz.render.rounds.round_traffic import round_words
 from shardviz.render.rounds.step_notes import SEPARATOR, after_words, headline, marks
 from shardviz.render.rounds.switch_lanes import LaneShape, SwitchLanes, lane_shape
 from shardviz.render.rounds.transfer_table import PictureAndTransfers, TransferTable, transfer_marks
+from shardviz.stepping.collective_matmul import CollectiveMatmul
 from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
 from shardviz.stepping.transfers import TransferLog
 from shardviz.units import human_bytes, rate, seconds, shaped, times
 
-View = Literal["devices", "table", "transfers"]
-VIEWS: tuple[View, ...] = ("devices", "table", "transfers")
+View = Literal["devices", "table", "transfers", "matmul"]
+VIEWS: tuple[View, ...] = ("devices", "table", "transfers", "matmul")
 LEAST_TRANSFERS = 5
 """Lines for transfers below a picture, from which on some are there."""
 LOW = 18
@@ -62,7 +65,8 @@ STOP = "any key stops"
 class PlayerPage:
     """A collective on a page of `width` columns and `height` lines; what rounds share is worked out once.
 
-    `links_of` is the target whose links they are. `verdict` are the lines that JAX's verdict needs.
+    `links_of` is the target whose links they are. `verdict` are the lines that JAX's verdict needs. `matmul`
+    is one that can run beside it, whose view there is then.
     """
 
     def __init__(
@@ -76,12 +80,15 @@ class PlayerPage:
         lead: str,
         links_of: str = "",
         verdict: int = 1,
+        matmul: CollectiveMatmul | None = None,
     ) -> None:
         self._prepared, self._view, self._group = prepared, view, group
         self._width, self._height, self.palette, self._lead = width, height, palette, lead
         self._summary = CostSummary(prepared.run, prepared.cost, links_of)
         self.verdict_lines = verdict
+        self._matmul = matmul
         self.is_low = height < LOW
+        self._last: tuple[tuple[int, float | None, int | None], Canvas] | None = None
         self.lens: int | None = None
         """The position in the mesh of the device that is marked; None where none is."""
         self._said: dict[int, Text] = {}
@@ -132,7 +139,13 @@ class PlayerPage:
         return min(len(cost), LEAST), verdict, min(len(self._notes(number)), LEAST)
 
     def canvas(self, number: int, part: float | None = None) -> Canvas:
-        """The picture of a round; with a `part`, of its chunks on their way."""
+        """The picture of a round; with a `part`, of its chunks on their way. The last one is kept."""
+        key = number, part, self.lens
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._new_canvas(number, part)
+        return self._last[1]
+
+    def _new_canvas(self, number: int, part: float | None) -> Canvas:
         drawn = self._prepared.drawn
         if self._view == "table":
             groups, width = [self._group], self._width
@@ -140,6 +153,9 @@ class PlayerPage:
             return BufferTable(drawn, number, groups, width, self.palette, shape=self._table, lens=lens)
         if self._view == "transfers":
             return self._transfers(number)
+        if self._view == "matmul" and self._matmul is not None:
+            group, lens = self._group, self._marked
+            return MatmulPicture(self._matmul, group, number, self._width - 1, self.palette, lens)
         picture = self._picture(number, part)
         lines = self._height - len(self.head(0, "")) - picture.height - self._most_below
         if self.is_low or lines < LEAST_TRANSFERS:
@@ -151,7 +167,7 @@ class PlayerPage:
         canvas = self.canvas(number)
         if isinstance(canvas, PictureAndTransfers):
             canvas = canvas.picture
-        if not isinstance(canvas, DevicePicture | SwitchLanes | BufferTable):
+        if not isinstance(canvas, DevicePicture | SwitchLanes | BufferTable | MatmulPicture):
             return None
         member = canvas.member_at(x, y)
         return None if member is None else self._prepared.run.groups[self._group][member]
@@ -181,7 +197,7 @@ class PlayerPage:
         """The member that is marked; None where it belongs to another group."""
         if self.lens is None:
             return None
-        group, member = self._prepared.run.places[self.lens]
+        group, member = self._prepared.run.places.get(self.lens, (-1, -1))
         return member if group == self._group else None
 
     @cached_property
@@ -233,6 +249,8 @@ class PlayerPage:
         drawn = self._prepared.drawn
         if self._view == "transfers":
             return transfer_marks(drawn)
+        if self._view == "matmul":
+            return MATMUL_MARKS
         if self._look is None:
             return BARS if drawn.followed else "too many chunks to track"
         form = max((form for form, _ in self._look.labels()), default=0)
@@ -399,7 +417,8 @@ class CostSummary:
         speed = f" at {rate(self.run.links.spec.bandwidth)} {self.run.links.each}"
         if took.cell_len + len(speed) <= width:
             took.append(speed, "dim")
-        where = f"on {self.links_of}" if self.links_of else "assumed"
+        given = self.run.links.machine is None
+        where = f"on {self.links_of}" if self.links_of else "as given" if given else "assumed"
         links = Text(f"{self.run.links.topology} {where}", "dim")
         return flowed([sent, took, *formula, links, least], width)
 

@@ -131,17 +131,22 @@ class FilteredList(Dialog):
     @on(Input.Changed)
     def _typed(self) -> None:
         chosen = self.chosen
+        self.rows = self.rows_for(self.query_one(Input).value)
         self._narrow(chosen.value if chosen is not None else None)
 
+    def rows_for(self, _typed: str) -> tuple[ListRow, ...]:
+        """The rows among which a text is looked for."""
+        return self.rows
+
     def _narrow(self, first: Any) -> None:
-        """List the rows that have the words that are typed; the cursor stays on its row while that is one of
-        them."""
+        """List the rows that have the words that are typed, the text's own last; the cursor stays on its row
+        while that is one of them."""
         typed = self.query_one(Input).value
         words = typed.lower().split()
         shown = [row for row in self.rows if all(word in row.words.lower() for word in words)]
         own = self.row_of(typed.strip()) if words else None
         if own is not None and all(row.value != own.value for row in shown):
-            shown.insert(0, own)
+            shown.append(own)
         self._shown = tuple(shown)
         options: list[Option] = []
         heading, place = None, None

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from shardviz.timeline.program_timeline import ProgramTimeline
     from shardviz.tui.state import EditorState
     from shardviz.tui.target_answers import ShownAnswer
+    from shardviz.tui.time.timelines import OpenedProfile
 
 WIDE = 110
 """Columns from which on the report stands beside the chart; on fewer it stands below the details."""
@@ -91,12 +92,8 @@ class TimePane(Pane):
         self._memory: bool | None = None
         self._drawn: tuple[tuple[object, ...], list[Text]] | None = None
         """The report, and what it was drawn of."""
-        if state.profile is not None:
-            told = tell_profile(state.profile.profile)
-            self._told[PROFILE], self._asked[PROFILE] = told, told.question
-            self._chosen = PROFILE
-            # What was predicted stands below from the start.
-            self._below = next(iter(self._others), None) if len(told.timelines) > 1 else None
+        self._profile: OpenedProfile | None = None
+        self._take_profile()
 
     def compose(self) -> ComposeResult:
         yield Static(id="sources")
@@ -196,10 +193,22 @@ class TimePane(Pane):
         self.remove_class("report")
         self._draw()
 
+    def _take_profile(self) -> None:
+        """Show the profile that was opened, once."""
+        opened = self.state.profile
+        if opened is None or opened is self._profile:
+            return
+        told = tell_profile(opened.profile)
+        self._profile, self._chosen = opened, PROFILE
+        self._told[PROFILE], self._asked[PROFILE] = told, told.question
+        # What was predicted stands below from the start.
+        self._below = next(iter(self._others), None) if len(told.timelines) > 1 else None
+
     def _draw(self) -> None:
         """Draw everything, and have worked out what that needs."""
         if not self.size.width:
             return
+        self._take_profile()
         names = self._names
         if self._chosen not in names:
             self._chosen = PLAN

@@ -1,0 +1,225 @@
+"""A matmul beside a collective: which block every device multiplies in which slot, and when that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from rich.style import Style
+from rich.text import Text
+
+from shardviz.render.canvas import LineBuilder
+from shardviz.render.caption import DeviceLabels
+from shardviz.render.lines import sentence
+from shardviz.render.palette import DIM, Palette
+from shardviz.render.rounds.pieces import NOTHING, chunk_name, chunk_style
+from shardviz.render.rounds.step_notes import headline
+from shardviz.stepping.collective_matmul import CollectiveMatmul
+from shardviz.units import seconds
+
+MARKS = "× is multiplied   slot n: after round n of a gather, before round n + 1 of a sum"
+TIMES = "×"
+MARKED = "◃"
+GAP = 2
+LEAST_CELL, WIDEST_CELL = 4, 12
+NAMED = 3
+"""Blocks of a cell that are named one by one."""
+WORK, SENDS, NONE = "█", "▒", "·"
+EDGE = "▏"
+"""Begins a slot's part of a bar, where that is at least so many columns long."""
+LEAST_SPAN = 4
+LEAST_BAR = 20
+
+
+class MatmulPicture:
+    """Slot `number` of one group as a canvas: which block every device multiplies in which slot, above it the
+    sentence on this slot, below it when work and rounds take place. The `lens` is a member that is marked."""
+
+    def __init__(
+        self,
+        matmul: CollectiveMatmul,
+        group: int,
+        number: int,
+        width: int,
+        palette: Palette,
+        lens: int | None = None,
+    ) -> None:
+        self._matmul, self._group, self._number = matmul, group, number
+        self._palette, self._lens = palette, lens
+        run = matmul.run
+        self._size = run.schedule.pattern.group_size
+        self._labels = DeviceLabels(run.mesh, [*run.groups[group]], palette, width // 4)
+        self._gutter = self._labels.width + GAP
+        self._columns = matmul.rounds + 1
+        room = (width - self._gutter) // self._columns - 1
+        self._cell = min(max(room, self._least, LEAST_CELL), WIDEST_CELL)
+        self.width = max(width, self._gutter + self._columns * (self._cell + 1))
+        self._page = width
+        self._below = self._bars
+        self.height = len(self._above) + 1 + self._size + 1 + len(self._below)
+
+    def line(self, y: int, left: int, right: int) -> Text:
+        """Columns `left` to `right` of a line."""
+        place = y - len(self._above)
+        if place < 0:
+            return self._above[y][left:right]
+        if place > self._size:
+            below = place - self._size - 2
+            return self._below[below][left:right] if below >= 0 else Text()
+        builder = LineBuilder(left, right)
+        pitch = self._cell + 1
+        first = max(0, (left - self._gutter) // pitch)
+        last = min(self._columns, (right - self._gutter) // pitch + 1)
+        member = place - 1
+        builder.put_text(0, self._label(member) if place else Text("slot", DIM))
+        for slot in range(first, max(first, last)):
+            text = self._block(slot, member) if place else self._heading(slot)
+            builder.put_text(self._gutter + slot * pitch, text)
+        found = builder.text()
+        found.rstrip()
+        return found
+
+    def member_at(self, _x: int, y: int) -> int | None:
+        """The member whose row a line belongs to; None where there is none."""
+        member = y - len(self._above) - 1
+        return member if 0 <= member < self._size else None
+
+    def _label(self, member: int) -> Text:
+        label = self._labels.of(self._matmul.run.groups[self._group][member]).copy()
+        if member == self._lens:
+            label.stylize(self._palette.lens)
+            label.append(MARKED, self._palette.lens)
+        return label
+
+    def _heading(self, slot: int) -> Text:
+        here = slot == self._number
+        return Text(f"{'▸' if here else ''}{slot}".center(self._cell), "bold" if here else DIM)
+
+    def _block(self, slot: int, member: int) -> Text:
+        """The blocks of a slot in their colours; those that are still to come by their names alone."""
+        blocks = self._matmul.blocks(slot, member)
+        if not blocks:
+            return Text(NOTHING.center(self._cell), DIM)
+        word = f"{self._names(blocks)}{TIMES if slot <= self._number else ''}"
+        if len(word) > self._cell:
+            word = f"{len(blocks)}"
+        return Text(word.center(self._cell), self._style(blocks[0]) if slot <= self._number else DIM)
+
+    def _names(self, blocks: Sequence[int]) -> str:
+        if len(blocks) <= NAMED:
+            return ",".join(map(self._name, blocks))
+        if blocks[-1] - blocks[0] == len(blocks) - 1:
+            return f"{self._name(blocks[0])}–{self._name(blocks[-1])}"
+        return f"{len(blocks)}"
+
+    def _name(self, block: int) -> str:
+        schedule = self._matmul.run.schedule
+        return chunk_name(schedule.pattern, schedule.chunks, block, self._group)
+
+    def _style(self, block: int) -> Style:
+        return chunk_style(self._palette, self._matmul.run.schedule.chunks, block, self._group)
+
+    @cached_property
+    def _least(self) -> int:
+        return len(self._name(self._matmul.run.schedule.chunks - 1)) + 2
+
+    @cached_property
+    def _above(self) -> list[Text]:
+        """What every device does in this slot, and what the marked or the first one multiplies."""
+        matmul = self._matmul
+        einsum = matmul.einsum.einsum
+        assert einsum is not None
+        member = 0 if self._lens is None else self._lens
+        device = matmul.run.mesh.device_id(matmul.run.groups[self._group][member])
+        if self._number > matmul.rounds:
+            said = Text("all blocks are multiplied; the rounds that are left bring the sums to everyone")
+            return [said, Text()]
+        blocks = matmul.blocks(self._number, member)
+        if not blocks:
+            return [Text(f"device {device} multiplies nothing in this slot"), Text()]
+        names = self._names(blocks)
+        operands = zip(matmul.einsum.operands, einsum.operands, strict=True)
+        factors = [_array(name, dims, matmul.letter, names) for name, dims in operands]
+        result = _array(matmul.einsum.array, einsum.result, matmul.letter, names)
+        is_sum = matmul.is_gather and matmul.letter in einsum.contracted
+        which = "" if matmul.letter else f", part {names} of it"
+        line = Text.assemble(
+            f"device {device} multiplies ",
+            (f" {TIMES} ".join(factors), "bold"),
+            f", {'added to' if is_sum else 'which is' if matmul.is_gather else 'its addend of'} ",
+            (result, "bold"),
+            which,
+        )
+        line.truncate(self._page, overflow="ellipsis")
+        return [line, Text()]
+
+    @property
+    def _bars(self) -> list[Text]:
+        """When the matmul and the rounds run, and the totals of both ways; then the same of a gather that is
+        prefetched whole under the matmul before it."""
+        matmul = self._matmul
+        gather = matmul.run.timeline.seconds
+        lines = self._drawn(
+            matmul.seconds,
+            ("matmul", WORK, [slot.work for slot in matmul.slots]),
+            ("links", SENDS, [slot.sends for slot in matmul.slots]),
+        )
+        lines.append(_totals(("together", matmul.seconds), ("one after the other", matmul.apart_seconds)))
+        if matmul.before is not None:
+            place, before = matmul.before
+            total = matmul.prefetched_seconds
+            left = matmul.exposed_seconds
+            rest = f"{seconds(left)} of it still waits" if left else "all of it is hidden"
+            lines += [Text(), Text(f"or prefetched whole while step {place} multiplies: {rest}")]
+            spans = [(0.0, before), (total - matmul.matmul_seconds, total)]
+            lines += self._drawn(total, ("matmul", WORK, spans), ("links", SENDS, [(0.0, gather)]))
+            lines.append(
+                _totals(
+                    (f"with step {place} prefetched", total),
+                    ("block by block", before + matmul.seconds),
+                    ("one after the other", before + matmul.apart_seconds),
+                )
+            )
+        for line in lines:
+            line.truncate(self._page, overflow="ellipsis")
+        return lines
+
+    def _drawn(self, total: float, *rows: tuple[str, str, Sequence[tuple[float, float]]]) -> list[Text]:
+        """Stretches of time as bars on one scale; none where there is no room."""
+        room = self._page - self._gutter
+        if room < LEAST_BAR or total <= 0:
+            return []
+        lines = []
+        for name, mark, spans in rows:
+            bar = [NONE] * room
+            for number, (begin, end) in enumerate(spans):
+                first, last = (round(room * each / total) for each in (begin, end))
+                bar[first:last] = mark * (min(last, room) - first)
+                if number and last - first >= LEAST_SPAN:
+                    bar[first] = EDGE
+            lines.append(Text.assemble((name.ljust(self._gutter), "dim"), "".join(bar)))
+        return [*lines, Text()]
+
+
+def _totals(*named: tuple[str, float]) -> Text:
+    """``together 1.4 ms   one after the other 2.05 ms``: the shortest in bold."""
+    least = min(took for _, took in named)
+    parts = [
+        Text.assemble((f"{name} ", "dim"), (seconds(took), "bold" if took == least else ""))
+        for name, took in named
+    ]
+    return Text("   ").join(parts)
+
+
+def matmul_lines(
+    matmul: CollectiveMatmul, width: int, palette: Palette, number: int | None = None
+) -> list[Text]:
+    """The picture on a page: at a slot, or when all is done."""
+    picture = MatmulPicture(matmul, 0, matmul.rounds if number is None else number, width, palette)
+    lines = [picture.line(y, 0, width) for y in range(picture.height)]
+    return [*headline(matmul.run, width, palette), Text(), *lines, *sentence(MARKS, width, style="dim")]
+
+
+def _array(name: str, dims: Sequence[str], letter: str, block: str) -> str:
+    """``W[d:β, f]``."""
+    return f"{name}[{', '.join(f'{dim}:{block}' if dim == letter else dim for dim in dims)}]"

@@ -1,0 +1,191 @@
+"""A matmul that runs piece by piece while a collective moves its blocks: which block is multiplied when.
+
+An operand that is gathered is multiplied block by block as the blocks arrive; a result that is summed is made
+block by block just before each block is sent. Known as collective matmul: Wang et al., "Overlap Communication
+with Dependent Computation via Decomposition in Large Deep Learning Models", ASPLOS 2023.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from shardviz.planner.plan import LOCAL_OPS, Plan, Step
+
+if TYPE_CHECKING:
+    from shardviz.collectives import Sends
+    from shardviz.collectives.values import Ints
+    from shardviz.hardware.machine import PlacedMesh
+    from shardviz.stepping.collective_run import CollectiveRun
+
+MAX_BLOCKS = 2**16
+"""Blocks times members of a group, of which each has its slot."""
+NEVER = -1
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A stretch of a group's time, in seconds from the beginning: the work on the blocks of one slot, and the
+    round that runs beside or before it. Both are empty where nothing is done."""
+
+    work: tuple[float, float]
+    sends: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class CollectiveMatmul:
+    """The matmul `einsum` of a plan and the collective `step` beside it, whose rounds `run` has.
+
+    `is_gather`: the collective brings an operand, else it sums the result. The blocks are the chunks of the
+    run. `matmul_seconds` is the time of the whole matmul on a device, of which each block takes its part.
+    `before` is the matmul before it, its step and its seconds, under which an argument can be gathered whole
+    ahead of time, as fully sharded data parallelism prefetches the weights of the next layer; or None.
+    """
+
+    run: CollectiveRun
+    step: Step
+    einsum: Step
+    is_gather: bool
+    matmul_seconds: float
+    before: tuple[int, float] | None = None
+
+    @cached_property
+    def slot_of(self) -> Ints:
+        """(members, blocks): the slot in which a member multiplies a block. Slot n follows round n."""
+        run = self.run
+        members, blocks = run.schedule.pattern.group_size, run.schedule.chunks
+        found = np.full((members, blocks), NEVER)
+        if self.is_gather:
+            for member in range(members):
+                found[member, run.held_chunks(member, False)] = 0
+        for number in range(1, self.rounds + 1):
+            sends = self._sends(number)
+            # What arrives is multiplied after its round, what is sent before it.
+            who, slot = (sends.dst, number) if self.is_gather else (sends.src, number - 1)
+            new = found[who, sends.chunk] == NEVER
+            found[who[new], sends.chunk[new]] = slot
+        if not self.is_gather:
+            found[found == NEVER] = self.rounds
+        return found
+
+    @property
+    def rounds(self) -> int:
+        """The rounds beside which blocks are multiplied: all of a gather, those of a sum that add."""
+        phases = self.run.schedule.phases
+        return sum(
+            phase.rounds
+            for phase in phases
+            if phase.rounds and (self.is_gather or phase.sends(0).reduce.any())
+        )
+
+    def blocks(self, slot: int, member: int) -> tuple[int, ...]:
+        """The blocks that a member multiplies in a slot."""
+        return tuple(np.flatnonzero(self.slot_of[member] == slot).tolist())
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """The time of every slot: rounds follow one another, and so does the work of the busiest member.
+
+        Of a gather the work of a slot waits for its round; of a sum a round waits for the work before it.
+        """
+        each = self.matmul_seconds / self.run.schedule.chunks
+        counts = [int((self.slot_of == slot).sum(axis=1).max(initial=0)) for slot in range(self.rounds + 1)]
+        found = []
+        worked = sent = 0.0
+        for slot, count in enumerate(counts):
+            round_begin = sent if self.is_gather else max(sent, worked)
+            took = self.run.timeline[slot - 1].seconds if slot else 0.0
+            sent = round_begin + took if slot else 0.0
+            begin = max(worked, sent) if self.is_gather else worked
+            worked = begin + count * each
+            found.append(Slot((begin, worked), (round_begin, sent)))
+        return tuple(found)
+
+    @cached_property
+    def rest_seconds(self) -> float:
+        """Seconds of the rounds after those beside which blocks are multiplied."""
+        every = range(self.rounds, self.run.schedule.rounds)
+        return math.fsum(self.run.timeline[index].seconds for index in every)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of both together."""
+        last = self.slots[-1]
+        return max(last.work[1], last.sends[1]) + self.rest_seconds
+
+    @property
+    def apart_seconds(self) -> float:
+        """Seconds of one after the other."""
+        return self.matmul_seconds + self.run.timeline.seconds
+
+    @property
+    def exposed_seconds(self) -> float:
+        """Seconds of the whole collective that are left when the matmul `before` it has ended."""
+        hidden = 0.0 if self.before is None else self.before[1]
+        return max(0.0, self.run.timeline.seconds - hidden)
+
+    @property
+    def prefetched_seconds(self) -> float:
+        """Seconds of the matmul `before` and of this one, if the whole collective runs beside the former."""
+        hides = 0.0 if self.before is None else self.before[1]
+        return max(hides, self.run.timeline.seconds) + self.matmul_seconds
+
+    @property
+    def letter(self) -> str:
+        """The dimension along which the blocks lie; "" where they are parts of all of an array."""
+        einsum, dim = self.einsum.einsum, self.step.dim
+        if einsum is None or dim is None:
+            return ""
+        if not self.is_gather:
+            return einsum.result[dim]
+        return einsum.operands[self.einsum.operands.index(self.step.array)][dim]
+
+    def _sends(self, number: int) -> Sends:
+        return self.run.schedule.round(number).expanded(self.run.schedule.chunks)
+
+
+def matmul_of_step(
+    plan: Plan, placed: PlacedMesh, number: int, run: CollectiveRun
+) -> CollectiveMatmul | None:
+    """The matmul that step `number` of a plan, from 1, can run beside on a machine; None where there is none,
+    or its time is not known.
+
+    It is the local step just after a gather of its operand, or just before a sum of its result.
+    """
+    from shardviz.planner.pricing.costs import price
+
+    step = plan.steps[number - 1]
+    pattern = run.schedule.pattern
+    if pattern.group_size * run.schedule.chunks > MAX_BLOCKS or pattern.group_size < 2:
+        return None
+    place = _beside(plan, number)
+    if place is None or plan.steps[place - 1].einsum is None:
+        return None
+    seconds = [each.seconds for each in price(plan, placed).steps]
+    took = seconds[place - 1]
+    if took is None:
+        return None
+    is_gather = step.op == "all_gather"
+    before = None
+    made = {each.array for each in plan.steps[: number - 1] if each.einsum is not None or each.function}
+    if is_gather and step.array not in made:
+        earlier = (each for each in range(number - 1, 0, -1) if plan.steps[each - 1].einsum is not None)
+        found = next(earlier, None)
+        hides = None if found is None else seconds[found - 1]
+        before = None if found is None or hides is None else (found, hides)
+    return CollectiveMatmul(run, step, plan.steps[place - 1], is_gather, took, before)
+
+
+def _beside(plan: Plan, number: int) -> int | None:
+    """The number of the local step that makes what a collective sums, or takes what it gathers."""
+    step = plan.steps[number - 1]
+    if step.op == "all_gather":
+        later = range(number + 1, len(plan.steps) + 1)
+        place = next((each for each in later if plan.steps[each - 1].op in LOCAL_OPS), None)
+        return place if place is not None and step.array in plan.steps[place - 1].operands else None
+    is_sum = step.op in ("psum", "psum_scatter") and number > 1
+    return number - 1 if is_sum and plan.steps[number - 2].array == step.array else None

@@ -1,0 +1,66 @@
+"""Figures in the sentences of lessons are those of the problem that they are about."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from shardviz.forms.form import CollectiveFields
+from shardviz.lessons.course import find
+from shardviz.lessons.measures import compute
+
+ROOFS = {"specs": ("__", "_X", "_X"), "sizes": "b=16,d=8192,f=32768"}
+MANY_ROWS = {"sizes": "b=4096,d=8192,f=8192"}
+RING = {"mesh": "X=4,Y=4,Z=4", "machine": "v4:4x4x4"}
+HALVES = CollectiveFields(
+    "all_gather", "X", "", "9000000", "X", "bf16", "bidirectional-ring", (("pieces", "2"),)
+)
+LAYERS = "e=4096,f=4096,g=4096,h=4096,i=4096"
+FEW, FEWER = {"sizes": "b=65536,d=8192,f=32768"}, {"sizes": "b=32768,d=8192,f=32768"}
+FSDP = {"specs": ("data _", "data _", "_ data", "?", "data _")}
+
+
+def on(data, tensor):
+    return {"mesh": f"data={data},tensor={tensor}"}
+
+
+@pytest.mark.parametrize(
+    ("lesson", "figure", "ask", "changes"),
+    [
+        ("rooflines", "164 µs", "seconds", ROOFS),
+        ("rooflines", "128 MiB", "shard_bytes W", ROOFS),
+        ("rooflines", "698 µs", "seconds einsum", MANY_ROWS),
+        ("rooflines", "1.12 ms", "seconds psum", MANY_ROWS),
+        ("rooflines", "117 µs", "seconds", {}),
+        ("time-of-a-collective", "909 µs", "seconds", {}),
+        ("time-of-a-collective", "152 µs", "seconds", RING | {"collective": HALVES}),
+        ("overlap", "1.12 ms", "seconds all_gather", {}),
+        ("overlap", "698 µs", "seconds einsum", {}),
+        ("overlap", "2.79 ms", "seconds einsum", {"sizes": f"b=16384,{LAYERS}"}),
+        ("overlap", "2.26 ms", "compiled four-layers sending", {"sizes": f"b=16384,{LAYERS}"}),
+        ("fully-sharded-training", "24 GiB", "memory optimizer", {}),
+        ("fully-sharded-training", "4 GiB", "memory parameters", {}),
+        ("fully-sharded-training", "448 MiB", "sent", {}),
+        ("fully-sharded-training", "9 GiB", "memory activations", FSDP),
+        ("best-split", "490 ms", "seconds", on(64, 1) | FEW),
+        ("best-split", "368 ms", "seconds", on(16, 4) | FEW),
+        ("best-split", "382 ms", "seconds", on(4, 16) | FEW),
+        ("best-split", "562 ms", "seconds", on(1, 64) | FEW),
+        ("best-split", "372 ms", "seconds", on(64, 1) | FEWER),
+        ("best-split", "231 ms", "seconds", on(16, 4) | FEWER),
+        ("best-split", "211 ms", "seconds", on(4, 16) | FEWER),
+        ("best-split", "283 ms", "seconds", on(1, 64) | FEWER),
+    ],
+)
+def test_it_is_so(lesson, figure, ask, changes):
+    found = find(lesson)
+    asked = [each.question for each in found.predictions]
+    wrong = [text for each in found.predictions for pair in each.wrong.items() for text in pair]
+    said = " ".join([found.see, found.explain, *found.hints, *asked, *wrong])
+    number, _, unit = figure.partition(" ")
+    assert re.search(rf"(?<![\d.,]){re.escape(number)}(?!\d)", said)
+    assert unit in said
+    answer = compute(ask, replace(found.setup, **changes))
+    assert answer.is_same(figure), answer.text

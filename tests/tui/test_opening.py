@@ -1,0 +1,202 @@
+"""`o`: files, folders and texts are told apart, read, and shown where they belong; what cannot be read says
+why."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input
+
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.share import Shared, to_string
+from shardviz.lessons.course import course
+from shardviz.tui.opening.dialog import OpenDialog
+from shardviz.tui.opening.kinds import openables, typed
+from shardviz.tui.opening.pages import ModulesDialog, ProgramDialog, TranslationDialog
+from tests.tui.conftest import SIZES, Mute, drive, text_of, until
+
+ROOT = Path(__file__).parents[1]
+PROGRAM = ROOT / "hlo" / "recorded" / "all_reduce_2x8.txt"
+PROFILE = ROOT / "profiles" / "step.xplane.pb"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A folder of files of every kind, in which the application is opened."""
+    here = tmp_path / "here"
+    (here / "dumps").mkdir(parents=True)
+    text = PROGRAM.read_text()
+    (here / "step.txt").write_text(text)
+    for number in (3, 4):
+        (here / "dumps" / f"module_{number:04}.jit_f.cpu_after_optimizations.txt").write_text(text)
+    (here / "step.xplane.pb").write_bytes(PROFILE.read_bytes())
+    (here / "compile.log").write_text("nothing of a compiler")
+    (here / "notes.odt").write_text("not listed")
+    config = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": 768, "n_head": 12}
+    config |= {"n_layer": 12, "n_positions": 1024, "vocab_size": 50257}
+    (here / "config.json").write_text(json.dumps(config))
+    monkeypatch.chdir(here)
+    return here
+
+
+def test_a_folder_lists_what_can_be_opened(folder):
+    kinds = {each.name: each.kind for each in openables("")}
+    assert kinds == {
+        "compile.log": "program",
+        "config.json": "model",
+        "step.txt": "program",
+        "step.xplane.pb": "profile",
+        "dumps/": "folder",
+    }
+    assert [each.kind for each in openables("dumps/")] == ["modules", "program", "program"]
+    assert openables("nowhere/") == []
+    (folder / "traces" / "plugins" / "profile").mkdir(parents=True)
+    assert openables("traces/")[0].kind == "profile"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("step.txt", "program"),
+        ("notes.odt", "program"),
+        ("P('X', None)", "notation"),
+        ("{devices=[2,4]<=[8]}", "notation"),
+        ("shardviz explain 'bd,df->bf' --mesh X=4", "line"),
+        (to_string(Shared(ProblemForm(mesh="X=8"), "plan")), "string"),
+        ("no/such_file", None),
+        ("step", None),
+        ("", None),
+    ],
+)
+def test_a_text_is_told_apart(text, kind):
+    found = typed(text, True)
+    assert (found.kind if found is not None else None) == kind
+    if kind == "program":
+        assert typed(text, False) is None
+
+
+async def opened(pilot, text):
+    await pilot.press("o")
+    assert isinstance(pilot.app.screen, OpenDialog)
+    pilot.app.screen.query_one(Input).value = text
+    await pilot.press("enter")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_program_is_a_window_with_collectives_text_and_times(size):
+    async def script(pilot):
+        await opened(pilot, "step.txt")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ProgramDialog))
+        await pilot.pause()
+        assert "all-reduce" in text_of(pilot.app)
+        await pilot.press("v")
+        await pilot.pause()
+        assert pilot.app.screen.box.is_program
+        await pilot.press("slash", *"all-reduce", "escape", "v")
+        await pilot.pause()
+        assert "v5e" in text_of(pilot.app)
+        await pilot.press("y")
+        assert pilot.app.clipboard == "shardviz hlo step.txt --time"
+        await pilot.press("escape")
+        assert len(pilot.app.screen_stack) == 1
+
+    drive(script, SIZES[size], screen="plan")
+
+
+def test_a_folder_of_dumps_lists_its_modules_each_of_which_opens():
+    async def script(pilot):
+        await opened(pilot, "dumps/")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ModulesDialog))
+        assert "jit_f" in text_of(pilot.app)
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ProgramDialog))
+
+    drive(script, screen="plan")
+
+
+def test_texts_open_as_a_problem_or_in_every_notation():
+    async def script(pilot):
+        app = pilot.app
+        await opened(pilot, "P('X', None)")
+        assert isinstance(app.screen, TranslationDialog)
+        await pilot.pause()
+        assert "book" in text_of(app)
+        await pilot.press("escape")
+        await opened(pilot, "shardviz explain 'ab,bc->ac' --mesh X=4 --specs 'X_,__->X_'")
+        assert app.state.history.draft.einsum == "ab,bc->ac"
+        await opened(pilot, to_string(Shared(ProblemForm(mesh="X=8"), "layout")))
+        await until(pilot, lambda: app.state.area == "layout")
+        assert app.state.history.draft.mesh == "X=8"
+        await pilot.press("u", "u")
+        assert app.state.history.draft == ProblemForm()
+
+    drive(script, screen="plan")
+
+
+def test_a_string_may_open_a_lesson():
+    async def script(pilot):
+        lesson = course()[0]
+        await opened(pilot, to_string(Shared(ProblemForm(), lesson.screen, lesson.name, 2)))
+        await until(pilot, lambda: pilot.app.lesson is not None)
+        assert pilot.app.lesson.controller.lesson == lesson
+
+    drive(script, screen="plan")
+
+
+def test_a_model_opens_its_screen():
+    async def script(pilot):
+        await opened(pilot, "config.json")
+        await until(pilot, lambda: "config.json" in text_of(pilot.app))
+        assert "A whole model" in text_of(pilot.app)
+
+    drive(script, screen="plan")
+
+
+class Printer(Mute):
+    """A worker whose XLA reads no program of a profile."""
+
+    def module_texts(self, protos):
+        found = Future()
+        found.set_result([""] * len(protos))
+        return found
+
+
+def test_a_profile_is_a_source_of_the_time_screen():
+    async def script(pilot):
+        for _ in range(2):
+            await opened(pilot, "step.xplane.pb")
+            await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
+            assert pilot.app.pane.area == "time"
+            await until(pilot, lambda: "❯ profile ✓" in text_of(pilot.app))
+            assert pilot.app.pane.timeline is pilot.app.state.profile.profile.timeline
+            assert pilot.app.pane.command_line() == "shardviz profile step.xplane.pb"
+
+    drive(script, screen="time", worker=Printer())
+
+
+def test_what_cannot_be_read_says_why_and_leaves_the_list_open():
+    async def script(pilot):
+        await opened(pilot, "compile.log")
+        await until(pilot, lambda: "✗" in text_of(pilot.app))
+        assert isinstance(pilot.app.screen, OpenDialog)
+        await pilot.press("ctrl+u", *"zzz?!")
+        await until(pilot, lambda: "No file has this name" in text_of(pilot.app))
+
+    drive(script, screen="plan")
+
+
+def test_a_guest_opens_texts_alone():
+    async def script(pilot):
+        await pilot.press("o")
+        assert "step.txt" not in text_of(pilot.app)
+        pilot.app.screen.query_one(Input).value = "step.txt"
+        await pilot.press("enter")
+        assert isinstance(pilot.app.screen, OpenDialog)
+        await pilot.press("escape")
+        await opened(pilot, "P('X', None)")
+        assert isinstance(pilot.app.screen, TranslationDialog)
+
+    drive(script, screen="plan", is_guest=True)

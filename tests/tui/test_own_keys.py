@@ -1,0 +1,120 @@
+"""Keys of one's own: read from TOML, refused by name where they clash, and known to the whole application."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.keys import _character_to_key
+
+from shardviz.errors import QuestionError
+from shardviz.tui.own_keys import check_own_keys, keys_path, read_own_keys, table_of, textual_name
+from shardviz.tui.registry import AREAS, COMMANDS
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_path_is_in_the_configuration_directory(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert keys_path() == tmp_path / "shardviz" / "keys.toml"
+
+
+def test_characters_have_the_names_that_textual_gives_them():
+    for code in range(33, 127):
+        assert textual_name(chr(code)) == _character_to_key(chr(code)), chr(code)
+
+
+def test_every_command_has_a_name_of_its_own_in_its_table():
+    names = Counter((command.area, command.setting) for command in COMMANDS)
+    assert [name for name, number in names.items() if number > 1] == []
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", setting) for _, setting in names)
+
+
+def test_the_usual_keys_do_not_clash():
+    """Those of a lesson take the place of others: it has the keys first."""
+    everything = {table_of(area): {} for area in AREAS}
+    for command in COMMANDS:
+        if command.area != "lesson":
+            everything[table_of(command.area)][command.setting] = command.keys
+    check_own_keys(everything, [each for each in COMMANDS if each.area != "lesson"], AREAS, Path("keys.toml"))
+
+
+REFUSED = [
+    ("[step", "is not TOML"),
+    ("quit = 'Q'", "'quit' stands in no table"),
+    ("[step]\nplay = 3", "[step] play is not a key"),
+    ("[step]\nplay = 'ctrl+enter'", "'ctrl+enter' is not a key that every terminal sends"),
+    ("[step]\nplay = 'ctrl+q'", "'ctrl+q' is not a key"),
+    ("[steps]\nplay = 'P'", "there is no table [steps]"),
+    ("[step]\nplai = 'P'", "[step] has no command 'plai'"),
+    ("[step]\nplay = 'q'", "q is the key of [everywhere] quit and of [step] play"),
+    ("[everywhere]\nquit = 'r'", "r is the key of [everywhere] quit and of [plan] ask-now"),
+    ("[step]\nplay = 'g'", "g is the key of [step] play and of [step] next-group"),
+    ("[plan]\nplay = 'b'\ncompare = ['b']", "b is the key of [plan] play and of [plan] compare"),
+]
+
+
+def commands_with(chosen):
+    """The registry's commands with other keys."""
+    return [
+        replace(each, keys=tuple(map(textual_name, chosen[table_of(each.area)][each.setting])))
+        if each.setting in chosen.get(table_of(each.area), {})
+        else each
+        for each in COMMANDS
+    ]
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED, ids=[text for text, _ in REFUSED])
+def test_what_cannot_be_is_refused_by_name(tmp_path, text, message):
+    path = tmp_path / "keys.toml"
+    path.write_text(text)
+
+    def read_and_check():
+        chosen = read_own_keys(path)
+        check_own_keys(chosen, commands_with(chosen), AREAS, path)
+
+    with pytest.raises(QuestionError) as error:
+        read_and_check()
+    assert message in error.value.message
+    assert error.value.hint
+
+
+SCRIPT = """
+from shardviz.tui.own_keys import use_own_keys
+use_own_keys()
+from tests.tui.conftest import drive, text_of
+from textual.widgets import OptionList
+
+async def script(pilot):
+    app = pilot.app
+    await pilot.press("W", "H")
+    assert app.pane.area == "plan"
+    await pilot.press("q", "ctrl+y")
+    assert app.is_running
+    await pilot.press("question_mark", "end")
+    await pilot.pause(0.3)
+    assert "Q  Quit" in text_of(app), text_of(app)
+    await pilot.press("escape", "Q")
+    await pilot.pause()
+    print("left", app._exit)
+
+drive(script)
+"""
+
+
+def test_the_application_has_them_everywhere(tmp_path):
+    (tmp_path / "shardviz").mkdir()
+    (tmp_path / "shardviz" / "keys.toml").write_text(
+        "[everywhere]\nquit = 'Q'\nplan = ['W', 'f3']\n[lesson]\nleave-the-lesson = 'X'\n"
+    )
+    environment = os.environ | {"XDG_CONFIG_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", SCRIPT], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=100
+    )
+    assert (ran.returncode, ran.stdout) == (0, "left True\n"), ran.stderr

@@ -1,0 +1,47 @@
+"""The dialog of all ways to split the arrays: the lines are those of the command line, and one opens."""
+
+from __future__ import annotations
+
+import pytest
+from textual.widgets import OptionList
+
+from shardviz.forms.form import ProblemForm
+from shardviz.planner import problem_from_text, rank
+from shardviz.planner.pricing.costs import price
+from shardviz.tui.dialogs.ranking import RankingDialog
+from tests.tui.conftest import SIZES, drive, text_of, until
+
+
+async def opened(pilot):
+    await pilot.press("W")
+    assert isinstance(pilot.app.screen, RankingDialog)
+    await until(pilot, lambda: pilot.app.screen.query_one(OptionList).option_count)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_fastest_opens_as_the_problem(size):
+    async def script(pilot):
+        app = pilot.app
+        resolved = app.state.resolved
+        question = problem_from_text("bd,df->bf", mesh=resolved.problem.mesh, ranked=True)
+        first, *_ = rank(question, resolved.placed)
+        await opened(pilot)
+        assert app.screen.query_one(OptionList).option_count == len(rank(question, resolved.placed)) + 1
+        await until(pilot, lambda: "beside the plan on screen" in " ".join(text_of(app).split()))
+        await pilot.press("enter")
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+        after = app.state.resolved
+        assert after.faults == ()
+        assert price(after.plan, after.placed).serial_seconds == first.cost.serial_seconds
+        await pilot.press("u")
+        assert app.state.history.draft == ProblemForm()
+
+    drive(script, SIZES[size], screen="plan")
+
+
+def test_what_cannot_be_ranked_says_why():
+    async def script(pilot):
+        await pilot.press("W")
+        await until(pilot, lambda: "more than 1,500 ways" in " ".join(text_of(pilot.app).split()))
+
+    drive(script, draft=ProblemForm(mesh="X=2,Y=2,Z=2,T=2,U=2", specs=("__", "__", "__")), screen="plan")
