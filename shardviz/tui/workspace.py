@@ -175,7 +175,7 @@ class Workspace(Horizontal):
 
     def show_lens(self) -> None:
         """Mark another device, or none, in the same order."""
-        self._draw_one_by_one(Pane.show_lens)
+        self._draw_one_by_one(lambda pane: pane.show_lens())
 
     def _draw_one_by_one(self, draw: Callable[[Pane], None]) -> None:
         first, *others = self.shown or [self.pane]
