@@ -10,7 +10,7 @@ import pytest
 from shardviz.compare import differences
 from shardviz.compiler import TargetResult
 from shardviz.hardware import DeviceCoords, Placement
-from shardviz.hlo import BlockwiseMatmul, Collective, Work
+from shardviz.hlo import CollectiveMatmul, Collective, Work
 from shardviz.hlo.collective import MatmulOrder
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
@@ -54,7 +54,7 @@ def permute(number: int, shift: int, *overlapped: Work) -> Collective:
 
 PARTIAL = (Work("fusion.12", "matmul", 35570), Work("fusion.9", "matmul", 24344))
 PERMUTES = (permute(0, 1), permute(1, -1, PARTIAL[0]), permute(2, 1, *PARTIAL))
-RING = BlockwiseMatmul(
+RING = CollectiveMatmul(
     "all-gather", ("Y",), 2, 4, ("cp.0", "cp.1", "cp.2"), ("fusion.12", "fusion.9"), 2097152, 1572864
 )
 CORES = Placement(
