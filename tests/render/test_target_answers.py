@@ -10,7 +10,7 @@ import pytest
 from shardviz.compare import differences
 from shardviz.compiler import TargetResult
 from shardviz.hardware import DeviceCoords, Placement
-from shardviz.hlo import CollectiveMatmul, Collective, Work
+from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.hlo.collective import MatmulOrder
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
