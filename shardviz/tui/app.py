@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from shardviz.compiler import Worker
     from shardviz.forms.examples import Example
+    from shardviz.forms.jumps import Jump
     from shardviz.forms.share import Shared
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson
@@ -213,8 +214,7 @@ class ShardvizApp(ResilientApp):
             pane.show_answers(self.state.queries.answers)
 
     def _lens_changed(self) -> None:
-        for pane in self.workspace.shown:
-            pane.show_lens()
+        self.workspace.show_lens()
         self._show_keys()
 
     @property
@@ -289,6 +289,11 @@ class ShardvizApp(ResilientApp):
         self.state.step_number = event.number
         await self.action_show("step")
 
+    def on_pane_step_chosen(self, event: Pane.StepChosen) -> None:
+        for pane in self.workspace.shown:
+            if pane.area != event.area:
+                pane.show_step(event.number)
+
     async def on_pane_instruction_opened(self, event: Pane.InstructionOpened) -> None:
         await self.action_show(event.area)
         if self.pane.area == event.area:
@@ -345,6 +350,28 @@ class ShardvizApp(ResilientApp):
             self.notify("The problem opens with the sandbox, later in the lesson.")
             return
         await self.run_action(command.name, widget)
+
+    def action_jump(self) -> None:
+        from shardviz.tui.dialogs.jump import JumpDialog
+
+        state = self.state
+        self.push_screen(JumpDialog(state.resolved, state.queries.answers, palette_of(self)), self.jump)
+
+    async def jump(self, to: Jump | None) -> None:
+        """Mark a device everywhere, or go to a step of the plan or to an instruction."""
+        from shardviz.forms.jumps import DeviceJump, InstructionJump, StepJump
+
+        if isinstance(to, DeviceJump):
+            self.state.set_lens(to.position)
+        elif isinstance(to, InstructionJump):
+            area = "time" if self.state.area == "time" else "compiler"
+            await self.on_pane_instruction_opened(Pane.InstructionOpened(area, to.target, to.name))
+        elif isinstance(to, StepJump) and self.state.area == "step":
+            await self.on_pane_step_opened(Pane.StepOpened(to.number))
+        elif isinstance(to, StepJump):
+            await self.action_show("plan")
+            for pane in self.workspace.shown:
+                pane.show_step(to.number)
 
     def action_help(self) -> None:
         from shardviz.tui.dialogs.commands import HelpDialog

@@ -14,7 +14,7 @@ from shardviz.render.lines import sentence
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.rounds.pieces import NOTHING, chunk_name, chunk_style
 from shardviz.render.rounds.step_notes import headline
-from shardviz.stepping.collective_matmul import CollectiveMatmul
+from shardviz.stepping.collective_matmul import BlockwiseMatmul
 from shardviz.units import seconds
 
 MARKS = "× is multiplied   slot n: after round n of a gather, before round n + 1 of a sum"
@@ -37,7 +37,7 @@ class MatmulPicture:
 
     def __init__(
         self,
-        matmul: CollectiveMatmul,
+        matmul: BlockwiseMatmul,
         group: int,
         number: int,
         width: int,
@@ -125,7 +125,7 @@ class MatmulPicture:
 
     @cached_property
     def _above(self) -> list[Text]:
-        """What every device does in this slot, and what the marked or the first one multiplies."""
+        """The work of the marked or the first device in this slot."""
         matmul = self._matmul
         einsum = matmul.einsum.einsum
         assert einsum is not None
@@ -212,7 +212,7 @@ def _totals(*named: tuple[str, float]) -> Text:
 
 
 def matmul_lines(
-    matmul: CollectiveMatmul, width: int, palette: Palette, number: int | None = None
+    matmul: BlockwiseMatmul, width: int, palette: Palette, number: int | None = None
 ) -> list[Text]:
     """The picture on a page: at a slot, or when all is done."""
     picture = MatmulPicture(matmul, 0, matmul.rounds if number is None else number, width, palette)

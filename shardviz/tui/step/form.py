@@ -57,7 +57,7 @@ class ChoiceField(Input):
 
 
 class ChoicesDialog(FilteredList):
-    """What there is for a field of the form, and what each is; `enter` leaves with a name."""
+    """The choices for a field of the form, and what each is; `enter` leaves with a name."""
 
     def __init__(self, title: str, abouts: Mapping[str, str], first: str | None) -> None:
         super().__init__()
@@ -200,7 +200,7 @@ def _fill(field: Input, name: str | None) -> None:
 
 
 def _meaning(operation: type[Operation]) -> str:
-    """What an operation is, in the words of its own description."""
+    """The meaning of an operation, in the words of its own description."""
     return " ".join((operation.__doc__ or "").partition("\n\n")[0].replace("`", "").split())
 
 
