@@ -56,7 +56,7 @@ class ModelDialog(Dialog):
     """
 
     title_text = "A whole model"
-    commands = (*COMMANDS, CLOSE)
+    commands = (*COMMANDS[:-1], CLOSE, COMMANDS[-1])
     BINDINGS = bindings(COMMANDS)
     DEFAULT_CSS = """
     ModelDialog #fields { height: auto; }
