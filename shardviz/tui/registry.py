@@ -117,12 +117,6 @@ APP = commands_of(
     ("model", "M", "Whole model", "Every parameter of a model: splits, memory, collectives; change a split."),
     ("undo", "u", "Undo", "Undo the last edit.", "undo"),
     ("redo", "U ctrl+y", "Redo", "Redo the edit that was undone."),
-    (
-        "history",
-        "h",
-        "History",
-        "The questions of this session: open one, or compare it with the one that is shown.",
-    ),
     ("code", "c", "Code", "Show the JAX code that builds what is on screen.", "code"),
     ("export", "e", "Export", "Save the screen as a picture, page, data or code.", "export"),
     ("command_line", "y", "Command line", "Copy the command line that prints the same.", "copy"),
@@ -138,6 +132,13 @@ APP = commands_of(
     ("suspend_process", "ctrl+z", "Suspend", "Go to the shell; `fg` comes back.", "", "ctrl+z"),
     ("command_palette", "ctrl+p", "Palette", "Find any command by name.", "", "ctrl+p"),
     ("quit", "q ctrl+q", "Quit", "Leave shardviz.", "quit"),
+    (
+        "history",
+        "h",
+        "History",
+        "The questions of this session: open one, or compare it with the one that is shown.",
+        "history",
+    ),
 )
 
 TYPING = commands_of(
@@ -256,6 +257,7 @@ STEP = commands_of(
     ("other", "i", "Other", "Play any other collective.", "any"),
     ("back_to_plan", "O", "Plan's", "Back from another collective to those of the plan."),
     ("links", "l", "Links", "Join the devices by a ring or a torus, a line, a switch."),
+    ("figures", "b", "Latency, bandwidth", "What a link takes: the machine's figures, or as you type them."),
     ("ask_now", "r", "Ask now", "Recompile for all targets, and verify with JAX again."),
     ("device(1)", "d", "Next device", "Mark the next device of the group, here and on every screen."),
     ("device(-1)", "D", "Previous device", "Mark the previous device of the group."),
@@ -269,7 +271,7 @@ FORM = commands_of(
     "step",
     ("play_it", "enter", "Play it", "Play the collective in the form.", "play it", "enter"),
     ("leave", "escape", "Back", "Go back to the collective that was played before.", "back", "esc"),
-    ("next_choice", "space", "Next", "The next operation or algorithm.", "next", "space"),
+    ("list", "space", "List", "All operations or algorithms, and what each does.", "list", "space"),
     ("focus", "down", "Fields", "From field to field.", "fields", "↑↓"),
 )
 """While the form for another collective is open; its fields have the keys."""

@@ -16,11 +16,14 @@ from shardviz.stepping.collective_run import prepare_run
 from shardviz.stepping.verdict import compare_with_jax
 from shardviz.tui.registry import STEP
 from shardviz.tui.step.algorithms import AlgorithmsDialog
-from shardviz.tui.step.choice import worked_out
+from shardviz.tui.step.choice import LinkFigures, worked_out
+from shardviz.tui.step.link_figures import figures_of
 from shardviz.tui.step.pane import StepPane
 from shardviz.tui.step.player import RoundView, slide_seconds
 from tests.tui.conftest import PATIENCE, SIZES, check_snapshot, drive, text_of, until
 
+KEYS = {" ": "space", "/": "slash"}
+"""Textual's names of what is typed."""
 SMALL = ProblemForm(sizes="b=8,d=16,f=8")
 HOLD_S = 60.0
 """How long an answer is held back at most."""
@@ -334,7 +337,7 @@ def test_every_transfer_is_listed_and_leads_to_its_round():
         await pilot.pause()
         assert view.scroll_offset.y > 0
         assert "▸ round 6" in text_of(pilot.app)
-        await pilot.press("v")
+        await pilot.press("v", "v")
         assert "┌ 0  X0 Y0" in text_of(pilot.app)
 
     drive(script, draft=SMALL, screen="step")
@@ -422,7 +425,10 @@ def test_any_other_collective_is_played():
         assert "ragged_all_to_all" in text
         assert "bidirectional-ring" in text
         assert field.value
-        await pilot.press(*"psum", "space", "home", "shift+end", *"all_t", "space", "tab", "Y", "enter")
+        await pilot.press(*"ps", "space")
+        assert pilot.app.screen.chosen.value == "psum"
+        assert "jax.lax.psum: the sum." in text_of(pilot.app)
+        await pilot.press(*"all_to", "enter", "tab", "Y", "enter")
         assert pane.prepared.run.operation.name == "all_to_all"
         assert pane.command_line() == "shardviz step all_to_all --axis Y"
         assert "columns: the device it goes to" in text_of(app)
@@ -621,6 +627,8 @@ def test_a_device_is_marked_in_every_view():
         assert "1  X0 Y1◃" in text_of(pilot.app)
         await pilot.press("v")
         assert "▹ 0 → 1" in text_of(pilot.app)
+        await pilot.press("v")
+        assert "1  X0 Y1◃" in text_of(pilot.app)
         await pilot.press("v", "D", "D")
         assert pane.state.lens == 3
         pane.state.set_lens(6)
@@ -665,3 +673,43 @@ def test_a_collective_without_a_matmul_has_no_such_view():
         assert pane._view == "devices"
 
     play(["v", "v", "v"], check, draft=draft)
+
+
+def test_latency_and_bandwidth_are_typed():
+    async def script(pilot):
+        pane = pilot.app.pane
+        pane.query_one(RoundView).focus()
+        await until(pilot, lambda: is_ready(pane))
+        await pilot.press("b")
+        await pilot.press(*(KEYS.get(each, each) for each in "3us 1GB/s"))
+        await pilot.pause()
+        assert pilot.app.screen.chosen.value == LinkFigures("3us", "1GB/s")
+        await pilot.press("enter")
+        await until(pilot, lambda: is_ready(pane))
+        spec = pane.prepared.run.links.spec
+        assert (spec.latency, spec.bandwidth) == (3e-6, 1e9)
+        text = text_of(pilot.app)
+        assert "at 1 GB/s a link" in text
+        assert "ring of 4 as given" in text
+        assert pane.command_line().endswith("--latency 3us --bandwidth 1GB/s")
+        await pilot.press("b", "home", "enter")
+        await until(pilot, lambda: is_ready(pane))
+        assert pane.chosen.figures == LinkFigures()
+
+    drive(script, draft=SMALL, screen="step")
+
+
+@pytest.mark.parametrize(
+    ("text", "figures"),
+    [
+        ("2us", LinkFigures("2us", None)),
+        ("90GB/s", LinkFigures(None, "90GB/s")),
+        ("0, inf", LinkFigures("0", "inf")),
+        ("", None),
+        ("fast", None),
+        ("-1us", None),
+        ("1us 5 lions", None),
+    ],
+)
+def test_figures_are_read_as_typed(text, figures):
+    assert figures_of(text) == figures

@@ -136,7 +136,7 @@ def test_an_edit_reaches_every_pane():
         await pilot.pause()
         text = text_of(app)
         assert "X3" in text
-        assert "A[256×512]" in text
+        assert "sends 2×3/4 of 4,194,304 bytes" in " ".join(text.split())
 
     on_dashboard(script)
 
@@ -158,7 +158,7 @@ def test_many_edits_at_once_leave_every_pane_with_the_last():
         for pane in app.workspace.shown:
             assert pane.state.resolved.problem.mesh.size == 16
         assert not app.workspace._waiting
-        assert app.workspace._pane("plan")._plan is app.state.resolved.plan
+        assert app.workspace._pane("plan")._cost.plan is app.state.resolved.plan
 
     on_dashboard(script)
 

@@ -208,14 +208,18 @@ def _loop(members: int, columns: int) -> Ints:
         return grid
     pairs = -(-members // (2 * columns))
     left = members - 2 * columns * (pairs - 1)
-    lengths = [columns] * (2 * pairs - 2) + [-(-left // 2), left // 2]
-    grid = np.full((len(lengths), columns), NOBODY)
-    grid[0] = range(columns) if pairs > 1 else range(lengths[0])
-    follows = lengths[0]
-    for row, length in enumerate(lengths[1:], 1):
-        stop = follows + length - 1
-        onward = range(follows, stop)
-        grid[row, 1:length] = onward if row % 2 == 0 else onward[::-1]
-        follows = stop
-    grid[1:, 0] = range(members - 1, members - len(lengths), -1)
+    full = 2 * (pairs - 1)
+    grid = np.full((full + 2, columns), NOBODY)
+    grid[0] = range(columns)
+    if full:
+        between = columns + np.arange((full - 1) * (columns - 1)).reshape(full - 1, columns - 1)
+        between[::2] = between[::2, ::-1]
+        grid[1:full, 1:] = between
+    follows = columns + max(0, full - 1) * (columns - 1)
+    upper, lower = -(-left // 2), left // 2
+    if full:
+        grid[-2, 1:upper] = range(follows, follows + upper - 1)
+        follows += upper - 1
+    grid[-1, 1:lower] = range(follows + lower - 2, follows - 1, -1)
+    grid[1:, 0] = range(members - 1, members - len(grid), -1)
     return grid

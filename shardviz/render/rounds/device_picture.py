@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 from rich.style import Style
-from rich.text import Text
+from rich.text import Span, Text
 
 from shardviz.collectives.values import Ints
 from shardviz.errors import plural
@@ -362,13 +362,23 @@ class GroupBoxes:
 
     def arrow(self, chunks: list[int] | int, width: int, head: str, shaft: str, part: float | None) -> Text:
         """``─α→``: as much of what moves as there is room for, in the middle or a `part` of its way on."""
-        words = self.names(chunks, width - 1)
-        room = width - 1 - words.cell_len
+        if isinstance(chunks, list) and len(chunks) == 1:
+            # Nearly always it is one: that is drawn in half the time.
+            name, style = self.name(chunks[0]), self.style(chunks[0])
+            name = name if len(name) < width else ""
+            words, spans = name, [Span(0, len(name), style)]
+        else:
+            text = self.names(chunks, width - 1)
+            words, spans = text.plain, text.spans
+        room = width - 1 - len(words)
+        gone = None if part is None else round(room * part)
         if head == "←":
-            after = room - room // 2 if part is None else round(room * part)
-            return Text.assemble(head, shaft * (room - after), words, shaft * after)
-        before = room // 2 if part is None else round(room * part)
-        return Text.assemble(shaft * before, words, shaft * (room - before), head)
+            before = room // 2 if gone is None else room - gone
+            line, start = f"←{shaft * before}{words}{shaft * (room - before)}", 1 + before
+        else:
+            before = room // 2 if gone is None else gone
+            line, start = f"{shaft * before}{words}{shaft * (room - before)}→", before
+        return Text(line, spans=[each.move(start) for each in spans])
 
     def border(self, member: int, is_marked: bool = False) -> Text:
         """The upper border with the device's number and, where there is room, its place in the mesh."""

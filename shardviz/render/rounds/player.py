@@ -34,7 +34,7 @@ from shardviz.render.rounds.round_traffic import round_words
 from shardviz.render.rounds.step_notes import SEPARATOR, after_words, headline, marks
 from shardviz.render.rounds.switch_lanes import LaneShape, SwitchLanes, lane_shape
 from shardviz.render.rounds.transfer_table import PictureAndTransfers, TransferTable, transfer_marks
-from shardviz.stepping.collective_matmul import CollectiveMatmul
+from shardviz.stepping.collective_matmul import BlockwiseMatmul
 from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
 from shardviz.stepping.transfers import TransferLog
 from shardviz.units import human_bytes, rate, seconds, shaped, times
@@ -80,7 +80,7 @@ class PlayerPage:
         lead: str,
         links_of: str = "",
         verdict: int = 1,
-        matmul: CollectiveMatmul | None = None,
+        matmul: BlockwiseMatmul | None = None,
     ) -> None:
         self._prepared, self._view, self._group = prepared, view, group
         self._width, self._height, self.palette, self._lead = width, height, palette, lead
@@ -88,6 +88,7 @@ class PlayerPage:
         self.verdict_lines = verdict
         self._matmul = matmul
         self.is_low = height < LOW
+        self._last: tuple[tuple[int, float | None, int | None], Canvas] | None = None
         self.lens: int | None = None
         """The position in the mesh of the device that is marked; None where none is."""
         self._said: dict[int, Text] = {}
@@ -138,7 +139,13 @@ class PlayerPage:
         return min(len(cost), LEAST), verdict, min(len(self._notes(number)), LEAST)
 
     def canvas(self, number: int, part: float | None = None) -> Canvas:
-        """The picture of a round; with a `part`, of its chunks on their way."""
+        """The picture of a round; with a `part`, of its chunks on their way. The last one is kept."""
+        key = number, part, self.lens
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._new_canvas(number, part)
+        return self._last[1]
+
+    def _new_canvas(self, number: int, part: float | None) -> Canvas:
         drawn = self._prepared.drawn
         if self._view == "table":
             groups, width = [self._group], self._width
@@ -190,7 +197,7 @@ class PlayerPage:
         """The member that is marked; None where it belongs to another group."""
         if self.lens is None:
             return None
-        group, member = self._prepared.run.places[self.lens]
+        group, member = self._prepared.run.places.get(self.lens, (-1, -1))
         return member if group == self._group else None
 
     @cached_property
@@ -410,7 +417,8 @@ class CostSummary:
         speed = f" at {rate(self.run.links.spec.bandwidth)} {self.run.links.each}"
         if took.cell_len + len(speed) <= width:
             took.append(speed, "dim")
-        where = f"on {self.links_of}" if self.links_of else "assumed"
+        given = self.run.links.machine is None
+        where = f"on {self.links_of}" if self.links_of else "as given" if given else "assumed"
         links = Text(f"{self.run.links.topology} {where}", "dim")
         return flowed([sent, took, *formula, links, least], width)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rich.style import Style
 from rich.text import Text
 
 from shardviz.render.canvas import LineBuilder
@@ -14,6 +15,7 @@ from shardviz.render.rounds.pieces import FORMS, NOTHING, PieceCell
 from shardviz.render.rounds.round_traffic import RoundTraffic
 
 BRANCH, LAST = "┣", "┗"
+BOLD = Style(bold=True)
 GAP = 2
 LINKS = (12, 9, 6)
 """Columns for what goes either way between a device and the switch."""
@@ -73,7 +75,7 @@ class SwitchLanes:
                 continue
             member = column * self._shape.rows + y - 1
             if member < self._size and place < right and place + self._shape.width > left:
-                builder.put_text(place, self._lane(member, y == self._shape.rows))
+                self._put_lane(builder, place, member, y == self._shape.rows)
         found = builder.text()
         found.rstrip()
         return found
@@ -90,29 +92,32 @@ class SwitchLanes:
         is_inside = 0 < y <= self._shape.rows and 0 <= column < self._columns and member < self._size
         return member if is_inside else None
 
-    def _lane(self, member: int, is_last: bool) -> Text:
+    def _put_lane(self, builder: LineBuilder, place: int, member: int, is_last: bool) -> None:
+        """Write a lane from a column on, piece by piece: a page has hundreds of them."""
         shape, boxes, part = self._shape, self._boxes, self._part
         is_last = is_last or member == self._size - 1
-        ways = []
+        builder.put(place, LAST if is_last else BRANCH, DIM)
+        place += 1
         # First chunks go up to the switch, then down from it.
         for head, ends, gone in (
             ("←", (member, self._size), None if part is None else 2 * part),
             ("→", (self._size, member), None if part is None else 2 * part - 1),
         ):
             chunks = self._traffic.chunks(*ends)
-            moves = bool(chunks) and (gone is None or 0 <= gone <= 1)
-            shaft = Text(LINE * shape.link, DIM)
-            ways.append(boxes.arrow(chunks, shape.link, head, LINE, gone) if moves else shaft)
-        position = boxes.run.groups[boxes.group][member]
-        name = str(boxes.run.mesh.device_id(position))
-        label = Text(f" {name.rjust(shape.label)} ", "bold")
+            if chunks and (gone is None or 0 <= gone <= 1):
+                builder.put_text(place, boxes.arrow(chunks, shape.link, head, LINE, gone))
+            else:
+                builder.put(place, LINE * shape.link, DIM)
+            place += shape.link
+        name = str(boxes.run.mesh.device_id(boxes.run.groups[boxes.group][member])).rjust(shape.label)
         if member == self._lens:
-            label = Text(f"▹{name.rjust(shape.label)}◃", boxes.palette.lens)
-        lane = Text.assemble((LAST if is_last else BRANCH, DIM), *ways, label)
-        return lane.append_text(self._held(member))
+            builder.put(place, f"▹{name}◃", boxes.palette.lens)
+        else:
+            builder.put(place + 1, name, BOLD)
+        builder.put_text(place + shape.label + 2, self._held(member))
 
     def _held(self, member: int) -> Text:
-        """What a device has: its cells, or a bar of its chunks; nothing where they are not followed."""
+        """The cells of a device, or a bar of its chunks; nothing where they are not followed."""
         boxes = self._boxes
         if self._rows is not None:
             row = self._rows.row(boxes.group, member)

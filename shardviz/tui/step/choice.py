@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from shardviz.errors import ShardvizError
@@ -15,14 +15,23 @@ from shardviz.stepping.plan_step import played_steps, question_of_step
 if TYPE_CHECKING:
     from shardviz.forms.form import ProblemForm
     from shardviz.forms.resolve import ResolvedProblem
+    from shardviz.hardware.links import LinkSpec
     from shardviz.hardware.machine import LinkLevel
-    from shardviz.stepping.collective_matmul import CollectiveMatmul
+    from shardviz.stepping.collective_matmul import BlockwiseMatmul
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
 
 LARGE = 2**14
 """Sends of a schedule from which on it is worked out beside the screen."""
 KINDS = ("torus", "ring", "line", "switch")
+
+
+@dataclass(frozen=True)
+class LinkFigures:
+    """A latency and a bandwidth as texts; None stands for the machine's."""
+
+    latency: str | None = None
+    bandwidth: str | None = None
 
 
 class CollectiveChoice:
@@ -36,6 +45,7 @@ class CollectiveChoice:
         """The collective by its usual algorithm."""
         self.topology: str | None = None
         """The kind of links that a person has chosen; None for those of the machine."""
+        self.figures = LinkFigures()
         self.fault: ShardvizError | None = None
         self._algorithm: str | None = None
         self._of: tuple[object, ...] = ()
@@ -137,8 +147,9 @@ class CollectiveChoice:
 
     def forget(self) -> bool:
         """Take the usual algorithm and links again; whether others had been chosen."""
-        had = self._algorithm is not None or self.topology is not None
+        had = self._algorithm is not None or self.topology is not None or self.figures != LinkFigures()
         self._algorithm = self.topology = None
+        self.figures = LinkFigures()
         return had
 
     @property
@@ -147,10 +158,18 @@ class CollectiveChoice:
         return self._links(self.topology)
 
     @property
+    def machine_spec(self) -> LinkSpec:
+        """The figures of the machine's links. Raises `QuestionError` as `links`."""
+        assert self.base is not None
+        axes, dims = self.base.operation.axes, self.base.schedule.pattern.dims
+        return group_links(self._resolved.placed, axes, dims, self.topology).spec
+
+    @property
     def links_of(self) -> str:
         """The machine whose links they are; empty where they are assumed."""
         machine = self._resolved.placed.machine
-        return "" if self.topology is not None or machine.assumed else machine.name
+        own = self.topology is None and self.figures == LinkFigures()
+        return machine.name if own and not machine.assumed else ""
 
     def next_links(self) -> None:
         """Choose the next of the machine's links, a torus, a ring, a line and a switch. Raises
@@ -164,7 +183,8 @@ class CollectiveChoice:
     def _links(self, kind: str | None) -> Links:
         assert self.base is not None
         axes, dims = self.base.operation.axes, self.base.schedule.pattern.dims
-        return group_links(self._resolved.placed, axes, dims, kind)
+        figures = self.figures
+        return group_links(self._resolved.placed, axes, dims, kind, figures.latency, figures.bandwidth)
 
     def next_step(self, steps: int) -> None:
         """Choose the collective of the plan so many further on."""
@@ -173,7 +193,7 @@ class CollectiveChoice:
             place = numbers.index(self.step) if self.step in numbers else 0
             self.step = numbers[(place + steps) % len(numbers)]
 
-    def matmul(self, run: CollectiveRun) -> CollectiveMatmul | None:
+    def matmul(self, run: CollectiveRun) -> BlockwiseMatmul | None:
         """The matmul of the plan that the collective can run beside; None where there is none."""
         if self.is_own or not self.step:
             return None
@@ -196,6 +216,10 @@ class CollectiveChoice:
                 place = found.index("--algorithm")
                 del found[place : place + 2]
             found += ["--algorithm", self._algorithm]
+        if self.figures.latency is not None:
+            found += ["--latency", self.figures.latency]
+        if self.figures.bandwidth is not None:
+            found += ["--bandwidth", self.figures.bandwidth]
         return shlex.join(["shardviz", *found])
 
     @property

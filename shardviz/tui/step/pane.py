@@ -20,7 +20,7 @@ from shardviz.render.lines import sentence
 from shardviz.tui.lines_view import TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import FORM, STEP, Command, CommandsChanged, bindings
-from shardviz.tui.step.choice import CollectiveChoice, is_large, worked_out
+from shardviz.tui.step.choice import CollectiveChoice, LinkFigures, is_large, worked_out
 from shardviz.tui.step.form import CollectiveForm
 from shardviz.tui.step.player import Player, RoundView, Slide, StepHead, slide_seconds
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Problem
     from shardviz.render.rounds.player import PlayerPage, View
-    from shardviz.stepping.collective_matmul import CollectiveMatmul
+    from shardviz.stepping.collective_matmul import BlockwiseMatmul
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
     from shardviz.tui.state import EditorState
@@ -208,6 +208,18 @@ class StepPane(Pane):
             self.chosen.next_links()
             self._load(self.player.fraction)
 
+    def action_figures(self) -> None:
+        if self.prepared is not None:
+            from shardviz.tui.step.link_figures import LinkFiguresDialog
+
+            dialog = LinkFiguresDialog(self.chosen.machine_spec, self.chosen.figures)
+            self.app.push_screen(dialog, self._set_figures)
+
+    def _set_figures(self, figures: LinkFigures | None) -> None:
+        if figures is not None:
+            self.chosen.figures = figures
+            self._load(self.player.fraction)
+
     def action_ask_now(self) -> None:
         self.state.queries.ask_now()
         self._draw()
@@ -229,7 +241,7 @@ class StepPane(Pane):
 
     def show_lens(self) -> None:
         if self.prepared is not None and self.state.lens is not None:
-            group, _ = self.prepared.run.places[self.state.lens]
+            group, _ = self.prepared.run.places.get(self.state.lens, (self._group, 0))
             if group != self._group:
                 self._group, self._page = group, None
         self._draw()
@@ -443,7 +455,7 @@ class StepPane(Pane):
         )
 
     @property
-    def _matmul(self) -> CollectiveMatmul | None:
+    def _matmul(self) -> BlockwiseMatmul | None:
         return None if self.prepared is None else self.chosen.matmul(self.prepared.run)
 
     def _draw_head(self) -> None:
