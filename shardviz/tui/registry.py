@@ -91,6 +91,7 @@ APP = commands_of(
     ("show('compiler')", "4", "Compiler", "The programs that the compilers make."),
     ("show('time')", "5", "Time", "What runs when, what waits, and the memory."),
     ("problem", "p", "Problem", "Go to the problem, or back to the screen."),
+    ("jump", "colon", "Go to", "Go to a device, a collective or an instruction by its name.", "", ":"),
     (
         "alone",
         "z",
@@ -135,7 +136,7 @@ APP = commands_of(
         "history",
         "h",
         "History",
-        "The questions of this session: open one, or compare it with the one that is shown.",
+        "The questions so far: open one, or compare it with the one that is shown.",
         "history",
     ),
 )
