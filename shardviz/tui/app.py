@@ -401,8 +401,9 @@ class ShardvizApp(ResilientApp):
     def action_history(self) -> None:
         from shardviz.tui.dialogs.questions import QuestionsDialog
 
-        asked, now = self.state.questions, self.state.resolved
-        self.push_screen(QuestionsDialog(asked, now, palette_of(self)), self.open_form)
+        state = self.state
+        dialog = QuestionsDialog(state.questions, state.history, state.resolved, palette_of(self))
+        self.push_screen(dialog, self.open_form)
 
     def action_model(self) -> None:
         from shardviz.tui.model.dialog import ModelDialog

@@ -105,7 +105,6 @@ APP = commands_of(
         "o",
         "Open",
         "A compiled program, XLA's dumps, a profile, a model, a machine; or a sharding in any notation.",
-        "open",
     ),
     ("lessons", "L", "Lessons", "The course and your progress.", "lessons"),
     (
@@ -137,7 +136,7 @@ APP = commands_of(
         "history",
         "h",
         "History",
-        "The questions of this session: open one, or compare it with the one that is shown.",
+        "The questions so far: open one, or compare it with the one that is shown.",
         "history",
     ),
 )
