@@ -105,7 +105,6 @@ APP = commands_of(
         "o",
         "Open",
         "A compiled program, XLA's dumps, a profile, a model, a machine; or a sharding in any notation.",
-        "open",
     ),
     ("lessons", "L", "Lessons", "The course and your progress.", "lessons"),
     (

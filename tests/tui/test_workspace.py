@@ -4,6 +4,7 @@ common."""
 from __future__ import annotations
 
 import re
+
 import pytest
 
 from shardviz.forms.form import ProblemForm
