@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PAUSE_S = 0.2
 """The seconds between two looks at what is on screen: several keys that follow one another are one change."""
+FOLLOWS = "This page follows the teacher's, until you go elsewhere in it."
 ALONE = "You go on alone. T follows the teacher again."
 PREDICTED = "Your prediction is {}. The teacher shows the answer; until then you may choose another."
 FOLLOW = commands_of(
@@ -70,6 +71,7 @@ class PupilApp(VisitorApp):
     async def begin(self) -> None:
         await super().begin()
         await self._go_along()
+        self.notify(FOLLOWS, timeout=10)
         self.set_interval(PAUSE_S, self._look)
 
     @property
