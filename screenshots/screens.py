@@ -94,6 +94,7 @@ async def _draw(name: str, picture: Picture, worker: Worker) -> str:
     app = ShardvizApp(
         form_from_options(**picture.problem), picture.screen, worker, lesson is not None, lesson
     )
+    app.animation_level = "none"
     async with app.run_test(size=picture.size) as pilot:
         for _ in range(PATIENCE):
             await pilot.pause(0.01)

@@ -26,6 +26,14 @@ def human_bytes(count: int) -> str:
     return f"{digits} {unit}"
 
 
+def whole_bytes(count: int) -> str:
+    """``64 KiB``; ``1.33 MiB (1,398,104 bytes)`` where three digits are not all."""
+    human = human_bytes(count)
+    digits, unit = human.split()
+    size = 1024 ** (BINARY.index(unit) + 1) if unit in BINARY else 1
+    return human if float(digits.replace(",", "")) * size == count else f"{human} ({exact_bytes(count)})"
+
+
 def seconds(duration: float) -> str:
     """``1.24 s``; below a second three digits: ``39.8 ms``, ``12.4 µs``, ``250 ns``."""
     if duration >= 0.9995:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -173,25 +174,30 @@ def collectives_in() -> Callable[[str], list[tuple[str, tuple[tuple[int, ...], .
 
 
 @pytest.fixture(scope="session")
-def printed_by(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mapping[str, str]], dict[str, str]]:
-    """What programs print, by name: each runs in a fork of a fresh process that has imported JAX, no more."""
+def printed_by(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[Mapping[str, str]], dict[str, str]]]:
+    """What programs print, by name: each runs in a fork of one process that has imported JAX, no more."""
+    from shardviz.cli import lesson_runner as script
 
-    def printed(programs: Mapping[str, str]) -> dict[str, str]:
-        from shardviz.cli import lesson_runner as script
+    words = [sys.executable, "-P", script.__file__]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as runner:
 
-        paths = []
-        for code in programs.values():
-            paths.append(tmp_path_factory.mktemp("program") / "program.py")
-            paths[-1].write_text(code, encoding="utf-8")
-        runner = [sys.executable, "-P", script.__file__]
-        lines = "".join(f"{path}\n" for path in paths)
-        ran = subprocess.run(runner, input=lines, capture_output=True, text=True, timeout=240, check=True)
-        for path, code in zip(paths, ran.stdout.split(), strict=True):
-            assert code == "0", (path.parent / "err").read_text(encoding="utf-8")
-        said = [(path.parent / "out").read_text(encoding="utf-8") for path in paths]
-        return dict(zip(programs, said, strict=True))
+        def printed(programs: Mapping[str, str]) -> dict[str, str]:
+            assert runner.stdin
+            assert runner.stdout
+            said = {}
+            for name, code in programs.items():
+                path = tmp_path_factory.mktemp("program") / "program.py"
+                path.write_text(code, encoding="utf-8")
+                print(path, file=runner.stdin, flush=True)
+                if not select.select([runner.stdout], [], [], 120)[0]:
+                    runner.kill()
+                assert runner.stdout.readline() == "0\n", (path.parent / "err").read_text(encoding="utf-8")
+                said[name] = (path.parent / "out").read_text(encoding="utf-8")
+            return said
 
-    return printed
+        yield printed
 
 
 @pytest.fixture(scope="session")

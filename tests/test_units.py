@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.errors import plural
-from shardviz.units import exact_bytes, human_bytes, rate, seconds, times
+from shardviz.units import exact_bytes, human_bytes, rate, seconds, times, whole_bytes
 
 SIZES = [
     (0, "0 B", "0 bytes"),
@@ -29,6 +29,20 @@ def test_bytes(count: int, human: str, exact: str | None) -> None:
     assert human_bytes(int(count)) == human
     if exact is not None:
         assert exact_bytes(count) == exact
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (8 * 1024**2, "8 MiB"),
+        (35_258_368, "33.6 MiB (35,258,368 bytes)"),
+        (1024**2 - 1, "1 MiB (1,048,575 bytes)"),
+    ],
+)
+def test_bytes_of_which_none_is_left_out(count: int, text: str) -> None:
+    assert whole_bytes(count) == text
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,22 @@
-"""The questions of a session: problems that were on screen with their plans, and what tells them apart."""
+"""Questions: the problems of a session with their plans, those of sessions before, what tells them apart."""
 
 from __future__ import annotations
 
-from shardviz.forms.resolve import ResolvedProblem
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from shardviz.errors import ShardvizError
+from shardviz.forms.form import History
+from shardviz.forms.resolve import ResolvedProblem, resolve
 from shardviz.forms.summary import SummaryPart, summary
 
+if TYPE_CHECKING:
+    from shardviz.hardware.machine import PlacedMesh
+    from shardviz.planner import Plan, Problem
+
 KEPT = 100
+EARLIER = 20
+"""Steps of undo that are looked at for questions of sessions before."""
 BESIDE = {"targets"}
 """The parts of a summary that change no figure of the plan."""
 
@@ -21,6 +32,11 @@ class AskedQuestions:
         others = [each for each in self._asked if not is_same_question(each, resolved)]
         self._asked = [resolved, *others][:KEPT]
 
+    def add_earlier(self, resolved: ResolvedProblem) -> None:
+        """Keep a question of a session before, after all others."""
+        if not any(is_same_question(each, resolved) for each in self._asked):
+            self._asked = [*self._asked, resolved][:KEPT]
+
     @property
     def newest_first(self) -> tuple[ResolvedProblem, ...]:
         return tuple(self._asked)
@@ -28,6 +44,27 @@ class AskedQuestions:
     def before(self, resolved: ResolvedProblem) -> tuple[ResolvedProblem, ...]:
         """The questions other than this one."""
         return tuple(each for each in self._asked if not is_same_question(each, resolved))
+
+
+def earlier_questions(history: History, asked: AskedQuestions) -> Iterator[ResolvedProblem]:
+    """The questions of the last steps of undo that were not asked in this session, the newest first. What is
+    wrong, or takes long to plan, is left out."""
+    known = {each.draft for each in asked.newest_first}
+    steps = dict.fromkeys(reversed((*history.before, history.draft, *history.after)))
+    for draft in [each for each in steps if each not in known][:EARLIER]:
+        try:
+            resolved = resolve(draft, find_plan=_quick_plan)
+        except ShardvizError:
+            continue
+        if resolved.planning is None:
+            yield resolved
+
+
+def _quick_plan(problem: Problem, placed: PlacedMesh) -> Plan | None:
+    from shardviz.planner import plan
+    from shardviz.planner.planner import is_planned_quickly
+
+    return plan(problem, placed) if is_planned_quickly(problem) else None
 
 
 def is_same_question(one: ResolvedProblem, other: ResolvedProblem) -> bool:

@@ -4,6 +4,7 @@ NN-name.toml  the lessons, in the order of the course; docs/writing-lessons.md s
 lesson        a lesson: its predictions and its goal
 lesson_file   the text of a file → the lesson, or the key that is wrong
 course        the lessons in order, found by number, name or path
+compiled/     programs that a compiler made of their problems, about whose times they ask
 measures/     the questions of predictions; their answers are computed, never written down
 goal          the sandbox against the goal: the first thing that differs
 attempt       a learner's attempt at a lesson, at one of its stages

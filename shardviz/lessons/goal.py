@@ -49,6 +49,7 @@ _LIMITED = {
     "overlapped": "it takes {}, with all overlap that there can be",
     "exposed": "no overlap hides {} of the sending",
     "dropped": "{} choices find no place",
+    "ticks": "the pipeline takes {} ticks",
     "bubble": "a stage is idle for {} of its time",
     "crossing": "{} groups along {0} cross hosts",
     "memory": "a device holds {} of {0}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -19,6 +20,8 @@ from shardviz.units import human_bytes, times
 
 LISTED_DEVICES = 8
 """Devices of an order that are listed beside an array."""
+LISTED_MEMBERS = 8
+"""Devices of a group that are listed with the one that is marked."""
 
 if TYPE_CHECKING:
     from shardviz.planner.plan import Step
@@ -128,6 +131,25 @@ def lens_text(mesh: Mesh, position: int | None, palette: Palette) -> Text:
         return Text()
     device = (f"▹{mesh.device_id(position)}◃", palette.lens)
     return Text.assemble("device ", device, " ", coordinates(mesh, position, palette))
+
+
+def marked_group(ids: Sequence[int], device: int, palette: Palette, separator: str = ",") -> Text:
+    """``{1,▹5◃}``, of many ``{0,1,…,▹37◃,…,511}``: a group with the device that is marked everywhere."""
+    members = [Text(str(each)) for each in ids]
+    place = ids.index(device)
+    members[place] = Text(f"▹{device}◃", palette.lens)
+    if len(ids) > LISTED_MEMBERS:  # the first two, the one that is marked, and the last
+        kept = sorted({0, 1, place, len(ids) - 1})
+        gaps = [after - before > 1 for before, after in pairwise(kept)]
+        pairs = zip(kept, [*gaps, False], strict=True)
+        members = [each for at, gap in pairs for each in (members[at], *[Text("…")] * gap)]
+    return Text.assemble("{", Text(separator).join(members), "}")
+
+
+def group_along(axes: tuple[str, ...], mesh: Mesh, position: int, palette: Palette) -> Text:
+    """The group over mesh axes that has the device at a position: `marked_group`."""
+    ids = [*map(mesh.device_id, mesh.group_of(position, axes))]
+    return marked_group(ids, mesh.device_id(position), palette)
 
 
 class DeviceLabels:

@@ -11,7 +11,7 @@ from shardviz.devices.job import GroupSpan, Job, group_span
 from shardviz.errors import plural
 from shardviz.render.caption import axes_text, coordinates
 from shardviz.render.lines import columns, sentence, table
-from shardviz.render.palette import Palette
+from shardviz.render.palette import SIGNS, Palette
 from shardviz.sharding import Mesh
 
 MAX_ROWS, MAX_COLUMNS, MAX_PROCESSES, MAX_GROUPS, MAX_NAMED = 16, 16, 8, 4, 8
@@ -78,7 +78,10 @@ def _span_cells(span: GroupSpan, mesh: Mesh, palette: Palette) -> list[Text]:
         said = f"{_crossing(span.across_processes, count)} processes of one host"
     else:
         said = f"{plural(count, 'group')}{', each' if count > 1 else ''} within one process"
-    return [Text.assemble("over ", axes_text(span.axes, mesh, palette)), Text(said)]
+    cell = Text(said)
+    if span.across_hosts:
+        cell.stylize(SIGNS["≠"], 0, 1)
+    return [Text.assemble("over ", axes_text(span.axes, mesh, palette)), cell]
 
 
 def _crossing(some: int, count: int) -> str:

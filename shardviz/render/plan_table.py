@@ -59,9 +59,12 @@ class PlanTable:
         self._plan = cost.plan
         self._runs = update_runs(cost.plan)
 
-    def lines(self, chosen: int, costs: Mapping[int, StepCost]) -> tuple[list[Text], range]:
+    def lines(
+        self, chosen: int, costs: Mapping[int, StepCost], group: Text | None = None
+    ) -> tuple[list[Text], range]:
         """All lines, and which of them are those of step `chosen`, from 1. `costs` are the known rounds and
-        bytes of collectives, by the number of the step."""
+        bytes of collectives, by the number of the step. `group` is the one that does the chosen step with the
+        device that is marked."""
         lines = [*self._above]
         place = range(0)
         for number in range(1, len(self._cost.steps) + 1):
@@ -69,7 +72,7 @@ class PlanTable:
             if heading := phase_heading(self._plan, number):
                 lines.append(Text(f" {heading}", "bold"))
             if number == chosen:
-                block = self._chosen(number, costs)
+                block = self._chosen(number, costs, group)
                 place = range(len(lines), len(lines) + len(block))
                 lines += block
             elif chosen in run or not run:
@@ -79,7 +82,7 @@ class PlanTable:
         lines += [self._line(0), *self._rounds_in_all(costs)]
         return [*lines, *meaning_lines(self._plan, self._width)], place
 
-    def _chosen(self, number: int, costs: Mapping[int, StepCost]) -> list[Text]:
+    def _chosen(self, number: int, costs: Mapping[int, StepCost], group: Text | None) -> list[Text]:
         """The row of the chosen step, and below it all that was cut of it, its reason and its figures."""
         priced, row = self._cost.steps[number - 1], self._rows[number]
         line, start = self._line(number).copy(), INDENT + self._widths[NUMBER] + GAP
@@ -94,6 +97,8 @@ class PlanTable:
         lines += sentence(exact_words(priced), self._width, REASON_INDENT, style="dim")
         if number in costs:
             lines += sentence(rounds_words(costs[number]), self._width, REASON_INDENT, style="dim")
+        if group is not None:
+            lines += records([[Text.assemble("group ", group)]], self._width, REASON_INDENT)
         return [Text.assemble((MARK, "bold")).append_text(line[1:]) for line in lines]
 
     @cached_property

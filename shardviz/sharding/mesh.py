@@ -126,6 +126,12 @@ class Mesh:
         bases = _offsets(self.loops_without(axes))
         return tuple(tuple(base + member for member in members) for base in bases)
 
+    def group_of(self, position: int, axes: tuple[str, ...]) -> tuple[int, ...]:
+        """Row-major positions of the group over `axes` that has a position, without a look at the others."""
+        coords, offsets = self.coords(position), [(self.axis_size(axis), self.stride(axis)) for axis in axes]
+        base = position - sum(self.coordinate(coords, axis) * self.stride(axis) for axis in axes)
+        return tuple(base + member for member in _offsets(offsets))
+
     def stride(self, name: str) -> int:
         """Row-major positions between neighbours along an axis, or a part of one."""
         size = self.axis_size(name)

@@ -37,7 +37,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class CollectiveMatmul:
+class BlockwiseMatmul:
     """The matmul `einsum` of a plan and the collective `step` beside it, whose rounds `run` has.
 
     `is_gather`: the collective brings an operand, else it sums the result. The blocks are the chunks of the
@@ -129,6 +129,12 @@ class CollectiveMatmul:
         return max(0.0, self.run.timeline.seconds - hidden)
 
     @property
+    def prefetched_seconds(self) -> float:
+        """Seconds of the matmul `before` and of this one, if the whole collective runs beside the former."""
+        hides = 0.0 if self.before is None else self.before[1]
+        return max(hides, self.run.timeline.seconds) + self.matmul_seconds
+
+    @property
     def letter(self) -> str:
         """The dimension along which the blocks lie; "" where they are parts of all of an array."""
         einsum, dim = self.einsum.einsum, self.step.dim
@@ -142,9 +148,7 @@ class CollectiveMatmul:
         return self.run.schedule.round(number).expanded(self.run.schedule.chunks)
 
 
-def matmul_of_step(
-    plan: Plan, placed: PlacedMesh, number: int, run: CollectiveRun
-) -> CollectiveMatmul | None:
+def matmul_of_step(plan: Plan, placed: PlacedMesh, number: int, run: CollectiveRun) -> BlockwiseMatmul | None:
     """The matmul that step `number` of a plan, from 1, can run beside on a machine; None where there is none,
     or its time is not known.
 
@@ -171,7 +175,7 @@ def matmul_of_step(
         found = next(earlier, None)
         hides = None if found is None else seconds[found - 1]
         before = None if found is None or hides is None else (found, hides)
-    return CollectiveMatmul(run, step, plan.steps[place - 1], is_gather, took, before)
+    return BlockwiseMatmul(run, step, plan.steps[place - 1], is_gather, took, before)
 
 
 def _beside(plan: Plan, number: int) -> int | None:

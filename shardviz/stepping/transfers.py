@@ -21,7 +21,7 @@ REMEMBERED = 8
 
 
 @dataclass(frozen=True)
-class Transfer:
+class LoggedTransfer:
     """A message of round `number` from member `source` to member `target` of a group.
 
     It carries `chunks`, in order, of together so many `bytes`, which the target adds to its own where `adds`.
@@ -67,12 +67,12 @@ class TransferLog:
         """The transfers of a round."""
         return len(self._round(number).first)
 
-    def transfer(self, number: int, place: int) -> Transfer:
+    def transfer(self, number: int, place: int) -> LoggedTransfer:
         """A transfer of a round, by its place in it."""
         found, chunks = self._round(number), self.run.schedule.chunks
         entries = found.order[found.first[place] : found.stop[place]]
         carried = (found.sends.chunk[entries][:, None] + np.arange(found.sends.span)).reshape(-1) % chunks
-        return Transfer(
+        return LoggedTransfer(
             number,
             int(found.messages.src[place]),
             int(found.messages.dst[place]),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from shardviz.compiler import Worker
     from shardviz.forms.examples import Example
+    from shardviz.forms.jumps import Jump
     from shardviz.forms.share import Shared
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson
@@ -213,8 +214,7 @@ class ShardvizApp(ResilientApp):
             pane.show_answers(self.state.queries.answers)
 
     def _lens_changed(self) -> None:
-        for pane in self.workspace.shown:
-            pane.show_lens()
+        self.workspace.show_lens()
         self._show_keys()
 
     @property
@@ -289,6 +289,11 @@ class ShardvizApp(ResilientApp):
         self.state.step_number = event.number
         await self.action_show("step")
 
+    def on_pane_step_chosen(self, event: Pane.StepChosen) -> None:
+        for pane in self.workspace.shown:
+            if pane.area != event.area:
+                pane.show_step(event.number)
+
     async def on_pane_instruction_opened(self, event: Pane.InstructionOpened) -> None:
         await self.action_show(event.area)
         if self.pane.area == event.area:
@@ -346,6 +351,28 @@ class ShardvizApp(ResilientApp):
             return
         await self.run_action(command.name, widget)
 
+    def action_jump(self) -> None:
+        from shardviz.tui.dialogs.jump import JumpDialog
+
+        state = self.state
+        self.push_screen(JumpDialog(state.resolved, state.queries.answers, palette_of(self)), self.jump)
+
+    async def jump(self, to: Jump | None) -> None:
+        """Mark a device everywhere, or go to a step of the plan or to an instruction."""
+        from shardviz.forms.jumps import DeviceJump, InstructionJump, StepJump
+
+        if isinstance(to, DeviceJump):
+            self.state.set_lens(to.position)
+        elif isinstance(to, InstructionJump):
+            area = "time" if self.state.area == "time" else "compiler"
+            await self.on_pane_instruction_opened(Pane.InstructionOpened(area, to.target, to.name))
+        elif isinstance(to, StepJump) and self.state.area == "step":
+            await self.on_pane_step_opened(Pane.StepOpened(to.number))
+        elif isinstance(to, StepJump):
+            await self.action_show("plan")
+            for pane in self.workspace.shown:
+                pane.show_step(to.number)
+
     def action_help(self) -> None:
         from shardviz.tui.dialogs.commands import HelpDialog
 
@@ -375,8 +402,9 @@ class ShardvizApp(ResilientApp):
     def action_history(self) -> None:
         from shardviz.tui.dialogs.questions import QuestionsDialog
 
-        asked, now = self.state.questions, self.state.resolved
-        self.push_screen(QuestionsDialog(asked, now, palette_of(self)), self.open_form)
+        state = self.state
+        dialog = QuestionsDialog(state.questions, state.history, state.resolved, palette_of(self))
+        self.push_screen(dialog, self.open_form)
 
     def action_model(self) -> None:
         from shardviz.tui.model.dialog import ModelDialog

@@ -73,14 +73,17 @@ class ScreenTabs(Widget):
 
     def show_lens(self, lens: Text) -> None:
         """Name the device that is marked everywhere, on the right, where there is room for it."""
-        self._lens = lens
-        self.refresh()
+        if lens != self._lens:
+            self._lens = lens
+            self.refresh()
 
     def show(self, area: str, areas: Collection[str], at_left: bool, left: str) -> None:
         """Mark the screen that has the keys, those beside it, and, if the keys go there, what is on the left,
         of that title."""
+        before = self._area, self._areas, self._at_left, self._left
         self._area, self._areas, self._at_left, self._left = area, areas, at_left, left
-        self.refresh()
+        if before != (area, areas, at_left, left):
+            self.refresh()
 
     def render(self) -> Text:
         lines = (self._line(*room) for room in ((True, True, " "), (False, True, " "), (False, False, " ")))
@@ -126,8 +129,9 @@ class KeyFooter(Widget):
 
     def show_commands(self, commands: Sequence[Command]) -> None:
         """Show other keys: of the commands that have a word for this line."""
-        self._commands = tuple(command for command in commands if command.footer)
-        self.refresh()
+        before, self._commands = self._commands, tuple(command for command in commands if command.footer)
+        if self._commands != before:
+            self.refresh()
 
     def render(self) -> Content:
         key = Style(foreground=Color.parse(self.app.theme_variables["footer-key-foreground"]), bold=True)

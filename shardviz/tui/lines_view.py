@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
-from textual.geometry import Size
+from textual.geometry import Offset, Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -30,7 +30,7 @@ class TextLines:
 
 
 class LinesView(ScrollView, can_focus=True):
-    """Shows a canvas; `show` replaces it and keeps the place."""
+    """Shows a canvas; `show` replaces it and keeps the place. Only lines that changed are put on screen."""
 
     DEFAULT_CSS = """
     LinesView { height: 1fr; width: 1fr; scrollbar-size: 1 1; }
@@ -42,27 +42,48 @@ class LinesView(ScrollView, can_focus=True):
         self.virtual_size = Size(self.canvas.width, self.canvas.height)
         self._ground: Style | None = None
         """The widget's own style, which takes as long to find as a line to draw."""
+        self._on_screen: dict[int, Text | None] = {}
+        """The lines that were drawn last; None for one below the canvas."""
+        self._ahead: tuple[Canvas, Offset, dict[int, Text | None]] = self.canvas, Offset(), {}
+        """Lines of a canvas, scrolled to a place, that were drawn and are not yet on screen."""
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._ground = None
+        self._ahead[2].clear()
 
     def show(self, canvas: Canvas) -> None:
-        """Show another canvas in place of this one."""
+        """Show another canvas in place of this one, or one that looks different now."""
         self.canvas = canvas
-        self.virtual_size = Size(canvas.width, canvas.height)
-        self.refresh()
+        size = Size(canvas.width, canvas.height)
+        if size != self.virtual_size:
+            self.virtual_size = size
+            self.refresh()
+            return
+        width, height = self.size
+        lines = {y: self._draw(y) for y in range(height)}
+        changed = [y for y, line in lines.items() if y not in self._on_screen or line != self._on_screen[y]]
+        self._ahead = canvas, self.scroll_offset, {y: lines[y] for y in changed}
+        if changed:
+            self.refresh(*(Region(0, y, width, 1) for y in changed))
 
     def render_line(self, y: int) -> Strip:
-        left, top = self.scroll_offset
         if self._ground is None:
             self._ground = self.rich_style
-        width, row, style = self.size.width, top + y, self._ground
-        if row >= self.canvas.height:
+        width, style = self.size.width, self._ground
+        canvas, offset, ahead = self._ahead
+        is_valid = canvas is self.canvas and offset == self.scroll_offset and y in ahead
+        text = self._on_screen[y] = ahead.pop(y) if is_valid else self._draw(y)
+        if text is None:
             return Strip.blank(width, style)
-        text = self.draw_line(row, left, left + width)
         strip = Strip(self._segments(text), text.cell_len)
         return strip.crop_extend(0, width, style).apply_style(style)
+
+    def _draw(self, y: int) -> Text | None:
+        """Line `y` of what is seen; None below the canvas."""
+        left, top = self.scroll_offset
+        row = top + y
+        return self.draw_line(row, left, left + self.size.width) if row < self.canvas.height else None
 
     def draw_line(self, row: int, left: int, right: int) -> Text:
         """Columns `left` to `right` of a line of the canvas."""

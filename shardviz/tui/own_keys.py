@@ -7,7 +7,6 @@ have them from there.
 
 from __future__ import annotations
 
-import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -63,6 +62,8 @@ def use_own_keys() -> None:
 
 def read_own_keys(path: Path) -> OwnKeys:
     """The keys in a file. Raises `QuestionError` for one that is not such a file."""
+    import tomllib  # few people have such a file
+
     where = quote(str(path), 120)
     try:
         with path.open("rb") as file:

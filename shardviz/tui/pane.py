@@ -71,6 +71,13 @@ class Pane(Side):
             super().__init__()
             self.number = number
 
+    class StepChosen(Message):
+        """Another step of the plan is under the cursor of the pane of an area: the others follow."""
+
+        def __init__(self, area: str, number: int) -> None:
+            super().__init__()
+            self.area, self.number = area, number
+
     class InstructionOpened(Message):
         """An instruction of a target's program is to be shown on the screen of that area."""
 
@@ -92,6 +99,9 @@ class Pane(Side):
 
     def show_problem(self, resolved: ResolvedProblem) -> None:
         """Draw another problem."""
+
+    def show_step(self, number: int) -> None:
+        """Put the cursor on a step of the plan, by its number from 1, or on what it makes."""
 
     def show_instruction(self, target: str, name: str) -> None:
         """Go to an instruction of a target's program, now or as soon as it is here."""

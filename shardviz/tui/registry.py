@@ -91,6 +91,7 @@ APP = commands_of(
     ("show('compiler')", "4", "Compiler", "The programs that the compilers make."),
     ("show('time')", "5", "Time", "What runs when, what waits, and the memory."),
     ("problem", "p", "Problem", "Go to the problem, or back to the screen."),
+    ("jump", "colon", "Go to", "Go to a device, a collective or an instruction by its name.", "", ":"),
     (
         "alone",
         "z",
@@ -104,7 +105,6 @@ APP = commands_of(
         "o",
         "Open",
         "A compiled program, XLA's dumps, a profile, a model, a machine; or a sharding in any notation.",
-        "open",
     ),
     ("lessons", "L", "Lessons", "The course and your progress.", "lessons"),
     (
@@ -117,12 +117,6 @@ APP = commands_of(
     ("model", "M", "Whole model", "Every parameter of a model: splits, memory, collectives; change a split."),
     ("undo", "u", "Undo", "Undo the last edit.", "undo"),
     ("redo", "U ctrl+y", "Redo", "Redo the edit that was undone."),
-    (
-        "history",
-        "h",
-        "History",
-        "The questions of this session: open one, or compare it with the one that is shown.",
-    ),
     ("code", "c", "Code", "Show the JAX code that builds what is on screen.", "code"),
     ("export", "e", "Export", "Save the screen as a picture, page, data or code.", "export"),
     ("command_line", "y", "Command line", "Copy the command line that prints the same.", "copy"),
@@ -138,6 +132,13 @@ APP = commands_of(
     ("suspend_process", "ctrl+z", "Suspend", "Go to the shell; `fg` comes back.", "", "ctrl+z"),
     ("command_palette", "ctrl+p", "Palette", "Find any command by name.", "", "ctrl+p"),
     ("quit", "q ctrl+q", "Quit", "Leave shardviz.", "quit"),
+    (
+        "history",
+        "h",
+        "History",
+        "The questions so far: open one, or compare it with the one that is shown.",
+        "history",
+    ),
 )
 
 TYPING = commands_of(
@@ -270,7 +271,7 @@ FORM = commands_of(
     "step",
     ("play_it", "enter", "Play it", "Play the collective in the form.", "play it", "enter"),
     ("leave", "escape", "Back", "Go back to the collective that was played before.", "back", "esc"),
-    ("next_choice", "space", "Next", "The next operation or algorithm.", "next", "space"),
+    ("list", "space", "List", "All operations or algorithms, and what each does.", "list", "space"),
     ("focus", "down", "Fields", "From field to field.", "fields", "↑↓"),
 )
 """While the form for another collective is open; its fields have the keys."""

@@ -3,7 +3,7 @@ three."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -72,8 +72,8 @@ class Workspace(Horizontal):
         """The right side: the panes, and what covers them."""
         self._panes: dict[str, Pane] = {}
         self._last = LAST[0]
-        self._waiting: list[Pane] = []
-        """Those that are still to draw the problem on screen."""
+        self._waiting: list[tuple[Pane, Callable[[Pane], None]]] = []
+        """The panes that are still to draw what has changed, and how."""
 
     def compose(self) -> ComposeResult:
         yield self.panel
@@ -170,16 +170,27 @@ class Workspace(Horizontal):
         """Draw the problem: the pane with the keys at once, each of the others in a frame of its own, so that
         no key waits for all of them."""
         self.room.visible = not self.state.is_empty
-        is_under_way = bool(self._waiting)
-        self._waiting = self.shown
-        self._draw_next(is_under_way)
+        self._waiting.clear()  # what they waited to draw is of the problem before
+        self._draw_one_by_one(lambda pane: pane.show_problem(self.state.resolved))
 
-    def _draw_next(self, is_under_way: bool = False) -> None:
-        """Draw the first of the panes that wait; the next one's turn comes after this frame."""
-        pane = self._waiting.pop(0)
-        if pane in self.shown:
-            pane.show_problem(self.state.resolved)
-        if self._waiting and not is_under_way:
+    def show_lens(self) -> None:
+        """Mark another device, or none, in the same order."""
+        self._draw_one_by_one(lambda pane: pane.show_lens())
+
+    def _draw_one_by_one(self, draw: Callable[[Pane], None]) -> None:
+        first, *others = self.shown or [self.pane]
+        if first.is_mounted:
+            draw(first)
+        self._waiting += [(pane, draw) for pane in others]
+        if others:
+            self.call_after_refresh(self._draw_next)
+
+    def _draw_next(self) -> None:
+        if self._waiting:
+            pane, draw = self._waiting.pop(0)
+            if pane in self.shown:
+                draw(pane)
+        if self._waiting:
             self.call_after_refresh(self._draw_next)
 
     def face(self, is_left: bool) -> None:

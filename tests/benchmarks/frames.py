@@ -17,6 +17,7 @@ from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
 from shardviz.tui.app import ShardvizApp
 
 SIZE = (120, 36)
+DASHBOARD = (160, 45)
 ROUNDS = 20
 PATIENCE_S = 2.0
 """Every key below changes something; a frame that takes longer counts as this long."""
@@ -47,15 +48,22 @@ class Watched(ShardvizApp):
             self.drawn.set()
 
 
-def frames(draft: ProblemForm, screen: str, keys: Sequence[str], first: Sequence[str] = ()) -> float:
+def frames(
+    draft: ProblemForm,
+    screen: str,
+    keys: Sequence[str],
+    first: Sequence[str] = (),
+    size: tuple[int, int] = SIZE,
+) -> float:
     """Median milliseconds of a frame after each of the keys in turn, once the `first` ones were pressed."""
 
     async def session() -> list[float]:
         taken = []
         app = Watched(draft, screen)
-        async with app.run_test(size=SIZE) as pilot:
+        async with app.run_test(size=size) as pilot:
             await pilot.pause()
-            next(widget for widget in app.pane.query("*") if widget.focusable).focus()
+            app.workspace.face(False)
+            await pilot.pause()
             await app.workers.wait_for_complete()
             await pilot.press(*first)
             await pilot.pause()
@@ -70,6 +78,9 @@ def frames(draft: ProblemForm, screen: str, keys: Sequence[str], first: Sequence
                         taken.append(PATIENCE_S * 1e3)
                         continue
                     taken.append((time.thread_time() - start) * 1e3)
+                    # What follows behind this frame is not part of the next.
+                    await pilot.pause()
+                    await app.workers.wait_for_complete()
                     await pilot.pause()
         return taken
 
@@ -112,6 +123,23 @@ def edit() -> list[Frame]:
         for screen in ("layout", "plan"):
             taken = frames(draft, screen, ["space"] * 4, first=("p", *["down"] * 4))
             found.append((f"an edit: to the new picture on {screen}", devices, taken))
+    return found
+
+
+def dashboard() -> list[Frame]:
+    """Three panes: the cursor moves in one, a device is marked in all, an edit redraws all."""
+    found = []
+    for mesh, devices in (("X=16,Y=32", 512), ("X=256,Y=256", 65_536)):
+        draft = ProblemForm(mesh=mesh, targets="none")
+        edit = ["p", *["down"] * 4]
+        for what, keys, first in (
+            ("the cursor moves", ["right"] * 6 + ["left"] * 6, ()),
+            ("a device is marked", ["enter"] * 4, ()),
+            ("the next step of the plan", ["down", "up"] * 4, ["2"]),
+            ("an edit, to the first new picture", ["space"] * 4, edit),
+        ):
+            taken = frames(draft, "layout", keys, first, DASHBOARD)
+            found.append((f"dashboard: {what}", devices, taken))
     return found
 
 
@@ -163,7 +191,7 @@ def report() -> None:
 
 
 def _report() -> None:
-    for screen in (layout, step, edit):
+    for screen in (layout, step, edit, dashboard):
         for name, devices, milliseconds in screen():
             budget = next(most for size, most in BUDGET_MS if devices <= size)
             line(f"{name}, {devices:,} devices", f"{milliseconds:.1f} ms", f"{budget} ms")

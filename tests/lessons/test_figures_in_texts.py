@@ -20,6 +20,10 @@ HALVES = CollectiveFields(
 LAYERS = "e=4096,f=4096,g=4096,h=4096,i=4096"
 FEW, FEWER = {"sizes": "b=65536,d=8192,f=32768"}, {"sizes": "b=32768,d=8192,f=32768"}
 FSDP = {"specs": ("data _", "data _", "_ data", "?", "data _")}
+WHOLE_TOKENS = {"specs": ("___", "_", "_ tensor", "tensor _", "?", "___")}
+OVER_DCN = {"collective": CollectiveFields("psum", "slice", "", "134217728", "slice", "bf16", "ring")}
+IN_A_SLICE = {"specs": ("chip _", "chip _", "__")}
+ALL_EXPERTS = {"einsum": "edf->edf", "specs": ("X_Y", "__Y"), "sizes": "e=8,d=512,f=1024"}
 
 
 def on(data, tensor):
@@ -52,15 +56,36 @@ def on(data, tensor):
         ("best-split", "231 ms", "seconds", on(16, 4) | FEWER),
         ("best-split", "211 ms", "seconds", on(4, 16) | FEWER),
         ("best-split", "283 ms", "seconds", on(1, 64) | FEWER),
+        ("sequence-parallel", "128 MiB", "bytes W1", 1),
+        ("sequence-parallel", "64 MiB", "bytes N", 1),
+        ("sequence-parallel", "112 MiB", "sent", (1, WHOLE_TOKENS)),
+        ("sequence-parallel", "64 MiB", "shard_bytes K", 3),
+        ("sequence-parallel", "11.2 ms", "overlapped", 3),
+        ("experts-with-capacity", "256", "size c", {}),
+        ("experts-with-capacity", "128 MiB", "bytes D", 2),
+        ("experts-with-capacity", "16 MiB", "shard_bytes D", 2),
+        ("experts-with-capacity", "44", "dropped c 300,0", {}),
+        ("pipeline", "43 %", "bubble stage m", {}),
+        ("pipeline", "15", "ticks stage m", 3),
+        ("several-slices", "43 ms", "seconds", (2, OVER_DCN)),
+        ("several-slices", "2.8 ms", "seconds psum", (2, IN_A_SLICE)),
+        ("several-slices", "256 MiB", "memory parameters", {}),
+        ("experts", "6 MiB", "sent", (2, ALL_EXPERTS)),
+        ("your-own-program", "1 GiB", "bytes X", {}),
+        ("your-own-program", "112 MiB", "sent", {}),
     ],
 )
 def test_it_is_so(lesson, figure, ask, changes):
+    """`changes` are of the setup, of a question's problem, or the number of a question."""
     found = find(lesson)
+    question, changed = changes if isinstance(changes, tuple) else (changes, {})
+    draft = found.predictions[question - 1].draft if isinstance(question, int) else found.setup
+    changed = changed if isinstance(question, int) else question
     asked = [each.question for each in found.predictions]
     wrong = [text for each in found.predictions for pair in each.wrong.items() for text in pair]
     said = " ".join([found.see, found.explain, *found.hints, *asked, *wrong])
     number, _, unit = figure.partition(" ")
     assert re.search(rf"(?<![\d.,]){re.escape(number)}(?!\d)", said)
     assert unit in said
-    answer = compute(ask, replace(found.setup, **changes))
+    answer = compute(ask, replace(draft, **changed))
     assert answer.is_same(figure), answer.text

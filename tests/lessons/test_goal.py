@@ -302,6 +302,10 @@ def test_machine_and_train_step_stay(changes, found):
         ({"exposed": "1 ns"}, "no overlap hides {} of the sending; the goal allows 1 ns"),
         ({"peak": "1 KiB"}, "a device holds {} at once; the goal allows 1 KiB"),
         ({"seconds psum": "1 ns"}, "psum takes {}; the goal allows 1 ns"),
+        ({"bubble X b": "0 %"}, "a stage is idle for {} of its time; the goal allows 0 %"),
+        ({"ticks X b": "256"}, "the pipeline takes {} ticks; the goal allows 256"),
+        ({"dropped b 300,20": "40"}, "{} choices find no place; the goal allows 40"),
+        ({"crossing X 2": "0"}, "{} groups along X cross hosts; the goal allows 0"),
     ],
 )
 def test_times_and_memory_have_limits(limit, found):

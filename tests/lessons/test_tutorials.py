@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,8 @@ QUICKLY = {"explain": ["--target", "none"], "step": ["--on", "none"]}
 
 @pytest.fixture(scope="module")
 def printed(printed_by):
-    """What the lessons' programs print, by lesson."""
-    return printed_by({name: LESSONS[name].program for kind, name, _ in PLACES if kind == "program"})
+    """What a lesson's program prints."""
+    return cache(lambda name: printed_by({name: LESSONS[name].program})[name])
 
 
 def asked(kind, name):
@@ -60,7 +61,7 @@ def test_it_is_seen_there(row, capsys, request):
         if kind == "lesson":
             found = [answer_of(prediction).text for prediction in LESSONS[name].predictions]
         elif kind == "program":
-            found = request.getfixturevalue("printed")[name]
+            found = request.getfixturevalue("printed")(name)
         else:
             assert run(asked(kind, name)) == 0
             found = capsys.readouterr().out

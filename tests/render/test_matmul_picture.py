@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import dedent
 
 from shardviz.compiler.machines import placed_for
+from shardviz.forms.command_line import form_from_options
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
 from shardviz.render.palette import PLAIN
@@ -49,6 +50,19 @@ def test_a_sum_is_made_in_the_order_of_its_sends():
 def test_the_rounds_that_are_left_multiply_nothing():
     picture = MatmulPicture(matmul(("XY", "Y_", "X_")), 0, 5, 80, PLAIN)
     assert picture.line(0, 0, 80).plain.startswith("all blocks are multiplied")
+
+
+def test_a_prefetched_gather_stands_beside_the_matmul_before_it():
+    form = form_from_options(
+        "bd,df->bf;bf,fd->bd", specs="X_,X_;,_X->X_", mesh="X=8", sizes="b=65536,d=2048,f=8192"
+    )
+    resolved = resolve(form)
+    placed = placed_for(None, (), resolved.problem.mesh)
+    found = matmul_of_step(resolved.plan, placed, 3, run_on(question_of_step(resolved.plan, 3), placed))
+    assert found is not None
+    lines = [line.plain for line in matmul_lines(found, 100, PLAIN)]
+    assert "or prefetched whole while step 2 multiplies: all of it is hidden" in lines
+    assert any(line.startswith("with step 2 prefetched 2.79 ms   block by block 2.79 ms") for line in lines)
 
 
 def test_no_line_is_longer_than_the_page():

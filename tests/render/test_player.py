@@ -53,7 +53,7 @@ def test_the_account_runs_and_never_moves(run):
     lines = [[line.plain for line in account.lines(number, 100)] for number in range(7)]
     assert lines[3] == [
         "sent     12 B of 24 B a device, least 24 B   time     3 µs of 6 µs at 45 GB/s a link",
-        "4 µs by formula, bound by latency   ring of 4 assumed   6 rounds, least 2",
+        "4 µs by formula, bound by latency   ring of 4 as given   6 rounds, least 2",
     ]
     assert len({tuple(map(len, each)) for each in lines}) == 1
     assert lines[6][0].startswith("sent     24 B of 24 B")

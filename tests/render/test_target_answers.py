@@ -14,7 +14,7 @@ from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.hlo.collective import MatmulOrder
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
-from shardviz.render.palette import PLAIN
+from shardviz.render.palette import PLAIN, SIGNS
 from shardviz.render.programs.target_answers import (
     partitioned_words,
     placement_words,
@@ -373,3 +373,26 @@ def test_devices_in_another_order_are_told() -> None:
 def test_one_slice_has_no_traffic_between() -> None:
     text = "\n".join(line.plain for line in target_view(V5E, (), BOOK.problem, 100, PLAIN))
     assert "between slices" not in text
+
+
+def test_rounded_figures_have_units():
+    ring = answer("v5e:2x4", *PERMUTES, seconds=2, collective_matmuls=(RING,))
+    one = replace(answer("cpu", WIDER, seconds=1), partitioned=(GATHER,))
+
+    def lines(rounded: bool) -> str:
+        told = [*target_view(one, [], BOOK.problem, 120, PLAIN, rounded)]
+        told += targets_table([(one, []), (ring, [])], BOOK.problem, 120, PLAIN, rounded)
+        return "\n".join(line.plain for line in told)
+
+    assert "4,194,304 bytes  3,145,728 sent" in lines(False)
+    assert "4 MiB  3 MiB sent" in lines(True)
+    assert "all-gather over Y bf16[512,512]→[512,2048] 2 MiB" in lines(True)
+    assert "by permutes over Y" in lines(True)
+    assert "2 MiB  1.5 MiB sent" in lines(True)
+
+
+def test_a_sign_has_its_colour():
+    (line,) = (
+        each for each in target_view(answer("cpu", seconds=1), [], BOOK.problem, 80, PLAIN) if "=" in each
+    )
+    assert any(span.style == SIGNS["="] and line.plain[span.start : span.end] == "=" for span in line.spans)

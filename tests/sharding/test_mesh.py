@@ -108,3 +108,12 @@ def test_replica_groups_are_those_of_a_jax_mesh():
             turned = ids.transpose([names.index(name) for name in (*others, *axes)])
             rows = turned.reshape(-1, mesh.group_size(axes))
             assert mesh.replica_groups(tuple(axes)) == tuple(map(tuple, rows.tolist())), (sizes, axes)
+
+
+@pytest.mark.parametrize("axes", [("X",), ("Y",), ("X", "Y"), ("Y", "X"), ("Y:(2)2",), ("Y:(1)2", "X"), ()])
+def test_the_group_of_a_position_is_that_of_all_groups(axes):
+    mesh = Mesh(("X", "Y", "Z"), (2, 4, 3))
+    groups = mesh.groups(axes)
+    for position in range(mesh.size):
+        assert mesh.group_of(position, axes) in groups
+        assert position in mesh.group_of(position, axes)

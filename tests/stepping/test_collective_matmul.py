@@ -10,7 +10,7 @@ from shardviz.forms.command_line import form_from_options
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
 from shardviz.planner.pricing.costs import price
-from shardviz.stepping.collective_matmul import CollectiveMatmul, matmul_of_step
+from shardviz.stepping.collective_matmul import BlockwiseMatmul, matmul_of_step
 from shardviz.stepping.collective_run import run_on
 from shardviz.stepping.plan_step import collective_steps, question_of_step
 
@@ -22,14 +22,14 @@ FSDP = form_from_options(
 )
 
 
-def found(form: ProblemForm, number: int, algorithm: str | None = None) -> CollectiveMatmul | None:
+def found(form: ProblemForm, number: int, algorithm: str | None = None) -> BlockwiseMatmul | None:
     resolved = resolve(form)
     placed = placed_for(None, (), resolved.problem.mesh)
     question = question_of_step(resolved.plan, number, algorithm)
     return matmul_of_step(resolved.plan, placed, number, run_on(question, placed))
 
 
-def of(specs: tuple[str, ...], algorithm: str | None = None) -> CollectiveMatmul:
+def of(specs: tuple[str, ...], algorithm: str | None = None) -> BlockwiseMatmul:
     form = ProblemForm(specs=specs, mesh="X=2,Y=4")
     (number,) = collective_steps(resolve(form).plan)
     matmul = found(form, number, algorithm)
@@ -109,6 +109,7 @@ def test_weights_are_prefetched_under_the_matmul_before():
     assert second.before == (2, seconds)
     assert second.exposed_seconds == 0
     assert first.exposed_seconds == first.run.timeline.seconds
+    assert second.prefetched_seconds == pytest.approx(second.before[1] + second.matmul_seconds)
 
 
 def test_a_gather_of_the_result_has_no_matmul_beside_it():

@@ -60,6 +60,25 @@ def test_layers_fold_and_open():
     drive(script)
 
 
+def test_words_narrow_the_tree():
+    async def script(pilot):
+        await opened(pilot)
+        choices = pilot.app.screen.query_one(OptionList)
+        everything = choices.option_count
+        await pilot.press("slash", *"proj q")
+        await until(pilot, lambda: choices.option_count == 1)
+        assert "q_proj" in text_of(pilot.app)
+        await pilot.press("enter", "enter")
+        await typed(pilot, "data tensor", before="tensor data")
+        await until(pilot, lambda: "what moves" in text_of(pilot.app))
+        await pilot.press("slash", *" zzz")
+        await until(pilot, lambda: choices.option_count == 0)
+        await pilot.press("enter", "enter", "backspace", "space", "slash", "escape")
+        await until(pilot, lambda: choices.option_count == everything)
+
+    drive(script)
+
+
 def test_another_model_and_a_train_step():
     async def script(pilot):
         await opened(pilot)

@@ -56,7 +56,7 @@ REFUSED = [
     ("[step]\nplay = 'q'", "q is the key of [everywhere] quit and of [step] play"),
     ("[everywhere]\nquit = 'r'", "r is the key of [everywhere] quit and of [plan] ask-now"),
     ("[step]\nplay = 'g'", "g is the key of [step] play and of [step] next-group"),
-    ("[plan]\nplay = 'b'\ncompare = ['b']", "b is the key of [plan] play and of [plan] compare"),
+    ("[plan]\nplay = 'K'\nask-now = ['K']", "K is the key of [plan] play and of [plan] ask-now"),
 ]
 
 
@@ -93,7 +93,7 @@ from textual.widgets import OptionList
 
 async def script(pilot):
     app = pilot.app
-    await pilot.press("W", "H")
+    await pilot.press("X", "J")
     assert app.pane.area == "plan"
     await pilot.press("q", "ctrl+y")
     assert app.is_running
@@ -111,7 +111,7 @@ drive(script)
 def test_the_application_has_them_everywhere(tmp_path):
     (tmp_path / "shardviz").mkdir()
     (tmp_path / "shardviz" / "keys.toml").write_text(
-        "[everywhere]\nquit = 'Q'\nplan = ['W', 'f3']\n[lesson]\nleave-the-lesson = 'X'\n"
+        "[everywhere]\nquit = 'Q'\nplan = ['X', 'f3']\n[lesson]\nleave-the-lesson = 'D'\n"
     )
     environment = os.environ | {"XDG_CONFIG_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
     ran = subprocess.run(

@@ -93,4 +93,4 @@ def test_lists_as_they_look(size):
         lines = text_of(pilot.app).split("\n")[top : top + height]
         check_snapshot(f"list-theme-{size}", "\n".join(line[left : left + width] for line in lines))
 
-    drive(script, SIZES[size], screen="plan")
+    drive(script, SIZES[size])

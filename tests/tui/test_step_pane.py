@@ -337,7 +337,7 @@ def test_every_transfer_is_listed_and_leads_to_its_round():
         await pilot.pause()
         assert view.scroll_offset.y > 0
         assert "▸ round 6" in text_of(pilot.app)
-        await pilot.press("v")
+        await pilot.press("v", "v")
         assert "┌ 0  X0 Y0" in text_of(pilot.app)
 
     drive(script, draft=SMALL, screen="step")
@@ -425,7 +425,10 @@ def test_any_other_collective_is_played():
         assert "ragged_all_to_all" in text
         assert "bidirectional-ring" in text
         assert field.value
-        await pilot.press(*"psum", "space", "home", "shift+end", *"all_t", "space", "tab", "Y", "enter")
+        await pilot.press(*"ps", "space")
+        assert pilot.app.screen.chosen.value == "psum"
+        assert "jax.lax.psum: the sum." in text_of(pilot.app)
+        await pilot.press(*"all_to", "enter", "tab", "Y", "enter")
         assert pane.prepared.run.operation.name == "all_to_all"
         assert pane.command_line() == "shardviz step all_to_all --axis Y"
         assert "columns: the device it goes to" in text_of(app)
@@ -624,6 +627,8 @@ def test_a_device_is_marked_in_every_view():
         assert "1  X0 Y1◃" in text_of(pilot.app)
         await pilot.press("v")
         assert "▹ 0 → 1" in text_of(pilot.app)
+        await pilot.press("v")
+        assert "1  X0 Y1◃" in text_of(pilot.app)
         await pilot.press("v", "D", "D")
         assert pane.state.lens == 3
         pane.state.set_lens(6)

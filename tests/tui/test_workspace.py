@@ -136,7 +136,7 @@ def test_an_edit_reaches_every_pane():
         await pilot.pause()
         text = text_of(app)
         assert "X3" in text
-        assert "A[256×512]" in text
+        assert "sends 2×3/4 of 4,194,304 bytes" in " ".join(text.split())
 
     on_dashboard(script)
 
@@ -158,7 +158,7 @@ def test_many_edits_at_once_leave_every_pane_with_the_last():
         for pane in app.workspace.shown:
             assert pane.state.resolved.problem.mesh.size == 16
         assert not app.workspace._waiting
-        assert app.workspace._pane("plan")._plan is app.state.resolved.plan
+        assert app.workspace._pane("plan")._cost.plan is app.state.resolved.plan
 
     on_dashboard(script)
 
@@ -177,3 +177,28 @@ def test_a_lesson_has_one_pane():
         await until(pilot, lambda: shown(app) == TOGETHER)
 
     on_dashboard(script)
+
+
+def test_the_marked_device_is_named_in_the_group_of_every_pane():
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press("4")
+        await until(pilot, lambda: "ENTRY" in text_of(app))
+        app.state.set_lens(5)
+        await until(pilot, lambda: "▹κ 1,5◃" in text_of(app) and not app.workspace._waiting)
+        text = text_of(app)
+        assert "group {4,▹5◃,6,7}" in text  # the plan sums over Y
+        assert "group {1,▹5◃}" in text  # the program gathers over X first
+        await pilot.press("5")
+        await until(pilot, lambda: app.pane.chart.parts)
+        await pilot.pause()
+        assert text_of(app).count("group {4,▹5◃,6,7}") == 2
+        await pilot.press("n")
+        await until(pilot, lambda: [part.name for part in app.pane.chart.parts] == ["cpu"])
+        await pilot.pause()
+        assert text_of(app).count("group {") == 2
+        await pilot.press("escape")
+        await until(pilot, lambda: "◃" not in text_of(app))
+
+    draft = ProblemForm(targets="shardy,cpu", machine="v5e:2x4")
+    on_dashboard(script, (200, 70), draft, worker=Recorded())

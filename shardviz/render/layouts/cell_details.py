@@ -13,7 +13,7 @@ from shardviz.render.caption import axes_text, coordinates, notes
 from shardviz.render.layouts.cells import LISTED, CellIndex, Cells, DeviceCells, Holders
 from shardviz.render.lines import records, sentence, table
 from shardviz.render.palette import DIM, glyph
-from shardviz.units import human_bytes, times
+from shardviz.units import times, whole_bytes
 
 if TYPE_CHECKING:
     from shardviz.hardware import Placement
@@ -100,7 +100,7 @@ def _data(cells: Cells, index: CellIndex) -> list[Text]:
     slices = [f"{dim} {start}:{stop}" for dim, (start, stop) in zip(layout.array.dims, bounds, strict=True)]
     shape = tuple(stop - start for start, stop in bounds)
     padded = f", padded to {times(layout.shard_shape)}" * (shape != layout.shard_shape)
-    size = f"{times(shape)} {layout.array.dtype}{padded}, {human_bytes(layout.bytes_per_device)}"
+    size = f"{times(shape)} {layout.array.dtype}{padded}, {whole_bytes(layout.bytes_per_device)}"
     return [name, *([Text(", ".join(slices), "bold")] if slices else []), Text(size)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -253,11 +253,17 @@ def _grid(fitted: Fitted, level: int, width: int, across: int, rules: bool, summ
     A summary leaves columns out before it gives up the names of devices.
     """
     cells, ways = fitted
-    make = partial(ArrayGrid, cells, page=width, rules=rules, across=across, summary=summary)
+    make = partial(_made, cells, page=width, rules=rules, across=across, summary=summary)
     if summary:
         fitting = [grid for grid in map(make, ways[level:BARE]) if grid.width <= width]
         return max(fitting, key=lambda grid: grid.merit) if fitting else make(ways[BARE])
     return next((grid for grid in map(make, ways[level:]) if grid.width <= width), None) or make(ways[BRIEF])
+
+
+@lru_cache(maxsize=32)
+def _made(cells: Cells, fit: Fit, page: int, rules: bool, across: int, summary: bool) -> ArrayGrid:
+    """A grid, made once: ways that are tried one after the other have many in common."""
+    return ArrayGrid(cells, fit, page, rules=rules, across=across, summary=summary)
 
 
 def _shelved(grids: Sequence[ArrayGrid], width: int) -> Shelves:

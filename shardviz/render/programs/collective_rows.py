@@ -16,7 +16,7 @@ from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul
 from shardviz.hlo.collective import MatmulOrder, by_permute
 from shardviz.hlo.totals import Total
-from shardviz.render.caption import axes_text
+from shardviz.render.caption import axes_text, group_along, marked_group
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
 from shardviz.sharding import Mesh
@@ -223,6 +223,17 @@ def members_text(collective: Collective, most: int) -> str:
     shown = [_group(group, "→" if pairs else ",") for group in groups[:most]]
     more = len(groups) - len(shown)
     return " ".join(shown) + (f" +{more:,}" if more else "")
+
+
+def members_with(collective: Collective, mesh: Mesh, position: int, palette: Palette) -> Text:
+    """Its groups that have the device at a position of the mesh, which is marked: ``{1,▹5◃}``, of a permute
+    ``{1→▹5◃} {▹5◃→1}``. Empty where it takes no part, or nothing tells."""
+    device, groups = mesh.device_id(position), collective.groups
+    if groups is None:
+        return group_along(collective.axes, mesh, position, palette) if collective.axes else Text()
+    separator = "→" if collective.op == "collective-permute" else ","
+    own = (group for group in groups if device in group)
+    return Text(" ").join(marked_group(group, device, palette, separator) for group in own)
 
 
 def _group(ids: tuple[int, ...], separator: str) -> str:

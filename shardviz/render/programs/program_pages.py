@@ -21,7 +21,7 @@ from shardviz.hlo.listing import Listing, list_hlo
 from shardviz.hlo.module import is_hlo
 from shardviz.hlo.text.strip_metadata import strip_metadata
 from shardviz.render.lines import records, rule, sentence
-from shardviz.render.programs.collective_rows import has_schedule, members_text, rows_of, when
+from shardviz.render.programs.collective_rows import has_schedule, members_text, members_with, rows_of, when
 from shardviz.render.programs.hlo_picture import MARK, HloPicture, collective_style, facts
 from shardviz.render.sanitize import printable, printable_line
 
@@ -151,17 +151,23 @@ def read_program(compiled: TargetResult, mesh: Mesh) -> ListedProgram:
 
 
 def line_details(
-    program: ListedProgram, page: ProgramPage, number: int, width: int, palette: Palette
+    program: ListedProgram,
+    page: ProgramPage,
+    number: int,
+    width: int,
+    palette: Palette,
+    lens: int | None = None,
 ) -> list[Text]:
-    """Lines of at most `width` columns, the most telling first."""
+    """Lines of at most `width` columns, the most telling first; with the group of the device that is marked,
+    by its position in the mesh."""
     collective = page.collective(number)
     if collective is None:
         return sentence(page.words(number), width, style="dim")
-    return collective_details(program, program.record(collective), width, palette)
+    return collective_details(program, program.record(collective), width, palette, lens)
 
 
 def collective_details(
-    program: ListedProgram, collective: Collective, width: int, palette: Palette
+    program: ListedProgram, collective: Collective, width: int, palette: Palette, lens: int | None = None
 ) -> list[Text]:
     """The data that moves, its size, when it runs and beside what, its devices and its source line."""
     (row,) = rows_of([collective], program.mesh, palette)
@@ -174,6 +180,8 @@ def collective_details(
         lines = [*records([[op, *sizes, shapes]], width), *sentence("; ".join(said), width)]
     if collective.axes and (members := members_text(collective, MAX_GROUPS if width > 60 else 2)):
         lines += sentence(members, width, lead="devices " if collective.groups else "")
+    if lens is not None and (marked := members_with(collective, program.mesh, lens, palette)):
+        lines += records([[Text.assemble("group ", marked)]], width)
     lines += sentence(collective.source, width, lead="from " if collective.source else "")
     names = [f"{work.name} ({work.op})" for work in collective.overlapped[:MAX_WORKS]]
     if more := len(collective.overlapped) - len(names):

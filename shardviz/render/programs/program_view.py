@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from shardviz.render.lines import columns, records, sentence, shared
-from shardviz.render.palette import Palette
+from shardviz.render.palette import SIGNS, Palette
 from shardviz.render.programs.cost_lines import cost_lines
 from shardviz.render.programs.hlo_view import hlo_view, module_lines
 from shardviz.render.programs.rematerialization_lines import rematerialization_lines
@@ -142,7 +142,7 @@ def _cells(program: TargetProgram, report: ProgramReport | None) -> list[Text]:
     if memory is not None and memory.limit_bytes is not None:
         taken.append(f" of {human_bytes(memory.limit_bytes)}", "dim")
     if report is None or program.bytes_sent is None:
-        return [name.append(" ✗"), Text(), Text(), Text(), Text(), taken]
+        return [name.append(" ").append("✗", SIGNS["✗"]), Text(), Text(), Text(), Text(), taken]
     runs = sum(each.runs or 0 for each in report.entries if each.collective.wire_bytes)
     unknown = any(each.runs is None for each in report.entries)
     times = [Text(), Text()]

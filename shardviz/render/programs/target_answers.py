@@ -28,7 +28,7 @@ from shardviz.render.programs.collective_rows import (
     shapes,
 )
 from shardviz.sharding import Mesh
-from shardviz.units import exact_bytes, seconds, times
+from shardviz.units import exact_bytes, human_bytes, seconds, times
 
 
 def target_view(
@@ -51,10 +51,10 @@ def target_view(
         lines += _collectives(compiled, mesh, width, palette, rounded)
     else:
         lines.append(Text("  no collective: nothing is sent"))
-    if traffic := traffic_words(compiled, mesh):
+    if traffic := traffic_words(compiled, mesh, rounded):
         lead, _, rest = traffic.partition(": ")
         lines += sentence(rest, width, 2, f"{lead}: ")
-    lines += sentence(_rewritten(compiled), width, 2, style="dim")
+    lines += sentence(_rewritten(compiled, rounded), width, 2, style="dim")
     lines += table([[Text(name, "bold"), Text(text)] for name, text in compiled.typeof], width, 2)
     for difference in differences:
         sign = "=" if difference.code in SAME_TRAFFIC else "≠"
@@ -70,7 +70,7 @@ def error_lines(compiled: TargetResult, width: int, indent: int) -> list[Text]:
     return lines + (sentence(compiled.hint, width, indent + 2, style="dim") if compiled.hint else [])
 
 
-def traffic_words(compiled: TargetResult, mesh: Mesh) -> str:
+def traffic_words(compiled: TargetResult, mesh: Mesh, rounded: bool = False) -> str:
     """The traffic across the edges of slices or nodes and inside them; "" where there is one of them."""
     traffic = traffic_of(compiled, mesh)
     if traffic is None:
@@ -80,8 +80,9 @@ def traffic_words(compiled: TargetResult, mesh: Mesh) -> str:
         f"between {traffic.unit}s and inside them": traffic.both,
         f"inside a {traffic.unit}": traffic.inside,
     }
+    written = human_bytes if rounded else exact_bytes
     said = {
-        where: f"{plural(len(those), 'collective')}, {exact_bytes(bytes_sent(those))} sent by a device"
+        where: f"{plural(len(those), 'collective')}, {written(bytes_sent(those))} sent by a device"
         for where, those in parts.items()
         if those
     }
@@ -90,7 +91,7 @@ def traffic_words(compiled: TargetResult, mesh: Mesh) -> str:
     return "; ".join(f"{where}: {words}" for where, words in said.items())
 
 
-def _rewritten(compiled: TargetResult) -> str:
+def _rewritten(compiled: TargetResult, rounded: bool) -> str:
     """The collectives right after SPMD partitioning, if the backend has replaced them; else ""."""
     partitioned = compiled.partitioned
     if partitioned is None:
@@ -99,10 +100,10 @@ def _rewritten(compiled: TargetResult) -> str:
         [(each.op, each.dtype, each.bytes) for each in collectives]
         for collectives in (partitioned, compiled.collectives)
     )
-    return partitioned_words(partitioned) if before != after else ""
+    return partitioned_words(partitioned, rounded) if before != after else ""
 
 
-def partitioned_words(partitioned: Sequence[Collective]) -> str:
+def partitioned_words(partitioned: Sequence[Collective], rounded: bool = False) -> str:
     """The collectives that the partitioner inserted, before the backend rewrote it."""
     if not partitioned:
         return "right after SPMD partitioning: no collective"
@@ -111,7 +112,7 @@ def partitioned_words(partitioned: Sequence[Collective]) -> str:
         same = [*run]
         one = same[0]
         over = f" over {', '.join(one.axes)}" if one.axes else ""
-        what = f"{shapes(one)} {exact_bytes(one.bytes)}"
+        what = f"{shapes(one)} {human_bytes(one.bytes) if rounded else exact_bytes(one.bytes)}"
         if len(same) == 1:
             said.append(f"{one.op}{over} {what}" + f" {often(same)}".rstrip())
         else:
@@ -260,9 +261,9 @@ def targets_table(
     for compiled, _ in answers:
         if compiled.status != "ok":
             lines += [Text(compiled.target, "bold"), *error_lines(compiled, width, 2)]
-    lines += shared(((each.target, traffic_words(each, mesh)) for each, _ in answers), width)
+    lines += shared(((each.target, traffic_words(each, mesh, rounded)) for each, _ in answers), width)
     lines += _reasons(answers, width)
-    lines += shared(((each.target, _rewritten(each)) for each, _ in answers), width, style="dim")
+    lines += shared(((each.target, _rewritten(each, rounded)) for each, _ in answers), width, style="dim")
     # The answers of `jax.typeof` under Explicit axes.
     types = [
         (each.target, ", ".join(f"{name} is {text}" for name, text in each.typeof)) for each, _ in answers

@@ -34,7 +34,7 @@ from shardviz.render.rounds.round_traffic import round_words
 from shardviz.render.rounds.step_notes import SEPARATOR, after_words, headline, marks
 from shardviz.render.rounds.switch_lanes import LaneShape, SwitchLanes, lane_shape
 from shardviz.render.rounds.transfer_table import PictureAndTransfers, TransferTable, transfer_marks
-from shardviz.stepping.collective_matmul import CollectiveMatmul
+from shardviz.stepping.collective_matmul import BlockwiseMatmul
 from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
 from shardviz.stepping.transfers import TransferLog
 from shardviz.units import human_bytes, rate, seconds, shaped, times
@@ -80,7 +80,7 @@ class PlayerPage:
         lead: str,
         links_of: str = "",
         verdict: int = 1,
-        matmul: CollectiveMatmul | None = None,
+        matmul: BlockwiseMatmul | None = None,
     ) -> None:
         self._prepared, self._view, self._group = prepared, view, group
         self._width, self._height, self.palette, self._lead = width, height, palette, lead
@@ -197,7 +197,7 @@ class PlayerPage:
         """The member that is marked; None where it belongs to another group."""
         if self.lens is None:
             return None
-        group, member = self._prepared.run.places[self.lens]
+        group, member = self._prepared.run.places.get(self.lens, (-1, -1))
         return member if group == self._group else None
 
     @cached_property

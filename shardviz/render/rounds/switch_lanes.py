@@ -117,7 +117,7 @@ class SwitchLanes:
         builder.put_text(place + shape.label + 2, self._held(member))
 
     def _held(self, member: int) -> Text:
-        """What a device has: its cells, or a bar of its chunks; nothing where they are not followed."""
+        """The cells of a device, or a bar of its chunks; nothing where they are not followed."""
         boxes = self._boxes
         if self._rows is not None:
             row = self._rows.row(boxes.group, member)

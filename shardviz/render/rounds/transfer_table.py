@@ -18,7 +18,7 @@ from shardviz.render.rounds.pieces import chunk_name, chunk_style, numbers
 from shardviz.render.rounds.round_traffic import round_words
 from shardviz.render.rounds.step_notes import headline
 from shardviz.stepping.collective_run import CollectiveRun
-from shardviz.stepping.transfers import Transfer, TransferLog
+from shardviz.stepping.transfers import LoggedTransfer, TransferLog
 from shardviz.units import human_bytes, seconds
 
 HERE = "▸"
@@ -127,7 +127,7 @@ class TransferTable:
             line.append(f", {plural(load.waiting, 'message waits', 'messages wait')} for a link")
         return line.append(f"  {round_words(run, number)}")
 
-    def _transfer(self, found: Transfer) -> Text:
+    def _transfer(self, found: LoggedTransfer) -> Text:
         ends = [self._end(member) for member in (found.source, found.target)]
         sign = "+" if found.adds else " "
         is_marked = self._lens in (found.source, found.target)
@@ -197,7 +197,7 @@ class TransferTable:
         runs_on = chunks[-1] - chunks[0] == len(chunks) - 1
         return Text("–").join(names) if runs_on else Text(plural(len(chunks), "chunk"))
 
-    def _values(self, found: Transfer) -> str:
+    def _values(self, found: LoggedTransfer) -> str:
         """The numbers of its chunks before the round; "" where there are none."""
         drawn = self._drawn
         if drawn.question.shards is None or not drawn.followed:
@@ -211,7 +211,7 @@ class TransferTable:
                     words += numbers(values[:MOST_NUMBERS])
         return ", ".join(words)
 
-    def _link(self, found: Transfer) -> str:
+    def _link(self, found: LoggedTransfer) -> str:
         topology = self._run.links.topology
         if isinstance(topology, Hierarchy):
             kind = topology.levels[found.level].topology
@@ -239,7 +239,7 @@ def transfer_lines(run: CollectiveRun, width: int, palette: Palette, number: int
 
 
 def transfer_marks(run: CollectiveRun) -> str:
-    """What signs and columns mean."""
+    """The meaning of signs and columns."""
     adds = "+ the receiver adds it to its own   " if run.schedule.pattern.reduces else ""
     return f"{adds}time of a message: what it takes alone"
 

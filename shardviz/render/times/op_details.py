@@ -47,8 +47,11 @@ def comparison_heading(first: ProgramTimeline, second: ProgramTimeline) -> Text:
     return Text.assemble((f"below: {ratio}", "bold"), (f"  exposed {exposed}", "dim"))
 
 
-def op_details(timeline: ProgramTimeline, number: int, width: int) -> list[Text]:
-    """Lines of at most `width` columns on the operation of that number, the most telling first."""
+def op_details(timeline: ProgramTimeline, number: int, width: int, marked: Text | None = None) -> list[Text]:
+    """Lines of at most `width` columns on the operation of that number, the most telling first.
+
+    `marked` is the group of the device that is marked, where it takes part.
+    """
     op = timeline.ops[number]
     lane = timeline.lanes[op.lane]
     kind = [Text(printable(op.op), "dim")] if op.op != op.name else []
@@ -57,6 +60,7 @@ def op_details(timeline: ProgramTimeline, number: int, width: int) -> list[Text]
     counted = ": ".join(filter(None, (by, op.detail))) or "nobody can estimate it"
     lines += sentence(printable(counted), width, lead="by " if by else "")
     lines += records([[Text(fact, "dim") for fact in _facts(op)]], width) if _facts(op) else []
+    lines += records([[Text.assemble("group ", marked)]], width) if marked else []
     lines += sentence(printable(op.source), width, lead="from " if op.source else "")
     awaited = sorted(op.after, key=lambda each: -timeline.ops[each].end)
     names = [printable(timeline.ops[each].name) for each in awaited[:MAX_AWAITED]]

@@ -152,6 +152,9 @@ class CompilerPane(Pane):
         self._passes = {name: each for name, each in self._passes.items() if name in answers}
         self._draw()
 
+    def show_lens(self) -> None:
+        self.box.mark_device(self.state.lens)
+
     def on_program_view_resized(self) -> None:
         self._draw()
 
@@ -166,6 +169,7 @@ class CompilerPane(Pane):
         if self._chosen in answers and self.passes.back:
             self.passes.follow(self.state.queries.traced(self._chosen), self._problem)
         self._read_what_is_new()
+        self.box.mark_device(self.state.lens)
         self._draw_status()
         self._draw_box()
         self.update_commands()

@@ -193,6 +193,7 @@ class ProgramBox(Vertical):
     def __init__(self) -> None:
         super().__init__()
         self.folded = True
+        self._lens: int | None = None
         self._page: ProgramPage | None = None
         self._drawn: Drawn | None = None
         self._cursor = 0
@@ -253,6 +254,12 @@ class ProgramBox(Vertical):
         self.view.styles.height = "1fr"
         self.view.show_lines(lines, subject, pointed, is_old)
 
+    def mark_device(self, lens: int | None) -> None:
+        """Mark the device at a position of the mesh, or none."""
+        if lens != self._lens:
+            self._lens = lens
+            self._explain()
+
     def to_collective(self, step: int) -> None:
         """To the next collective, or the one before."""
         if self._page is not None:
@@ -272,7 +279,8 @@ class ProgramBox(Vertical):
     def to_instruction(self, name: str) -> None:
         """Put the cursor on an instruction, or where it is folded away, on the line that has it."""
         if self._page is not None and self._drawn is not None:
-            self.view.move_to(self._page.number_at(self._drawn[0].raw.place_of(name)))
+            self._cursor = self._page.number_at(self._drawn[0].raw.place_of(name))
+            self.view.move_to(self._cursor)
 
     def _place_on(self, page: ProgramPage, program: ListedProgram) -> int:
         """The line of a new page for the cursor."""
@@ -373,7 +381,7 @@ class ProgramBox(Vertical):
         room = self._divide()
         for width in (self.size.width, self.size.width - 1):  # a column may be the scrollbar's
             lines = [place_rule(self._cursor, self._page, max(1, width))]
-            lines += line_details(program, self._page, self._cursor, max(1, width), palette)
+            lines += line_details(program, self._page, self._cursor, max(1, width), palette, self._lens)
             if len(lines) <= room:
                 break
         self.query_one("#details", LinesView).show(TextLines(lines))

@@ -1,12 +1,14 @@
-"""The list of the questions of this session: one opens again, or stands beside the one that is shown."""
+"""The list of questions, of sessions before too: one opens again, or stands beside the one that is shown."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from rich.text import Text
+from textual import work
+from textual.worker import get_current_worker
 
-from shardviz.forms.questions import is_same_question, what_differs
+from shardviz.forms.questions import earlier_questions, is_same_question, what_differs
 from shardviz.render.cost_view import machine_words, total_words
 from shardviz.render.lines import READABLE, sentence
 from shardviz.render.questions_view import question_rows
@@ -15,6 +17,7 @@ from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList,
 from shardviz.tui.registry import commands_of
 
 if TYPE_CHECKING:
+    from shardviz.forms.form import History
     from shardviz.forms.questions import AskedQuestions
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.render.palette import Palette
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 class QuestionsDialog(FilteredList):
     """`=` puts the line beside the question that is shown, or no longer, `enter` leaves with its form."""
 
-    title_text = "Questions of this session"
+    title_text = "Questions"
     nothing = "No question has these words; take some away."
     commands = (OPEN, MOVES[0], COMPARE, CLOSE)
     taken = (COMPARE,)
@@ -40,23 +43,38 @@ class QuestionsDialog(FilteredList):
     QuestionsDialog.comparing #about { max-height: 75%; }
     """
 
-    def __init__(self, asked: AskedQuestions, now: ResolvedProblem, palette: Palette) -> None:
+    def __init__(
+        self, asked: AskedQuestions, history: History, now: ResolvedProblem, palette: Palette
+    ) -> None:
         super().__init__()
-        self._questions, self._now, self._palette = asked.newest_first, now, palette
+        self._asked, self._history, self._now, self._palette = asked, history, now, palette
         self._compares = False
 
     def on_mount(self) -> None:
-        if self._questions:
-            self.call_after_refresh(self._list)
-        else:
-            self.describe(Text("No question has been answered yet."))
+        self.describe(Text("No question has been answered yet."))
+        self.call_after_refresh(self._list)
+        self._look_back()
+
+    @work(thread=True, exit_on_error=False)
+    def _look_back(self) -> None:
+        """Find what was asked in sessions before: planning it takes a while."""
+        for resolved in earlier_questions(self._history, self._asked):
+            if get_current_worker().is_cancelled:
+                return
+            self.app.call_from_thread(self._asked.add_earlier, resolved)
+        self.app.call_from_thread(self._list)
 
     def _list(self) -> None:
-        """The questions, the cursor on the newest that is not shown now."""
+        """The questions, the cursor where it is, or on the newest that is not shown now."""
+        questions = self._asked.newest_first
+        if not questions or not self.is_attached:
+            return
         width = self.choices.content_size.width - 2
-        head, *lines = question_rows(self._questions, self._now, width, self._palette)
-        rows = zip(lines, self._questions, strict=True)
-        first = next((each for each in self._questions if not is_same_question(each, self._now)), None)
+        head, *lines = question_rows(questions, self._now, width, self._palette)
+        rows = zip(lines, questions, strict=True)
+        first = next((each for each in questions if not is_same_question(each, self._now)), None)
+        if self.chosen is not None:
+            first = self.chosen.value
         self.show_rows([ListRow(line, line.plain, each, head) for line, each in rows], first)
 
     def about(self, row: ListRow) -> Text:

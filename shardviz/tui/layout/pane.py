@@ -161,6 +161,16 @@ class LayoutPane(Pane):
             self.cursor = CellCursor(self.cursor.array, cells.index_of(lens))
         self._point(self.cursor)
 
+    def show_step(self, number: int) -> None:
+        """Put the cursor in the array that the step makes; it stays with its device."""
+        steps = self.state.resolved.plan.steps
+        array = steps[number - 1].array if number <= len(steps) else ""
+        names = [cells.layout.array.name for cells in self.canvas.all_cells]
+        if array in names:
+            position = self._cells.position(self.cursor.cell)
+            place = names.index(array)
+            self._point(CellCursor(place, self.canvas.all_cells[place].index_of(position)))
+
     def action_mark(self) -> None:
         """The device of the cell is marked everywhere, or no longer."""
         if self.canvas.arrays:

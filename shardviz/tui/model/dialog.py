@@ -31,6 +31,7 @@ COMMANDS = commands_of(
     ("change", "enter", "Change the split", "Type another split of the parameter under the cursor.", "split"),
     ("restore", "backspace", "As the rules say", "Undo the change of this parameter.", "as ruled", "⌫"),
     ("fold", "space left right", "Fold", "Fold the layers, or open them.", "fold", "space"),
+    ("find", "slash", "Find", "Only the parameters whose names have some words.", "find", "/"),
     ("field('source')", "m", "Model", "Another model: a name, or the path of a file.", "model"),
     ("field('rules')", "r", "Rules", "Other rules: names of sets, or the path of a file.", "rules"),
     ("field('mesh')", "x", "Mesh", "Another mesh.", "mesh"),
@@ -43,6 +44,7 @@ HINTS = {
     "rules": "fsdp, tensor, fsdp+tensor, X=fsdp+Y=tensor, or a file",
     "mesh": "data=4,tensor=2",
     "machine": "v5p:2x2x2, h100:8, or a file; empty: a v5e whose every axis is a ring",
+    "find": "words of a parameter's name; enter keeps them, esc shows all",
     "split": "_ leaves a dimension whole: tensor _, (data tensor) _, replicated",
 }
 
@@ -54,7 +56,7 @@ class ModelDialog(Dialog):
     """
 
     title_text = "A whole model"
-    commands = (*COMMANDS, CLOSE)
+    commands = (*COMMANDS[:-1], CLOSE, COMMANDS[-1])
     BINDINGS = bindings(COMMANDS)
     DEFAULT_CSS = """
     ModelDialog #fields { height: auto; }
@@ -79,6 +81,7 @@ class ModelDialog(Dialog):
         self._rows: list[TreeRow] = []
         self._answers: dict[ModelForm, ModelAnswer] = {}
         self._typed = ""
+        self._found_by = ""
 
     def content(self) -> Sequence[Widget]:
         return (
@@ -114,11 +117,13 @@ class ModelDialog(Dialog):
     def _draw_tree(self) -> None:
         choices = self.query_one(OptionList)
         place = choices.highlighted or 0
-        self._rows = tree_rows(self.editor.question.split, self.editor.base.split, self._shut_groups)
+        self._rows = tree_rows(
+            self.editor.question.split, self.editor.base.split, self._shut_groups, self._found_by
+        )
         texts = row_texts(self._rows, self._shut_groups, self._width, palette_of(self.app))
         choices.clear_options()
         choices.add_options([Option(text) for text in texts])
-        choices.highlighted = min(place, len(self._rows) - 1)
+        choices.highlighted = min(place, len(self._rows) - 1) if self._rows else None
 
     def _draw_answer(self) -> None:
         form = self.editor.form
@@ -204,6 +209,19 @@ class ModelDialog(Dialog):
         """Type one of the fields."""
         self._open(name, getattr(self.editor.form, name))
 
+    def action_find(self) -> None:
+        """Type words of names, which narrow the tree."""
+        self._open("find", self._found_by)
+
+    def _find(self, words: str) -> None:
+        self._found_by = words
+        self._draw_tree()
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        if self._typed == "find" and self.query_one(Input).display:
+            self._find(event.value)
+
     def action_training(self) -> None:
         form = self.editor.form
         self._edit(replace(form, is_training=not form.is_training))
@@ -234,6 +252,9 @@ class ModelDialog(Dialog):
     @on(Input.Submitted)
     def _submit(self, event: Input.Submitted) -> None:
         form, text, row = self.editor.form, event.value.strip(), self._row
+        if self._typed == "find":
+            self._leave()
+            return
         if self._typed == "split":
             if row is not None and row.parameter is not None:
                 form = form.changed(_pattern(row), text)
@@ -258,6 +279,8 @@ class ModelDialog(Dialog):
         """Out of the text that is typed, then out of the screen."""
         if self.query_one(Input).display:
             self._leave()
+            if self._typed == "find":
+                self._find("")
         else:
             self.dismiss()
 

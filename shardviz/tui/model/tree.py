@@ -36,17 +36,23 @@ class TreeRow:
     is_changed: bool = False
 
 
-def tree_rows(split: SplitModel, base: SplitModel, closed: Collection[str]) -> list[TreeRow]:
-    """All rows in order, without those within groups that are `closed`; `base` is without changes."""
+def tree_rows(
+    split: SplitModel, base: SplitModel, closed: Collection[str], found_by: str = ""
+) -> list[TreeRow]:
+    """All rows in order, without those within groups that are `closed`; `base` is without changes. Of those
+    that are `found_by` words only the parameters whose names have them, wherever they are."""
     before = {each.parameter.name: each.spec for each in base.parameters}
+    words = found_by.lower().split()
     rows = []
     for group, members in layer_groups(folded(split.parameters)):
-        if group:
+        if group and not words:
             held = sum(each.bytes_per_device for _, each in members)
             rows.append(TreeRow(group, group, None, max(each.count for _, each in members), held))
-        if group in closed:
+        if group in closed and not words:
             continue
         for name, each in members:
+            if not all(word in each.first.parameter.name.lower() for word in words):
+                continue
             is_changed = before[each.first.parameter.name] != each.first.spec
             rows.append(TreeRow(name, group, each, each.count, each.bytes_per_device, is_changed))
     return rows

@@ -14,6 +14,7 @@ from textual.events import Resize
 from textual.worker import get_current_worker
 
 from shardviz.errors import QuestionError, ShardvizError
+from shardviz.render.caption import group_along
 from shardviz.render.lines import sentence
 from shardviz.render.plan_view import adopted_lines
 from shardviz.render.programs.target_status import wait_lines
@@ -157,15 +158,24 @@ class PlanPane(Pane):
             self._cost, self._has_totals, self._has_alternatives = cost, True, has_alternatives
             self._draw()
 
+    def show_lens(self) -> None:
+        self._draw()
+
+    def show_step(self, number: int) -> None:
+        if self._cost is not None and number <= len(self._cost.steps):
+            self._choose(number)
+
     def action_previous_step(self) -> None:
         if self.chosen > 1 and self._steps.scroll_offset.y <= self._place.start:
             self._choose(self.chosen - 1)
+            self.post_message(self.StepChosen(self.area, self.chosen))
         else:
             self._steps.scroll_up(animate=False)
 
     def action_next_step(self) -> None:
         if self._cost is not None and self.chosen < len(self._cost.steps):
             self._choose(self.chosen + 1)
+            self.post_message(self.StepChosen(self.area, self.chosen))
         else:
             self._steps.scroll_down(animate=False)
 
@@ -244,7 +254,8 @@ class PlanPane(Pane):
         answers = self.state.queries.answers
         targets = self._target_lines(answers, room)
         above = [*self._status_lines(self._cost.plan, room), *self._warnings(self._cost, room)]
-        lines, place = self._drawn(self._cost, room).lines(self.chosen, self._costs)
+        group = self._marked_group(self._cost)
+        lines, place = self._drawn(self._cost, room).lines(self.chosen, self._costs, group)
         self._place = range(place.start + len(above), place.stop + len(above))
         lines = [*above, *lines, *self._cost_lines(self._cost, room)]
         if beside:
@@ -256,6 +267,13 @@ class PlanPane(Pane):
             self._clock.resume()
         else:
             self._clock.pause()
+
+    def _marked_group(self, cost: PlanCost) -> Text | None:
+        """The group that does the chosen step with the device that is marked, where one is."""
+        lens, axes = self.state.lens, cost.steps[self.chosen - 1].step.axes
+        if lens is None or not axes:
+            return None
+        return group_along(axes, cost.plan.problem.mesh, lens, self.palette)
 
     def _warnings(self, cost: PlanCost, width: int) -> list[Text]:
         """The lines of what does not fit, and of what is padded."""

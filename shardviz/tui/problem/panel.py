@@ -128,7 +128,6 @@ class ProblemPanel(Side):
         )
         if self.is_typing:
             self._entry.notes = self.picture.typing_notes
-        self._show()
         self._mark_cursor()
 
     def _draw_figures(self) -> None:
@@ -159,8 +158,8 @@ class ProblemPanel(Side):
         if self.is_typing:
             lines = [picture.typing_line, picture.typing_line + picture.typing_notes]
         region = Region(0, lines[0], 1, lines[-1] - lines[0] + 1)
+        self._show()
         self.view.scroll_to_region(region, animate=False, force=True)
-        self.view.refresh()
         self._place_entry()
         self.post_message(CommandsChanged())
 

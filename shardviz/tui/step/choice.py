@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.hardware.links import LinkSpec
     from shardviz.hardware.machine import LinkLevel
-    from shardviz.stepping.collective_matmul import CollectiveMatmul
+    from shardviz.stepping.collective_matmul import BlockwiseMatmul
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
 
@@ -193,7 +193,7 @@ class CollectiveChoice:
             place = numbers.index(self.step) if self.step in numbers else 0
             self.step = numbers[(place + steps) % len(numbers)]
 
-    def matmul(self, run: CollectiveRun) -> CollectiveMatmul | None:
+    def matmul(self, run: CollectiveRun) -> BlockwiseMatmul | None:
         """The matmul of the plan that the collective can run beside; None where there is none."""
         if self.is_own or not self.step:
             return None

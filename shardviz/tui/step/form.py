@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
@@ -19,8 +20,10 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.form import COLLECTIVE_FIELDS, CollectiveFields
 from shardviz.forms.resolve import CollectiveFieldError, collective_question
 from shardviz.forms.wording import as_sentence
+from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
 
 if TYPE_CHECKING:
+    from shardviz.collectives import Operation
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.sharding import Mesh
     from shardviz.tui.state import EditorState
@@ -34,21 +37,39 @@ HINTS = {name: each.hint for name, each in COLLECTIVE_FIELDS.items()} | {"pieces
 
 
 class ChoiceField(Input):
-    """Takes any text; `space` puts the next choice in its place, or the first that begins as it does."""
+    """Takes any text; `space` asks for a list of what there is."""
+
+    class ListAsked(Message):
+        """All choices are to be listed."""
+
+        def __init__(self, field: ChoiceField) -> None:
+            super().__init__()
+            self.field = field
 
     choices: Sequence[str] = ()
 
     async def _on_key(self, event: events.Key) -> None:
-        if event.key != "space":
-            return
-        event.stop()
-        event.prevent_default()
-        if self.value in self.choices:
-            place = self.choices.index(self.value) + 1
-            self.value = self.choices[place % len(self.choices)]
-        else:
-            self.value = next((name for name in self.choices if name.startswith(self.value)), self.value)
-        self.cursor_position = len(self.value)
+        if event.key == "space":
+            event.stop()
+            event.prevent_default()
+            if self.choices:
+                self.post_message(self.ListAsked(self))
+
+
+class ChoicesDialog(FilteredList):
+    """The choices for a field of the form, and what each is; `enter` leaves with a name."""
+
+    def __init__(self, title: str, abouts: Mapping[str, str], first: str | None) -> None:
+        super().__init__()
+        self.title_text = title
+        self._abouts, self._first = abouts, first
+
+    def on_mount(self) -> None:
+        rows = [ListRow(Text(name), f"{name} {about}", name) for name, about in self._abouts.items()]
+        self.show_rows(rows, self._first)
+
+    def about(self, row: ListRow) -> Text:
+        return Text.assemble((f"{row.value}\n", "bold"), self._abouts[row.value])
 
 
 class CollectiveForm(VerticalScroll):
@@ -115,6 +136,20 @@ class CollectiveForm(VerticalScroll):
         parameters = [(name, self.query_one(f"#field-{name}", Input).value.strip()) for name in SETTINGS]
         return CollectiveFields(**texts, parameters=tuple(each for each in parameters if each[1]))
 
+    def on_choice_field_list_asked(self, message: ChoiceField.ListAsked) -> None:
+        from shardviz.collectives import ALGORITHMS
+
+        field = message.field
+        typed = field.value.strip()
+        first = next((name for name in field.choices if typed and name.startswith(typed)), None)
+        if field.id == "field-op":
+            abouts = {name: _meaning(OPERATIONS[name]) for name in field.choices}
+            dialog = ChoicesDialog("Operations", abouts, first)
+        else:
+            abouts = {name: as_sentence(ALGORITHMS[name].summary) for name in field.choices}
+            dialog = ChoicesDialog("Algorithms that can do it", abouts, first)
+        self.app.push_screen(dialog, partial(_fill, field))
+
     def on_input_changed(self, _event: Input.Changed) -> None:
         self._check()
 
@@ -155,6 +190,18 @@ class CollectiveForm(VerticalScroll):
         for name in (*FIELDS, *SETTINGS):
             self.query_one(f"#fault-{name}").display = name == wrong
         return not wrong
+
+
+def _fill(field: Input, name: str | None) -> None:
+    """Put what was chosen into its field."""
+    if name is not None:
+        field.value = name
+        field.cursor_position = len(name)
+
+
+def _meaning(operation: type[Operation]) -> str:
+    """The meaning of an operation, in the words of its own description."""
+    return " ".join((operation.__doc__ or "").partition("\n\n")[0].replace("`", "").split())
 
 
 def _algorithms(collective: CollectiveFields, mesh: Mesh) -> list[str]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Problem
     from shardviz.render.rounds.player import PlayerPage, View
-    from shardviz.stepping.collective_matmul import CollectiveMatmul
+    from shardviz.stepping.collective_matmul import BlockwiseMatmul
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
     from shardviz.tui.state import EditorState
@@ -241,7 +241,7 @@ class StepPane(Pane):
 
     def show_lens(self) -> None:
         if self.prepared is not None and self.state.lens is not None:
-            group, _ = self.prepared.run.places[self.state.lens]
+            group, _ = self.prepared.run.places.get(self.state.lens, (self._group, 0))
             if group != self._group:
                 self._group, self._page = group, None
         self._draw()
@@ -455,7 +455,7 @@ class StepPane(Pane):
         )
 
     @property
-    def _matmul(self) -> CollectiveMatmul | None:
+    def _matmul(self) -> BlockwiseMatmul | None:
         return None if self.prepared is None else self.chosen.matmul(self.prepared.run)
 
     def _draw_head(self) -> None:

@@ -16,7 +16,9 @@ from textual.widgets import Static
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.command_line import to_arguments
+from shardviz.render.caption import group_along
 from shardviz.render.lines import rule, sentence
+from shardviz.render.programs.collective_rows import members_with
 from shardviz.render.programs.target_status import TargetTab, target_at, target_strip
 from shardviz.render.sanitize import printable
 from shardviz.render.times.op_details import comparison_heading, op_details, timeline_heading
@@ -363,7 +365,8 @@ class TimePane(Pane):
         lines = []
         if self.chart.selected is not None and width > 0:
             part = self.chart.part
-            lines = [self._rule(part, width), *op_details(part.timeline, self.chart.selected, width)]
+            number, marked = self.chart.selected, self._marked_group(part, self.chart.selected)
+            lines = [self._rule(part, width), *op_details(part.timeline, number, width, marked)]
             said = (each.message for each in part.timeline.savings if each.op == self.chart.selected)
             for message in said:
                 lines += sentence(printable(message), width, lead="would save: ")
@@ -372,6 +375,23 @@ class TimePane(Pane):
         else:
             lines += [Text(), *self._report(timeline, width)]
         details.show(TextLines(lines))
+
+    def _marked_group(self, part: ChartPart, number: int) -> Text | None:
+        """The group that does an operation with the marked device; None where nothing tells of one."""
+        lens, mesh = self.state.lens, self.state.resolved.problem.mesh
+        if lens is None or not self._is_current(self._chosen):
+            return None
+        if part.name == PLAN:
+            steps = self.state.resolved.plan.steps
+            axes = steps[number].axes if number < len(steps) else ()
+            return group_along(axes, mesh, lens, self.palette) if axes else None
+        answer, name = self._answers.get(part.name), part.timeline.ops[number].collective
+        compiled = answer.compiled if answer is not None else None
+        if compiled is None or not name:
+            return None
+        placed = mesh if compiled.placement is None else compiled.placement.on(mesh)
+        own = (each for each in compiled.collectives if each.name == name)
+        return next((members_with(each, placed, lens, self.palette) for each in own), None)
 
     def _report(self, timeline: ProgramTimeline, width: int) -> list[Text]:
         """The total and its parts, what would save most, the critical path, memory: drawn once."""
@@ -406,7 +426,18 @@ class TimePane(Pane):
             said.append("on the critical path")
         return rule(said, width)
 
+    def show_lens(self) -> None:
+        self._explain()
+
+    def show_step(self, number: int) -> None:
+        """Select the plan's step, where it is the plan that is shown."""
+        if self._chosen == PLAN and self.chart.parts and number <= len(self.chart.parts[0].timeline.ops):
+            self.chart.select(number - 1, 0)
+
     def on_time_chart_selected(self) -> None:
+        chart = self.chart
+        if chart.has_focus and chart.place is not None and chart.part.name == PLAN:
+            self.post_message(self.StepChosen(self.area, chart.place[1] + 1))
         self._explain()
         self.query_one("#details", LinesView).scroll_home(animate=False)
         self.update_commands()

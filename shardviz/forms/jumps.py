@@ -1,0 +1,77 @@
+"""What one can go to by its name: a device, a step of the plan, an instruction of a target's program."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from shardviz.errors import QuestionError, plural, quote
+
+if TYPE_CHECKING:
+    from shardviz.sharding import Mesh
+
+MOST_NAMES = 2000
+"""Instructions of a program that are listed."""
+NUMBER = re.compile(r"(?:device\s+)?(\d{1,12})")
+INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = ", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class DeviceJump:
+    """To the device at a row-major position of the mesh."""
+
+    position: int
+
+
+@dataclass(frozen=True)
+class StepJump:
+    """To a step of the plan, by its number from 1."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class InstructionJump:
+    """To an instruction of a target's program."""
+
+    target: str
+    name: str
+
+
+Jump = DeviceJump | StepJump | InstructionJump
+
+
+def device_at(text: str, mesh: Mesh) -> DeviceJump | None:
+    """The device of a number, ``5``, or of coordinates, ``X=1,Y=2`` or ``X1 Y2``; an axis that is not named
+    counts as 0. None where the text is neither.
+
+    Raises `QuestionError` for a device or a coordinate that the mesh does not have.
+    """
+    if (number := NUMBER.fullmatch(text.strip())) is not None:
+        return _numbered(int(number[1]), mesh)
+    longest_first = sorted(mesh.axis_names, key=len, reverse=True)
+    pair = rf"({'|'.join(longest_first)})\s*=?\s*(\d{{1,12}})"
+    if not longest_first or not re.fullmatch(rf"(?:{pair}[\s,]*)+", text.strip()):
+        return None
+    coordinates = {axis: int(at) for axis, at in re.findall(pair, text)}
+    for axis, at in coordinates.items():
+        if at >= mesh.axis_size(axis):
+            raise QuestionError(
+                f"{axis}={at} is not on the mesh",
+                f"{axis} has the coordinates 0 to {mesh.axis_size(axis) - 1}",
+            )
+    return DeviceJump(sum(at * mesh.stride(axis) for axis, at in coordinates.items()))
+
+
+def _numbered(number: int, mesh: Mesh) -> DeviceJump:
+    if number >= mesh.size:
+        devices = f"the mesh has {plural(mesh.size, 'device')}, 0 to {mesh.size - 1}"
+        raise QuestionError(f"device {quote(str(number))} does not exist", devices)
+    return DeviceJump(number if mesh.device_order is None else mesh.device_order.index(number))
+
+
+def instruction_names(text: str) -> tuple[str, ...]:
+    """The names of a program's instructions, in the order of its text: the first `MOST_NAMES`."""
+    return tuple(islice((found[1] for found in INSTRUCTION.finditer(text)), MOST_NAMES))
