@@ -210,8 +210,7 @@ class ShardvizApp(ResilientApp):
 
     def on_shardviz_app_answers_changed(self) -> None:
         self.state.follow_shardy()
-        for pane in self.workspace.shown:
-            pane.show_answers(self.state.queries.answers)
+        self.workspace.show_answers()
 
     def _lens_changed(self) -> None:
         self.workspace.show_lens()

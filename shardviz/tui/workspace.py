@@ -177,6 +177,10 @@ class Workspace(Horizontal):
         """Mark another device, or none, in the same order."""
         self._draw_one_by_one(lambda pane: pane.show_lens())
 
+    def show_answers(self) -> None:
+        """Draw the targets' answers, in the same order."""
+        self._draw_one_by_one(lambda pane: pane.show_answers(self.state.queries.answers))
+
     def _draw_one_by_one(self, draw: Callable[[Pane], None]) -> None:
         first, *others = self.shown or [self.pane]
         if first.is_mounted:
