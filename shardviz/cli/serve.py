@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 import socket
 from importlib import util
@@ -23,9 +24,14 @@ from shardviz.serve.addresses import listen, own_address
 
 SESSIONS = 10
 IDLE_MINUTES = 60
+KEY_BYTES = 16
 EXAMPLES = (
     ("On this machine alone, at http://127.0.0.1:8000", "shardviz serve"),
     ("A class on this network: everybody begins with lesson 4", "shardviz serve --host 0.0.0.0 --lesson 4"),
+    (
+        "A lecture: thirty pages follow the teacher's until somebody takes over",
+        "shardviz serve --host 0.0.0.0 --lesson 4 --follow --sessions 30",
+    ),
 )
 
 
@@ -47,25 +53,32 @@ EXAMPLES = (
 )
 @click.option("--lesson", metavar="LESSON", help="Begin with this lesson: its number or name.")
 @click.option("--from", "shared", metavar="STRING", help="Begin with a shared problem or lesson.")
-def command(host: str, port: int, sessions: int, lesson: str | None, shared: str | None) -> int:
+@click.option(
+    "--follow", is_flag=True, help="Pupils' pages follow the teacher's, which has a secret address."
+)
+def command(host: str, port: int, sessions: int, lesson: str | None, shared: str | None, follow: bool) -> int:
     """Serve the application to browsers, on this machine unless told otherwise.
 
     Visitors can use the whole application except files, and of the compilers Shardy and XLA for
     simulated devices. A session ends with its page, or after 60 minutes without a key.
     """
     _check_installed()
-    words = [_beginning(lesson, shared)]
+    begin, key = _beginning(lesson, shared), secrets.token_urlsafe(KEY_BYTES) if follow else ""
     from shardviz.serve.server import Rules, Server
 
     listening = listen(host, port)
     bound, port = listening.getsockname()[:2]
     is_open = bound in ("0.0.0.0", "::")
-    for name in _open_names() if is_open else [_in_url(bound)]:
-        click.echo(f"http://{name}:{port}/")
+    urls = [f"http://{name}:{port}/" for name in (_open_names() if is_open else [_in_url(bound)])]
+    for url in urls:
+        click.echo(url)
+    if follow:
+        print_note(f"the teacher's page leads, and its address is a secret: {urls[0]}{key}/")
+        print_note(f"where the class is, and what it predicts: {urls[0]}{key}/class")
     print_note(f"{plural(sessions, 'visitor')} at a time; Ctrl-C ends it")
     if not _is_local(bound):
         print_note("no password: anyone who can reach this machine over its network can open a session")
-    server = Server(Rules(words, host, sessions, IDLE_MINUTES * 60))
+    server = Server(Rules(begin, host, sessions, IDLE_MINUTES * 60, key))
     number = asyncio.run(server.serve(listening))
     # Ctrl-C is how it is meant to end.
     return ExitCode.FINE if number == signal.SIGINT else ExitCode.INTERRUPTED - signal.SIGINT + number

@@ -61,6 +61,9 @@ class VisitorDriver(WebDriver):
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
         if packet_type == "quit":
             self._end_soon()
+        elif packet_type == "follow":
+            with suppress(RuntimeError):  # the application's loop may have ended already
+                self._app.call_later(self._app.follow, payload["shared"])  # type: ignore[attr-defined]
         elif packet_type in ("resize", "focus", "blur"):
             super().on_meta(packet_type, payload)
 

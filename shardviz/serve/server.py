@@ -8,7 +8,7 @@ import logging
 import resource
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +19,8 @@ import textual_serve
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from shardviz.serve.addresses import is_our_host, is_same_origin
+from shardviz.serve.class_page import class_page
+from shardviz.serve.lecture import Lecture
 from shardviz.serve.session import Notes, Session, within
 
 MAX_MESSAGE = 256 * 1024
@@ -34,7 +36,7 @@ CLOSING_S = 1.0
 """The seconds that a browser has to agree that a session ends."""
 IDLE_CONNECTION_S = 15.0
 """The seconds after which a silent connection that is not a visitor's is closed."""
-ENDED, IDLE = 4000, 4001
+ENDED, IDLE, REPLACED = 4000, 4001, 4003
 """The codes with which the server closes a websocket, of those that are for applications."""
 
 OTHERS = 64
@@ -65,13 +67,15 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True)
 class Rules:
-    """`words` are those of the visitors' command, `host` the name that was asked for, `sessions` how many
-    there may be at a time, `idle_s` the seconds without a key after which one ends."""
+    """`begin` is what visitors begin with, as a shared string, `host` the name that was asked for, `sessions`
+    how many there may be at a time, `idle_s` the seconds without a key after which one ends, `key` the secret
+    part of the teacher's address, whose page leads; without one there is no teacher."""
 
-    words: Sequence[str]
+    begin: str
     host: str = "127.0.0.1"
     sessions: int = 10
     idle_s: float = 3600.0
+    key: str = ""
 
 
 class Server:
@@ -81,6 +85,11 @@ class Server:
         self._rules = rules
         self._notes = Notes()
         self._visits: dict[Session, web.WebSocketResponse] = {}
+        self._teachers: dict[Session, web.WebSocketResponse] = {}
+        """The last one leads; one before it is about to end."""
+        self._lecture = Lecture(rules.begin) if rules.key else None
+        self._led_at = 0.0
+        """The time at which the teacher's page was last elsewhere, on the loop's clock."""
         self._visitors: set[asyncio.BaseProtocol] = set()
 
     async def serve(self, listening: socket.socket) -> int:
@@ -104,7 +113,7 @@ class Server:
         logging.getLogger("aiohttp").addHandler(logging.NullHandler())
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._notes.say_of_loop)
-        allow_descriptors(self._rules.sessions)
+        allow_descriptors(self._rules.sessions + 1)  # the teacher's
         runner = web.AppRunner(
             self._application(),
             access_log=None,
@@ -129,6 +138,10 @@ class Server:
         static = Path(textual_serve.__file__).parent / "static"
         app.router.add_get("/", self._page)
         app.router.add_get("/ws", self._visit)
+        if self._lecture is not None:
+            app.router.add_get(f"/{self._rules.key}/", self._teachers_page)
+            app.router.add_get(f"/{self._rules.key}/ws", self._teach)
+            app.router.add_get(f"/{self._rules.key}/class", partial(self._class, self._lecture))
         app.router.add_static("/static", static)
         app.router.add_static("/page", str(files("shardviz.serve") / "page"))
         app.on_shutdown.append(self._close)
@@ -139,7 +152,9 @@ class Server:
         """Refuse what comes from another page, or under a name that is not this machine's."""
         if not is_our_host(request.host, self._rules.host):
             return web.Response(status=421, text=_UNKNOWN_NAME)
-        if request.path == "/ws" and not is_same_origin(request.headers.get("Origin", ""), request.host):
+        if request.path.endswith("/ws") and not is_same_origin(
+            request.headers.get("Origin", ""), request.host
+        ):
             return web.Response(status=403, text="Only the server's own page may open a session.\n")
         try:
             if len(request.rel_url.raw_path) > MAX_PATH:
@@ -157,6 +172,12 @@ class Server:
             return self._full()
         return _html("index.html")
 
+    async def _teachers_page(self, _request: web.Request) -> web.StreamResponse:
+        return _html("index.html")
+
+    async def _class(self, lecture: Lecture, _request: web.Request) -> web.StreamResponse:
+        return web.Response(text=class_page(lecture.shared, lecture.counts), content_type="text/html")
+
     @property
     def _is_full(self) -> bool:
         return len(self._visits) >= self._rules.sessions
@@ -170,14 +191,28 @@ class Server:
     async def _visit(self, request: web.Request) -> web.StreamResponse:
         if self._is_full:
             return self._full()
+        return await self._open(request, "visitor" if self._lecture is None else "pupil", self._visits)
+
+    async def _teach(self, request: web.Request) -> web.StreamResponse:
+        """The page that leads from now on."""
+        before = [websocket.close(code=REPLACED) for websocket in self._teachers.values()]
+        await asyncio.gather(*before, return_exceptions=True)
+        return await self._open(request, "teacher", self._teachers)
+
+    async def _open(
+        self, request: web.Request, role: str, group: dict[Session, web.WebSocketResponse]
+    ) -> web.StreamResponse:
         websocket = web.WebSocketResponse(timeout=CLOSING_S, heartbeat=HEARTBEAT_S, max_msg_size=MAX_MESSAGE)
         websocket.headers.update(_HEADERS)
-        session = Session(self._rules.words, websocket, self._notes)
-        self._visits[session] = websocket
+        begin = self._rules.begin if self._lecture is None else self._lecture.string
+        session = Session([begin, role], websocket, self._notes, self._hear)
+        group[session] = websocket
         self._visitors.add(request.protocol)
         try:
             await websocket.prepare(request)
             await session.start(_number(request, "width", 80), _number(request, "height", 24))
+            if self._lecture is not None and self._lecture.string != begin:
+                session.follow(self._lecture.string)
             await self._listen(websocket, session)
         finally:
             # A task that is cancelled must not leave the process behind.
@@ -188,15 +223,33 @@ class Server:
     async def _end(self, session: Session) -> None:
         await session.stop()
         self._visits.pop(session, None)
+        self._teachers.pop(session, None)
+        if self._lecture is not None:
+            self._lecture.leave(session)
+
+    def _hear(self, session: Session, said: object) -> None:
+        """Note where a pupil is; where the teacher is, and have the pupils follow."""
+        if self._lecture is None:
+            return
+        if session in self._visits:
+            self._lecture.hear(session, said)
+        elif session is next(reversed(self._teachers), None) and self._lecture.lead(said):
+            self._led_at = asyncio.get_running_loop().time()
+            for pupil in self._visits:
+                pupil.follow(self._lecture.string)
 
     async def _listen(self, websocket: web.WebSocketResponse, session: Session) -> None:
-        """Pass on what is typed, until the visitor leaves, sends what no page does, or nothing for long."""
+        """Pass on what is typed, until the visitor leaves, sends what no page does, or nothing for long while
+        no teacher leads on either."""
         loop = asyncio.get_running_loop()
         budget, counted, due = float(BYTES_AHEAD), loop.time(), loop.time() + self._rules.idle_s
         while True:
             try:
                 message = await websocket.receive(timeout=max(0.0, due - loop.time()))
             except TimeoutError:
+                if self._led_at + self._rules.idle_s > due:
+                    due = self._led_at + self._rules.idle_s
+                    continue
                 await websocket.close(code=IDLE)
                 return
             if message.type != WSMsgType.TEXT:
@@ -224,8 +277,9 @@ class Server:
 
     async def _close(self, _app: web.Application) -> None:
         """End all sessions at once."""
-        closing = [websocket.close(code=ENDED) for websocket in self._visits.values()]
-        ending = [self._end(session) for session in self._visits]
+        sessions = self._visits | self._teachers
+        closing = [websocket.close(code=ENDED) for websocket in sessions.values()]
+        ending = [self._end(session) for session in sessions]
         await asyncio.gather(*closing, *ending, return_exceptions=True)
 
 

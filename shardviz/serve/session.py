@@ -10,7 +10,7 @@ import signal
 import sys
 import tempfile
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -62,7 +62,14 @@ class Session(AppService):
     The process leads a session of its own, in an empty folder of its own that goes with it.
     """
 
-    def __init__(self, words: Sequence[str], websocket: WebSocketResponse, notes: Notes) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        websocket: WebSocketResponse,
+        notes: Notes,
+        hear: Callable[[Session, object], None],
+    ) -> None:
+        """`hear` is called with what the application says of itself in a class."""
         super().__init__(
             "",
             write_bytes=websocket.send_bytes,
@@ -73,6 +80,7 @@ class Session(AppService):
         self._words = words
         self._websocket = websocket
         self._notes = notes
+        self._hear = hear
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._is_ending = False
 
@@ -118,12 +126,22 @@ class Session(AppService):
             await self._fail("its process died")
 
     async def on_meta(self, data: bytes) -> None:
-        """The application says nothing but that it has ended, and what went wrong."""
+        """The application says that it has ended, and what went wrong; in a class, where it is."""
         match json.loads(data):
             case {"type": "failed", "reason": str(reason)}:
                 await self._fail(reason)
             case {"type": "exit"}:
                 await self._close()
+            case said:
+                self._hear(self, said)
+
+    def follow(self, string: str) -> None:
+        """Tell a pupil's application where the teacher is. This never waits: one that is busy reads the
+        last such string when it comes to it."""
+        if self._stdin is not None:
+            packet = json.dumps({"type": "follow", "shared": string}).encode()
+            with suppress(RuntimeError):  # the process may have ended
+                self._stdin.write(self.encode_packet(b"M", packet))
 
     async def _fail(self, reason: str) -> None:
         if not self._is_ending:

@@ -1,11 +1,11 @@
 """A visitor's process: the application for a guest, kept from the files and the memory of this machine.
 
-The server runs it as ``python -m shardviz.serve.visitor STRING``, in a folder of its own. The application
-offers a guest nothing that writes a file, and one text that may name one, a machine's. `refuse_files` is the
-lock: Python announces every file, program and connection that is about to be opened, and all that the
-application does not need is refused, and a machine's file wherever it lies. (The compilers' own process has
-no such lock: it takes no text of a visitor for a path. And Python does not announce `os.stat`, `os.mkfifo`,
-or calls that C libraries make by themselves.)
+The server runs it as ``python -m shardviz.serve.visitor STRING ROLE``, in a folder of its own. The
+application offers a guest nothing that writes a file, and one text that may name one, a machine's.
+`refuse_files` is the lock: Python announces every file, program and connection that is about to be opened,
+and all that the application does not need is refused, and a machine's file wherever it lies. (The compilers'
+own process has no such lock: it takes no text of a visitor for a path. And Python does not announce
+`os.stat`, `os.mkfifo`, or calls that C libraries make by themselves.)
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ import shardviz
 from shardviz.compiler.worker import Worker
 from shardviz.compiler.worker_process import COMPILERS_CHILD, PROGRAM
 from shardviz.errors import TargetError
-from shardviz.forms.form import OPEN
 from shardviz.forms.share import from_string
-from shardviz.lessons.attempt import attempt_of
-from shardviz.tui.app import ShardvizApp
+from shardviz.serve.apps import APPS
 from shardviz.tui.planning.process import PLANNERS_CHILD
 
 if TYPE_CHECKING:
@@ -90,17 +88,6 @@ def _check(target: Target) -> None:
         )
 
 
-class VisitorApp(ShardvizApp):
-    """The application without files, with compilers that start when something shows their answers."""
-
-    def ask(self) -> None:
-        if self.state.area != "layout" or OPEN in self.state.resolved.draft.specs:
-            super().ask()
-
-    def on_workspace_pane_shown(self) -> None:
-        self.ask()  # Textual runs the application's own handler too.
-
-
 def limit_memory() -> None:
     """Limit the memory of this process, and of the compilers', which inherits the limit."""
     most = MEMORY + MEMORY_OF_A_CORE * (os.cpu_count() or 1)
@@ -147,7 +134,7 @@ def _is_in(path: Any, roots: tuple[str, ...]) -> bool:
     return isinstance(path, int) or f"{os.path.realpath(os.fsdecode(path))}{os.sep}".startswith(roots)
 
 
-def main(string: str) -> None:
+def main(string: str, role: str) -> None:
     """Run the application until the visitor or the server leaves."""
     from shardviz.serve.driver import leave, say_end
 
@@ -159,10 +146,7 @@ def main(string: str) -> None:
     code = 1
     try:
         with VisitorsWorker() as worker:
-            if shared.lesson:
-                app = VisitorApp(worker=worker, is_guest=True, lesson=attempt_of(shared))
-            else:
-                app = VisitorApp(shared.draft, shared.screen, worker, is_guest=True)
+            app = APPS[role](shared, worker)
             app.run()
             say_end(app._exception if app.return_code else None)
         code = app.return_code or 0
@@ -171,4 +155,4 @@ def main(string: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

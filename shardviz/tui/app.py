@@ -151,7 +151,7 @@ class ShardvizApp(ResilientApp):
         self.workspace.show_parts()
         self.show_problem()
         if self._first_lesson is not None:
-            await self.open_lesson(self._first_lesson, self._is_presenting)
+            await self.open_lesson(self._first_lesson)
         if self._warning:
             self.notify(self._warning, severity="warning", timeout=15)
         self.call_after_refresh(self.begin)
@@ -446,16 +446,15 @@ class ShardvizApp(ResilientApp):
         open_now = self.lesson.controller.lesson if self.lesson is not None else None
         self.push_screen(LessonsDialog(self.progress, open_now), self.open_lesson)
 
-    async def open_lesson(self, lesson: Lesson | Attempt | None, is_presented: bool = False) -> None:
+    async def open_lesson(self, lesson: Lesson | Attempt | None) -> None:
         """Continue a lesson where it was left, or open an attempt as it is, in place of the open lesson.
-        A presentation stays one."""
+        Who presents one presents all."""
         if lesson is None:
             return
         from shardviz.tui.lesson.view import LessonView, controller_of
 
-        is_presented = is_presented or (self.lesson is not None and self.lesson.controller.is_presented)
         try:
-            controller, note = await controller_of(lesson, self.progress, is_presented)
+            controller, note = await controller_of(lesson, self.progress, self._is_presenting)
         except ShardvizError as error:
             self.notify(error_words(error), severity="error")
             return

@@ -113,4 +113,4 @@ def test_ten_visitors_at_once_and_a_key_changes_the_picture(browser, url):
 
     visitor.page.keyboard.press("q")
     visitor.page.get_by_text("It was left.").wait_for()
-    assert visitor.page.get_by_text("Begin a new one").get_attribute("href") == "/"
+    assert visitor.page.get_by_text("Begin a new one").get_attribute("href") == "./"

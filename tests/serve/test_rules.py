@@ -10,8 +10,10 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.share import Shared, to_string
 from shardviz.serve.addresses import listen
-from shardviz.serve.server import BYTES_AHEAD, IDLE, MAX_MESSAGE, OTHERS, Rules, Server
+from shardviz.serve.server import BYTES_AHEAD, IDLE, MAX_MESSAGE, OTHERS, REPLACED, Rules, Server
 from tests.serve.conftest import PATIENCE_S, visit
 
 ENDLESS = "endless"
@@ -44,7 +46,7 @@ def _without_processes(monkeypatch):
 async def served(**rules):
     """A server in this process: its address."""
     listening = listen("127.0.0.1", 0)
-    async with Server(Rules([], **rules)).serving(listening):
+    async with Server(Rules(to_string(Shared(ProblemForm())), **rules)).serving(listening):
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
 
 
@@ -124,6 +126,53 @@ def test_nothing_but_the_pages_own_files_can_be_had(path):
         async with served() as url:
             status, _ = await page_of(f"{url}{path}")
             assert status in (403, 404)
+
+    asyncio.run(script())
+
+
+def test_the_teachers_pages_are_at_their_secret_address_alone():
+    async def script():
+        async with served(key="secret", sessions=1) as url:
+            for path in (
+                "class",
+                "teacher/",
+                "secret",
+                "Secret/class",
+                "secre/class",
+                "/class",
+                "secret/../class",
+            ):
+                assert (await page_of(f"{url}{path}"))[0] == 404
+            with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
+                async with visit(f"{url}secret/", Origin="http://evil.example"):
+                    pass
+            async with visit(url), visit(f"{url}secret/", Origin=url.rstrip("/")):
+                assert (await page_of(url))[0] == 503  # the teacher has no pupil's place, and needs none
+                assert (await page_of(f"{url}secret/"))[0] == 200
+                assert "0 pupils" in (await page_of(f"{url}secret/class"))[1]
+
+    asyncio.run(script())
+
+
+def test_without_a_teacher_there_are_no_teachers_pages():
+    async def script():
+        async with served() as url:
+            for path in ("/class", "class", "/"):
+                assert (await page_of(f"{url}{path}"))[0] == 404
+
+    asyncio.run(script())
+
+
+def test_the_teachers_page_that_was_opened_last_leads():
+    async def script():
+        async with served(key="secret") as url:
+            secret, origin = f"{url}secret/", url.rstrip("/")
+            async with visit(secret, Origin=origin) as first:
+                ended = asyncio.create_task(first.ended())
+                async with visit(secret, Origin=origin) as second:
+                    assert await ended == REPLACED
+                    await second.socket.send_str(json.dumps(["ping", "here"]))
+                    assert await second.socket.receive_json(timeout=PATIENCE_S) == ["pong", "here"]
 
     asyncio.run(script())
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 import shardviz
@@ -77,7 +78,7 @@ def test_an_application_that_fails_says_why(capfdbinary):
 
     say_end(ValueError("two\nlines"))
     packet = capfdbinary.readouterr().out
-    asyncio.run(Session([], Closed(), Notes()).on_meta(packet[5:]))
+    asyncio.run(Session([], Closed(), Notes(), lambda *_: None).on_meta(packet[5:]))
     said = capfdbinary.readouterr().err
     assert said == b"shardviz: note: a visitor's session failed: ValueError: two lines\n"
 
@@ -124,6 +125,45 @@ def test_all_begin_with_what_the_teacher_says_and_nothing_stays_of_a_server_that
         asyncio.run(script())
         until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started))
         assert not any(folder.exists() for folder in folders)
+
+
+def test_a_class_follows_the_teacher_and_only_the_teacher():
+    with serving("--lesson", "4", "--follow", "--sessions", "2") as (server, url):
+        secret, counts = (server.stderr.readline().rpartition(" ")[2].strip() for _ in range(2))
+        assert secret.startswith(url)
+        assert len(secret) - len(url) > 20
+
+        async def counted(text):
+            async with aiohttp.ClientSession() as http, asyncio.timeout(PATIENCE_S):
+                page = ""
+                while text not in page:
+                    page = await (await http.get(counts)).text()
+
+        async def script():
+            async with visit(url) as first:
+                async with visit(url) as second, visit(secret, Origin=url.rstrip("/")) as teacher:
+                    for page in (first, second, teacher):
+                        await page.until("n next")
+                    await counted("2 pupils, 2 with you")
+                    await teacher.press("n")
+                    for page in (first, second):
+                        await page.until("Predict 1 of 3")
+                    await first.press("\r")
+                    await counted("1 of 2 have predicted")
+                    await second.press("B")
+                    await second.until("You go on alone")
+                    await counted("2 pupils, 1 with you")
+                    await second.press("T")
+                    await second.until("Predict 1 of 3")
+                    await counted("2 pupils, 2 with you")
+                await counted("1 pupil, 1 with you")
+                async with visit(secret, Origin=url.rstrip("/")) as teacher:
+                    await teacher.until("space reveal")  # where the page before it was
+                    await teacher.press(" ")
+                    await first.until("You said")
+            await counted("0 pupils, 0 with you")
+
+        asyncio.run(script())
 
 
 @pytest.mark.parametrize(

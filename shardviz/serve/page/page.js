@@ -6,6 +6,7 @@ const REASONS = {
   4000: "The server was stopped.",
   4001: "No key came for a long time.",
   4002: "The application failed; the server's terminal says why.",
+  4003: "The teacher's page was opened again, and that one leads now.",
 };
 window.WebSocket = class extends WebSocket {
   constructor(address) {
@@ -19,7 +20,7 @@ window.WebSocket = class extends WebSocket {
 document.addEventListener("DOMContentLoaded", () => {
   const { body } = document;
   const terminal = document.getElementById("terminal");
-  terminal.dataset.sessionWebsocketUrl = location.origin.replace(/^http/, "ws") + "/ws";
+  terminal.dataset.sessionWebsocketUrl = new URL("ws", location).href.replace(/^http/, "ws");
   const takeKeys = () => {
     if (!body.classList.contains("-closed")) terminal.querySelector("textarea")?.focus();
   };
@@ -29,6 +30,6 @@ document.addEventListener("DOMContentLoaded", () => {
     if (!body.classList.contains("-closed")) return;
     body.querySelector(".ended a").focus();
     // Where the last place was taken meanwhile, the server's own page says so.
-    if (!body.classList.contains("-loaded") && (await fetch("/")).status === 503) location.reload();
+    if (!body.classList.contains("-loaded") && (await fetch("./")).status === 503) location.reload();
   }).observe(body, { attributeFilter: ["class"] });
 });
