@@ -139,7 +139,7 @@ class Cells(ABC):
         return self.number(index), 0
 
     def slice_text(self, index: CellIndex) -> str:
-        """What of the array the cell is: ``b 0:4, d 512:1024``."""
+        """The slice of the array that the cell shows: ``b 0:4, d 512:1024``."""
         bounds = self.layout.slices(self.block(index))
         dims = self.layout.array.dims
         return ", ".join(f"{dim} {start}:{stop}" for dim, (start, stop) in zip(dims, bounds, strict=True))

@@ -301,7 +301,7 @@ def _shelved(grids: Sequence[ArrayGrid], width: int) -> Shelves:
 
 
 class _Grown:
-    """What cells of arrays at such places would be if they used a room; they are drawn by `shelves` alone.
+    """The size of cells that use a room, for arrays at such places; they are made by `shelves` alone.
 
     Cells are so many lines taller everywhere; boxes of fewer rows have taller ones, so that they end where
     those beside them do. The columns that are left belong to the arrays beside one another alike.
