@@ -214,9 +214,9 @@ def cursors(canvas):
 
 
 @pytest.mark.parametrize(("question", "kind"), ALL)
-@pytest.mark.parametrize(("width", "height"), [(84, 30), (40, 9)])
+@pytest.mark.parametrize(("width", "height"), [(84, 30), (40, 9), (156, 56)])
 def test_every_cell_is_where_it_is_drawn(question, kind, width, height):
-    canvas = canvas_of(question, width, height, kind)
+    canvas = canvas_of(question, width, height, kind).grown(width, height)
     for cursor in cursors(canvas):
         x, y, cell = canvas.place_of(cursor)
         assert canvas.cursor_at(x, y) == canvas.cursor_at(x + cell - 1, y) == cursor
@@ -225,6 +225,52 @@ def test_every_cell_is_where_it_is_drawn(question, kind, width, height):
         assert line.count("▸") == 1
         labels = canvas.cells(cursor).cell(cursor.cell).labels
         assert any(label in line[x : x + cell] for label in labels)
+
+
+GROWN = """
+A[b_X, d_Y]                            ·  W[d_Y, f]             →  Out[b_X, f]
+     d 2048
+       Y0      Y1      Y2      Y3                 f 8192                f 8192
+b 8 ┌───────┬───────┬───────┬───────┐     d 2048 ┌───────────┐     b 8 ┌───────────────────────┐
+    │       │       │       │       │         Y0 │   ι 0,4   │         │                       │
+ X0 │  α 0  │  β 1  │  γ 2  │  δ 3  │            │           │         │                       │
+    │       │       │       │       │            ├───────────┤      X0 │       ν 0,1,2,3       │
+    ├───────┼───────┼───────┼───────┤         Y1 │   κ 1,5   │         │    b 0:4, f 0:8192    │
+    │       │       │       │       │            │           │         │                       │
+ X1 │  ε 4  │  ζ 5  │  η 6  │  θ 7  │            ├───────────┤         ├───────────────────────┤
+    │       │       │       │       │         Y2 │   λ 2,6   │         │                       │
+    └───────┴───────┴───────┴───────┘            │           │         │                       │
+                                                 ├───────────┤      X1 │       ξ 4,5,6,7       │
+                                              Y3 │   μ 3,7   │         │    b 4:8, f 0:8192    │
+                                                 │           │         │                       │
+                                                 └───────────┘         └───────────────────────┘
+"""
+
+
+def test_cells_grow_to_the_room_that_there_is():
+    assert text_of(canvas_of(MATMUL).grown(110, 17), 110) == dedent(GROWN).strip()
+
+
+@pytest.mark.parametrize(("question", "kind"), ALL)
+@pytest.mark.parametrize(("width", "height"), [(84, 30), (120, 36), (156, 57), (300, 90)])
+def test_what_grows_stays_within_its_room(question, kind, width, height):
+    before = canvas_of(question, width, height, kind)
+    after = before.grown(width, height)
+    assert before.height <= after.height <= height
+    assert after.width <= width
+    # Half of the columns or half of the lines are used at least, unless cells would look stretched.
+    assert max(2 * after.height - height, 2 * after.width - width) > 0
+
+
+def test_a_tall_cell_says_what_of_the_array_it_is():
+    text = text_of(canvas_of(MATMUL).grown(156, 57), 156)
+    for words in ("b 4:8, d 1536:2048", "d 512:1024, f 0:8192", "b 0:4, f 0:8192"):
+        assert text.count(words) == 1
+
+
+def test_what_is_too_large_for_its_window_does_not_grow():
+    canvas = canvas_of(POD)
+    assert canvas.grown(84, 30) is canvas
 
 
 @pytest.mark.parametrize(("question", "kind"), ALL)

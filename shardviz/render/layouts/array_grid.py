@@ -21,6 +21,8 @@ ELISION = 3
 """Columns of the place that stands for columns left out."""
 MAX_ROWS, MAX_GRIDS = 16, 6
 """Rows and grids of an array beyond which a summary leaves some out; of several grids, half as many rows."""
+SLICES = 2
+"""Cells of more lines than this say what of the array they are."""
 REMEMBERED = 5000
 """Cells of which the text is kept."""
 CURSOR = ("▸", "◂")
@@ -35,16 +37,22 @@ MATCHED = Style(bold=True, underline=True)
 
 
 class Fit(NamedTuple):
-    """The columns of a cell; `glyphs`: its glyph is among them."""
+    """The columns and lines of a cell; `glyphs`: its glyph is among them."""
 
     inner: int
     glyphs: bool
+    lines: int = 1
+
+    @property
+    def middle(self) -> int:
+        """The line of a cell that has its label and its marks."""
+        return (self.lines - 1) // 2
 
 
 class _Drawn(NamedTuple):
     """A cell as it is drawn, and its data as `Cells.data` tells them apart."""
 
-    text: str
+    lines: Sequence[str]
     style: Style
     data: tuple[int, int]
 
@@ -110,8 +118,10 @@ class ArrayGrid:
         self.cells = cells
         self.fit = fit
         self.rules = rules
+        self._page = page
         self._drawn: dict[CellIndex, _Drawn] = {}
         layout, rows, columns = cells.layout, cells.rows.count, cells.columns.count
+        self._slices = fit.lines > SLICES and len(cells.slice_text(cells.last)) <= fit.inner - 2
         self._grids: Sequence[int] = range(cells.grids)
         if summary:
             self._grids = [number for number in visible(cells.grids, MAX_GRIDS) if number is not None]
@@ -136,7 +146,7 @@ class ArrayGrid:
         self._header = sum(
             (cells.grids > 1, self._column_title.cell_len > 0, self._column_labeling is not None)
         )
-        self._pitch = 2 if rules else 1
+        self._pitch = fit.lines + rules
         last = self._pitch * len(self._rows) + 1 + (not rules)
         self._grid_height = self._header + last
         self._band_height = self._grid_height + (rules and cells.grids > 1)
@@ -162,6 +172,21 @@ class ArrayGrid:
         if self._remark:
             self.width = max(self.width, len(self._remark))
             self.height += 1
+
+    def grown(self, inner: int, lines: int) -> ArrayGrid:
+        """The same grids with cells of so many columns and lines."""
+        fit = self.fit._replace(inner=inner, lines=lines)
+        return ArrayGrid(self.cells, fit, self._page, rules=self.rules, across=self._across)
+
+    @property
+    def across(self) -> int:
+        """Columns of cells beside one another, in all grids."""
+        return self._across * len(self._columns)
+
+    @property
+    def down(self) -> int:
+        """Rows of cells below one another, in all grids."""
+        return -(-len(self._grids) // self._across) * len(self._rows)
 
     @property
     def merit(self) -> tuple[bool, bool, int]:
@@ -211,19 +236,20 @@ class ArrayGrid:
         )
 
     def place_of(self, index: CellIndex) -> tuple[int, int]:
-        """The first column and the line of a cell."""
+        """The first column of a cell and the line of its label."""
         band, place = divmod(index.grid, self._across)
         x = place * (self._grid_width + GAP) + self._gutter + 1 + index.column * (self.fit.inner + 1)
-        return x, 1 + band * self._band_height + self._header + 1 + index.row * self._pitch
+        return x, 1 + band * self._band_height + self._header + 1 + index.row * self._pitch + self.fit.middle
 
     def around(self, index: CellIndex) -> tuple[int, int, int, int]:
         """First column, line, columns and lines of a cell and of the edges and titles that it is next to."""
         x, y = self.place_of(index)
         left = x - self._gutter - 1
-        top = y - 1
+        border = y - self.fit.middle - 1
+        top = border
         if index.row == 0:
-            top = 0 if index.grid < self._across else y - 1 - self._header
-        return left, top, x + self.fit.inner + 1 - left, y + 2 - top
+            top = 0 if index.grid < self._across else border - self._header
+        return left, top, x + self.fit.inner + 1 - left, border + self.fit.lines + 2 - top
 
     def heading_of(self, y: int) -> int | None:
         """The line of the columns' labels for a line between a box's borders; None if they have none."""
@@ -277,14 +303,14 @@ class ArrayGrid:
         """A line of a box and its label on the left; line 0 is the upper border."""
         place, rest = divmod(line - 1, self._pitch)
         box, seen = corner + self._gutter, self._seen(builder, corner)
-        if line == 0 or place >= len(self._rows) or rest:
+        if line == 0 or place >= len(self._rows) or rest == self.fit.lines:
             if line == 0:
                 self._put_left(builder, corner, self._row_title)
             ends = "┌┬┐" if line == 0 else "├┼┤" if place < len(self._rows) - 1 else "└┴┘"
             self._draw_border(builder, box, seen, ends)
             return
-        row = self._rows[place]
-        if self._row_labeling is not None:
+        row, is_label = self._rows[place], rest == self.fit.middle
+        if self._row_labeling is not None and is_label:
             label_of = self.cells.rows.labelings[self._row_labeling]
             self._put_left(builder, corner, Text("⋮", DIM) if row is None else label_of(row))
         for place in seen:
@@ -295,8 +321,10 @@ class ArrayGrid:
                 continue
             index = CellIndex(grid, row, column)
             drawn = self._cell(index)
-            text, style = drawn.text, drawn.style
-            if pointer and index == pointer.cell:
+            text, style = drawn.lines[rest], drawn.style
+            if not is_label:
+                pass
+            elif pointer and index == pointer.cell:
                 text, style = CURSOR[0] + text[1:-1] + CURSOR[1], style + pointer.style
             elif pointer and index == pointer.device:
                 text, style = DEVICE[0] + text[1:-1] + DEVICE[1], style + pointer.device_style
@@ -338,6 +366,9 @@ class ArrayGrid:
             if len(self._drawn) >= REMEMBERED:
                 self._drawn.clear()
             cell = self.cells.cell(index, self.fit.inner)
-            text = cell.text(self.fit.inner, self.fit.glyphs)
-            drawn = self._drawn[index] = _Drawn(text, cell.style, self.cells.data(index))
+            lines = [cell.filled("", self.fit.inner)] * self.fit.lines
+            lines[self.fit.middle] = cell.text(self.fit.inner, self.fit.glyphs)
+            if self._slices:
+                lines[self.fit.middle + 1] = cell.filled(self.cells.slice_text(index), self.fit.inner)
+            drawn = self._drawn[index] = _Drawn(lines, cell.style, self.cells.data(index))
         return drawn

@@ -97,11 +97,11 @@ def _data(cells: Cells, index: CellIndex) -> list[Text]:
     name = Text.assemble(
         (f" {glyph(number)} ", cells.palette.shard(number)), " ", (layout.array.name, "bold")
     )
-    slices = [f"{dim} {start}:{stop}" for dim, (start, stop) in zip(layout.array.dims, bounds, strict=True)]
+    slices = cells.slice_text(index)
     shape = tuple(stop - start for start, stop in bounds)
     padded = f", padded to {times(layout.shard_shape)}" * (shape != layout.shard_shape)
     size = f"{times(shape)} {layout.array.dtype}{padded}, {whole_bytes(layout.bytes_per_device)}"
-    return [name, *([Text(", ".join(slices), "bold")] if slices else []), Text(size)]
+    return [name, *([Text(slices, "bold")] if slices else []), Text(size)]
 
 
 def _device(cells: Cells, position: int) -> list[Text]:

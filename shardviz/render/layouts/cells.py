@@ -50,8 +50,11 @@ class LayoutCell:
     def text(self, width: int, glyphs: bool) -> str:
         """The cell's text in so many columns, to be shown in its style."""
         name = f"{self.glyph} " if glyphs else ""
-        label = (name + self.fitting(width - 2 - len(name)))[:width]
-        if self.partial and len(label) <= width - 2:
+        return self.filled((name + self.fitting(width - 2 - len(name)))[:width], width)
+
+    def filled(self, label: str, width: int) -> str:
+        """A line of the cell with a label in its middle."""
+        if label and self.partial and len(label) <= width - 2:
             label = f" {label} "
         fill = PARTIAL if self.partial else " "
         left = (width - len(label)) // 2
@@ -134,6 +137,12 @@ class Cells(ABC):
     def data(self, index: CellIndex) -> tuple[int, int]:
         """The identity of the cell's data: its number, and that of the partial sum that a device holds."""
         return self.number(index), 0
+
+    def slice_text(self, index: CellIndex) -> str:
+        """What of the array the cell is: ``b 0:4, d 512:1024``."""
+        bounds = self.layout.slices(self.block(index))
+        dims = self.layout.array.dims
+        return ", ".join(f"{dim} {start}:{stop}" for dim, (start, stop) in zip(dims, bounds, strict=True))
 
     def cell(self, index: CellIndex, room: int = EVERYTHING) -> LayoutCell:
         """The cell as it is drawn."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
-from itertools import islice
+from itertools import islice, product
 from typing import NamedTuple
 
 from rich.style import Style
@@ -26,11 +26,16 @@ SIGN_WIDTH = 5
 ROOMY, BRIEF, _, BARE = range(4)
 """Places in what `fits` gives."""
 
-Shelves = list[list[tuple[ArrayGrid, str]]]
+Shelf = list[tuple[ArrayGrid, str]]
+Shelves = list[Shelf]
 """Grids beside one another, each with the sign before it, and below one another."""
 
 Fitted = tuple[Cells, tuple[Fit, ...]]
 LISTED_DEVICES = 64
+WIDEST, NARROWEST = 6, 2
+"""Columns that a grown cell has for each of its lines, at most and at least: with two it looks square."""
+BREAKABLE = 4
+"""Arrays up to which every way to place them is tried."""
 
 
 class CellCursor(NamedTuple):
@@ -63,6 +68,7 @@ class LayoutCanvas:
 
     def __init__(self, shelves: Shelves, gap: int) -> None:
         self.arrays: list[Placed] = []
+        self._gap = gap
         self._tops: list[int] = []
         self._shelves: list[list[Placed]] = []
         bottom = 0
@@ -78,6 +84,20 @@ class LayoutCanvas:
             bottom = max(each.bottom for each in placed) + gap
         self.height = bottom - gap if shelves else 0
         self.width = max((each.x + _title_width(each) for each in self.arrays), default=0)
+
+    def grown(self, width: int, height: int) -> LayoutCanvas:
+        """The same arrays with cells that use a room of so many columns and lines.
+
+        Arrays that are side by side come below one another where they fill more of it so.
+        """
+        now = [[(each.grid, each.sign) for each in shelf] for shelf in self._shelves]
+        ways = [now]
+        if len(self.arrays) <= BREAKABLE:
+            broken = map(list, product(*map(_breaks, now)))
+            ways = [[shelf for shelves in way for shelf in shelves] for way in broken]
+        grown = [_Grown(way, self._gap, width, height) for way in ways]
+        best = max((way for way in grown if way.fits), key=lambda way: way.filled, default=None)
+        return self if best is None else LayoutCanvas(best.shelves(), self._gap)
 
     def line(
         self,
@@ -278,6 +298,66 @@ def _shelved(grids: Sequence[ArrayGrid], width: int) -> Shelves:
         shelves[-1].append((grid, sign))
         used += SIGN_WIDTH + grid.width
     return shelves
+
+
+class _Grown:
+    """What cells of arrays at such places would be if they used a room; they are drawn by `shelves` alone.
+
+    Cells are so many lines taller everywhere; boxes of fewer rows have taller ones, so that they end where
+    those beside them do. The columns that are left belong to the arrays beside one another alike.
+    """
+
+    def __init__(self, shelves: Shelves, gap: int, width: int, height: int) -> None:
+        self._before = shelves
+        bottoms = [max(grid.height - grid.top for grid, _ in shelf) for shelf in shelves]
+        used = sum(bottoms) + sum(max(grid.top for grid, _ in shelf) for shelf in shelves)
+        left = height - used - gap * (len(shelves) - 1)
+        rows = [max(grid.down for grid, _ in shelf) for shelf in shelves]
+        self.fits = left >= 0
+        taller = left // max(sum(rows), 1)
+        self._cells = [
+            [self._cell(grid, bottom + down * taller, _share(shelf, width)) for grid, _ in shelf]
+            for shelf, bottom, down in zip(shelves, bottoms, rows, strict=True)
+        ]
+
+    @property
+    def filled(self) -> int:
+        """The room that all cells have."""
+        grids = (grid for shelf in self._before for grid, _ in shelf)
+        cells = (cell for shelf in self._cells for cell in shelf)
+        return sum(
+            grid.across * inner * grid.down * lines for grid, (inner, lines) in zip(grids, cells, strict=True)
+        )
+
+    def shelves(self) -> Shelves:
+        """The arrays with cells of that size."""
+        return [
+            [(grid.grown(*cell), sign) for (grid, sign), cell in zip(shelf, cells, strict=True)]
+            for shelf, cells in zip(self._before, self._cells, strict=True)
+        ]
+
+    def _cell(self, grid: ArrayGrid, bottom: int, share: int) -> tuple[int, int]:
+        """Columns and lines of an array's cells, with a label as far from the left as from the right.
+
+        Rows without lines between them stay as they are.
+        """
+        own = grid.fit.inner
+        lines = 1 + (bottom - grid.height + grid.top) // grid.down * grid.rules
+        wider = max(0, min(share // grid.across, WIDEST * lines - own)) // 2 * 2
+        return own + wider, min(lines, max(1, (own + wider) // NARROWEST))
+
+
+def _share(shelf: Shelf, width: int) -> int:
+    """The columns by which each array of a shelf may grow."""
+    used = sum(grid.width for grid, _ in shelf) + SIGN_WIDTH * (len(shelf) - 1)
+    return max(0, width - used) // len(shelf)
+
+
+def _breaks(shelf: Shelf) -> Iterator[Shelves]:
+    """The shelf as it is, and all ways to go on below between its arrays."""
+    yield [shelf]
+    for first in range(1, len(shelf)):
+        yield from ([shelf[:first], *rest] for rest in _breaks(shelf[first:]))
 
 
 def _title_width(each: Placed) -> int:

@@ -237,19 +237,22 @@ class LayoutPane(Pane):
         kind = DeviceCells if self._by_device else BlockCells
         parts = [[kind(layout, self.palette, first) for layout, first in part] for part in self._parts]
         words = next((lines for most, lines in WORDS_HEIGHT if height <= most), ROOMY_WORDS)
-        if beside:
-            self.canvas = arrange(parts, width - WORDS_WIDTH, height)
-        else:
-            self.canvas = arrange(parts, width, height - words)
+        room = (width - WORDS_WIDTH, height) if beside else (width, height - words)
+        self.canvas = arrange(parts, *room)
         layouts = {str(layout): layout for part in self._parts for layout, _ in part}
         self._shares = [caption_cells(layout, self.palette) for layout in layouts.values()]
         if self._begins_at is not None:
             place, self._begins_at = self._begins_at, None
-            self._point(self._cursor_at(place))
-            return
-        array = min(self.cursor.array, len(self.canvas.arrays) - 1)
-        last = self.canvas.arrays[array].grid.cells.last
-        self._point(CellCursor(array, CellIndex(*map(min, self.cursor.cell, last))))
+            self.cursor = self._cursor_at(place)
+        else:
+            array = min(self.cursor.array, len(self.canvas.arrays) - 1)
+            last = self.canvas.arrays[array].grid.cells.last
+            self.cursor = CellCursor(array, CellIndex(*map(min, self.cursor.cell, last)))
+        if not beside:
+            # The picture does not grow over words.
+            room = (width, height - max(words, len(self._said(width))))
+        self.canvas = self.canvas.grown(*room)
+        self._point(self.cursor)
 
     def _cursor_at(self, place: AnswerLocation) -> CellCursor:
         """The device's cell in the array of that name, or in the first."""
@@ -267,13 +270,16 @@ class LayoutPane(Pane):
         if not self.canvas.arrays:
             return
         width = WORDS_WIDTH - 2 if self.has_class("beside") else self.size.width
-        cell = self._of_cell(width)
-        room = self._share_height(len(cell))
-        lines = [*cell, Text(), *self._of_arrays(width)]
+        lines = self._said(width)
+        room = self._share_height(lines.index(Text()))
         if len(lines) > room:
             # A column is the scrollbar's.
-            lines = [*self._of_cell(width - 1), Text(), *self._of_arrays(width - 1)]
+            lines = self._said(width - 1)
         self.query_one("#words", LinesView).show(TextLines(lines))
+
+    def _said(self, width: int) -> list[Text]:
+        """The cursor's cell, an empty line, the arrays."""
+        return [*self._of_cell(width), Text(), *self._of_arrays(width)]
 
     def _of_cell(self, width: int) -> list[Text]:
         """The details of the cursor's cell."""
