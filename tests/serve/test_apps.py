@@ -94,7 +94,7 @@ def test_a_pupil_takes_over_with_a_key_and_comes_back_with_another():
     drive(HeardPupil, at(0), script)
 
 
-def test_a_cursor_a_list_and_a_theme_are_not_taking_over():
+def test_a_cursor_a_list_and_help_are_not_taking_over():
     async def script(app, pilot):
         await pilot.press("right", "x", "down")
         await app.follow(to_string(at(1)))
