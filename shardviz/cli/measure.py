@@ -121,10 +121,15 @@ def command(
     path = None if save is None else _toml_path(save)
     parse_operations(operations)
     parse_sizes(sizes)
+    if devices is not None and job.is_given:
+        raise QuestionError(
+            "--devices simulates devices in one process, and a job measures those of all its processes",
+            "leave it out, or let launch simulate them: shardviz launch -n 2 --devices 4 -- measure psum",
+        )
     target = TARGETS["real" if devices is None else "cpu"]
     with started_worker(timeout, target, job=job) as worker:
         joined = join_job(worker) if devices is None else None
-        found = _mesh(mesh, len(joined.process_of) if joined is not None else devices or 1)
+        found = _mesh(mesh, joined, devices)
         question = measure_question(operations, found, axes, sizes, dtype, runs)
         if path is not None and (joined is None or joined.is_first):
             _check_writable(path, joined)
@@ -290,12 +295,14 @@ class _Session:
         print_note(words)
 
 
-def _mesh(text: str | None, devices: int) -> Mesh:
+def _mesh(text: str | None, job: Job | None, simulated: int | None) -> Mesh:
     """The mesh that is given, else one axis of all devices."""
     from shardviz.notation import parse_mesh
 
+    devices = len(job.process_of) if job is not None else simulated or 1
     mesh = parse_mesh(f"X={devices}" if text is None else text)
-    if mesh.size > devices:
+    # Of several processes all must take part: theirs refuse another mesh.
+    if mesh.size > devices and (job is None or job.processes == 1):
         raise QuestionError(
             f"the mesh {mesh} has {mesh.size:,} devices, and there are {devices:,}",
             f"simulate them on the CPU with --devices {mesh.size}, or take a smaller mesh",

@@ -39,10 +39,11 @@ JOB = optional(
 
 
 def job_beside(job: Job | None, mesh: Mesh, axes: Sequence[Sequence[str]]) -> Beside | None:
-    """The value of a document's `JOB`, with the groups along each of `axes`; None for a lone process."""
+    """The value of a document's `JOB`, with the groups along each of `axes`; None where no job of several
+    processes runs the mesh."""
     from shardviz.devices.job import group_span
 
-    if job is None or job.processes == 1:
+    if job is None or not job.runs(mesh):
         return None
     spans = [group_span(job, mesh, each) for each in axes]
     return Beside(

@@ -44,6 +44,7 @@ def test_the_groups_are_those_that_were_measured():
     assert document["job"]["groups"] == [WITHIN]
 
 
-def test_one_process_has_no_job():
-    for job in (None, LONE):
+def test_one_process_or_another_mesh_has_no_job():
+    elsewhere = Job(0, 2, ("node-a", "node-b"), (0, 0, 1, 1))
+    for job in (None, LONE, elsewhere):
         assert "job" not in explain_document(COST, job=job)
