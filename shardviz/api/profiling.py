@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +16,7 @@ from shardviz.api.shown import Shown
 from shardviz.compiler.installed import installed_versions, libtpu_mismatch
 from shardviz.documents.profiles import profile_document
 from shardviz.errors import QuestionError
+from shardviz.profiles.trace_files import SESSION, host_name
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -47,6 +49,7 @@ def profiled(
 
     What is still running when the block ends is not in it: wait for results with `jax.block_until_ready`.
     `folder` keeps the profile, for TensorBoard and for ``shardviz profile``; without one it is removed.
+    In a job of several processes each one profiles its own devices.
     `mesh` names the axes and `machine` is the one that predicts; `device` and `step` choose the timeline.
     `timeout` is in seconds, for the text of the programs.
 
@@ -74,6 +77,8 @@ class ProfileReport(Shown):
         self._device, self._step, self._timeout = device, step, timeout
         self._stack = ExitStack()
         self._folder = ""
+        self._process, self._session = "", ""
+        """In a job of several processes: what tells this one's files from others', and the folder of them."""
         self._profile: Profile | None = None
 
     def __enter__(self) -> ProfileReport:
@@ -87,6 +92,11 @@ class ProfileReport(Shown):
         options = jax.profiler.ProfileOptions()
         # Calls of Python tell nothing of devices, and slow down what they surround.
         options.python_tracer_level = 0
+        if jax.process_count() > 1:
+            # Processes of one host would write into one file.
+            self._process = f"-p{jax.process_index()}"
+            options.session_id = f"{time.strftime(SESSION)}{self._process}"
+            self._session = f"plugins/profile/{options.session_id}"
         jax.profiler.start_trace(self._folder, profiler_options=options)
         return self
 
@@ -95,6 +105,10 @@ class ProfileReport(Shown):
     ) -> None:
         with self._stack:
             sys.modules["jax"].profiler.stop_trace()
+            if self._process:
+                for file in Path(self._folder, self._session).iterdir():
+                    host = host_name(file)
+                    file.rename(file.with_name(f"{host}{self._process}{file.name.removeprefix(host)}"))
             if kind is None:
                 self._profile = self._read()
 
@@ -102,7 +116,7 @@ class ProfileReport(Shown):
         from shardviz.profiles.profile import profile_of, programs_that_ran
         from shardviz.profiles.trace_files import read_trace
 
-        files = read_trace(self._folder)
+        files = read_trace(str(Path(self._folder, self._session)))
         records = programs_that_ran(files)
         texts = module_texts([each.proto for each in records], self._timeout) if records else ()
         return profile_of(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jax.profiler import ProfileData
 
-from shardviz.profiles.trace_event import SKIPPED, STATS, TraceEvent, is_read
+from shardviz.profiles.trace_event import DEVICE_LINES, SKIPPED, STATS, TraceEvent
 from shardviz.profiles.xplane import hostname, programs, xplane_events
 from tests.profiles import traces
 
@@ -26,7 +26,7 @@ def told(data: bytes) -> dict[tuple[Any, ...], int]:
     profile = ProfileData.from_serialized_xspace(data)
     for plane in profile.planes:
         for line in plane.lines:
-            if not is_read(plane.name, line.name):
+            if not plane.name.startswith("/host:") and line.name not in DEVICE_LINES:
                 continue
             for event in line.events:
                 if event.name.startswith(SKIPPED):
@@ -52,6 +52,20 @@ def test_a_cpu_profile_has_the_events_that_jax_reads(profiled_folder: Path) -> N
     data = file.read_bytes()
     assert read(data) == told(data)
     assert sum("hlo_op" in each.stats for each in events(data)) > 100
+
+
+def test_operations_on_the_threads_of_a_matmul_are_read() -> None:
+    """XLA's CPU backend runs what does not depend on one another on any of its threads."""
+    stats = {"hlo_op": "dot.1", "hlo_module": "jit_f", "run_id": 4, "device_ordinal": 2, "_p": 9}
+    lines = {
+        "tf_XLAPjRtCpuClient/1": [traces.Event("dot.1", 0, 5, stats)],
+        "tf_XLAEigen/-7": [
+            traces.Event("dot.2", 0, 9, stats),
+            traces.Event("ThreadpoolListener::Record", 0, 9, {"_p": 3}),
+        ],
+    }
+    found = events(traces.xspace({"/host:CPU": lines}))
+    assert [each.name for each in found] == ["dot.1", "dot.2"]
 
 
 def test_times_are_those_that_jax_reads(profiled_folder: Path) -> None:
