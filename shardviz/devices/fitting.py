@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 
 from shardviz.devices.measurement import Measurement
+from shardviz.devices.question import Case
 from shardviz.hardware.measured import MeasuredTimes, Regime
 
 NOISY = 0.2
@@ -102,6 +104,12 @@ def fits(rows: Sequence[Measurement]) -> tuple[TimeFit, ...]:
         if len(by_size) > 1 or not by_size[0].case.is_collective:
             found.append(TimeFit(tuple(by_size), fitted(by_size), _held_back(by_size)))
     return tuple(found)
+
+
+def of_one_size(rows: Sequence[Measurement]) -> tuple[Case, ...]:
+    """The collectives of which there is one size, so that they have no fit."""
+    counts = Counter(row.case.group for row in rows)
+    return tuple(row.case for row in rows if row.case.is_collective and counts[row.case.group] == 1)
 
 
 def fitted(rows: Sequence[Measurement]) -> tuple[Regime, ...]:

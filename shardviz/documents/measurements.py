@@ -23,10 +23,12 @@ from shardviz.documents.fields import (
     text,
     texts,
 )
+from shardviz.documents.jobs import JOB, job_beside
 from shardviz.documents.plans import MESH
 
 if TYPE_CHECKING:
     from shardviz.devices.fitting import TimeFit
+    from shardviz.devices.job import Job
     from shardviz.devices.measurement import Measurement
     from shardviz.devices.question import MeasureQuestion
     from shardviz.hardware.machine import PlacedMesh
@@ -98,6 +100,7 @@ MEASURE = DocumentKind(
     is_partial=flag("It was interrupted, or failed on its way."),
     rows=array_of(_ROW, "What was measured, in the order of the question."),
     fits=array_of(_FIT, "The lines, of operations with sizes enough."),
+    job=JOB,
 )
 
 
@@ -107,8 +110,9 @@ def measure_document(
     fits: Sequence[TimeFit],
     placed: PlacedMesh | None,
     is_partial: bool,
+    job: Job | None = None,
 ) -> Document:
-    """All that was measured; `placed` is the mesh on the machine that predicts."""
+    """All that was measured, on the devices of a `job`; `placed` is the mesh on the machine that predicts."""
     return MEASURE.document(
         question,
         device=rows[0].device if rows else "",
@@ -116,6 +120,7 @@ def measure_document(
         is_partial=is_partial,
         rows=list(_rows(rows, fits, placed)),
         fits=[fit for fit in fits if fit.op != "matmul"],
+        job=job_beside(job, question.mesh, question.groups),
     )
 
 

@@ -70,8 +70,15 @@ def document(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 @pytest.mark.parametrize("processes", [2, 4])
 def test_a_job_answers_as_one_process_does(processes: int) -> None:
     words = ("step", "all_gather", "--mesh", "i=8", "--on", "real", "--json")
-    job = document(shardviz("launch", "-n", str(processes), "--devices", str(8 // processes), "--", *words))
+    each = 8 // processes
+    job = document(shardviz("launch", "-n", str(processes), "--devices", str(each), "--", *words))
     alone = document(shardviz(*words, JAX_NUM_CPU_DEVICES="8"))
+    assert job.pop("job") == {
+        "processes": processes,
+        "hosts": [socket.gethostname()] * processes,
+        "process_of_device": [device // each for device in range(8)],
+        "groups": [{"axes": ["i"], "within_process": 0, "across_processes": 1, "across_hosts": []}],
+    }
     assert job == alone
     assert job["verified_against"] == "real"
 
@@ -84,6 +91,10 @@ def test_the_compiler_of_a_job_answers_as_that_of_one_process() -> None:
     for each in (job, alone):
         (target,) = each["targets"]
         del target["elapsed_s"]
+    found = [
+        (each["axes"], each["within_process"], each["across_processes"]) for each in job.pop("job")["groups"]
+    ]
+    assert found == [(["X"], 0, 4), (["Y"], 2, 0)]
     assert job == alone
 
 

@@ -21,6 +21,7 @@ from shardviz.notation import parse_mesh
 from shardviz.planner.pricing.costs import collective_price
 
 QUICK = ("--dtype", "f32", "--runs", "3")
+JOB = ("--coordinator", "localhost:1", "--processes", "2", "--process", "0")
 TWO = (
     "measure",
     "psum,all_gather",
@@ -108,6 +109,7 @@ def test_csv_has_a_line_for_each_row(capsys):
         (("psum", "--devices", "1"), "the mesh X=1 has one device, which sends nothing"),
         (("psum", "--devices", "2", "--machine", "h100:8"), "h100:8 has 8 devices, but the mesh X=2 has 2"),
         (("psum", "--devices", "0"), "invalid value for '--devices'"),
+        (("psum", "--devices", "2", *JOB), "--devices simulates devices in one process, and a job measures"),
     ],
 )
 def test_what_cannot_be_measured(words, message, capsys):

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from shardviz.devices.fitting import fits
-from shardviz.devices.measured_machine import bare_machine, measured_machine
+from shardviz.devices.measured_machine import bare_machine, links_not_measured, measured_machine
 from shardviz.devices.measurement import Measurement
 from shardviz.devices.prediction import bound_seconds, predicted_seconds
 from shardviz.devices.question import measure_question
@@ -49,6 +49,22 @@ def test_links_are_those_of_which_the_times_were_made():
     assert found.node_link.latency == pytest.approx(30e-6, rel=0.05)
     assert found.network.bandwidth == pytest.approx(3e9, rel=0.01)
     assert found.network.latency == pytest.approx(100e-6, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "sizes", "left"),
+    [
+        ("D=2,T=4", "4KiB:1MiB", []),
+        ("D=1,T=8", "4KiB:1MiB", ["switch", "network"]),
+        ("D=2,T=4", "1MiB", ["switch", "network"]),
+    ],
+)
+def test_links_that_no_line_tells_are_known(mesh, sizes, left):
+    question, rows, _ = as_if_on(SLOW, mesh=mesh, sizes=sizes)
+    assert [*links_not_measured(bare_machine("cpu", 8, 4), question, fits(rows))] == left
+    assert not links_not_measured(
+        bare_machine("cpu", 1, 1), measure_question("copy", parse_mesh("X=1"), (), "4KiB", "f32", 1), ()
+    )
 
 
 def test_each_axis_of_a_torus_has_a_link_of_its_own():

@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from shardviz.devices.fitting import fits
+from shardviz.devices.fitting import fits, of_one_size
 from shardviz.devices.measurement import Measurement
 from shardviz.devices.question import measure_question
 from shardviz.hardware.machine_file import named_machine
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.render.measurements.chart import HEIGHT, bandwidth_chart
-from shardviz.render.measurements.fits import doubts, fits_view
+from shardviz.render.measurements.fits import doubts, fits_view, too_few_sizes
 from shardviz.render.measurements.rows import MeasuredRows, rows_words
 from shardviz.render.palette import PLAIN
 
@@ -111,3 +111,13 @@ def test_the_clock_and_what_the_compiler_made_of_it_are_said():
         "Time by the clock of the devices, TPU v9, from their profile: the median of a loop's passes.",
         "XLA moves bf16 as f32 here.",
     ]
+
+
+def test_one_size_is_said_to_tell_no_line():
+    _, rows = measured("psum,copy", sizes="1MiB")
+    assert too_few_sizes(of_one_size(rows)) == (
+        "One size tells no latency and no bandwidth of psum (X; Y; X, Y): measure two sizes or more, as with "
+        "--sizes 4KiB:1MiB."
+    )
+    _, rows = measured("psum,copy", sizes="1MiB,2MiB")
+    assert too_few_sizes(of_one_size(rows)) == ""

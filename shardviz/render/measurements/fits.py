@@ -8,6 +8,7 @@ from itertools import groupby
 from rich.text import Text
 
 from shardviz.devices.fitting import HOLDS, NOISY, TimeFit
+from shardviz.devices.question import Case
 from shardviz.errors import plural
 from shardviz.hardware.measured import Regime
 from shardviz.render.caption import axes_text
@@ -98,9 +99,19 @@ def doubts(fits: Sequence[TimeFit]) -> Iterator[str]:
         )
 
 
-def _names(fits: Sequence[TimeFit]) -> str:
+def too_few_sizes(cases: Sequence[Case]) -> str:
+    """A sentence on collectives of which one size was measured; "" where there are none."""
+    if not cases:
+        return ""
+    return (
+        f"One size tells no latency and no bandwidth of {_names(cases)}: measure two sizes or more, as with "
+        "--sizes 4KiB:1MiB."
+    )
+
+
+def _names(those: Sequence[TimeFit | Case]) -> str:
     names = []
-    for op, group in groupby(fits, key=lambda fit: fit.op):
-        over = "; ".join(", ".join(fit.axes) for fit in group if fit.axes)
+    for op, group in groupby(those, key=lambda each: each.op):
+        over = "; ".join(", ".join(each.axes) for each in group if each.axes)
         names.append(f"{op} ({over})" if over else op)
     return ", ".join(names)
