@@ -104,7 +104,7 @@ def test_csv_has_a_line_for_each_row(capsys):
         (("psum", "--csv", "--json"), "--csv and --json cannot be combined"),
         (("psum", "--devices", "4", "--mesh", "X=8"), "the mesh X=8 has 8 devices, and there are 4"),
         (("psum", "--mesh", "X=16"), "the mesh X=16 has 16 devices, and there are 8"),
-        (("psum", "--sizes", "4"), "'4' has no unit of number of bytes"),
+        (("psum", "--sizes", "4"), "'4' has no unit of data size"),
         (("psum", "-o", "cluster.txt"), "'cluster.txt' does not end in .toml"),
         (("psum", "-o", "/nowhere/at/all.toml"), "cannot write '/nowhere/at/all.toml'"),
         (("psum", "--devices", "1"), "the mesh X=1 has one device, which sends nothing"),
