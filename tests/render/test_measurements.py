@@ -98,6 +98,13 @@ def test_sizes_that_tell_no_bandwidth():
     assert said.startswith("These sizes tell no bandwidth for copy: measure larger ones.")
 
 
+def test_a_matmul_has_no_line_over_its_bytes():
+    _, rows = measured("matmul", sizes="4KiB:64MiB:4", time=lambda size: 1e-5 + size**1.5 / 1e12)
+    lines = words(bandwidth_chart(fits(rows), MESH, 100, PLAIN))
+    assert lines[0] == "matmul, FLOP/s over size"
+    assert "·" not in "".join(lines)
+
+
 def test_a_bandwidth_that_is_hardly_known():
     _, rows = measured("copy", sizes="4KiB:64KiB", spread=0.15, time=lambda size: 1e-3 + size / 1e9)
     (said,) = doubts(fits(rows))
