@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +15,6 @@ from shardviz.api.shown import Shown
 from shardviz.compiler.installed import installed_versions, libtpu_mismatch
 from shardviz.documents.profiles import profile_document
 from shardviz.errors import QuestionError
-from shardviz.profiles.trace_files import SESSION, host_name
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -77,8 +75,6 @@ class ProfileReport(Shown):
         self._device, self._step, self._timeout = device, step, timeout
         self._stack = ExitStack()
         self._folder = ""
-        self._process, self._session = "", ""
-        """In a job of several processes: what tells this one's files from others', and the folder of them."""
         self._profile: Profile | None = None
 
     def __enter__(self) -> ProfileReport:
@@ -92,11 +88,9 @@ class ProfileReport(Shown):
         options = jax.profiler.ProfileOptions()
         # Calls of Python tell nothing of devices, and slow down what they surround.
         options.python_tracer_level = 0
-        if jax.process_count() > 1:
+        if self._kept and jax.process_count() > 1:
             # Processes of one host would write into one file.
-            self._process = f"-p{jax.process_index()}"
-            options.session_id = f"{time.strftime(SESSION)}{self._process}"
-            self._session = f"plugins/profile/{options.session_id}"
+            self._folder = self._stack.enter_context(TemporaryDirectory(dir=self._kept, prefix="process-"))
         jax.profiler.start_trace(self._folder, profiler_options=options)
         return self
 
@@ -105,18 +99,31 @@ class ProfileReport(Shown):
     ) -> None:
         with self._stack:
             sys.modules["jax"].profiler.stop_trace()
-            if self._process:
-                for file in Path(self._folder, self._session).iterdir():
-                    host = host_name(file)
-                    file.rename(file.with_name(f"{host}{self._process}{file.name.removeprefix(host)}"))
+            if self._kept and self._folder != self._kept:
+                self._folder = self._among_others(self._kept)
             if kind is None:
                 self._profile = self._read()
+
+    def _among_others(self, kept: str) -> str:
+        """Move what this process has written to other processes' files, under its own name; return its
+        profile."""
+        from shardviz.profiles.trace_files import XPLANE, host_name, profile_files
+
+        found = kept
+        for file in profile_files(self._folder)[0].parent.iterdir():
+            host = host_name(file)
+            process = f"{host}-p{sys.modules['jax'].process_index()}"
+            session = Path(kept, "plugins", "profile", file.parent.name)
+            session.mkdir(parents=True, exist_ok=True)
+            moved = file.rename(session / f"{process}{file.name.removeprefix(host)}")
+            found = str(moved) if file.name.endswith(XPLANE) else found
+        return found
 
     def _read(self) -> Profile:
         from shardviz.profiles.profile import profile_of, programs_that_ran
         from shardviz.profiles.trace_files import read_trace
 
-        files = read_trace(str(Path(self._folder, self._session)))
+        files = read_trace(self._folder)
         records = programs_that_ran(files)
         texts = module_texts([each.proto for each in records], self._timeout) if records else ()
         return profile_of(

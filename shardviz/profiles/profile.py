@@ -197,7 +197,7 @@ def _steps(
     steps = []
     for number in numbers:
         parts = {name: found[number] for name, found in by_step.items() if number in found}
-        parts = {name: part for name, part in parts.items() if part}
+        parts = {name: part for name, part in parts.items() if not part.is_empty}
         if not parts:
             continue
         spans = [part.span for part in parts.values()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -139,6 +140,18 @@ def test_a_tpu_by_hand(tmp_path: Path) -> None:
     (straggler,) = found.stragglers
     assert (straggler.device, straggler.collective, straggler.times) == ("TPU 3", "all-reduce.3", 2)
     assert straggler.seconds == pytest.approx(2 * 30 * MICRO)
+
+
+def test_the_figures_of_many_steps_fit_beside_the_operations(tmp_path: Path) -> None:
+    planes = {f"/device:TPU:{number}": tpu_plane(late=5.0 * number, runs=300) for number in range(4)}
+    (tmp_path / "vm.xplane.pb").write_bytes(xspace(planes))
+    files = read_trace(str(tmp_path))
+    tracemalloc.start()
+    assert len(profile_of(files, {}, hlo=TPU_TEXT).steps) == 300
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # An operation has some 180 bytes in a file, its event and the one of its end.
+    assert peak / sum(len(each.starts) for each in files.devices) < 400
 
 
 def test_gpus_by_hand(tmp_path: Path) -> None:
