@@ -230,6 +230,13 @@ def test_a_question_that_the_profile_cannot_answer(
     assert hint in refused.value.hint
 
 
+def test_a_text_that_has_a_name_in_common_is_not_the_program(tmp_path: Path) -> None:
+    foreign = TPU_TEXT.replace("HloModule jit_step", "HloModule jit_other").replace(".2", ".22")
+    foreign = foreign.replace(".3", ".33").replace("fusion.1", "fusion.11")
+    with pytest.raises(QuestionError, match="not the program that ran: of 5 names of instructions it has 2"):
+        profile_of(tpu_files(tmp_path), {}, hlo=foreign)
+
+
 def test_the_device_is_named_by_its_name_or_number(tmp_path: Path) -> None:
     named = [of_tpus(tmp_path, device=name, step=1).timeline for name in ("TPU 2", "2")]
     assert [(each.machine, each.title) for each in named] == [("TPU 2", "step 1 of jit_step")] * 2
