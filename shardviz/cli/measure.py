@@ -128,7 +128,8 @@ def command(
         )
     target = TARGETS["real" if devices is None else "cpu"]
     with started_worker(timeout, target, job=job) as worker:
-        joined = join_job(worker) if devices is None else None
+        asked = repr((operations, mesh, axes, sizes, dtype, runs, timeout))
+        joined = join_job(worker, asked) if devices is None else None
         found = _mesh(mesh, joined, devices)
         question = measure_question(operations, found, axes, sizes, dtype, runs)
         if path is not None and (joined is None or joined.is_first):

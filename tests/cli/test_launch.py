@@ -107,6 +107,36 @@ def test_the_mesh_of_a_job_takes_all_its_devices() -> None:
     assert error == f"shardviz: error: real: {words}"
 
 
+STEP = ("step", "psum", "--mesh", "i=2", "--on", "real", "--json", "--shape")
+MEASURE = ("measure", "psum", "--runs", "1", "--json", "--sizes")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "asked"), [(STEP, ("2", "4")), (MEASURE, ("4KiB", "4KiB,8KiB"))], ids=["step", "measure"]
+)
+def test_a_process_that_is_asked_something_else_is_named(
+    command: tuple[str, ...], asked: tuple[str, str]
+) -> None:
+    with socket.create_server(("localhost", 0)) as unused:
+        job = ("--coordinator", f"localhost:{unused.getsockname()[1]}", "--processes", "2", "--process")
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "shardviz", *command, asked[process], *job, str(process)],
+            env=simulated_environment(os.environ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for process in range(2)
+    ]
+    (out, said), (_, other) = (each.communicate(timeout=60) for each in started)
+    assert [each.returncode for each in started] == [3, 3]
+    assert out == other == ""
+    words = f"process 1 of 2 on {socket.gethostname()} is asked something else than process 0"
+    assert said.splitlines()[0] == f"shardviz: error: {words}"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("to_all", [False, True], ids=["launch", "all-processes"])
 def test_an_interrupt_keeps_what_was_measured(to_all: bool, tmp_path: Path) -> None:
