@@ -146,7 +146,14 @@ def command(
 
 
 def _conclude(session: _Session, code: int, path: Path | None, as_csv: bool, output: CommandOutput) -> int:
-    """Print and save what there is after the last row; return the exit code."""
+    """Save and print what there is after the last row; return the exit code."""
+    words, unsaved = "", None
+    if path is not None and session.rows:
+        # Before anything is printed, as the terminal may be gone.
+        try:
+            words = _save(path, session, session.is_partial)
+        except QuestionError as error:
+            unsaved = error
     if output.as_json:
         from shardviz.documents.measurements import measure_document
 
@@ -155,13 +162,15 @@ def _conclude(session: _Session, code: int, path: Path | None, as_csv: bool, out
         print_json(measure_document(question, rows, session.fits, session.placed, partial, session.job))
     elif not as_csv and session.rows:
         _show_end(session, output)
-    if path is not None and session.rows:
-        words = _save(path, session, session.is_partial)
+    if words:
         if output.as_json or as_csv:
             print_note(words)
         else:
             _show(words, output)
-    return session.conclusion(code)
+    code = session.conclusion(code)
+    if unsaved is not None:
+        raise unsaved
+    return code
 
 
 class _Session:

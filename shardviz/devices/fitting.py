@@ -87,6 +87,11 @@ class TimeFit:
         """It predicts what it has not seen, as far as that could be tried."""
         return (self.worst if self.held_back is None else self.held_back) <= HOLDS
 
+    @property
+    def bandwidth_spread(self) -> float:
+        """The largest standard error of a bandwidth, relative to it."""
+        return max(each.bandwidth_error / each.bandwidth for each in self.regimes)
+
     def seconds(self, size: float) -> float:
         """The time of so many bytes by the lines."""
         return MeasuredTimes(self.op, "", self.axes, self.regimes, ()).seconds(size)

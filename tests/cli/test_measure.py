@@ -71,6 +71,27 @@ def test_the_file_of_it_prices_what_was_measured(capsys, tmp_path):
         assert price.seconds == pytest.approx(row["fitted_seconds"], rel=1e-3)
 
 
+@pytest.mark.usefixtures("capsys")
+def test_the_file_is_written_before_a_page_that_cannot_be(monkeypatch, tmp_path):
+    def gone(*_):
+        raise OSError("the terminal is gone")
+
+    monkeypatch.setattr("shardviz.cli.measure._show_end", gone)
+    file = tmp_path / "ours.toml"
+    with pytest.raises(OSError, match="gone"):
+        run(["measure", "copy", "--devices", "1", "--sizes", "4KiB", *QUICK, "-o", str(file)])
+    assert read_machine(file).device.hbm_bandwidth
+
+
+def test_a_file_that_cannot_be_written_loses_no_page(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("shardviz.cli.measure._check_writable", lambda *_: None)
+    words = ["measure", "copy", "--devices", "1", "--sizes", "4KiB", *QUICK, "-o"]
+    assert run([*words, str(tmp_path / "nowhere" / "ours.toml")]) == 2
+    out, err = capsys.readouterr()
+    assert " 4 KiB " in out
+    assert "cannot be written: No such file or directory" in err
+
+
 def test_predictions_stand_beside_measurements(capsys, tmp_path):
     file = tmp_path / "ours.toml"
     file.write_text('chip = "cpu"\n[node]\ndevices = 4\nbandwidth = "1GB/s"\nlatency = "50us"\n')
@@ -104,7 +125,7 @@ def test_csv_has_a_line_for_each_row(capsys):
         (("psum", "--csv", "--json"), "--csv and --json cannot be combined"),
         (("psum", "--devices", "4", "--mesh", "X=8"), "the mesh X=8 has 8 devices, and there are 4"),
         (("psum", "--mesh", "X=16"), "the mesh X=16 has 16 devices, and there are 8"),
-        (("psum", "--sizes", "4"), "'4' has no unit of number of bytes"),
+        (("psum", "--sizes", "4"), "'4' has no unit of data size"),
         (("psum", "-o", "cluster.txt"), "'cluster.txt' does not end in .toml"),
         (("psum", "-o", "/nowhere/at/all.toml"), "cannot write '/nowhere/at/all.toml'"),
         (("psum", "--devices", "1"), "the mesh X=1 has one device, which sends nothing"),

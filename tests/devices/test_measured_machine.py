@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -142,3 +143,16 @@ def test_a_bare_machine_predicts_no_local_work():
     for case in measure_question("matmul,copy", placed.mesh, (), "1MiB", "bf16", 3).cases:
         assert predicted_seconds(case, placed) is None
         assert bound_seconds(case, placed) is None
+
+
+def test_on_links_that_were_measured_no_bound_is_above_the_prediction():
+    """Links fit all collectives in the median, so that some are faster than these allow."""
+    question, rows, _ = as_if_on(SLOW)
+    faster = [
+        replace(row, seconds=tuple(each / 3 for each in row.seconds)) if row.case.op == "psum" else row
+        for row in rows
+    ]
+    ours = measured_machine(bare_machine("cpu", 8, 4), question, fits(faster), "ours", "measured")
+    placed = place_mesh(ours, question.mesh)
+    for row in faster:
+        assert bound_seconds(row.case, placed) <= predicted_seconds(row.case, placed) * (1 + 1e-9)

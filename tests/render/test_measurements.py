@@ -98,6 +98,21 @@ def test_sizes_that_tell_no_bandwidth():
     assert said.startswith("These sizes tell no bandwidth for copy: measure larger ones.")
 
 
+def test_a_matmul_has_no_line_over_its_bytes():
+    _, rows = measured("matmul", sizes="4KiB:64MiB:4", time=lambda size: 1e-5 + size**1.5 / 1e12)
+    lines = words(bandwidth_chart(fits(rows), MESH, 100, PLAIN))
+    assert lines[0] == "matmul, FLOP/s over size"
+    assert "·" not in "".join(lines)
+
+
+def test_a_bandwidth_that_is_hardly_known():
+    _, rows = measured("copy", sizes="4KiB:64KiB", spread=0.15, time=lambda size: 1e-3 + size / 1e9)
+    (said,) = doubts(fits(rows))
+    assert said.startswith("A bandwidth is uncertain by more than 50% for copy: measure larger sizes")
+    _, rows = measured("copy", sizes="4KiB:64MiB", spread=0.15, time=lambda size: 1e-3 + size / 1e9)
+    assert not [*doubts(fits(rows))]
+
+
 def test_the_clock_and_what_the_compiler_made_of_it_are_said():
     _, rows = measured(sizes="4KiB")
     assert list(rows_words(rows)) == [

@@ -21,6 +21,9 @@ from shardviz.units import human_bytes, rate, seconds
 HEADINGS = ("", "over", "from", "latency", "bandwidth", "off", "held back", "noise")
 RIGHT = frozenset({2, 3, 4, 5, 6, 7})
 
+LOOSE = 0.5
+"""A standard error of a bandwidth, as a part of it, that is to be said."""
+
 
 def fits_view(fits: Sequence[TimeFit], mesh: Mesh, width: int, palette: Palette) -> list[Text]:
     """A chart for each operation with several sizes, a table of all lines, and what is to be doubted."""
@@ -92,6 +95,11 @@ def doubts(fits: Sequence[TimeFit]) -> Iterator[str]:
         yield f"The noise forbids to predict sizes within {HOLDS:.0%} for {_names(forbidden)}."
     if others := [fit for fit in wrong if not fit.is_noisy]:
         yield f"No lines hold within {HOLDS:.0%} for {_names(others)}."
+    if loose := [fit for fit in fits if fit.bandwidth_spread > LOOSE]:
+        yield (
+            f"A bandwidth is uncertain by more than {LOOSE:.0%} for {_names(loose)}: measure larger sizes, "
+            "or with more --runs."
+        )
     if blind := [fit for fit in fits if fit.regimes[-1].bandwidth == float("inf")]:
         yield (
             f"These sizes tell no bandwidth for {_names(blind)}: measure larger ones. A machine's file has "
