@@ -60,8 +60,10 @@ class TimeFit:
         return self.rows[0].case.axes
 
     @property
-    def noise(self) -> float:
-        return statistics.median(row.noise for row in self.rows)
+    def noise(self) -> float | None:
+        """That of most rows; None where each ran once."""
+        known = [row.noise for row in self.rows if row.noise is not None]
+        return statistics.median(known) if known else None
 
     @property
     def slowed(self) -> int:
@@ -72,7 +74,7 @@ class TimeFit:
     @property
     def is_noisy(self) -> bool:
         """Other work was in the way, as far as can be told."""
-        return self.noise > NOISY or self.slowed > NOISY * len(self.rows)
+        return (self.noise or 0.0) > NOISY or self.slowed > NOISY * len(self.rows)
 
     @property
     def error(self) -> float:
@@ -120,7 +122,7 @@ def of_one_size(rows: Sequence[Measurement]) -> tuple[Case, ...]:
 def fitted(rows: Sequence[Measurement]) -> tuple[Regime, ...]:
     """The regimes of rows by size."""
     lines = _Lines([row.case.size for row in rows], _never_falling([row.median for row in rows]))
-    noise = statistics.median(row.noise / math.sqrt(len(row.seconds)) for row in rows)
+    noise = statistics.median((row.noise or 0.0) / math.sqrt(len(row.seconds)) for row in rows)
     counts = range(1, max(1, min(MAX_REGIMES, len(rows) // OF_A_REGIME)) + 1)
     cuts = min((lines.best(count) for count in counts), key=lines.information)
     return lines.regimes(cuts, noise)

@@ -50,7 +50,11 @@ _ROW = closed(
     median_seconds=number("Their median.").of("median"),
     min_seconds=number("The fastest.").of("least"),
     max_seconds=number("The slowest.").of("most"),
-    noise=number("The middle half of the runs, from its fastest to its slowest, over the median."),
+    noise=nullable(
+        number(
+            "The middle half of the runs, from its fastest to its slowest, over the median; null: one run."
+        )
+    ),
     algbw_bytes_per_s=number("Bytes over the median time.").of("algorithm_bandwidth"),
     busbw_bytes_per_s=number("Bytes a second on the bus of a device, by nccl-tests' factors.").of(
         "bus_bandwidth"
@@ -81,7 +85,7 @@ _FIT = closed(
     op=text("JAX's name of a collective, or copy."),
     axes=texts("Mesh axes of its groups; none: each device by itself."),
     regimes=REGIMES,
-    noise=number("The usual spread of the runs over their median."),
+    noise=nullable(number("The usual spread of the runs over their median; null: each ran once.")),
     slowed=count("Sizes that took longer than a larger one, as other work slowed them down."),
     error=number("The median of how far the lines are from the times, relative to these."),
     held_back_error=nullable(

@@ -145,7 +145,7 @@ def _measured_lines(machine: Machine, width: int) -> list[Text]:
         over = f"{','.join(each.axes)} of {each.mesh}"
         for number, regime in enumerate(each.regimes):
             name = ("", "") if number else (each.op, over)
-            told = () if number else (f"{each.noise:.0%}",)
+            told = () if number else ("–" if each.noise is None else f"{each.noise:.0%}",)
             rows.append([*map(Text, (*name, *regime_cells(regime), *told))])
     return table(rows, width, 2, frozenset({2, 3, 4, 5}))
 

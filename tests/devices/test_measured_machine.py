@@ -16,6 +16,8 @@ from shardviz.hardware.machine_file import named_machine, read_machine
 from shardviz.hardware.machine_toml import machine_toml
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
+from shardviz.render.machine_view import machine_view
+from shardviz.render.palette import PLAIN
 
 ALL = "all_gather,psum,psum_scatter,all_to_all,ppermute"
 SLOW = """
@@ -156,3 +158,15 @@ def test_on_links_that_were_measured_no_bound_is_above_the_prediction():
     placed = place_mesh(ours, question.mesh)
     for row in faster:
         assert bound_seconds(row.case, placed) <= predicted_seconds(row.case, placed) * (1 + 1e-9)
+
+
+def test_noise_that_is_not_known_is_left_out_of_the_file():
+    question, rows, _ = as_if_on(SLOW)
+    ours = measured_machine(bare_machine("cpu", 8, 4), question, fits(rows), "ours", "measured")
+    text = machine_toml(ours)
+    assert "noise" not in text
+    assert {each.noise for each in read_machine(text).measured} == {None}
+    (*_, last) = [
+        line.plain for line in machine_view(ours, None, None, 100, PLAIN) if "ppermute" in line.plain
+    ]
+    assert last.endswith("–")

@@ -69,7 +69,7 @@ def regime_cells(regime: Regime) -> tuple[str, str, str]:
 
 def _quality(fit: TimeFit) -> tuple[str, str, str]:
     held = "–" if fit.held_back is None else f"{fit.held_back:.0%}"
-    return f"{fit.error:.0%}", held, f"{fit.noise:.0%}"
+    return f"{fit.error:.0%}", held, "–" if fit.noise is None else f"{fit.noise:.0%}"
 
 
 def doubts(fits: Sequence[TimeFit]) -> Iterator[str]:
@@ -79,7 +79,7 @@ def doubts(fits: Sequence[TimeFit]) -> Iterator[str]:
             f"One line does not hold for {_names(several)}: a cache is full, or another algorithm begins; "
             "each regime has a line."
         )
-    if noisy := [fit for fit in fits if fit.noise > NOISY]:
+    if noisy := [fit for fit in fits if (fit.noise or 0.0) > NOISY]:
         yield (
             f"Noise over {NOISY:.0%} for {_names(noisy)}: other work runs on these devices; measure again, "
             "or with more --runs."
