@@ -237,8 +237,8 @@ def _chosen(
     asked = [name for name in names if device and (name == device or name.rpartition(" ")[2] == device)]
     if device and len(asked) != 1:
         raise QuestionError(
-            f"{quote(device)} is not a device of step {chosen.number}",
-            f"its devices: {', '.join(names[:16])}",
+            f"{quote(device)} is {'more than one' if asked else 'not a'} device of step {chosen.number}",
+            f"its devices: {', '.join((asked or names)[:16])}",
         )
     name = asked[0] if asked else busiest
     return by_step[name][chosen.number], chosen.number

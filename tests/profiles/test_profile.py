@@ -201,6 +201,9 @@ def test_hosts_are_told_apart_and_their_clocks_not_compared(tmp_path: Path) -> N
     assert not found.stragglers
     assert [each.seconds for each in found.steps] == pytest.approx([150 * MICRO] * 2)
     assert "clock of its own" in found.notes[0]
+    with pytest.raises(QuestionError, match="'0' is more than one device of step 0") as refused:
+        profile_of(read_trace(str(tmp_path)), {}, device="0")
+    assert refused.value.hint == "its devices: a TPU 0, b TPU 0"
 
 
 @pytest.mark.parametrize(
