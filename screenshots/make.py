@@ -89,6 +89,11 @@ PICTURES = {
             " --sizes b=64,t=4Ki,d=8Ki,f=28Ki --backward --remat layer --optimizer adam"
         ],
     ),
+    "measure": (
+        112,
+        ["shardviz measure psum --mesh X=2,Y=4 --devices 8 --sizes 64KiB:16MiB:4 --dtype f32"],
+    ),
+    "profile": (112, ["shardviz profile tests/profiles/step.xplane.pb --mesh X=2,Y=4"]),
     "algorithms": (
         96,
         ["shardviz step psum --mesh i=8 --shape 8x65536 --compare"],

@@ -91,6 +91,17 @@ def test_links_and_pictures_are_there(name):
         assert (folder / target).exists(), target
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_tables_and_blocks_of_code_are_whole(name):
+    """A row is a line, with as many cells as the head; a fence has a line of its own."""
+    text = re.sub(r"^```.*?^```$", "", PAGES[name], flags=re.M | re.S)
+    assert "```" not in text
+    for table in re.findall(r"(?:^\|.*\n)+.*", text, re.M):
+        *rows, behind = table.split("\n")
+        assert behind == "", f"a row goes on: {behind}"
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1, rows[0]
+
+
 def test_every_picture_is_shown():
     shown = " ".join(PAGES.values())
     assert [path.name for path in (ROOT / "screenshots").glob("*.svg") if path.name not in shown] == []

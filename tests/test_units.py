@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.errors import plural
-from shardviz.units import exact_bytes, human_bytes, rate, seconds, times, whole_bytes
+from shardviz.units import estimated_seconds, exact_bytes, human_bytes, rate, seconds, times, whole_bytes
 
 SIZES = [
     (0, "0 B", "0 bytes"),
@@ -64,6 +64,23 @@ def test_bytes_of_which_none_is_left_out(count: int, text: str) -> None:
 )
 def test_seconds(duration: float, text: str) -> None:
     assert seconds(duration) == text
+
+
+@pytest.mark.parametrize(
+    ("duration", "text"),
+    [
+        (9.8334e-3, "9.83 ms"),
+        (9.33e-3, "9.33 ms"),
+        (9.996e-3, "10.0 ms"),
+        (99.7e-6, "99.7 µs"),
+        (0.9996, "1.00 s"),
+        (1234.5, "1,234 s"),
+        (3.2e-12, "0.00320 ns"),
+        (0.0, "0 s"),
+    ],
+)
+def test_estimates_have_three_digits(duration: float, text: str) -> None:
+    assert estimated_seconds(duration) == text
 
 
 @pytest.mark.parametrize(

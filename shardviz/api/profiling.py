@@ -47,6 +47,7 @@ def profiled(
 
     What is still running when the block ends is not in it: wait for results with `jax.block_until_ready`.
     `folder` keeps the profile, for TensorBoard and for ``shardviz profile``; without one it is removed.
+    In a job of several processes each one profiles its own devices.
     `mesh` names the axes and `machine` is the one that predicts; `device` and `step` choose the timeline.
     `timeout` is in seconds, for the text of the programs.
 
@@ -87,6 +88,9 @@ class ProfileReport(Shown):
         options = jax.profiler.ProfileOptions()
         # Calls of Python tell nothing of devices, and slow down what they surround.
         options.python_tracer_level = 0
+        if self._kept and jax.process_count() > 1:
+            # Processes of one host would write into one file.
+            self._folder = self._stack.enter_context(TemporaryDirectory(dir=self._kept, prefix="process-"))
         jax.profiler.start_trace(self._folder, profiler_options=options)
         return self
 
@@ -95,8 +99,25 @@ class ProfileReport(Shown):
     ) -> None:
         with self._stack:
             sys.modules["jax"].profiler.stop_trace()
+            if self._kept and self._folder != self._kept:
+                self._folder = self._among_others(self._kept)
             if kind is None:
                 self._profile = self._read()
+
+    def _among_others(self, kept: str) -> str:
+        """Move what this process has written to other processes' files, under its own name; return its
+        profile."""
+        from shardviz.profiles.trace_files import XPLANE, host_name, profile_files
+
+        found = kept
+        for file in profile_files(self._folder)[0].parent.iterdir():
+            host = host_name(file)
+            process = f"{host}-p{sys.modules['jax'].process_index()}"
+            session = Path(kept, "plugins", "profile", file.parent.name)
+            session.mkdir(parents=True, exist_ok=True)
+            moved = file.rename(session / f"{process}{file.name.removeprefix(host)}")
+            found = str(moved) if file.name.endswith(XPLANE) else found
+        return found
 
     def _read(self) -> Profile:
         from shardviz.profiles.profile import profile_of, programs_that_ran

@@ -362,7 +362,7 @@ def _print_plan(problem: Problem, placed: PlacedMesh, session: TargetSession, sh
         compiled = tuple(answers)
         found = [difference for each in compiled for difference in differences(planned, each)]
         times = [_times(each, problem, shown) for each in compiled] if shown.with_times else None
-        print_json(explain_document(cost, compiled, found, shown.with_hlo, times))
+        print_json(explain_document(cost, compiled, found, shown.with_hlo, times, session.job))
         return session.exit_code
     from shardviz.render.plan_view import explain_view
 

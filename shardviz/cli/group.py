@@ -16,7 +16,7 @@ from shardviz import __version__
 from shardviz.cli.output import MIN_WIDTH, print_error
 from shardviz.cli.process import COMPLETION, ExitCode
 from shardviz.cli.streams import Unwritable
-from shardviz.errors import NotationError, QuestionError, ShardvizError, quote
+from shardviz.errors import JobLost, NotationError, QuestionError, ShardvizError, quote
 
 COMMANDS = {
     "tui": "The application: build a mesh, split the arrays, watch what happens.",
@@ -203,7 +203,8 @@ def run(args: Sequence[str] | None = None) -> int:
         print_error(*_reworded(error))
         return ExitCode.QUESTION
     except ShardvizError as error:
-        print_error(error.message, _hint(error))
+        if not (isinstance(error, JobLost) and error.is_told):
+            print_error(error.message, _hint(error))
         return error.exit_code
     except Unwritable as error:
         if error.reader_left:

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from shardviz.errors import JobLost
 
 
-def join_job(worker: Worker) -> Job:
-    """Wait until all processes are there; to be called before the first line of an answer."""
-    job = wait_for(worker.job(), "real")
+def join_job(worker: Worker, question: str = "") -> Job:
+    """Wait until all processes are there; to be called before the first line of an answer. All must have the
+    same `question`."""
+    job = wait_for(worker.job(question), "real")
     if not job.is_first:
         print_errors_alone()
     return job

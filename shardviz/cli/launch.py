@@ -84,11 +84,18 @@ def _check(words: tuple[str, ...]) -> None:
     import_module(f"shardviz.cli.{name}").command.make_context(f"shardviz {name}", rest)
 
 
+_PROCESS = """\
+from shardviz.compiler.child.main import end_with_parent
+end_with_parent()
+from shardviz.cli import main
+main()
+"""
+
+
 class _LaunchedJob:
     """The processes. What those above 0 print on stderr is kept: they say the same."""
 
     def __init__(self, number: int, devices: int, words: tuple[str, ...]) -> None:
-        from shardviz.compiler.child.main import end_with_parent
         from shardviz.compiler.worker_process import simulated_environment
 
         with socket.create_server(("localhost", 0)) as unused:
@@ -101,10 +108,9 @@ class _LaunchedJob:
         for process in range(number):
             others = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
             started = subprocess.Popen(
-                [sys.executable, "-P", "-m", "shardviz", *words, *job, str(process)],
+                [sys.executable, "-P", "-c", _PROCESS, *words, *job, str(process)],
                 env=environment,
                 text=True,
-                preexec_fn=end_with_parent,
                 **(others if process else {}),  # type: ignore[call-overload]
             )
             self._processes.append(started)

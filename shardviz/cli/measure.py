@@ -45,6 +45,12 @@ EXAMPLES = (
     ),
 )
 USUAL = "all_gather,psum,psum_scatter,all_to_all,ppermute"
+LACKING = {
+    "matmul,copy": "Of arithmetic and memory it says nothing",
+    "matmul": "Of arithmetic it says nothing",
+    "copy": "Of memory it says nothing",
+}
+"""What a machine's file has no figures of, by the operations that were not measured."""
 LEAST_PASSES = 6
 """How often a case runs at least: to warm up, to find how often, and three times on the clock."""
 
@@ -111,15 +117,23 @@ def command(
 
     if as_csv and output.as_json:
         raise QuestionError("--csv and --json cannot be combined", "leave out one of them")
-    path = None if save is None else _writable(save)
     # Refused before JAX loads.
+    path = None if save is None else _toml_path(save)
     parse_operations(operations)
     parse_sizes(sizes)
+    if devices is not None and job.is_given:
+        raise QuestionError(
+            "--devices simulates devices in one process, and a job measures those of all its processes",
+            "leave it out, or let launch simulate them: shardviz launch -n 2 --devices 4 -- measure psum",
+        )
     target = TARGETS["real" if devices is None else "cpu"]
     with started_worker(timeout, target, job=job) as worker:
-        joined = join_job(worker) if devices is None else None
-        found = _mesh(mesh, len(joined.process_of) if joined is not None else devices or 1)
+        asked = repr((operations, mesh, axes, sizes, dtype, runs, timeout))
+        joined = join_job(worker, asked) if devices is None else None
+        found = _mesh(mesh, joined, devices)
         question = measure_question(operations, found, axes, sizes, dtype, runs)
+        if path is not None and (joined is None or joined.is_first):
+            _check_writable(path, joined)
         placed = None if machine is None else _placed(machine, question)
         session = _Session(question, placed, joined, timeout)
         with first_interrupt() as interrupted:
@@ -133,21 +147,31 @@ def command(
 
 
 def _conclude(session: _Session, code: int, path: Path | None, as_csv: bool, output: CommandOutput) -> int:
-    """Print and save what there is after the last row; return the exit code."""
+    """Save and print what there is after the last row; return the exit code."""
+    words, unsaved = "", None
+    if path is not None and session.rows:
+        # Before anything is printed, as the terminal may be gone.
+        try:
+            words = _save(path, session, session.is_partial)
+        except QuestionError as error:
+            unsaved = error
     if output.as_json:
         from shardviz.documents.measurements import measure_document
 
         question, rows = session.question, session.rows
-        print_json(measure_document(question, rows, session.fits, session.placed, session.is_partial))
+        partial = session.is_partial
+        print_json(measure_document(question, rows, session.fits, session.placed, partial, session.job))
     elif not as_csv and session.rows:
         _show_end(session, output)
-    if path is not None and session.rows:
-        words = _save(path, session, session.is_partial)
+    if words:
         if output.as_json or as_csv:
             print_note(words)
         else:
             _show(words, output)
-    return session.conclusion(code)
+    code = session.conclusion(code)
+    if unsaved is not None:
+        raise unsaved
+    return code
 
 
 class _Session:
@@ -281,12 +305,14 @@ class _Session:
         print_note(words)
 
 
-def _mesh(text: str | None, devices: int) -> Mesh:
+def _mesh(text: str | None, job: Job | None, simulated: int | None) -> Mesh:
     """The mesh that is given, else one axis of all devices."""
     from shardviz.notation import parse_mesh
 
+    devices = len(job.process_of) if job is not None else simulated or 1
     mesh = parse_mesh(f"X={devices}" if text is None else text)
-    if mesh.size > devices:
+    # Of several processes all must take part: theirs refuse another mesh.
+    if mesh.size > devices and (job is None or job.processes == 1):
         raise QuestionError(
             f"the mesh {mesh} has {mesh.size:,} devices, and there are {devices:,}",
             f"simulate them on the CPU with --devices {mesh.size}, or take a smaller mesh",
@@ -336,13 +362,17 @@ def _show_end(session: _Session, output: CommandOutput) -> None:
     """The charts, the lines, and what is to be said of the rows."""
     from rich.text import Text
 
-    from shardviz.render.measurements.fits import fits_view
+    from shardviz.devices.fitting import of_one_size
+    from shardviz.render.lines import sentence
+    from shardviz.render.measurements.fits import fits_view, too_few_sizes
     from shardviz.render.measurements.rows import rows_words
 
     output.show([Text()])
     for words in rows_words(session.rows):
         _show(words, output)
     output.show(fits_view(session.fits, session.question.mesh, output.width, output.palette))
+    if words := too_few_sizes(of_one_size(session.rows)):
+        output.show(sentence(words, output.width))
 
 
 def _show(words: str, output: CommandOutput) -> None:
@@ -351,37 +381,52 @@ def _show(words: str, output: CommandOutput) -> None:
     output.show(sentence(words, output.width, style="dim"))
 
 
-def _writable(name: str) -> Path:
-    """The file to write, if its folder takes one: that is not to be found out after all was measured."""
-    path = Path(name).expanduser()
+def _toml_path(name: str) -> Path:
+    from shardviz.render.exports.writing import target_path
+
+    path = target_path(name)
     if path.suffix != ".toml":
         raise QuestionError(f"{quote(name)} does not end in .toml", "write -o my-cluster.toml")
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise QuestionError(f"cannot write {quote(name)}", "name a file in a folder that can be written")
     return path
+
+
+def _check_writable(path: Path, job: Job | None) -> None:
+    """Raise `QuestionError` where the folder takes no file, and for hosts that no machine's file tells: that
+    is not to be found out after all was measured."""
+    if not os.access(path.resolve().parent, os.W_OK):
+        raise QuestionError(f"cannot write {quote(str(path))}", "name a file in a folder that can be written")
+    if job is not None and not job.devices_per_host:
+        raise QuestionError(
+            "-o writes a machine whose hosts have equally many devices, one host after the other",
+            "start as many processes on each host, or leave out -o",
+        )
 
 
 def _save(path: Path, session: _Session, is_partial: bool) -> str:
     """Write the machine's file atomically; return what is to be said of it."""
-    from shardviz.devices.measured_machine import bare_machine, measured_machine
+    from shardviz.devices.measured_machine import bare_machine, links_not_measured, measured_machine
     from shardviz.hardware.machine_toml import machine_toml
+    from shardviz.render.exports.writing import write_file
+    from shardviz.units import rate
 
     question, device = session.question, session.rows[0].device
-    count = question.mesh.size
-    hosts = 1 if session.job is None else len(set(session.job.hosts))
-    base = bare_machine(device, count, count // hosts) if session.placed is None else session.placed.machine
+    count, job = question.mesh.size, session.job
+    node = count if job is None or job.processes == 1 else job.devices_per_host
+    base = bare_machine(device, count, node) if session.placed is None else session.placed.machine
     source = f"measured on {date.today()} on {plural(count, 'device')}, {device}"
     machine = measured_machine(base, question, session.fits, path.stem, source)
     comment = "written by shardviz measure"
     if is_partial:
         comment += f"\nnot complete: {len(session.rows)} of {plural(len(question.cases), 'row')}"
-    unfinished = path.with_name(f"{path.name}.tmp")
-    try:
-        unfinished.write_text(machine_toml(machine, comment), encoding="utf-8", newline="\n")
-        unfinished.replace(path)
-    except OSError as error:
-        raise QuestionError(f"cannot write {quote(str(path))}: {error.strerror}", "name another") from None
-    words = f"{path} is written: --machine {path} uses it"
-    if machine.device.peak and machine.device.hbm_bandwidth is not None:
-        return words
-    return f"{words}; of arithmetic and memory it says nothing before you measure matmul,copy as well"
+    words = [f"{path} is written: --machine {path} uses it."]
+    guessed = links_not_measured(base, question, session.fits) if session.placed is None else {}
+    for links, spec in guessed.items():
+        where = "between hosts" if links == "network" else "between the devices of a host"
+        guess = f"No bandwidth {where} was measured: {rate(spec.bandwidth)} is a guess"
+        comment += f"\n{guess}"
+        words.append(f"{guess}.")
+    figures = {"matmul": machine.device.peak, "copy": machine.device.hbm_bandwidth}
+    if lacking := [op for op, found in figures.items() if not found]:
+        words.append(f"{LACKING[','.join(lacking)]} before you measure {','.join(lacking)} as well.")
+    write_file(path, machine_toml(machine, comment))
+    return " ".join(words)

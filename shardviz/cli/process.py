@@ -51,9 +51,13 @@ _on_signal: list[Callable[[], None]] = []
 def end_when_interrupted() -> None:
     """From now on SIGINT ends this process with exit code 130, SIGTERM with 143 and SIGHUP with 129; what is
     ignored stays so."""
-    for number in (getattr(signal, name) for name in _ENDING if hasattr(signal, name)):
+    for number in _ending_signals():
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, end_by)
+
+
+def _ending_signals() -> list[signal.Signals]:
+    return [getattr(signal, name) for name in _ENDING if hasattr(signal, name)]
 
 
 def on_signal(act: Callable[[], None]) -> None:
@@ -94,11 +98,9 @@ def end_all(code: int) -> NoReturn:
 
 @contextmanager
 def first_interrupt() -> Iterator[Callable[[], int]]:
-    """A context in which the first SIGINT or SIGTERM does not end the process, and the next one does; yield a
+    """A context in which the first signal that would end the process does not, and the next one does; yield a
     function that tells the exit code of the one that came, or 0."""
-    watched = [
-        number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN
-    ]
+    watched = [number for number in _ending_signals() if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.getsignal(number) for number in watched}
     came, came_at = 0, 0.0
 

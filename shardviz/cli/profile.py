@@ -14,6 +14,7 @@ from shardviz.cli.output import CommandOutput, ProgressLine, print_json, print_n
 from shardviz.cli.streams import no_terminal
 from shardviz.cli.target_session import started_worker
 from shardviz.errors import CompilerError, QuestionError
+from shardviz.forms.form import PROBLEM_FIELDS
 from shardviz.units import human_bytes
 
 if TYPE_CHECKING:
@@ -37,7 +38,11 @@ EXAMPLES = (
 @click.option("--hlo", metavar="FILE", help="The program's text, where the profile does not bring it along.")
 @click.option("--mesh", metavar="NAME=SIZE,…", help="Axes of the mesh; default: inferred from the program.")
 @click.option("--device-order", metavar="ID,…", help="Device ids in the mesh's order.")
-@options.machine
+@options.of_field(
+    PROBLEM_FIELDS["machine"],
+    help="Hardware to predict the same program on, or FILE.toml; default: nothing is predicted.",
+    shell_complete=options.targets,
+)
 @click.option("--step", type=options.Count(0), metavar="N", help="The step that the timeline shows.")
 @click.option("--device", metavar="NAME", help="The device that the timeline shows, such as 'TPU 3' or 3.")
 @click.option("--tui", is_flag=True, help="Open the timeline in the application, to zoom and to follow.")

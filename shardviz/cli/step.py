@@ -268,7 +268,7 @@ def print_step(
             _ = run.frames.after
         verdict = verifier.verdict(run)
         with working("writing"):
-            document = step_document(run, verdict)
+            document = step_document(run, verdict, verifier.job)
         print_json(document)
         return verifier.exit_code
     from shardviz.render.lines import sentence

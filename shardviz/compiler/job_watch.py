@@ -271,7 +271,7 @@ class _Hub:
         except OSError as error:
             raise CompilerError(
                 f"process 0 cannot listen at {host}:{port}: {os.strerror(error.errno or 0)}",
-                "choose another port for --coordinator, the same in all processes",
+                "choose another port of the coordinator, the same in all processes",
             ) from error
 
     def _serve(self) -> None:

@@ -221,7 +221,10 @@ class JoinJob:
 
 @dataclass(frozen=True)
 class AskJob:
-    """To the child: which process each device belongs to."""
+    """To the child: which process each device belongs to. `question` is what follows, which must be the same
+    in all processes."""
+
+    question: str
 
 
 @dataclass(frozen=True)
@@ -247,6 +250,11 @@ class ChildBroken:
 
     reason: str
     hint: str = "python -c 'import jax; print(jax.devices())' should work first"
+
+
+@dataclass(frozen=True)
+class OtherRequest:
+    """From a child in a job, as its last word: process 0 is asked something else."""
 
 
 @dataclass(frozen=True)

@@ -258,8 +258,11 @@ class Worker:
         request: CompilerRequest[About] = CompilerRequest(AskAbout(), lambda about: about)
         return self._process("real").submit(request).result()
 
-    def job(self) -> CompilerRequest[Job]:
-        """Join the job that the child for the real devices belongs to: all its processes are there."""
+    def job(self, question: str = "") -> CompilerRequest[Job]:
+        """Join the job that the child for the real devices belongs to: all its processes are there.
+
+        A `question` of several requests is compared at once, as processes with fewer would be waited for.
+        """
         from shardviz.devices.job import Job
 
         process = self._process("real")
@@ -268,7 +271,7 @@ class Worker:
             hosts = process.meeting.hosts if process.meeting is not None else (socket.gethostname(),)
             return Job(devices.process, len(hosts), hosts, devices.process_of)
 
-        return process.submit(CompilerRequest(AskJob(), read))
+        return process.submit(CompilerRequest(AskJob(question), read))
 
     def pids(self) -> tuple[int, ...]:
         """Process ids of the children that run now."""

@@ -26,6 +26,7 @@ from shardviz.compiler.messages import (
     LayoutOutput,
     LoopOutput,
     ModuleTexts,
+    OtherRequest,
     Output,
     Question,
     Reply,
@@ -92,6 +93,7 @@ class WorkerProcess:
         self._process: ChildProcess | None = None
         self._asked: CompilerRequest[Any] | None = None
         self._stopped_because = ""
+        self._has_said_why = False
         self._closed = False
         self._loaded = False
         self.versions: Versions = ()
@@ -296,7 +298,7 @@ class WorkerProcess:
         from shardviz.compiler.job_watch import Cause
 
         watch = self._watch
-        if watch is None or self._closed or self._job_lost is not None:
+        if watch is None or self._closed or self._job_lost is not None or self._has_said_why:
             return
         why = self._stopped_because
         if why:
@@ -320,10 +322,24 @@ class WorkerProcess:
     def _received(self, process: ChildProcess) -> object:
         """The child's next message. Raises `CompilerError` where it cannot go on."""
         message = process.receive()
-        if isinstance(message, ChildBroken):
+        if isinstance(message, ChildBroken | OtherRequest):
+            self._has_said_why = True
             self._reap()
+        if isinstance(message, ChildBroken):
             raise CompilerError(f"jax cannot be used here: {message.reason}", message.hint)
+        if isinstance(message, OtherRequest):
+            raise self._other_request()
         return message
+
+    def _other_request(self) -> CompilerError:
+        """Tell the others that this process is asked something else than process 0; the error of that."""
+        from shardviz.compiler.job_watch import ANSWER_S, Cause
+
+        assert self._watch is not None
+        self._watch.failed("is asked something else than process 0", Cause.FAILED)
+        return self._watch.lost(ANSWER_S) or CompilerError(
+            "this process is asked something else than process 0", "start the same command in every process"
+        )
 
     def _death(self, request: CompilerRequest[Any]) -> CompilerError:
         """The error for a request whose child has died under it."""

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 
 from shardviz.devices.measurement import Measurement
+from shardviz.devices.question import Case
 from shardviz.hardware.measured import MeasuredTimes, Regime
 
 NOISY = 0.2
@@ -58,8 +60,10 @@ class TimeFit:
         return self.rows[0].case.axes
 
     @property
-    def noise(self) -> float:
-        return statistics.median(row.noise for row in self.rows)
+    def noise(self) -> float | None:
+        """That of most rows; None where each ran once."""
+        known = [row.noise for row in self.rows if row.noise is not None]
+        return statistics.median(known) if known else None
 
     @property
     def slowed(self) -> int:
@@ -70,7 +74,7 @@ class TimeFit:
     @property
     def is_noisy(self) -> bool:
         """Other work was in the way, as far as can be told."""
-        return self.noise > NOISY or self.slowed > NOISY * len(self.rows)
+        return (self.noise or 0.0) > NOISY or self.slowed > NOISY * len(self.rows)
 
     @property
     def error(self) -> float:
@@ -84,6 +88,11 @@ class TimeFit:
     def holds(self) -> bool:
         """It predicts what it has not seen, as far as that could be tried."""
         return (self.worst if self.held_back is None else self.held_back) <= HOLDS
+
+    @property
+    def bandwidth_spread(self) -> float:
+        """The largest standard error of a bandwidth, relative to it."""
+        return max(each.bandwidth_error / each.bandwidth for each in self.regimes)
 
     def seconds(self, size: float) -> float:
         """The time of so many bytes by the lines."""
@@ -104,10 +113,16 @@ def fits(rows: Sequence[Measurement]) -> tuple[TimeFit, ...]:
     return tuple(found)
 
 
+def of_one_size(rows: Sequence[Measurement]) -> tuple[Case, ...]:
+    """The collectives of which there is one size, so that they have no fit."""
+    counts = Counter(row.case.group for row in rows)
+    return tuple(row.case for row in rows if row.case.is_collective and counts[row.case.group] == 1)
+
+
 def fitted(rows: Sequence[Measurement]) -> tuple[Regime, ...]:
     """The regimes of rows by size."""
     lines = _Lines([row.case.size for row in rows], _never_falling([row.median for row in rows]))
-    noise = statistics.median(row.noise / math.sqrt(len(row.seconds)) for row in rows)
+    noise = statistics.median((row.noise or 0.0) / math.sqrt(len(row.seconds)) for row in rows)
     counts = range(1, max(1, min(MAX_REGIMES, len(rows) // OF_A_REGIME)) + 1)
     cuts = min((lines.best(count) for count in counts), key=lines.information)
     return lines.regimes(cuts, noise)

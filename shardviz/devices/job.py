@@ -82,6 +82,18 @@ class Job:
         """True in the process that answers for all."""
         return self.process == 0
 
+    @property
+    def devices_per_host(self) -> int:
+        """The devices of each host, one host after the other; 0 where hosts differ or take turns."""
+        hosts = [self.hosts[process] for process in self.process_of]
+        each = len(hosts) // len(set(hosts))
+        blocks = [set(hosts[first : first + each]) for first in range(0, len(hosts), each)]
+        return each if len(blocks) == len(set(hosts)) and all(len(block) == 1 for block in blocks) else 0
+
+    def runs(self, mesh: Mesh) -> bool:
+        """Return whether it is a job of several processes, whose devices are those of a mesh."""
+        return self.processes > 1 and mesh.size == len(self.process_of)
+
     def devices_of(self, process: int) -> tuple[int, ...]:
         """The devices of a process, by number."""
         return tuple(device for device, holder in enumerate(self.process_of) if holder == process)

@@ -86,8 +86,41 @@ def _device(device: DeviceFigures, fits: Sequence[TimeFit]) -> DeviceFigures:
     return device
 
 
+def links_not_measured(
+    machine: Machine, question: MeasureQuestion, fits: Sequence[TimeFit]
+) -> dict[str, LinkSpec]:
+    """The links of which no fit tells a bandwidth, so that the machine keeps the figures that it had: those
+    of a host's devices, "switch", and those between hosts, "network"."""
+    links = {"switch": machine.node_link if machine.node > 1 else None, "network": machine.network}
+    bandwidths, _ = _implied(machine, question, fits)
+    return {key: link for key, link in links.items() if link is not None and key not in bandwidths}
+
+
 def _with_links(machine: Machine, question: MeasureQuestion, fits: Sequence[TimeFit]) -> Machine:
     """The machine with links on which the formulas take the time that was measured, in the median."""
+    bandwidths, latencies = _implied(machine, question, fits)
+
+    def fitted(key: str, link: LinkSpec) -> LinkSpec:
+        bandwidth, latency = link.bandwidth, link.latency
+        if key in bandwidths:
+            bandwidth = max(statistics.median(bandwidths[key]), MIN_BANDWIDTH)
+        if key in latencies:
+            latency = min(statistics.median(latencies[key]), MAX_LATENCY)
+        return LinkSpec(latency, bandwidth)
+
+    return replace(
+        machine,
+        axis_links=tuple(fitted(axis, link) for axis, link in zip(AXES, machine.axis_links, strict=False)),
+        node_link=None if machine.node_link is None else fitted("switch", machine.node_link),
+        network=None if machine.network is None else fitted("network", machine.network),
+        core_link=None if machine.core_link is None else fitted("chip", machine.core_link),
+    )
+
+
+def _implied(
+    machine: Machine, question: MeasureQuestion, fits: Sequence[TimeFit]
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """The bandwidths and the latencies of links with which the formulas take the time of each fit."""
     placed = place_mesh(machine, question.mesh)
     bandwidths: dict[str, list[float]] = {}
     latencies: dict[str, list[float]] = {}
@@ -110,22 +143,7 @@ def _with_links(machine: Machine, question: MeasureQuestion, fits: Sequence[Time
             slow = replace(level, spec=replace(level.spec, latency=1.0))
             hops = collective_time(op, 1, (slow,)).latency_seconds
             latencies.setdefault(key, []).append(fit.regimes[0].latency / hops)
-
-    def fitted(key: str, link: LinkSpec) -> LinkSpec:
-        bandwidth, latency = link.bandwidth, link.latency
-        if key in bandwidths:
-            bandwidth = max(statistics.median(bandwidths[key]), MIN_BANDWIDTH)
-        if key in latencies:
-            latency = min(statistics.median(latencies[key]), MAX_LATENCY)
-        return LinkSpec(latency, bandwidth)
-
-    return replace(
-        machine,
-        axis_links=tuple(fitted(axis, link) for axis, link in zip(AXES, machine.axis_links, strict=False)),
-        node_link=None if machine.node_link is None else fitted("switch", machine.node_link),
-        network=None if machine.network is None else fitted("network", machine.network),
-        core_link=None if machine.core_link is None else fitted("chip", machine.core_link),
-    )
+    return bandwidths, latencies
 
 
 def _within_bounds(regime: Regime) -> Regime:

@@ -38,10 +38,10 @@ class Measurement:
         return max(self.seconds)
 
     @property
-    def noise(self) -> float:
-        """The middle half of the runs, from its fastest to its slowest, over the median."""
+    def noise(self) -> float | None:
+        """The middle half of the runs, from its fastest to its slowest, over the median; None of one run."""
         if len(self.seconds) < 2:
-            return 0.0
+            return None
         low, _, high = statistics.quantiles(self.seconds, n=4, method="inclusive")
         return (high - low) / self.median
 

@@ -18,12 +18,14 @@ def predicted_seconds(case: Case, placed: PlacedMesh) -> float | None:
 
 
 def bound_seconds(case: Case, placed: PlacedMesh) -> float | None:
-    """The seconds that the bytes need on the links, without latency; of a matmul and a copy those of the
-    peak and of the memory, the longer. None where the machine lacks a figure."""
+    """The seconds that the bytes need, without latency: on the links, or at the bandwidth that was measured
+    over them; of a matmul and a copy those of the peak and of the memory, the longer. None where the machine
+    lacks a figure."""
     device = placed.machine.device
     if case.is_collective:
         levels = placed.group_levels(case.axes, in_order=case.op == "ppermute")
-        return collective_time(COLLECTIVES[case.op], case.size, levels).bandwidth_seconds
+        op, measured = COLLECTIVES[case.op], placed.machine.measured
+        return collective_time(op, case.size, levels, measured=measured).bandwidth_seconds
     traffic = None
     if device.hbm_bandwidth is not None:
         traffic = case.size * case.bus_factor / device.hbm_bandwidth

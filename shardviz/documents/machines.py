@@ -94,7 +94,7 @@ MACHINE = DocumentKind(
             mesh=text("The mesh on which it was measured."),
             axes=texts("The mesh axes of its groups."),
             dtype=null_if_empty(text("The dtype; null: not given.")),
-            noise=number("The usual spread of the runs over their median."),
+            noise=nullable(number("The usual spread of the runs over their median; null: not known.")),
             regimes=REGIMES,
         ),
         "What was measured; it holds for all groups with the same links.",

@@ -23,10 +23,12 @@ from shardviz.documents.fields import (
     text,
     texts,
 )
+from shardviz.documents.jobs import JOB, job_beside
 from shardviz.documents.plans import MESH
 
 if TYPE_CHECKING:
     from shardviz.devices.fitting import TimeFit
+    from shardviz.devices.job import Job
     from shardviz.devices.measurement import Measurement
     from shardviz.devices.question import MeasureQuestion
     from shardviz.hardware.machine import PlacedMesh
@@ -48,7 +50,11 @@ _ROW = closed(
     median_seconds=number("Their median.").of("median"),
     min_seconds=number("The fastest.").of("least"),
     max_seconds=number("The slowest.").of("most"),
-    noise=number("The middle half of the runs, from its fastest to its slowest, over the median."),
+    noise=nullable(
+        number(
+            "The middle half of the runs, from its fastest to its slowest, over the median; null: one run."
+        )
+    ),
     algbw_bytes_per_s=number("Bytes over the median time.").of("algorithm_bandwidth"),
     busbw_bytes_per_s=number("Bytes a second on the bus of a device, by nccl-tests' factors.").of(
         "bus_bandwidth"
@@ -79,7 +85,7 @@ _FIT = closed(
     op=text("JAX's name of a collective, or copy."),
     axes=texts("Mesh axes of its groups; none: each device by itself."),
     regimes=REGIMES,
-    noise=number("The usual spread of the runs over their median."),
+    noise=nullable(number("The usual spread of the runs over their median; null: each ran once.")),
     slowed=count("Sizes that took longer than a larger one, as other work slowed them down."),
     error=number("The median of how far the lines are from the times, relative to these."),
     held_back_error=nullable(
@@ -98,6 +104,7 @@ MEASURE = DocumentKind(
     is_partial=flag("It was interrupted, or failed on its way."),
     rows=array_of(_ROW, "What was measured, in the order of the question."),
     fits=array_of(_FIT, "The lines, of operations with sizes enough."),
+    job=JOB,
 )
 
 
@@ -107,8 +114,9 @@ def measure_document(
     fits: Sequence[TimeFit],
     placed: PlacedMesh | None,
     is_partial: bool,
+    job: Job | None = None,
 ) -> Document:
-    """All that was measured; `placed` is the mesh on the machine that predicts."""
+    """All that was measured, on the devices of a `job`; `placed` is the mesh on the machine that predicts."""
     return MEASURE.document(
         question,
         device=rows[0].device if rows else "",
@@ -116,6 +124,7 @@ def measure_document(
         is_partial=is_partial,
         rows=list(_rows(rows, fits, placed)),
         fits=[fit for fit in fits if fit.op != "matmul"],
+        job=job_beside(job, question.mesh, question.groups),
     )
 
 

@@ -28,6 +28,7 @@ from shardviz.documents.fields import (
     text,
     texts,
 )
+from shardviz.documents.jobs import JOB, job_beside
 from shardviz.documents.plans import AXIS_TYPES, COST, MESH, PHASES, PLAN, PROBLEM, SPEC, TOTALS
 from shardviz.documents.timelines import LIVE_MEMORY, TIMELINE, TOLD_TIMES, told_times
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from shardviz.compiler import PassTrace, TargetResult
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.compiler.target_times import TimesAnswer
+    from shardviz.devices.job import Job
     from shardviz.hlo.mlir.tensor_shardings import Axes
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
@@ -271,6 +273,7 @@ EXPLAIN = DocumentKind(
     targets=array_of(TARGET("A target's answer."), "The answers of the compilers."),
     differences=array_of(DIFFERENCE, "The differences between targets and the plan."),
     timelines=optional(TOLD_TIMES),
+    job=JOB,
 )
 
 
@@ -280,17 +283,24 @@ def explain_document(
     differences: Iterable[Difference] = (),
     with_text: bool = False,
     times: Iterable[TimesAnswer] | None = None,
+    job: Job | None = None,
 ) -> Document:
     """`problem`, `plan`, `cost`, `targets` and `differences` of one explanation.
 
     `with_text`: with each target the program that it answered with. `times` are those of the targets, where
-    they are asked for.
+    they are asked for, and `job` has the real devices.
     """
     plan = cost.plan
-    targets = [target_answer(each, plan.problem.mesh, with_text) for each in compiled]
+    mesh = plan.problem.mesh
+    targets = [target_answer(each, mesh, with_text) for each in compiled]
     timelines = None if times is None else told_times(cost, times)
     return EXPLAIN.document(
-        plan=plan, cost=cost, targets=targets, differences=differences, timelines=timelines
+        plan=plan,
+        cost=cost,
+        targets=targets,
+        differences=differences,
+        timelines=timelines,
+        job=job_beside(job, mesh, [(axis,) for axis in mesh.axis_names]),
     )
 
 

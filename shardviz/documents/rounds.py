@@ -30,11 +30,13 @@ from shardviz.documents.fields import (
     text,
     texts,
 )
+from shardviz.documents.jobs import JOB, job_beside
 from shardviz.documents.plans import MESH
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from shardviz.devices.job import Job
     from shardviz.hardware import AlgorithmRow
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.verdict import Verdict
@@ -241,10 +243,11 @@ STEP = DocumentKind(
         )
     ),
     program=nullable(text("The program that JAX ran; null: none.")),
+    job=JOB,
 )
 
 
-def step_document(run: CollectiveRun, verdict: Verdict | None) -> Document:
+def step_document(run: CollectiveRun, verdict: Verdict | None, job: Job | None = None) -> Document:
     """The document of `shardviz step --json`; with numbers, devices' values as nested lists.
 
     Lists one entry a send: ask for it only where that many fit (`Schedule` says how many there are).
@@ -254,6 +257,7 @@ def step_document(run: CollectiveRun, verdict: Verdict | None) -> Document:
         verified_against=verdict.ran.target if verdict and verdict.agrees else None,
         verdict=verdict.verification.verdict if verdict else None,
         program=verdict.ran.program if verdict else None,
+        job=job_beside(job, run.mesh, [run.operation.axes]),
     )
 
 

@@ -54,7 +54,8 @@ _VIEW_VALUES = {
     "--screen",
 }
 _VIEW_VALUES |= {"--topology", "--latency", "--bandwidth", "--on", "--algorithm"}
-"""Options that choose how a problem is seen: they are passed over."""
+_VIEW_VALUES |= {"--coordinator", "--processes", "--process"}
+"""Options that choose how a problem is seen, or by whom: they are passed over."""
 
 CommandName = Literal["explain", "tui", "step"]
 

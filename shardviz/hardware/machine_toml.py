@@ -69,7 +69,8 @@ def _measured(each: MeasuredTimes) -> Iterator[str]:
     yield f"axes = {_text(','.join(each.axes))}"
     if each.dtype:
         yield f"dtype = {_text(each.dtype)}"
-    yield f"noise = {each.noise:.3g}"
+    if each.noise is not None:
+        yield f"noise = {each.noise:.3g}"
     yield "regimes = ["
     yield from (f"    {{{', '.join(_regime(regime))}}}," for regime in each.regimes)
     yield "]"

@@ -47,7 +47,8 @@ class MeasuredTimes:
     """A collective over the groups along some axes of a mesh, measured over a range of sizes.
 
     `op` is JAX's name. `regimes` begin with small sizes; the first and the last also hold beyond what was
-    measured. `noise` is the usual spread of a time over its median. `links` are the levels of these groups.
+    measured. `noise` is the usual spread of a time over its median, None where it is not known. `links` are
+    the levels of these groups.
     """
 
     op: str
@@ -56,7 +57,7 @@ class MeasuredTimes:
     regimes: tuple[Regime, ...]
     links: Levels
     dtype: str = ""
-    noise: float = 0.0
+    noise: float | None = None
 
     def regime(self, size: float) -> Regime:
         """The line on which a size lies."""

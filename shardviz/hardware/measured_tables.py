@@ -85,8 +85,10 @@ def _axes(table: StrictTable, mesh: Mesh) -> tuple[str, ...]:
     return axes
 
 
-def _noise(table: StrictTable) -> float:
-    value = table.values.get("noise", 0)
+def _noise(table: StrictTable) -> float | None:
+    if "noise" not in table:
+        return None
+    value = table.values["noise"]
     if type(value) not in (int, float) or not 0 <= value <= MAX_NOISE:
         table.fail("noise", f"{quote(str(value), 30)} is not a number from 0 to {MAX_NOISE:g}", "0.2 is 20 %")
     return float(value)

@@ -69,7 +69,7 @@ BANDWIDTH = Quantity(
     "write a number with B/s, kB/s, MB/s, GB/s, TB/s or KiB/s, MiB/s, GiB/s, as in 45GB/s, or inf",
 )
 SIZE = Quantity("size", _BYTES, "write a number with MB, GB or MiB, GiB, as in 16GiB")
-PAYLOAD = Quantity("number of bytes", _BYTES, "write a number with B, KiB, MiB or GiB, as in 4KiB")
+PAYLOAD = Quantity("data size", _BYTES, "write a number with B, KiB, MiB or GiB, as in 4KiB")
 MEASURED = Quantity("measured bandwidth", BANDWIDTH.units, BANDWIDTH.hint)
 SPREAD = Quantity("error of a bandwidth", BANDWIDTH.units, "write a number with MB/s or GB/s, as in 0.2GB/s")
 PEAK = Quantity("peak", _WORK, "write a number with TFLOP/s or TOP/s, as in 197TFLOP/s")

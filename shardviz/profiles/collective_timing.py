@@ -94,6 +94,8 @@ class _Found:
     name: str
     program: Program
     fact: InstructionFacts
+    group_ids: Mapping[int, int]
+    """The number of the group that each device is in; where there is none, all are in one."""
     seconds: list[int] = field(default_factory=list)
     waited: int = 0
     exposed: int = 0
@@ -120,13 +122,15 @@ def collective_timings(
 ) -> tuple[tuple[CollectiveTiming, ...], tuple[Straggler, ...]]:
     """The collectives by the time that they leave exposed, and those who were waited for, the most first."""
     found: dict[tuple[str, Program], _Found] = {}
-    one_host = len({each.device.trace.host for each in devices}) == 1
+    traces = [each.device.trace for each in devices]
     for key, fact, arrivals in _runs(devices):
-        each = found.setdefault(key, _Found(*key, fact))
-        ids = _groups(fact.collective, programs.get(key[1])) if one_host else {}
+        if key not in found:
+            found[key] = _Found(*key, fact, _group_ids(fact.collective, programs.get(key[1]), traces))
+        each = found[key]
         groups: defaultdict[int, list[_Arrival]] = defaultdict(list)
         for arrival in arrivals:
-            groups[ids.get(arrival.device.number, 0)].append(arrival)
+            number = arrival.device.number
+            groups[each.group_ids.get(number, ~number if each.group_ids else 0)].append(arrival)
         for group in groups.values():
             each.add(group)
     timings, stragglers = [], []
@@ -190,15 +194,31 @@ def _runs(
         yield (name, program), facts[name, program], arrivals
 
 
-def _groups(collective: Collective | None, program: JoinedProgram | None) -> dict[int, int]:
+def _group_ids(
+    collective: Collective | None, program: JoinedProgram | None, traces: Sequence[DeviceTrace]
+) -> dict[int, int]:
     """The number of the group that each device is in; nothing where all are in one, or nobody knows."""
-    if collective is None or not collective.groups or collective.op in ("collective-permute", "send", "recv"):
+    if collective is None or collective.group_count < 2 or collective.op in ("send", "recv"):
         return {}
+    if collective.groups is None or len({(each.kind, each.number) for each in traces}) < len(traces):
+        # Hosts that count their devices from 0 do not tell who is in a group: then none waits for another.
+        return {each.number: each.number for each in traces}
     mesh = None if program is None else program.module.mesh
     # Of a mesh with an order of its own the groups are ids already, else positions.
     ids = () if program is None or (mesh and mesh.device_order) else program.device_ids
+    is_permute = collective.op == "collective-permute"
+    groups = _joined(collective.groups) if is_permute else collective.groups
     return {
         ids[position] if position < len(ids) else position: number
-        for number, group in enumerate(collective.groups)
+        for number, group in enumerate(groups)
         for position in group
     }
+
+
+def _joined(pairs: Sequence[tuple[int, ...]]) -> list[set[int]]:
+    """The devices that pairs join, such as those of each ring."""
+    found: dict[int, set[int]] = {}
+    for pair in pairs:
+        joined = set(pair).union(*(found[device] for device in pair if device in found))
+        found |= dict.fromkeys(joined, joined)
+    return list({id(each): each for each in found.values()}.values())

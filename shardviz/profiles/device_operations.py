@@ -143,7 +143,10 @@ class DeviceOperations:
 
 
 class DeviceStretch:
-    """Some of a device's operations, such as those of a step, and the time from the first to the last."""
+    """Some of a device's operations, such as those of a step, and the time from the first to the last.
+
+    A profile has one for each step of each device: when something ran is worked out when it is asked for.
+    """
 
     def __init__(
         self,
@@ -152,32 +155,39 @@ class DeviceStretch:
         transfers: Sequence[Transfer],
         span: Stretch | None = None,
     ) -> None:
-        trace = device.trace
         self.device, self.computed, self.transfers = device, computed, transfers
-        self.compute = union((trace.starts[place], trace.ends[place]) for place in computed)
-        lanes = [(each, device.facts[each.instruction]) for each in transfers]
-        self.communication = union((each.start, each.end) for each, fact in lanes if fact.is_communication)
-        self.copies = union((each.start, each.end) for each, fact in lanes if fact.lane.kind == "copy")
-        self.busy = union([*self.compute, *self.communication, *self.copies])
-        first, last = (self.busy[0][0], self.busy[-1][1]) if self.busy else (0, 0)
+        trace = device.trace
+        found = [(trace.starts[place], trace.ends[place]) for place in computed]
+        found += [(each.start, each.end) for each in transfers]
+        lasting = [(start, end) for start, end in found if end > start]
+        self.is_empty = not lasting
+        first, last = min(lasting, default=(0, 0))[0], max((end for _, end in lasting), default=0)
         self.span = span or (first, last)
 
-    def __bool__(self) -> bool:
-        return bool(self.busy)
+    @property
+    def compute(self) -> list[Stretch]:
+        """When something is computed."""
+        trace = self.device.trace
+        return union((trace.starts[place], trace.ends[place]) for place in self.computed)
 
-    def exposed(self) -> int:
-        """Picoseconds of communication beside which nothing is computed."""
-        return total(union([*self.communication, *self.compute])) - total(self.compute)
+    def _moving(self, is_counted: Callable[[InstructionFacts], bool]) -> list[Stretch]:
+        facts = self.device.facts
+        return union((each.start, each.end) for each in self.transfers if is_counted(facts[each.instruction]))
 
     def activity(self) -> Activity:
         """The sums, in seconds."""
         start, end = self.span
+        compute = self.compute
+        communication = self._moving(lambda fact: fact.is_communication)
+        copies = self._moving(lambda fact: fact.lane.kind == "copy")
+        exposed = total(union([*communication, *compute])) - total(compute)
+        busy = union([*compute, *communication, *copies])
         return Activity(
-            start * PICO,
-            (end - start) * PICO,
-            total(self.busy) * PICO,
-            total(self.compute) * PICO,
-            total(self.communication) * PICO,
-            self.exposed() * PICO,
-            total(self.copies) * PICO,
+            start=start * PICO,
+            seconds=(end - start) * PICO,
+            busy=total(busy) * PICO,
+            compute=total(compute) * PICO,
+            communication=total(communication) * PICO,
+            exposed=exposed * PICO,
+            copies=total(copies) * PICO,
         )

@@ -105,7 +105,9 @@ class TraceReading:
     def __init__(self) -> None:
         self._devices: dict[tuple[str, int], _Columns] = {}
         self._instructions: dict[TracedInstruction, int] = {}
-        self._known: dict[tuple[str, str, str, object], int] = {}
+        self._known: dict[tuple[object, ...], int] = {}
+        self._known_runs: dict[tuple[object, ...], int] = {}
+        """The numbers of instructions and of runs, by what events say of them."""
         self._runs: dict[ProgramRun, int] = {}
         self._begun: dict[int, tuple[_Columns, int]] = {}
         """Operations whose end is another event, by what joins the two."""
@@ -118,11 +120,10 @@ class TraceReading:
 
     def add(self, event: TraceEvent) -> None:
         """Take an event."""
-        device = _DEVICE.match(event.plane)
-        if device is not None:
-            self._of_device((device[1], int(device[2])), event)
-        elif event.plane.startswith("/host:"):
+        if event.plane.startswith("/host:"):
             self._of_host(event)
+        elif device := _DEVICE.match(event.plane):
+            self._of_device((device[1], int(device[2])), event)
 
     @property
     def notes(self) -> list[str]:
@@ -166,16 +167,25 @@ class TraceReading:
         return found
 
     def _columns(self, device: tuple[str, int]) -> _Columns:
-        return self._devices.setdefault(device, _Columns())
+        found = self._devices.get(device)
+        if found is None:
+            found = self._devices[device] = _Columns()
+        return found
 
     def _of_host(self, event: TraceEvent) -> None:
         stats = event.stats
         if "hlo_op" in stats:
             columns = self._columns(("CPU", _int(stats.get("device_ordinal"))))
-            name, module = str(stats["hlo_op"]), str(stats.get("hlo_module", ""))
-            program = program_number(stats.get("program_id"))
-            run = self._run(ProgramRun(module, program, _optional(stats.get("run_id"))))
-            instruction = self._instruction(TracedInstruction(name, module, program))
+            name, told = stats["hlo_op"], (stats.get("hlo_module", ""), stats.get("program_id"))
+            instruction = self._known.get((name, *told))
+            if instruction is None:
+                traced = TracedInstruction(str(name), str(told[0]), program_number(told[1]))
+                instruction = self._known[name, *told] = self._instruction(traced)
+            run_id = stats.get("run_id")
+            run = self._known_runs.get((run_id, *told))
+            if run is None:
+                traced_run = ProgramRun(str(told[0]), program_number(told[1]), _optional(run_id))
+                run = self._known_runs[run_id, *told] = self._run(traced_run)
             end = event.end
             joined = stats.get("_p")
             if joined is None:
@@ -248,16 +258,16 @@ class TraceReading:
         modules = sorted(columns.modules)
         begins = [start for start, _, _ in modules]
         runs, table = tuple(self._runs), [*self._instructions]
-        changed: dict[tuple[int, int], int] = {}
+        changed: dict[tuple[int, Program], int] = {}
         for place, start in enumerate(columns.starts):
             at = bisect_right(begins, start) - 1
             if at < 0 or start >= modules[at][1]:
                 continue
             run = columns.runs[place] = modules[at][2]
-            key = columns.instructions[place], run
+            module, program_id, _ = runs[run]
+            key = columns.instructions[place], (module, program_id)
             number = changed.get(key)
             if number is None:
-                module, program_id, _ = runs[run]
                 whole = table[key[0]]._replace(module=module, program_id=program_id)
                 number = changed[key] = self._instruction(whole)
             columns.instructions[place] = number

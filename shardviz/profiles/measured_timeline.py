@@ -24,7 +24,7 @@ def measured_timeline(stretch: DeviceStretch, title: str) -> ProgramTimeline:
     """
     trace, facts = stretch.device.trace, stretch.device.facts
     start, end = stretch.span
-    computed = Covered(stretch.compute)
+    activity, computed = stretch.activity(), Covered(stretch.compute)
     lanes_found = {facts[each.instruction].lane: None for each in stretch.transfers}
     lanes = sorted({COMPUTE, *lanes_found}, key=lambda lane: (_ORDER.index(lane.kind), lane.name))
     numbers = {lane: number for number, lane in enumerate(lanes)}
@@ -51,13 +51,13 @@ def measured_timeline(stretch: DeviceStretch, title: str) -> ProgramTimeline:
         spans=_spans(stretch),
         seconds=whole,
         drawn_seconds=whole,
-        compute_seconds=total(stretch.compute) * PICO,
+        compute_seconds=activity.compute,
         communication_seconds=tuple((lane.name, moving[lane] * PICO) for lane in lanes if lane in moving),
         exposed_seconds=tuple((lane.name, seconds * PICO) for lane, seconds in exposed_by_lane.items()),
         flops=sum(op.flops for op in ops),
         utilisation=None,
         notes=tuple(notes),
-        idle_seconds=whole - total(stretch.busy) * PICO,
+        idle_seconds=activity.idle,
     )
 
 

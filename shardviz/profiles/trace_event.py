@@ -61,9 +61,10 @@ SKIPPED = ("$", "ThreadpoolListener::", "ThunkExecutor::")
 
 
 def is_read(plane: str, line: str) -> bool:
-    """True for a line that may have something about devices: not one of XLA's views of others."""
+    """True for a line that may have something about devices: not one of XLA's views of others. A CPU's
+    operations run on any of the host's threads."""
     if plane.startswith("/host:"):
-        return not line.startswith("tf_XLAEigen")
+        return True
     if not plane.startswith("/device:"):
         return False
     return line in DEVICE_LINES or line.startswith("Stream #")

@@ -6,8 +6,10 @@ import gzip
 import io
 import mmap
 import zlib
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,6 +23,10 @@ Progress = Callable[[int, int], None]
 """Told how many bytes of how many are read."""
 XPLANE, CHROME = ".xplane.pb", ".trace.json.gz"
 HOW = "take one: with shardviz.profiled() as p: …, or with jax.profiler.trace(DIR): …"
+SESSION = "%Y_%m_%d_%H_%M_%S"
+"""JAX's name of the folder of a profile, as `time.strftime` writes it."""
+SECOND = len("2026_11_23_13_30_15")
+TOGETHER = timedelta(minutes=1)
 GZIP = b"\x1f\x8b"
 DAMAGED = (ValueError, EOFError, zlib.error, gzip.BadGzipFile, IndexError, OverflowError, RecursionError)
 """Errors of the readers about bytes that are not those of a profile."""
@@ -56,7 +62,8 @@ def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFil
             on_progress(done + at, sum(sizes))
 
         host, records, reading = _read(file, tell)
-        host = file.name.removesuffix(XPLANE) if host in hosts else host
+        # Of several files the names, by which `profiled` tells several processes of a host apart.
+        host = host if len(files) == 1 else host_name(file)
         hosts.append(host)
         devices += reading.devices(host if len(files) > 1 else "")
         for record in records:
@@ -67,7 +74,7 @@ def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFil
         where = quote(name)
         raise QuestionError(f"{where} has no operation of a device", f"profile while a program runs; {HOW}")
     if len(files) > 1:
-        notes.append("each host has a clock of its own: waits are compared within a host only")
+        notes.append("each process has a clock of its own: waits are compared within a process only")
     return ProfileFiles(tuple(devices), tuple(found.values()), tuple(hosts), tuple(notes))
 
 
@@ -79,14 +86,50 @@ def profile_files(name: str) -> list[Path]:
             found = [*path.rglob(f"*{XPLANE}")] or [*path.rglob(f"*{CHROME}")]
             if not found:
                 raise QuestionError(f"{where} is a folder without a profile (*{XPLANE})", HOW)
-            newest = max(found, key=lambda each: (each.parent.name, each.stat().st_mtime)).parent
-            return sorted(each for each in found if each.parent == newest)
+            return _of_newest_session(found)
         if not name or not path.exists():
             raise QuestionError(f"file {where} does not exist", HOW)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise QuestionError(f"cannot read {where}: {reason}", HOW) from None
     return [path]
+
+
+def host_name(file: Path) -> str:
+    """The host after which JAX names its file."""
+    return file.name.removesuffix(XPLANE).removesuffix(CHROME)
+
+
+def _of_newest_session(files: Sequence[Path]) -> list[Path]:
+    """The files that were written last.
+
+    A process names its folder by the second in which it writes, so that hosts which profile the same steps
+    may have a folder each: before the newest one comes what others wrote less than a minute earlier.
+    """
+    sessions: defaultdict[Path, list[Path]] = defaultdict(list)
+    for file in files:
+        sessions[file.parent].append(file)
+    order = sorted(sessions, key=lambda each: (each.name, each.stat().st_mtime), reverse=True)
+    newest = _written(order[0])
+    found = sessions[order[0]]
+    for folder in order[1:]:
+        names = {file.name for file in found}
+        written = _written(folder)
+        is_of_others = folder.parent == order[0].parent and names.isdisjoint(
+            file.name for file in sessions[folder]
+        )
+        if not (is_of_others and newest and written and newest - written < TOGETHER):
+            break
+        found = found + sessions[folder]
+    return sorted(found, key=lambda file: file.name)
+
+
+def _written(session: Path) -> datetime | None:
+    """The second that JAX named a folder by, None for another name."""
+    try:
+        return datetime.strptime(session.name[:SECOND], SESSION)
+    except ValueError:
+        return None
 
 
 def _read(file: Path, tell: Callable[[int], None]) -> tuple[str, list[ProgramRecord], TraceReading]:
@@ -100,7 +143,7 @@ def _read(file: Path, tell: Callable[[int], None]) -> tuple[str, list[ProgramRec
                 return _read_chrome(file, opened, tell)
             with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 reading = _collected(xplane_events(data, tell))
-                return hostname(data) or file.name.removesuffix(XPLANE), programs(data), reading
+                return hostname(data) or host_name(file), programs(data), reading
     except DAMAGED as error:
         # The words of the others are about Python's own types.
         words = str(error) if isinstance(error, ValueError | EOFError | zlib.error) else "it is damaged"
@@ -120,7 +163,7 @@ def _read_chrome(
     source: BinaryIO = gzip.GzipFile(fileobj=opened) if head == GZIP else opened  # type: ignore[assignment]
     with io.TextIOWrapper(source, encoding="utf-8", errors="replace") as text:
         reading = _collected(chrome_events(text, lambda: tell(opened.tell())))
-    return file.name.partition(".")[0], [], reading
+    return host_name(file), [], reading
 
 
 def _collected(events: Iterator[TraceEvent]) -> TraceReading:

@@ -11,6 +11,7 @@ from mmap import mmap
 
 Bytes = bytes | mmap
 """A message, or a file of one: parts of both are `bytes`."""
+LONGER = "a field that is longer than its message"
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 """Wire types; the others are no longer written."""
 
@@ -59,7 +60,7 @@ def fields(data: Bytes, start: int, stop: int) -> Iterator[tuple[int, int, int]]
             else:
                 raise ValueError(f"a field of the unknown kind {kind}")
             if after > stop or not key >> 3:
-                raise ValueError("a field that is longer than its message")
+                raise ValueError(LONGER)
             yield key >> 3, at, after
             at = after
     except IndexError:

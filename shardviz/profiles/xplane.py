@@ -10,9 +10,14 @@ where a TPU has an operation's FLOPs and every platform the programs themselves.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import compress, islice, repeat
 
+import numpy as np
+
+from shardviz.profiles.event_columns import INT64, REFERENCE, UINT64, event_groups
 from shardviz.profiles.trace_event import (
     SKIPPED,
     STATS,
@@ -21,18 +26,21 @@ from shardviz.profiles.trace_event import (
     is_read,
     program_number,
 )
-from shardviz.profiles.wire_format import LENGTH, VARINT, Bytes, fields, signed, text, varint
+from shardviz.profiles.wire_format import LENGTH, LONGER, Bytes, fields, signed, text, varint
 
 Stat = str | int | float
+_Events = tuple[list[int], list[int], list[int], list[Mapping[str, Stat]]]
+"""The numbers of their names, when they start and end in picoseconds, and their stats."""
 _PLANES, _HOSTNAMES = 1, 4
 _PLANE_NAME, _LINES, _EVENT_NAMES, _STAT_NAMES = 2, 3, 4, 5
 _LINE_NAME, _TIMESTAMP_NS, _EVENTS = 2, 3, 4
 _METADATA_NAME, _METADATA_STATS = 2, 5
-_ID_KEY, _OFFSET_KEY, _DURATION_KEY, _STATS_KEY = 0x08, 0x10, 0x18, 0x22
-"""The keys of an event's fields: numbers 1 to 3, and messages of number 4."""
-MAX_KNOWN = 100_000
-"""Stats that are remembered by their bytes."""
-_DOUBLE, _UINT64, _INT64, _STRING, _BYTES, _REFERENCE = 2, 3, 4, 5, 6, 7
+_EVENTS_KEY = _EVENTS << 3 | LENGTH
+_ID, _OFFSET, _DURATION, _STATS = 1, 2, 3, 4
+_DOUBLE, _STRING, _BYTES = 2, 5, 6
+"""The fields of a stat's value that are not whole numbers."""
+AT_ONCE = 32768
+"""Events that are read together."""
 PROTOS = "/host:metadata"
 """The plane of the programs, each an event's metadata with the stat of this name."""
 PROTO_STAT = "Hlo Proto"
@@ -164,16 +172,31 @@ def _events(data: Bytes, plane: _Plane, on_progress: Callable[[int], None]) -> I
         line, begin = _line_head(data, start, stop)
         if not is_read(plane.name, line):
             continue
-        for number, at, after in fields(data, start, stop):
-            if number != _EVENTS:
-                continue
-            found = reader.event(data[at:after])
-            if found is None or (is_host and not found[3]):
-                continue
-            key, offset, duration, said = found
-            moment = begin + offset
-            yield TraceEvent(plane.name, line, names.get(key, ""), moment, moment + duration, said)
+        places = _event_places(data, start, stop)
+        while piece := [*islice(places, AT_ONCE)]:
+            for keys, starts, ends, said in reader.events(data, piece, begin):
+                called = [names[key] for key in keys]
+                found = map(partial(TraceEvent, plane.name, line), called, starts, ends, said)
+                yield from compress(found, said) if is_host else found
+            on_progress(piece[-1][1])
         on_progress(stop)
+
+
+def _event_places(data: Bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Where each event of a line starts and stops. Nearly all of a line are events of less than 128 bytes."""
+    at = start
+    while at < stop:
+        if data[at] == _EVENTS_KEY and at + 1 < stop and (size := data[at + 1]) < 128:
+            at += 2
+            after = at + size
+            if after > stop:
+                raise ValueError(LONGER)
+            yield at, after
+        else:
+            number, begin, after = next(fields(data, at, stop))
+            if number == _EVENTS:
+                yield begin, after
+        at = after
 
 
 def _line_head(data: Bytes, start: int, stop: int) -> tuple[str, int]:
@@ -192,62 +215,61 @@ def _line_head(data: Bytes, start: int, stop: int) -> tuple[str, int]:
 class _EventReader:
     """Reads the events of a plane; `of_all` has the stats that all events of a name share.
 
-    It looks at every byte of an event once, and at no stat twice: profiles have tens of millions of them.
+    Profiles have tens of millions of them: those that are written as XLA does are read together, the others
+    one by one.
     """
 
     def __init__(self, plane: _Plane) -> None:
         self.of_all: dict[int, dict[str, Stat]] = {}
         self._wanted = {key: name for key, name in plane.stats.items() if name in STATS}
         self._references = plane.stats
-        self._known: dict[bytes, tuple[str, Stat] | None] = {}
 
-    def event(self, data: bytes) -> tuple[int, int, int, Mapping[str, Stat]] | None:
-        """The number of its name, offset and duration in picoseconds, and stats; None for one that says
-        nothing."""
-        key = offset = duration = at = 0
-        stop = len(data)
-        known = self._known
+    def events(self, data: Bytes, places: Sequence[tuple[int, int]], begin: int) -> Iterator[_Events]:
+        """Those of the events at these places whose names say something, in any order."""
+        first = places[0][0]
+        starts, stops = ([place - first for place in column] for column in zip(*places, strict=True))
+        piece = data[first : first + stops[-1]]
+        names = np.fromiter(self.of_all, np.uint64, len(self.of_all))
+        groups, others = event_groups(piece, starts, stops, names, [*self._wanted], begin)
+        has_common = any(self.of_all.values())
+        for group in groups:
+            labels = [self._wanted[stat] for stat, _ in group.stats]
+            columns = [
+                [self._references.get(value, "") for value in column] if field == REFERENCE else column
+                for (_, field), column in group.stats.items()
+            ]
+            rows = zip(*columns, strict=True) if columns else repeat((), len(group.ids))
+            stats: list[Mapping[str, Stat]] = [dict(zip(labels, row, strict=True)) for row in rows]
+            if has_common:
+                stats = [
+                    {**self.of_all[key], **own} if own else self.of_all[key]
+                    for key, own in zip(group.ids, stats, strict=True)
+                ]
+            yield group.ids, group.starts, group.ends, stats
+        for number in others:
+            found = self._event(piece, starts[number], stops[number])
+            if found is not None:
+                key, offset, duration, said = found
+                yield [key], [begin + offset], [begin + offset + max(duration, 0)], [said]
+
+    def _event(self, data: bytes, start: int, stop: int) -> tuple[int, int, int, Mapping[str, Stat]] | None:
+        """The number of an event's name, its offset, duration and stats; None where its name says nothing."""
+        key = offset = duration = 0
         own: dict[str, Stat] = {}
-        while at < stop:
-            field_key = data[at]
-            size = data[at + 1]
-            at += 2
-            if size >= 128:
-                size, at = varint(data, at - 1)
-            if field_key == _STATS_KEY:
-                stat = data[at : at + size]
-                at += size
-                try:
-                    pair = known[stat]
-                except KeyError:
-                    pair = self.stat(stat)
-                if pair is not None:
-                    own[pair[0]] = pair[1]
-            elif field_key == _ID_KEY:
-                key = size
-                if key not in self.of_all:
-                    return None
-            elif field_key == _OFFSET_KEY:
-                offset = size
-            elif field_key == _DURATION_KEY:
-                duration = size
-            elif field_key & 7 == LENGTH:
-                at += size
-            elif field_key & 7 != VARINT:
-                raise ValueError("an event with a field of an unknown kind")
-        if at != stop:
-            raise ValueError("an event that breaks off")
-        common = self.of_all.get(key)
-        return key, signed(offset), max(signed(duration), 0), {**common, **own} if common else own
+        for number, at, after in fields(data, start, stop):
+            if number == _STATS:
+                pair = self.stat(data[at:after])
+                own |= (pair,) if pair else ()
+            elif number == _ID:
+                key = varint(data, at)[0]
+            elif number == _OFFSET:
+                offset = signed(varint(data, at)[0])
+            elif number == _DURATION:
+                duration = signed(varint(data, at)[0])
+        return (key, offset, duration, {**self.of_all[key], **own}) if key in self.of_all else None
 
     def stat(self, data: bytes) -> tuple[str, Stat] | None:
         """A stat's name and value; None for one that is not wanted."""
-        if len(self._known) >= MAX_KNOWN:
-            self._known.clear()
-        found = self._known[data] = self._stat(data)
-        return found
-
-    def _stat(self, data: bytes) -> tuple[str, Stat] | None:
         name = None
         for number, start, stop in fields(data, 0, len(data)):
             if number == 1:
@@ -256,11 +278,11 @@ class _EventReader:
                 return None
             if number == _DOUBLE:
                 return name, float(struct.unpack("<d", data[start:stop])[0])
-            if number in (_UINT64, _INT64, _REFERENCE):
+            if number in (UINT64, INT64, REFERENCE):
                 value = varint(data, start)[0]
-                if number == _REFERENCE:
+                if number == REFERENCE:
                     return name, self._references.get(value, "")
-                return name, value if number == _UINT64 else signed(value)
+                return name, value if number == UINT64 else signed(value)
             if number == _STRING:
                 return name, text(data, start, stop)
         return None

@@ -21,8 +21,8 @@ def job_lines(
     job: Job, mesh: Mesh, axes: Sequence[Sequence[str]], width: int, palette: Palette
 ) -> list[Text]:
     """The mesh as a grid, each device with its holder, or the processes one by one where that is too wide;
-    then a line for each of `axes`. Nothing for a process that is alone."""
-    if job.processes == 1:
+    then a line for each of `axes`. Nothing for a process that is alone, or a mesh that the job refuses."""
+    if not job.runs(mesh):
         return []
     hosts = {*job.hosts}
     where = plural(len(hosts), "host") if len(hosts) > 1 else job.hosts[0]

@@ -17,8 +17,6 @@ from shardviz.render.palette import Palette
 from shardviz.sharding import Mesh
 from shardviz.units import flops, human_bytes, rate, seconds, times
 
-UNKNOWN = "not published"
-
 
 def machine_view(
     machine: Machine, mesh: Mesh | None, placed: PlacedMesh | None, width: int, palette: Palette
@@ -69,15 +67,15 @@ def machine_words(machine: Machine) -> Text:
 
 
 def _figures(machine: Machine) -> tuple[str, ...]:
-    device = machine.device
+    device, unknown = machine.device, f"not {machine.lacking}"
     peak = device.flops_per_second("bf16")
     link = machine.node_link or machine.axis_links[0]
     return (
-        UNKNOWN if peak is None else flops(peak, True),
-        UNKNOWN if device.hbm_bytes is None else memory_words(device.hbm_bytes),
-        UNKNOWN if device.hbm_bandwidth is None else rate(device.hbm_bandwidth),
+        unknown if peak is None else flops(peak, True),
+        unknown if device.hbm_bytes is None else memory_words(device.hbm_bytes),
+        unknown if device.hbm_bandwidth is None else rate(device.hbm_bandwidth),
         rate(link.bandwidth),
-        UNKNOWN if machine.network is None else rate(machine.network.bandwidth),
+        unknown if machine.network is None else rate(machine.network.bandwidth),
     )
 
 
@@ -96,21 +94,21 @@ def size_words(machine: Machine) -> str:
 
 
 def _device_lines(machine: Machine, width: int) -> list[Text]:
-    device = machine.device
+    device, unknown = machine.device, f"not {machine.lacking}"
     peaks: dict[float, list[str]] = {}
     for dtype, peak in device.peak:
         peaks.setdefault(peak, []).append(dtype)
-    said = [f"{flops(peak, True)} in {', '.join(dtypes)}" for peak, dtypes in peaks.items()] or [UNKNOWN]
+    said = [f"{flops(peak, True)} in {', '.join(dtypes)}" for peak, dtypes in peaks.items()] or [unknown]
     usable = "" if device.usable_bytes is None else f", {memory_words(device.usable_bytes)} for a program"
     rows = [("" if number else "peak", words) for number, words in enumerate(said)]
     rows += [
-        ("HBM", UNKNOWN if device.hbm_bytes is None else f"{memory_words(device.hbm_bytes)}{usable}"),
-        ("", UNKNOWN if device.hbm_bandwidth is None else rate(device.hbm_bandwidth)),
+        ("HBM", unknown if device.hbm_bytes is None else f"{memory_words(device.hbm_bytes)}{usable}"),
+        ("", unknown if device.hbm_bandwidth is None else rate(device.hbm_bandwidth)),
         (
             "L2 cache" if machine.node else "VMEM",
-            UNKNOWN if device.on_chip_bytes is None else human_bytes(device.on_chip_bytes),
+            unknown if device.on_chip_bytes is None else human_bytes(device.on_chip_bytes),
         ),
-        ("clock", UNKNOWN if device.clock is None else f"{device.clock / 1e9:.4g} GHz"),
+        ("clock", unknown if device.clock is None else f"{device.clock / 1e9:.4g} GHz"),
     ]
     return table([[Text(name, "dim"), Text(words)] for name, words in rows], width, 2)
 
@@ -155,7 +153,7 @@ def _measured_lines(machine: Machine, width: int) -> list[Text]:
         over = f"{','.join(each.axes)} of {each.mesh}"
         for number, regime in enumerate(each.regimes):
             name = ("", "") if number else (each.op, over)
-            told = () if number else (f"{each.noise:.0%}",)
+            told = () if number else ("–" if each.noise is None else f"{each.noise:.0%}",)
             rows.append([*map(Text, (*name, *regime_cells(regime), *told))])
     return table(rows, width, 2, frozenset({2, 3, 4, 5}))
 

@@ -158,7 +158,7 @@ def _notes(
         notes.append(f"the total leaves out what nobody can estimate: {_named(unknown)}")
     if doubtful:
         notes.append(f"doubtful: the compiler's estimate of {_named(doubtful)} is faster than the roofline")
-    if small:
+    if small and not machine.measured:
         notes.append(
             f"latency bounds {_named(small)}: real transfers as small take some µs more than estimated"
         )

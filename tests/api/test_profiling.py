@@ -37,6 +37,10 @@ try:
         raise RuntimeError("mine")
 except RuntimeError as error:
     mine = str(error), repr(failed)
+jax.process_count, jax.process_index = lambda: 2, lambda: 1
+with shardviz.profiled(sys.argv[1] + "-job") as of_process:
+    jax.block_until_ready(total(x))
+assert len(of_process.steps) == 1
 html = p._repr_mimebundle_()["text/html"]
 print(json.dumps([during, refused, mine, p.document(), repr(p), len(p.svg()), len(p.html()), html[:5]]))
 """
@@ -64,6 +68,10 @@ def test_a_block_is_measured(tmp_path: Path) -> None:
     assert min(svg, html) > 1000
     assert cell.startswith("<")
     assert [*(tmp_path / "kept").rglob("*.xplane.pb")]
+    # Processes of one host do not write over one another's files.
+    (of_process,) = (tmp_path / "kept-job").rglob("*.xplane.pb")
+    assert of_process.name.endswith("-p1.xplane.pb")
+    assert [file.name for file in (tmp_path / "kept-job").iterdir()] == ["plugins"]
 
 
 def test_jax_must_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,6 +98,19 @@ def test_where_interrupts_are_ignored_they_stay_so() -> None:
     assert (done.returncode, done.stdout) == (0, "on\n")
 
 
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_the_first_interrupt_leaves_time_to_keep_what_there_is(name: str, code: int) -> None:
+    """A terminal that closes is one, too."""
+    program = (
+        "import signal, shardviz.cli.process as i; i.end_when_interrupted()\n"
+        "with i.first_interrupt() as interrupted:\n"
+        f"    signal.raise_signal(signal.{name})\n"
+        "    print(interrupted())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, f"{code}\n")
+
+
 @pytest.mark.parametrize(("pause", "code"), [(0, 0), (0.2, 143)])
 def test_signals_that_come_together_are_one(pause: float, code: int) -> None:
     """A launcher passes on the interrupt that the terminal has sent to all; a later one ends the process."""

@@ -70,8 +70,15 @@ def document(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 @pytest.mark.parametrize("processes", [2, 4])
 def test_a_job_answers_as_one_process_does(processes: int) -> None:
     words = ("step", "all_gather", "--mesh", "i=8", "--on", "real", "--json")
-    job = document(shardviz("launch", "-n", str(processes), "--devices", str(8 // processes), "--", *words))
+    each = 8 // processes
+    job = document(shardviz("launch", "-n", str(processes), "--devices", str(each), "--", *words))
     alone = document(shardviz(*words, JAX_NUM_CPU_DEVICES="8"))
+    assert job.pop("job") == {
+        "processes": processes,
+        "hosts": [socket.gethostname()] * processes,
+        "process_of_device": [device // each for device in range(8)],
+        "groups": [{"axes": ["i"], "within_process": 0, "across_processes": 1, "across_hosts": []}],
+    }
     assert job == alone
     assert job["verified_against"] == "real"
 
@@ -84,6 +91,10 @@ def test_the_compiler_of_a_job_answers_as_that_of_one_process() -> None:
     for each in (job, alone):
         (target,) = each["targets"]
         del target["elapsed_s"]
+    found = [
+        (each["axes"], each["within_process"], each["across_processes"]) for each in job.pop("job")["groups"]
+    ]
+    assert found == [(["X"], 0, 4), (["Y"], 2, 0)]
     assert job == alone
 
 
@@ -94,6 +105,36 @@ def test_the_mesh_of_a_job_takes_all_its_devices() -> None:
     (error,) = [line for line in done.stderr.splitlines() if "error" in line]
     words = "the mesh has 4 devices but the 2 processes of the job have 8, and all take part"
     assert error == f"shardviz: error: real: {words}"
+
+
+STEP = ("step", "psum", "--mesh", "i=2", "--on", "real", "--json", "--shape")
+MEASURE = ("measure", "psum", "--runs", "1", "--json", "--sizes")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "asked"), [(STEP, ("2", "4")), (MEASURE, ("4KiB", "4KiB,8KiB"))], ids=["step", "measure"]
+)
+def test_a_process_that_is_asked_something_else_is_named(
+    command: tuple[str, ...], asked: tuple[str, str]
+) -> None:
+    with socket.create_server(("localhost", 0)) as unused:
+        job = ("--coordinator", f"localhost:{unused.getsockname()[1]}", "--processes", "2", "--process")
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "shardviz", *command, asked[process], *job, str(process)],
+            env=simulated_environment(os.environ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for process in range(2)
+    ]
+    (out, said), (_, other) = (each.communicate(timeout=60) for each in started)
+    assert [each.returncode for each in started] == [3, 3]
+    assert out == other == ""
+    words = f"process 1 of 2 on {socket.gethostname()} is asked something else than process 0"
+    assert said.splitlines()[0] == f"shardviz: error: {words}"
 
 
 @pytest.mark.slow

@@ -157,7 +157,7 @@ def test_what_is_wrong_is_one_sentence_with_the_line(file, function, line, words
 def test_files_that_cannot_run(tmp_path, text, words):
     path = tmp_path / "other.py"
     path.write_text(text)
-    with pytest.raises(QuestionError, match=words):
+    with pytest.raises(QuestionError, match=f"(?m){words}"):
         ran(path, "f")
 
 

@@ -116,6 +116,13 @@ def test_noise():
     assert row.noise == pytest.approx((high - low) / statistics.median(row.seconds))
 
 
+def test_the_noise_of_one_run_is_not_known():
+    fit = only(fits(rows(line(10e-6, 10e9))))
+    assert fit.rows[0].noise is None
+    assert fit.noise is None
+    assert not fit.is_noisy
+
+
 def test_each_operation_and_group_has_lines_of_its_own():
     both = (
         rows(line(10e-6, 1e9))

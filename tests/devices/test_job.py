@@ -66,3 +66,17 @@ def test_devices_in_another_order_cross_hosts_elsewhere():
     mesh = parse_mesh("X=2,Y=4", "0,4,1,5,2,6,3,7")
     assert group_span(JOB, mesh, ["Y"]).across_hosts == 2
     assert group_span(JOB, mesh, ["Y"]).hosts == (("a", "b"), ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "process_of", "each"),
+    [
+        (("a",), (0, 0, 0), 3),
+        (("a", "a", "b", "b"), (0, 0, 1, 1, 2, 2, 3, 3), 4),
+        (("a", "b", "a", "b"), (0, 0, 1, 1, 2, 2, 3, 3), 0),
+        (("a", "a", "b"), (0, 0, 1, 1, 2, 2), 0),
+        (("a", "a", "b"), (0, 1, 2, 2), 2),
+    ],
+)
+def test_devices_of_each_host(hosts, process_of, each):
+    assert Job(0, len(hosts), hosts, process_of).devices_per_host == each

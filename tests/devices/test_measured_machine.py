@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from shardviz.devices.fitting import fits
-from shardviz.devices.measured_machine import bare_machine, measured_machine
+from shardviz.devices.measured_machine import bare_machine, links_not_measured, measured_machine
 from shardviz.devices.measurement import Measurement
 from shardviz.devices.prediction import bound_seconds, predicted_seconds
 from shardviz.devices.question import measure_question
@@ -15,6 +16,8 @@ from shardviz.hardware.machine_file import named_machine, read_machine
 from shardviz.hardware.machine_toml import machine_toml
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
+from shardviz.render.machine_view import machine_view
+from shardviz.render.palette import PLAIN
 
 ALL = "all_gather,psum,psum_scatter,all_to_all,ppermute"
 SLOW = """
@@ -49,6 +52,22 @@ def test_links_are_those_of_which_the_times_were_made():
     assert found.node_link.latency == pytest.approx(30e-6, rel=0.05)
     assert found.network.bandwidth == pytest.approx(3e9, rel=0.01)
     assert found.network.latency == pytest.approx(100e-6, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "sizes", "left"),
+    [
+        ("D=2,T=4", "4KiB:1MiB", []),
+        ("D=1,T=8", "4KiB:1MiB", ["switch", "network"]),
+        ("D=2,T=4", "1MiB", ["switch", "network"]),
+    ],
+)
+def test_links_that_no_line_tells_are_known(mesh, sizes, left):
+    question, rows, _ = as_if_on(SLOW, mesh=mesh, sizes=sizes)
+    assert [*links_not_measured(bare_machine("cpu", 8, 4), question, fits(rows))] == left
+    assert not links_not_measured(
+        bare_machine("cpu", 1, 1), measure_question("copy", parse_mesh("X=1"), (), "4KiB", "f32", 1), ()
+    )
 
 
 def test_each_axis_of_a_torus_has_a_link_of_its_own():
@@ -126,3 +145,28 @@ def test_a_bare_machine_predicts_no_local_work():
     for case in measure_question("matmul,copy", placed.mesh, (), "1MiB", "bf16", 3).cases:
         assert predicted_seconds(case, placed) is None
         assert bound_seconds(case, placed) is None
+
+
+def test_on_links_that_were_measured_no_bound_is_above_the_prediction():
+    """Links fit all collectives in the median, so that some are faster than these allow."""
+    question, rows, _ = as_if_on(SLOW)
+    faster = [
+        replace(row, seconds=tuple(each / 3 for each in row.seconds)) if row.case.op == "psum" else row
+        for row in rows
+    ]
+    ours = measured_machine(bare_machine("cpu", 8, 4), question, fits(faster), "ours", "measured")
+    placed = place_mesh(ours, question.mesh)
+    for row in faster:
+        assert bound_seconds(row.case, placed) <= predicted_seconds(row.case, placed) * (1 + 1e-9)
+
+
+def test_noise_that_is_not_known_is_left_out_of_the_file():
+    question, rows, _ = as_if_on(SLOW)
+    ours = measured_machine(bare_machine("cpu", 8, 4), question, fits(rows), "ours", "measured")
+    text = machine_toml(ours)
+    assert "noise" not in text
+    assert {each.noise for each in read_machine(text).measured} == {None}
+    (*_, last) = [
+        line.plain for line in machine_view(ours, None, None, 100, PLAIN) if "ppermute" in line.plain
+    ]
+    assert last.endswith("–")

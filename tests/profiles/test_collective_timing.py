@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shardviz.profiles.collective_timing import CollectiveTiming, Straggler, collective_timings
@@ -56,6 +58,38 @@ def test_groups_of_the_program_wait_for_their_own_alone() -> None:
         ("TPU 1", pytest.approx(20 * PICO)),
     ]
     assert found.algbw == pytest.approx(32 / (50 * PICO))
+
+
+@pytest.mark.parametrize(("second_host", "expected"), [(0, set()), (2, {"b TPU 2"})])
+def test_on_several_hosts_only_a_known_group_waits(second_host: int, expected: set[str]) -> None:
+    # The groups are {0,2} and {1,3}; with the ids 0, 2, 1 and 3 each host has one of them.
+    program = join_program(IN_PAIRS, None, None, (0, 2, 1, 3))
+    one = [on_host(each, "a") for each in arriving(0, 0)]
+    late = [replace(each, number=each.number + second_host) for each in arriving(70, 30)]
+    (found,), stragglers = timed([*one, *(on_host(each, "b") for each in late)], program)
+    assert {each.device for each in stragglers} == expected
+    assert found.least == pytest.approx(30 * PICO)
+    assert (found.runs, found.waited > 0) == ((2, True) if expected else (4, False))
+
+
+def test_a_permute_waits_along_its_own_ring() -> None:
+    rings = IN_PAIRS.replace("all-reduce(%p)", "collective-permute(%p)").replace(
+        "replica_groups={{0,2},{1,3}}, to_apply=%add", "source_target_pairs={{0,2},{2,0},{1,3},{3,1}}"
+    )
+    (found,), stragglers = timed(arriving(0, 30, 70, 10), join_program(rings, None, None))
+    assert (found.runs, found.groups) == (2, 2)
+    assert [(each.device, each.seconds) for each in stragglers] == [
+        ("TPU 2", pytest.approx(70 * PICO)),
+        ("TPU 1", pytest.approx(20 * PICO)),
+    ]
+
+
+def test_a_device_that_sends_nothing_waits_for_nobody() -> None:
+    one_pair = IN_PAIRS.replace("all-reduce(%p)", "collective-permute(%p)").replace(
+        "replica_groups={{0,2},{1,3}}, to_apply=%add", "source_target_pairs={{0,2},{1,3},{3,1}}"
+    )
+    program = join_program(one_pair.replace("{0,2},", ""), None, None)
+    assert {each.device for each in timed(arriving(0, 30, 70, 10), program)[1]} == {"TPU 1"}
 
 
 def test_positions_are_those_of_the_programs_devices() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -141,6 +142,18 @@ def test_a_tpu_by_hand(tmp_path: Path) -> None:
     assert straggler.seconds == pytest.approx(2 * 30 * MICRO)
 
 
+def test_the_figures_of_many_steps_fit_beside_the_operations(tmp_path: Path) -> None:
+    planes = {f"/device:TPU:{number}": tpu_plane(late=5.0 * number, runs=300) for number in range(4)}
+    (tmp_path / "vm.xplane.pb").write_bytes(xspace(planes))
+    files = read_trace(str(tmp_path))
+    tracemalloc.start()
+    assert len(profile_of(files, {}, hlo=TPU_TEXT).steps) == 300
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # An operation has some 180 bytes in a file, its event and the one of its end.
+    assert peak / sum(len(each.starts) for each in files.devices) < 400
+
+
 def test_gpus_by_hand(tmp_path: Path) -> None:
     planes = {f"/device:GPU:{number}": gpu_plane(late=5.0 * number) for number in range(4)}
     (tmp_path / "vm.xplane.pb").write_bytes(xspace(planes))
@@ -188,6 +201,9 @@ def test_hosts_are_told_apart_and_their_clocks_not_compared(tmp_path: Path) -> N
     assert not found.stragglers
     assert [each.seconds for each in found.steps] == pytest.approx([150 * MICRO] * 2)
     assert "clock of its own" in found.notes[0]
+    with pytest.raises(QuestionError, match="'0' is more than one device of step 0") as refused:
+        profile_of(read_trace(str(tmp_path)), {}, device="0")
+    assert refused.value.hint == "its devices: a TPU 0, b TPU 0"
 
 
 @pytest.mark.parametrize(
@@ -215,6 +231,13 @@ def test_a_question_that_the_profile_cannot_answer(
         profile_of(tpu_files(tmp_path), {}, **{"hlo": TPU_TEXT, **options})  # type: ignore[arg-type]
     assert words in refused.value.message
     assert hint in refused.value.hint
+
+
+def test_a_text_that_has_a_name_in_common_is_not_the_program(tmp_path: Path) -> None:
+    foreign = TPU_TEXT.replace("HloModule jit_step", "HloModule jit_other").replace(".2", ".22")
+    foreign = foreign.replace(".3", ".33").replace("fusion.1", "fusion.11")
+    with pytest.raises(QuestionError, match="not the program that ran: of 5 names of instructions it has 2"):
+        profile_of(tpu_files(tmp_path), {}, hlo=foreign)
 
 
 def test_the_device_is_named_by_its_name_or_number(tmp_path: Path) -> None:

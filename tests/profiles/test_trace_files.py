@@ -33,6 +33,25 @@ def test_the_newest_profile_of_a_folder_with_all_its_hosts(tmp_path: Path) -> No
     assert [file.name for file in profile_files(str(older))] == ["a.xplane.pb", "b.xplane.pb"]
 
 
+def test_hosts_that_write_in_different_seconds_are_read_together(tmp_path: Path) -> None:
+    for second, hosts in (("01", "abc"), ("30", "ab"), ("31", "c"), ("32", "d")):
+        folder = tmp_path / "plugins" / "profile" / f"2026_11_23_13_30_{second}"
+        folder.mkdir(parents=True)
+        for host in hosts:
+            (folder / f"{host}.xplane.pb").write_bytes(b"x")
+    found = profile_files(str(tmp_path))
+    assert [(file.name[0], file.parent.name[17:]) for file in found] == [
+        ("a", "30"),
+        ("b", "30"),
+        ("c", "31"),
+        ("d", "32"),
+    ]
+    later = tmp_path / "plugins" / "profile" / "2026_11_23_13_31_40"
+    later.mkdir()
+    (later / "e.xplane.pb").write_bytes(b"x")
+    assert [file.name for file in profile_files(str(tmp_path))] == ["e.xplane.pb"]
+
+
 def test_files_are_told_apart_by_their_beginning(tmp_path: Path, profiled_folder: Path) -> None:
     (xplane,) = profiled_folder.rglob("*.xplane.pb")
     (chrome,) = profiled_folder.rglob("*.trace.json.gz")
@@ -54,8 +73,12 @@ def test_files_are_told_apart_by_their_beginning(tmp_path: Path, profiled_folder
         ("a.xplane.pb", b"\x7fELF" + bytes(range(256)) * 9, "cannot be read as a profile"),
         ("a.xplane.pb", b"hello, world\n" * 99, "cannot be read as a profile"),
         ("a.trace.json.gz", b"\x1f\x8b\x08" + b"x" * 50, "cannot be read as a profile"),
-        ("a.trace.json.gz", gzip.compress(b'{"traceEvents": [{"ph"'), "breaks off"),
-        ("a.trace.json.gz", gzip.compress(b'{"traceEvents": []}' * 9)[:-9], "cannot be read as a profile"),
+        ("a.trace.json.gz", gzip.compress(b'{"traceEvents": [{"ph"', mtime=0), "breaks off"),
+        (
+            "a.trace.json.gz",
+            gzip.compress(b'{"traceEvents": []}' * 9, mtime=0)[:-9],
+            "cannot be read as a profile",
+        ),
         ("a.json", b'{"kind": "profile"}', "no traceEvents"),
         ("a.json", b'{"traceEvents": ' + b"[" * 100_000, "cannot be read as a profile"),
         ("a.json", b'{"traceEvents": [{}]}', "has no operation of a device"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jax.profiler import ProfileData
 
-from shardviz.profiles.trace_event import SKIPPED, STATS, TraceEvent, is_read
+from shardviz.profiles.trace_event import DEVICE_LINES, SKIPPED, STATS, TraceEvent
 from shardviz.profiles.xplane import hostname, programs, xplane_events
 from tests.profiles import traces
 
@@ -20,18 +20,20 @@ def events(data: bytes) -> list[TraceEvent]:
     return [*xplane_events(data, lambda _: None)]
 
 
-def told(data: bytes) -> dict[tuple[Any, ...], int]:
-    """The events by what `ProfileData` says of them, with how often each is there."""
+def told(data: bytes, shared: dict[str, dict[str, int]] | None = None) -> dict[tuple[Any, ...], int]:
+    """The events by what `ProfileData` says of them, with how often each is there. It leaves out the stats
+    that all events of a name share."""
     found: dict[tuple[Any, ...], int] = {}
     profile = ProfileData.from_serialized_xspace(data)
     for plane in profile.planes:
         for line in plane.lines:
-            if not is_read(plane.name, line.name):
+            if not plane.name.startswith("/host:") and line.name not in DEVICE_LINES:
                 continue
             for event in line.events:
                 if event.name.startswith(SKIPPED):
                     continue
                 stats = {name: value for name, value in event.stats if name in STATS}
+                stats |= (shared or {}).get(event.name, {})
                 if not stats and plane.name.startswith("/host:"):
                     continue
                 key = (plane.name, line.name, event.name, *sorted(stats.items()))
@@ -52,6 +54,51 @@ def test_a_cpu_profile_has_the_events_that_jax_reads(profiled_folder: Path) -> N
     data = file.read_bytes()
     assert read(data) == told(data)
     assert sum("hlo_op" in each.stats for each in events(data)) > 100
+
+
+def test_operations_on_the_threads_of_a_matmul_are_read() -> None:
+    """XLA's CPU backend runs what does not depend on one another on any of its threads."""
+    stats = {"hlo_op": "dot.1", "hlo_module": "jit_f", "run_id": 4, "device_ordinal": 2, "_p": 9}
+    lines = {
+        "tf_XLAPjRtCpuClient/1": [traces.Event("dot.1", 0, 5, stats)],
+        "tf_XLAEigen/-7": [
+            traces.Event("dot.2", 0, 9, stats),
+            traces.Event("ThreadpoolListener::Record", 0, 9, {"_p": 3}),
+        ],
+    }
+    found = events(traces.xspace({"/host:CPU": lines}))
+    assert [each.name for each in found] == ["dot.1", "dot.2"]
+
+
+@pytest.mark.parametrize(
+    "stats",
+    [
+        {},
+        {"run_id": 1},
+        {"run_id": -1},
+        {"run_id": 2**63 - 1, "_c": 0, "step_num": 128},
+        {"long_name": "x" * 127, "run_id": 3},
+        {"details": "x" * 20_000, "run_id": 3},
+        {"hlo_category": "fusion"},
+        {"of no use": 5},
+    ],
+)
+@pytest.mark.parametrize("plane", ["/host:CPU", "/device:TPU:0"])
+def test_stats_of_every_form_are_read(stats: dict[str, int | str], plane: str) -> None:
+    found = [
+        traces.Event("a", 0, 0, stats),
+        traces.Event("b", 3, 4e9, stats, {"flops": 7}),
+        traces.Event("c", 3.5, 4, {**stats, "_p": 1 << 40}),
+        traces.Event("$python", 5, 6, stats),
+    ]
+    data = traces.xspace({plane: {"XLA Ops": found}})
+    assert read(data) == told(data, {"b": {"flops": 7}})
+    begin = 1000 * 1000
+    assert {(each.name, each.start - begin, each.end - begin) for each in events(data)} == {
+        (each.name, round(each.start * traces.MICRO), round(each.end * traces.MICRO))
+        for each in found
+        if each.name in {name for _, _, name, *_ in read(data)}
+    }
 
 
 def test_times_are_those_that_jax_reads(profiled_folder: Path) -> None:

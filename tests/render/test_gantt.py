@@ -40,6 +40,16 @@ def test_every_lane_has_its_rows_and_what_waits_is_marked() -> None:
     assert "\n".join(line.plain for line in gantt_lines(ROWS, 80, PLAIN)) == DRAWN
 
 
+def test_nothing_waits_while_another_row_computes() -> None:
+    beside = replace(LAYER.ops[2], name="fusion.9", start=8 * MS, end=34 * MS, seconds=26 * MS)
+    lines = gantt_lines(TimelineRows(replace(LAYER, ops=(*LAYER.ops, beside))), 80, PLAIN)
+    first, second = (line.plain for line in lines[3:5])
+    assert "█matmul" in second
+    column = second.index("█matmul")
+    assert "░" in first[:column]
+    assert "░" not in first[column : column + 50]
+
+
 @pytest.mark.parametrize("width", [40, 80, 120, 300])
 @pytest.mark.parametrize("palette", [PLAIN, ANSI, TRUECOLOR])
 @pytest.mark.parametrize("zoom", [1, 0.1, 1e-6])

@@ -23,6 +23,11 @@ def test_a_lone_process_has_nothing_to_say():
     assert drawn(Job(0, 1, ("a",), (0, 0)), "X=2", ("X",)) == ""
 
 
+@pytest.mark.parametrize("mesh", ["X=2", "X=4,Y=4"])
+def test_a_mesh_that_does_not_take_all_devices_has_no_picture(mesh):
+    assert drawn(JOB, mesh, ("X",)) == ""
+
+
 def test_hosts_and_the_groups_that_cross_them():
     assert drawn(JOB, "X=2,Y=4", ("Y",), ("X", "Y")) == (
         """\

@@ -91,10 +91,10 @@ def test_the_figures_and_their_source():
     assert "HBM       80 GB" in text("h100:8")
 
 
-def test_what_nobody_publishes_is_said():
+def test_what_the_file_does_not_give_is_said():
     machine = read_machine('[node]\ndevices = 2\nbandwidth = "10GB/s"', "ours.toml")
     found = "\n".join(line.plain for line in machine_view(machine, None, None, 80, PLAIN))
-    assert found.count("not published") == 5
+    assert found.count("not given") == 5
     assert "figures: ours.toml" in found
 
 

@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from shardviz.devices.fitting import fits
+from shardviz.devices.fitting import fits, of_one_size
 from shardviz.devices.measurement import Measurement
 from shardviz.devices.question import measure_question
 from shardviz.hardware.machine_file import named_machine
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.render.measurements.chart import HEIGHT, bandwidth_chart
-from shardviz.render.measurements.fits import doubts, fits_view
+from shardviz.render.measurements.fits import doubts, fits_view, too_few_sizes
 from shardviz.render.measurements.rows import MeasuredRows, rows_words
 from shardviz.render.palette import PLAIN
 
@@ -98,6 +98,21 @@ def test_sizes_that_tell_no_bandwidth():
     assert said.startswith("These sizes tell no bandwidth for copy: measure larger ones.")
 
 
+def test_a_matmul_has_no_line_over_its_bytes():
+    _, rows = measured("matmul", sizes="4KiB:64MiB:4", time=lambda size: 1e-5 + size**1.5 / 1e12)
+    lines = words(bandwidth_chart(fits(rows), MESH, 100, PLAIN))
+    assert lines[0] == "matmul, FLOP/s over size"
+    assert "·" not in "".join(lines)
+
+
+def test_a_bandwidth_that_is_hardly_known():
+    _, rows = measured("copy", sizes="4KiB:64KiB", spread=0.15, time=lambda size: 1e-3 + size / 1e9)
+    (said,) = doubts(fits(rows))
+    assert said.startswith("A bandwidth is uncertain by more than 50% for copy: measure larger sizes")
+    _, rows = measured("copy", sizes="4KiB:64MiB", spread=0.15, time=lambda size: 1e-3 + size / 1e9)
+    assert not [*doubts(fits(rows))]
+
+
 def test_the_clock_and_what_the_compiler_made_of_it_are_said():
     _, rows = measured(sizes="4KiB")
     assert list(rows_words(rows)) == [
@@ -111,3 +126,13 @@ def test_the_clock_and_what_the_compiler_made_of_it_are_said():
         "Time by the clock of the devices, TPU v9, from their profile: the median of a loop's passes.",
         "XLA moves bf16 as f32 here.",
     ]
+
+
+def test_one_size_is_said_to_tell_no_line():
+    _, rows = measured("psum,copy", sizes="1MiB")
+    assert too_few_sizes(of_one_size(rows)) == (
+        "One size tells no latency and no bandwidth of psum (X; Y; X, Y): measure two sizes or more, as with "
+        "--sizes 4KiB:1MiB."
+    )
+    _, rows = measured("psum,copy", sizes="1MiB,2MiB")
+    assert too_few_sizes(of_one_size(rows)) == ""

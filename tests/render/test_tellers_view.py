@@ -9,7 +9,7 @@ import pytest
 from shardviz.compiler.target_times import TargetTimes, TimesAnswer
 from shardviz.errors import QuestionError
 from shardviz.render.palette import PLAIN
-from shardviz.render.times.tellers import target_times_view, times_view
+from shardviz.render.times.tellers import target_times_view, times_view, totals_table
 from shardviz.timeline.tellers import TellerComparison
 from tests.render.timelines import LAYER, MS
 
@@ -72,3 +72,14 @@ def test_a_target_without_times_has_a_reason_and_its_memory() -> None:
     (mark,) = (line for line in lines if "↑ 12 GiB allowed" in line)
     bar = next(line for line in lines if line.startswith("  █"))
     assert mark.index("↑") - 2 == pytest.approx((len(bar) - 2) * 12 / 13, abs=1)
+
+
+@pytest.mark.parametrize("width", [40, 100])
+def test_compute_that_nobody_can_estimate_is_not_told_as_0(width: int) -> None:
+    compute = tuple(replace(op, seconds=None) if op.lane == 0 else op for op in LAYER.ops)
+    unknown = replace(LAYER, ops=compute, compute_seconds=0.0)
+    words = " ".join(
+        line.plain for line in totals_table([("measured", LAYER), ("predicted", unknown)], width)
+    )
+    assert " ? " in words
+    assert "0 s" not in words

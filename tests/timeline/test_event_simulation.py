@@ -24,7 +24,7 @@ from shardviz.timeline.of_program import program_timeline
 from shardviz.timeline.program_timeline import ProgramTimeline
 
 MESH = Mesh(("X", "Y"), (4, 2))
-PROGRAMS, MORE = 60, 1500
+PROGRAMS, MORE = 60, 800
 GATHERS = {
     ("X",): "{{0,2,4,6},{1,3,5,7}}",
     ("Y",): "{{0,1},{2,3},{4,5},{6,7}}",

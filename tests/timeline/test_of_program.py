@@ -11,6 +11,7 @@ import pytest
 from shardviz.errors import QuestionError
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.machine import Machine, machine_of
+from shardviz.hardware.measured import MeasuredTimes, Regime
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.sharding import Mesh
 from shardviz.timeline.of_program import program_timeline
@@ -189,6 +190,9 @@ def test_a_collective_of_few_bytes_has_a_warning():
     found = timeline(module("  %x = bf16[16,16]{1,0} parameter(0)", few))
     assert found.ops[0].bound == "latency"
     assert found.notes == ("latency bounds 'few': real transfers as small take some µs more than estimated",)
+    measured = MeasuredTimes("psum", "X=2,Y=2", ("X",), (Regime(0, 1e-6, 1e9),), ())
+    ours = replace(machine(), measured=(measured,))
+    assert not program_timeline(module("  %x = bf16[16,16]{1,0} parameter(0)", few), ours, infer=True).notes
 
 
 def test_a_wait_for_other_transfers_is_no_saving():

@@ -19,6 +19,7 @@ from shardviz.compiler.messages import (
     ChildReady,
     CompileModule,
     JoinJob,
+    OtherRequest,
     PrintModules,
     Question,
     Request,
@@ -85,8 +86,9 @@ def _serve(
 
     while True:
         asked = inbox.get()
-        if found is not None:
-            job.check_asked_alike(asked)
+        if found is not None and not job.is_asked_alike(asked):
+            channel.send(OtherRequest())
+            return
         match asked:
             case Question() as question:
                 channel.send(answer(question, report))

@@ -8,7 +8,7 @@ or HBM where that is slower.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -108,11 +108,11 @@ class PlanCost:
     @property
     def missing_figure(self) -> str:
         """Why the time of a step is not known: ``no peak in f32 is published for v5e``; "" where all are."""
-        if not self.unknown:
-            return ""
-        first, machine = self.unknown[0], self.machine
-        figure = "HBM bandwidth" if first.compute_seconds is not None else f"peak in {first.step.dtype}"
-        return f"no {figure} is {machine.lacking} for {machine.chip}"
+        unpriced = (each.step.dtype for each in self.unknown if each.compute_seconds is None)
+        figures = [f"no peak in {dtype}" for dtype in dict.fromkeys(unpriced)][:1]
+        if any(each.hbm_seconds is None for each in self.unknown):
+            figures.append("no HBM bandwidth")
+        return lacking_words(figures, self.machine)
 
     @property
     def compute_seconds(self) -> float:
@@ -321,6 +321,12 @@ def compute_price(
         arithmetic = None if peak is None else flops / peak
     traffic = None if device.hbm_bandwidth is None else hbm_bytes / device.hbm_bandwidth
     return arithmetic, traffic
+
+
+def lacking_words(figures: Sequence[str], machine: Machine) -> str:
+    """``no peak in f32 and no HBM bandwidth are given for cpu``; "" without figures."""
+    verb = "is" if len(figures) == 1 else "are"
+    return f"{' and '.join(figures)} {verb} {machine.lacking} for {machine.chip}" if figures else ""
 
 
 def collective_price(op: str, size: int, axes: tuple[str, ...], placed: PlacedMesh) -> CollectiveTime:

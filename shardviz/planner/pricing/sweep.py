@@ -117,11 +117,12 @@ def _priced(problem: Problem, placed: Callable[[Mesh], PlacedMesh]) -> PlanCost:
     cost = price(plan(problem, where), where)
     if cost.unknown:
         step = cost.unknown[0].step
+        others = sorted(dtype for dtype, _ in cost.machine.device.peak if dtype != step.dtype)
         raise QuestionError(
             f"the time of {step.op} {step.einsum or step.array} is not known: {cost.missing_figure}",
-            "use a --machine with that figure"
-            if cost.unknown[0].compute_seconds is not None
-            else "use another --dtype, such as bf16, or a --machine with a figure for it",
+            f"use another --dtype, such as {others[0]}, or a --machine with a figure for it"
+            if others and cost.unknown[0].compute_seconds is None
+            else "use a --machine with the figure; shardviz measure matmul,copy -o FILE.toml measures one",
         )
     return cost
 

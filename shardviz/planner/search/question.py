@@ -9,6 +9,7 @@ from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import Machine
 from shardviz.notation.named_specs import parse_named_specs
 from shardviz.notation.program import is_program, split_layers
+from shardviz.planner.pricing.costs import lacking_words
 from shardviz.planner.pricing.local_work import statement_flops
 from shardviz.planner.problem import Problem, problem_from_text
 from shardviz.planner.problem.programs import read_program
@@ -56,6 +57,27 @@ class SearchQuestion:
                 "a pipeline splits layers, and the program is one",
                 "say how many: end the program with x 32",
             )
+
+        if len(self._lacking) == 2:
+            raise QuestionError(
+                f"the time of work is not known: {self.lacking}",
+                "use a --machine that has them; shardviz measure matmul,copy -o FILE.toml measures one",
+            )
+
+    @property
+    def lacking(self) -> str:
+        """``no peak in f32 is published for v5e``: the figure without which a part of the work takes no
+        time; "" where there are both."""
+        return lacking_words(self._lacking, self.machine)
+
+    @property
+    def _lacking(self) -> list[str]:
+        device, dtype = self.machine.device, self.problem.result.dtype
+        figures = {
+            f"no peak in {dtype}": device.flops_per_second(dtype),
+            "no HBM bandwidth": device.hbm_bandwidth,
+        }
+        return [name for name, value in figures.items() if value is None]
 
     @cached_property
     def kept(self) -> dict[str, PartitionSpec]:

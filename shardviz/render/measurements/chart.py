@@ -30,12 +30,14 @@ def bandwidth_chart(fits: Sequence[TimeFit], mesh: Mesh, width: int, palette: Pa
         Text.assemble((mark, style), " ", axes_text(fit.axes, mesh, palette) if fit.axes else fit.op)
         for mark, style, fit in zip(marks, styles, fits, strict=True)
     ]
-    what = "FLOP/s" if fits[0].op == "matmul" else "bus bandwidth"
-    legend += [Text(f"{LINE} the fitted lines", "dim")]
+    is_matmul = fits[0].op == "matmul"
+    what = "FLOP/s" if is_matmul else "bus bandwidth"
     title = Text.assemble((fits[0].op, "bold"), (f", {what} over size", "dim"))
     field = _Field(fits, min(width, MAX_WIDTH))
-    for fit in fits:
-        field.line(fit)
+    if not is_matmul:  # its time is no line over its bytes
+        legend.append(Text(f"{LINE} the fitted lines", "dim"))
+        for fit in fits:
+            field.line(fit)
     for mark, style, fit in zip(marks, styles, fits, strict=True):
         field.marks(fit, mark, style)
     return [title, *field.lines(), *records([legend], width, 2)]
@@ -115,7 +117,8 @@ class _Field:
 
 
 def _rate(fit: TimeFit, size: float, time: float) -> float:
-    """Bytes a second on the bus, or a matmul's FLOP/s, which grow with the third power of its side."""
+    """Bytes a second on the bus, or a matmul's FLOP/s, whose operations grow with the third power of its
+    side."""
     case = fit.rows[0].case
     if case.op == "matmul":
         return float(case.flops * (size / case.size) ** 1.5 / time)

@@ -8,6 +8,7 @@ from itertools import groupby
 from rich.text import Text
 
 from shardviz.devices.fitting import HOLDS, NOISY, TimeFit
+from shardviz.devices.question import Case
 from shardviz.errors import plural
 from shardviz.hardware.measured import Regime
 from shardviz.render.caption import axes_text
@@ -19,6 +20,9 @@ from shardviz.units import human_bytes, rate, seconds
 
 HEADINGS = ("", "over", "from", "latency", "bandwidth", "off", "held back", "noise")
 RIGHT = frozenset({2, 3, 4, 5, 6, 7})
+
+LOOSE = 0.5
+"""A standard error of a bandwidth, as a part of it, that is to be said."""
 
 
 def fits_view(fits: Sequence[TimeFit], mesh: Mesh, width: int, palette: Palette) -> list[Text]:
@@ -65,7 +69,7 @@ def regime_cells(regime: Regime) -> tuple[str, str, str]:
 
 def _quality(fit: TimeFit) -> tuple[str, str, str]:
     held = "–" if fit.held_back is None else f"{fit.held_back:.0%}"
-    return f"{fit.error:.0%}", held, f"{fit.noise:.0%}"
+    return f"{fit.error:.0%}", held, "–" if fit.noise is None else f"{fit.noise:.0%}"
 
 
 def doubts(fits: Sequence[TimeFit]) -> Iterator[str]:
@@ -75,7 +79,7 @@ def doubts(fits: Sequence[TimeFit]) -> Iterator[str]:
             f"One line does not hold for {_names(several)}: a cache is full, or another algorithm begins; "
             "each regime has a line."
         )
-    if noisy := [fit for fit in fits if fit.noise > NOISY]:
+    if noisy := [fit for fit in fits if (fit.noise or 0.0) > NOISY]:
         yield (
             f"Noise over {NOISY:.0%} for {_names(noisy)}: other work runs on these devices; measure again, "
             "or with more --runs."
@@ -91,6 +95,11 @@ def doubts(fits: Sequence[TimeFit]) -> Iterator[str]:
         yield f"The noise forbids to predict sizes within {HOLDS:.0%} for {_names(forbidden)}."
     if others := [fit for fit in wrong if not fit.is_noisy]:
         yield f"No lines hold within {HOLDS:.0%} for {_names(others)}."
+    if loose := [fit for fit in fits if fit.bandwidth_spread > LOOSE]:
+        yield (
+            f"A bandwidth is uncertain by more than {LOOSE:.0%} for {_names(loose)}: measure larger sizes, "
+            "or with more --runs."
+        )
     if blind := [fit for fit in fits if fit.regimes[-1].bandwidth == float("inf")]:
         yield (
             f"These sizes tell no bandwidth for {_names(blind)}: measure larger ones. A machine's file has "
@@ -98,9 +107,19 @@ def doubts(fits: Sequence[TimeFit]) -> Iterator[str]:
         )
 
 
-def _names(fits: Sequence[TimeFit]) -> str:
+def too_few_sizes(cases: Sequence[Case]) -> str:
+    """A sentence on collectives of which one size was measured; "" where there are none."""
+    if not cases:
+        return ""
+    return (
+        f"One size tells no latency and no bandwidth of {_names(cases)}: measure two sizes or more, as with "
+        "--sizes 4KiB:1MiB."
+    )
+
+
+def _names(those: Sequence[TimeFit | Case]) -> str:
     names = []
-    for op, group in groupby(fits, key=lambda fit: fit.op):
-        over = "; ".join(", ".join(fit.axes) for fit in group if fit.axes)
+    for op, group in groupby(those, key=lambda each: each.op):
+        over = "; ".join(", ".join(each.axes) for each in group if each.axes)
         names.append(f"{op} ({over})" if over else op)
     return ", ".join(names)

@@ -121,14 +121,19 @@ def _part_lines(part: PlannedPart, question: ModelQuestion, width: int, palette:
 
 def total_words(step: ModelStep) -> list[str]:
     """The seconds of all parts, and what the collectives are of them."""
+    is_partial = any(part.cost.unknown for part in step.parts)
     words = [
         f"{plural(step.count, 'collective')} send {human_bytes(step.wire_bytes)} from a device in "
         f"{seconds(step.communication_seconds)}",
         f"all one after the other: {seconds(step.seconds)}",
     ]
     if len(step.seconds_by_phase) > 1:
-        said = ", ".join(f"{phase} {seconds(each)}" for phase, each in step.seconds_by_phase.items())
+        # A phase that sends nothing is all of unknown time.
+        said = ", ".join(
+            f"{phase} {seconds(each) if each or not is_partial else 'unknown'}"
+            for phase, each in step.seconds_by_phase.items()
+        )
         words[-1] += f" ({said})"
-    if any(part.cost.unknown for part in step.parts):
+    if is_partial:
         words.append(f"without steps of unknown time: {step.layer.cost.missing_figure}")
     return words

@@ -10,7 +10,7 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.profiles.device_operations import Activity
 from shardviz.profiles.profile import MeasuredStep, Profile
-from shardviz.render.lines import table
+from shardviz.render.lines import sentence, table
 from shardviz.render.sanitize import printable
 from shardviz.render.times.report import percent
 from shardviz.units import estimated_seconds
@@ -25,6 +25,7 @@ _PARTS: tuple[Callable[[Activity], float], ...] = (
     lambda each: each.exposed,
     lambda each: each.idle,
 )
+_STEP_WORDS = "in all is from the first device's begin to the last one's end, the rest medians over devices"
 _RIGHT = frozenset({1, 2, 3, 4, 5})
 
 
@@ -49,7 +50,9 @@ def step_lines(profile: Profile, width: int) -> list[Text]:
         shown = tuple(sorted(longest, key=lambda each: each.number))
     head = _head("step" if profile.steps_are_marked else "run")
     rows = [_step_row(each) for each in shown]
-    return [*table([head, *rows], width, 2, _RIGHT), *_rest(len(steps) - MOST_STEPS, "shorter step")]
+    lines = table([head, *rows], width, 2, _RIGHT)
+    words = sentence(_STEP_WORDS, width, 2, style="dim") if len(profile.devices) > 1 else []
+    return [*lines, *words, *_rest(len(steps) - MOST_STEPS, "shorter step")]
 
 
 def _head(name: str) -> list[Text]:

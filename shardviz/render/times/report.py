@@ -124,8 +124,8 @@ def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
     styles = LaneStyles(timeline, palette)
     head = [Text(words, "bold") for words in ("", "busy", "exposed", "of the total")]
     share = timeline.compute_seconds / total if total else 0.0
-    unknown = {timeline.lanes[op.lane].name for op in timeline.ops if op.seconds is None and op.runs != 0}
-    busy = _busy(timeline.compute_seconds, "compute" in unknown)
+    unknown = unknown_lanes(timeline)
+    busy = busy_text(timeline.compute_seconds, "compute" in unknown)
     rows = [[Text("compute", "bold"), busy, Text(), _bar(share, FULL, Style())]]
     for name, seconds in timeline.communication_seconds:
         waits = exposed.get(name, 0.0)
@@ -135,7 +135,7 @@ def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
         label = Text(printable(name), Style(bold=True) if number is None else styles.name(number))
         is_unknown = not seconds and name in unknown
         hidden = Text("?", "bold") if is_unknown else Text(HIDDEN, "dim")
-        rows.append([label, _busy(seconds, is_unknown), _time(waits) if waits else hidden, cell])
+        rows.append([label, busy_text(seconds, is_unknown), _time(waits) if waits else hidden, cell])
     if timeline.idle_seconds:
         idle = _bar(timeline.idle_seconds / total if total else 0.0, WAITING, Style())
         rows.append([Text("idle", "bold"), Text(), _time(timeline.idle_seconds), idle])
@@ -151,7 +151,12 @@ def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
     return lines
 
 
-def _busy(seconds: float, is_unknown: bool) -> Text:
+def unknown_lanes(timeline: ProgramTimeline) -> set[str]:
+    """The lanes with operations that nobody can estimate."""
+    return {timeline.lanes[op.lane].name for op in timeline.ops if op.seconds is None and op.runs != 0}
+
+
+def busy_text(seconds: float, is_unknown: bool) -> Text:
     """A lane's time; of one whose operations nobody can estimate a question mark."""
     return Text("?", "bold") if is_unknown and not seconds else _time(seconds)
 

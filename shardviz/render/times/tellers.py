@@ -12,12 +12,14 @@ from shardviz.render.palette import Palette
 from shardviz.render.sanitize import printable
 from shardviz.render.times.gantt import first_column
 from shardviz.render.times.report import (
+    busy_text,
     cause_lines,
     memory_report_lines,
     misfit_lines,
     picture_lines,
     timeline_view,
     total_lines,
+    unknown_lanes,
 )
 from shardviz.timeline.program_timeline import ProgramTimeline
 from shardviz.timeline.tellers import TellerComparison
@@ -89,13 +91,12 @@ def totals_table(tellers: Sequence[tuple[str, ProgramTimeline]], width: int) -> 
     head = [Text(words, "bold") for words in ("", "total", "compute", "communication", "exposed")]
     rows = []
     for name, timeline in tellers:
-        sums = (
-            timeline.seconds,
-            timeline.compute_seconds,
-            sum(seconds for _, seconds in timeline.communication_seconds),
-            sum(seconds for _, seconds in timeline.exposed_seconds),
+        compute = busy_text(timeline.compute_seconds, "compute" in unknown_lanes(timeline))
+        moving, exposed = (
+            Text(estimated_seconds(sum(seconds for _, seconds in lanes)))
+            for lanes in (timeline.communication_seconds, timeline.exposed_seconds)
         )
-        rows.append([Text(name, "bold"), *(Text(estimated_seconds(each)) for each in sums)])
+        rows.append([Text(name, "bold"), Text(estimated_seconds(timeline.seconds)), compute, moving, exposed])
     whole = columns([head, *rows], width, 2, frozenset({1, 2, 3, 4}))
     if whole is not None:
         return whole

@@ -211,13 +211,10 @@ class _Chart:
     def _waiting(self, y: float) -> Iterator[str]:
         """Where nothing is computed while a lane is busy: a stretch for each lane that is waited for."""
         pixel = 1 / self._scale
-        compute = [row for row in self._rows.rows if self._timeline.lanes[row.lane].kind == "compute"]
         begun: tuple[int, int] | None = None
         for x in range(int(self._width) + 1):
             start = x * pixel
-            end = start + pixel
-            idle = x < int(self._width) and all(row.covered(start, end) < pixel / 2 for row in compute)
-            lane = self._rows.waited_for(start, end) if idle else None
+            lane = self._rows.waited_for(start, start + pixel) if x < int(self._width) else None
             if begun is not None and begun[1] != lane:
                 first = self._left + begun[0]
                 yield (
