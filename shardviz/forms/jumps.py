@@ -1,4 +1,4 @@
-"""The places that have a name to go to: a device, a step of the plan, an instruction of a target's program."""
+"""The places with a name to go to: a device, a step of the plan, an instruction of a target's program."""
 
 from __future__ import annotations
 
