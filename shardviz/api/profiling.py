@@ -120,7 +120,7 @@ class ProfileReport(Shown):
         return found
 
     def _read(self) -> Profile:
-        from shardviz.profiles.profile import profile_of, programs_that_ran
+        from shardviz.profiles.profile import profile_of, programs_that_ran, texts_by_program
         from shardviz.profiles.trace_files import read_trace
 
         files = read_trace(self._folder)
@@ -128,7 +128,7 @@ class ProfileReport(Shown):
         texts = module_texts([each.proto for each in records], self._timeout) if records else ()
         return profile_of(
             files,
-            {(each.name, each.program_id): text for each, text in zip(records, texts, strict=True) if text},
+            texts_by_program(records, texts),
             mesh=self._mesh,
             machine=self._machine,
             device=self._device,

@@ -76,8 +76,10 @@ def _check(words: tuple[str, ...]) -> None:
     name, *rest = words
     able = commands_with("--coordinator")
     if name not in able:
-        what = f"{name} runs in one process" if name in COMMANDS else f"there is no command {quote(name)}"
-        raise QuestionError(what, f"launch takes {', '.join(able)}, as in {EXAMPLES[0][1]}")
+        problem = f"there is no command {quote(name)}"
+        if name in COMMANDS:
+            problem = f"{name} cannot run in several processes"
+        raise QuestionError(problem, f"launch takes {', '.join(able)}, as in {EXAMPLES[0][1]}")
     given = [word for word in ("--coordinator", "--processes", "--process") if word in rest]
     if given:
         raise QuestionError(f"{given[0]} is launch's to give", f"leave out {given[0]}")

@@ -313,8 +313,9 @@ def _mesh(text: str | None, job: Job | None, simulated: int | None) -> Mesh:
     mesh = parse_mesh(f"X={devices}" if text is None else text)
     # Of several processes all must take part: theirs refuse another mesh.
     if mesh.size > devices and (job is None or job.processes == 1):
+        there = f"there is {devices}" if devices == 1 else f"there are {devices:,}"
         raise QuestionError(
-            f"the mesh {mesh} has {mesh.size:,} devices, and there are {devices:,}",
+            f"the mesh {mesh} has {mesh.size:,} devices, and {there}",
             f"simulate them on the CPU with --devices {mesh.size}, or take a smaller mesh",
         )
     return mesh

@@ -20,8 +20,8 @@ from shardviz.units import human_bytes
 if TYPE_CHECKING:
     from shardviz.compiler import Worker
     from shardviz.hardware.machine import Machine
-    from shardviz.profiles.device_trace import Program
     from shardviz.profiles.profile import Profile
+    from shardviz.profiles.trace_event import Program
     from shardviz.profiles.trace_files import ProfileFiles
     from shardviz.sharding import Mesh
 
@@ -139,7 +139,7 @@ def read_profile(
 
 def _texts(files: ProfileFiles, worker: Worker) -> dict[Program, str]:
     """The texts of the programs that ran, as far as the profile brings them and XLA reads them."""
-    from shardviz.profiles.profile import programs_that_ran
+    from shardviz.profiles.profile import programs_that_ran, texts_by_program
 
     records = programs_that_ran(files)
     if not records:
@@ -149,4 +149,4 @@ def _texts(files: ProfileFiles, worker: Worker) -> dict[Program, str]:
     except CompilerError as error:
         print_note(f"the text of the programs cannot be had: {error.message}")
         return {}
-    return {(each.name, each.program_id): text for each, text in zip(records, found, strict=True) if text}
+    return texts_by_program(records, found)

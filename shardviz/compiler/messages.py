@@ -344,10 +344,8 @@ class LoopOutput:
     status: str
     seconds: tuple[float, ...] = ()
     clock: Literal["wall", "device"] = "wall"
-    passes: int = 0
     wrong: int | None = None
     text: str = ""
-    platform: str = ""
     kind: str = ""
     error: str = ""
     hint: str = ""

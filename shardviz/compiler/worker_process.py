@@ -15,24 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardviz.compiler.messages import (
-    About,
     Channel,
     ChildBroken,
     ChildReady,
     CompileModule,
-    JobDevices,
     JobFound,
     JoinJob,
-    LayoutOutput,
-    LoopOutput,
-    ModuleTexts,
     OtherRequest,
-    Output,
     Question,
     Reply,
     Request,
     RunCollective,
-    RunOutput,
     StageReport,
     TimeLoop,
     Versions,
@@ -234,15 +227,7 @@ class WorkerProcess:
             match self._received(process):
                 case StageReport(stage):
                     request.progress(stage)
-                case (
-                    Output()
-                    | RunOutput()
-                    | LoopOutput()
-                    | LayoutOutput()
-                    | ModuleTexts()
-                    | About()
-                    | JobDevices() as reply
-                ):
+                case reply if isinstance(reply, Reply):
                     self._check_others(reply)
                     return reply
                 case other:

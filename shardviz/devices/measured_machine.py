@@ -127,8 +127,7 @@ def _implied(
     for fit in fits:
         if fit.op not in COLLECTIVES:
             continue
-        levels = placed.group_levels(fit.axes, in_order=fit.op == "ppermute")
-        levels = tuple(level for level in levels if level.size > 1)
+        levels = placed.levels_for(fit.op, fit.axes)
         if len(levels) != 1:
             continue
         (level,) = levels

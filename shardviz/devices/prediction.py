@@ -12,7 +12,7 @@ def predicted_seconds(case: Case, placed: PlacedMesh) -> float | None:
     """Seconds by the machine's formulas, or by what was measured on it; None where it lacks a figure."""
     if not case.is_collective:
         return bound_seconds(case, placed)
-    levels = placed.group_levels(case.axes, in_order=case.op == "ppermute")
+    levels = placed.levels_for(case.op, case.axes)
     op = COLLECTIVES[case.op]
     return collective_time(op, case.size, levels, in_rounds=True, measured=placed.machine.measured).seconds
 
@@ -23,7 +23,7 @@ def bound_seconds(case: Case, placed: PlacedMesh) -> float | None:
     lacks a figure."""
     device = placed.machine.device
     if case.is_collective:
-        levels = placed.group_levels(case.axes, in_order=case.op == "ppermute")
+        levels = placed.levels_for(case.op, case.axes)
         op, measured = COLLECTIVES[case.op], placed.machine.measured
         return collective_time(op, case.size, levels, measured=measured).bandwidth_seconds
     traffic = None

@@ -166,6 +166,10 @@ class PlacedMesh:
         names, sizes = zip(*((axis, _members(own)) for axis, own in self.levels), strict=True)
         return Mesh(names, sizes)
 
+    def levels_for(self, op: str, axes: tuple[str, ...]) -> tuple[LinkLevel, ...]:
+        """`group_levels` of the groups over which an operation runs, by JAX's name."""
+        return self.group_levels(axes, in_order=op == "ppermute")
+
     def group_levels(self, axes: tuple[str, ...], in_order: bool = False) -> tuple[LinkLevel, ...]:
         """The dimensions of a group along these mesh axes, or parts of them; those of size 1 are left out.
 

@@ -49,8 +49,7 @@ def links_of_groups(machine: Machine, op: str, mesh: Mesh, axes: tuple[str, ...]
 
     Raises `QuestionError` for a mesh that does not fit on the machine.
     """
-    levels = place_mesh(machine, mesh).group_levels(axes, in_order=op == "ppermute")
-    return links_alike([level for level in levels if level.size > 1])
+    return links_alike(place_mesh(machine, mesh).levels_for(op, axes))
 
 
 def _times(table: StrictTable, machine: Machine) -> MeasuredTimes:

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 from shardviz.hlo.collective import Collective
 from shardviz.profiles.device_operations import DeviceStretch
-from shardviz.profiles.device_trace import DeviceTrace, Program
+from shardviz.profiles.device_trace import DeviceTrace
 from shardviz.profiles.intervals import PICO, Covered
 from shardviz.profiles.joined_program import InstructionFacts, JoinedProgram
+from shardviz.profiles.trace_event import Program
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ def _runs(
             if not fact.is_communication:
                 continue
             traced = trace.instruction_table[each.instruction]
-            key = traced.name, (traced.module, traced.program_id)
+            key = traced.name, traced.program
             facts.setdefault(key, fact)
             number = seen[each.instruction, each.run]
             seen[each.instruction, each.run] += 1

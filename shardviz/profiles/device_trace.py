@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from shardviz.profiles.trace_event import TraceEvent, program_number
+from shardviz.profiles.trace_event import Program, TraceEvent, program_number
 
 _DEVICE = re.compile(r"/device:([A-Z]+):(\d+)$")
 _HLO_LINE = re.compile(r"%?([^\s=,(){}]+) = (?:\S.*?) ([a-z][a-z0-9-]*)\(")
@@ -29,8 +29,6 @@ _COPY = re.compile(r"[Mm]em(?:cpy|set)")
 END = "end: "
 """Before the name of the operation that ends there."""
 NO_RUN = -1
-Program = tuple[str, int]
-"""A program: its module's name and its number."""
 
 
 class TracedInstruction(NamedTuple):
@@ -48,6 +46,10 @@ class TracedInstruction(NamedTuple):
     awaited: str = ""
     is_async: bool = False
 
+    @property
+    def program(self) -> Program:
+        return self.module, self.program_id
+
 
 class ProgramRun(NamedTuple):
     """A run of a program on all of a host's devices; `run_id` is None where the trace does not tell runs
@@ -56,6 +58,10 @@ class ProgramRun(NamedTuple):
     module: str
     program_id: int
     run_id: int | None
+
+    @property
+    def program(self) -> Program:
+        return self.module, self.program_id
 
 
 @dataclass(frozen=True)

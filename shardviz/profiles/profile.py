@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -10,7 +10,7 @@ from shardviz.errors import QuestionError, ShardvizError, plural, quote
 from shardviz.hardware.machine import Machine
 from shardviz.profiles.collective_timing import CollectiveTiming, Straggler, collective_timings
 from shardviz.profiles.device_operations import Activity, DeviceOperations, DeviceStretch
-from shardviz.profiles.device_trace import Program, TracedInstruction
+from shardviz.profiles.device_trace import TracedInstruction
 from shardviz.profiles.intervals import PICO
 from shardviz.profiles.joined_program import (
     InstructionFacts,
@@ -20,8 +20,8 @@ from shardviz.profiles.joined_program import (
     with_devices,
 )
 from shardviz.profiles.measured_timeline import measured_timeline
-from shardviz.profiles.steps import are_marked, main_program, step_rule
-from shardviz.profiles.trace_event import ProgramRecord
+from shardviz.profiles.steps import are_marked, step_rule
+from shardviz.profiles.trace_event import Program, ProgramRecord
 from shardviz.profiles.trace_files import ProfileFiles
 from shardviz.sharding import Mesh
 from shardviz.timeline.program_timeline import ProgramTimeline
@@ -76,10 +76,14 @@ class Profile:
 
 def programs_that_ran(files: ProfileFiles) -> list[ProgramRecord]:
     """The programs of which operations are traced, as far as the profile brings them, the main one first."""
-    ran = {(each.module, each.program_id) for device in files.devices for each in device.instruction_table}
-    main = main_program(files.devices)
-    found = [each for each in files.programs if (each.name, each.program_id) in ran]
-    return sorted(found, key=lambda each: (each.name, each.program_id) != main)
+    ran = {each.program for device in files.devices for each in device.instruction_table}
+    found = [each for each in files.programs if each.program in ran]
+    return sorted(found, key=lambda each: each.program != files.main)
+
+
+def texts_by_program(records: Sequence[ProgramRecord], texts: Sequence[str]) -> dict[Program, str]:
+    """The text of each program, of those that have one; "" is none."""
+    return {each.program: text for each, text in zip(records, texts, strict=True) if text}
 
 
 def profile_of(
@@ -101,14 +105,14 @@ def profile_of(
     Raises `QuestionError` for a device or a step that is not there, and what `join_program` raises for `hlo`
     and for a machine that cannot hold the mesh.
     """
-    main = main_program(files.devices)
+    main = files.main
     programs, notes = _joined(files, texts, hlo, main, mesh, machine)
     known: dict[TracedInstruction, InstructionFacts] = {}
 
     def facts(instruction: TracedInstruction) -> InstructionFacts:
         found = known.get(instruction)
         if found is None:
-            program = programs.get((instruction.module, instruction.program_id))
+            program = programs.get(instruction.program)
             found = known[instruction] = facts_of(instruction, program)
         return found
 
@@ -158,7 +162,7 @@ def _joined(
     """The programs with their texts, and a note for each text that cannot be read."""
     found: dict[Program, JoinedProgram] = {}
     notes = []
-    records = {(record.name, record.program_id): record for record in files.programs}
+    records = {record.program: record for record in files.programs}
     for key, text in texts.items():
         ids = records[key].device_ids if key in records else ()
         flat = tuple(device for row in ids for device in row)
@@ -172,10 +176,10 @@ def _joined(
     if hlo:
         joined = join_program(hlo, mesh, machine)
         traced = {each for device in files.devices for each in device.instruction_table}
-        ran = {(each.module, each.program_id) for each in traced}
+        ran = {each.program for each in traced}
         named = [each for each in ran if each[0] == joined.module.name]
         meant = named or [main or ("", 0)]
-        names = {each.name for each in traced if (each.module, each.program_id) in meant}
+        names = {each.name for each in traced if each.program in meant}
         alike = len(names & joined.lines.keys())
         # Any two programs have a copy.1.
         if not alike or (not named and alike < len(names) / 2):

@@ -6,7 +6,8 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from shardviz.profiles.device_trace import NO_RUN, DeviceTrace, Program, ProgramRun
+from shardviz.profiles.device_trace import NO_RUN, DeviceTrace
+from shardviz.profiles.trace_event import Program
 
 StepOf = Callable[[int, int], int | None]
 """The number of the step that a run belongs to, or that a time is in."""
@@ -16,10 +17,10 @@ def main_program(devices: Sequence[DeviceTrace]) -> Program | None:
     """The program that runs longest on all devices; None where no operation names its program."""
     found: defaultdict[Program, int] = defaultdict(int)
     for device in devices:
-        table = device.instruction_table
+        programs = [each.program if each.module else None for each in device.instruction_table]
         for number, start, end in zip(device.instructions, device.starts, device.ends, strict=True):
-            if table[number].module:
-                found[table[number].module, table[number].program_id] += end - start
+            if (program := programs[number]) is not None:
+                found[program] += end - start
     return max(found, key=lambda each: found[each], default=None)
 
 
@@ -54,10 +55,6 @@ def _in_order(device: DeviceTrace, main: Program) -> dict[int, int]:
     """The runs of a program, numbered in the order in which they begin."""
     begins: dict[int, int] = {}
     for run, start in zip(device.runs, device.starts, strict=True):
-        if run != NO_RUN and _program(device.run_table[run]) == main:
+        if run != NO_RUN and device.run_table[run].program == main:
             begins[run] = min(begins.get(run, start), start)
     return {run: number for number, run in enumerate(sorted(begins, key=begins.__getitem__))}
-
-
-def _program(run: ProgramRun) -> Program:
-    return run.module, run.program_id

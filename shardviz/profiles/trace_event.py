@@ -27,6 +27,10 @@ def program_number(number: object) -> int:
     return number % 2**64 if isinstance(number, int) else 0
 
 
+Program = tuple[str, int]
+"""A program: its module's name and its number."""
+
+
 class ProgramRecord(NamedTuple):
     """A program that a trace brings with it.
 
@@ -38,6 +42,10 @@ class ProgramRecord(NamedTuple):
     program_id: int
     proto: bytes
     device_ids: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def program(self) -> Program:
+        return self.name, self.program_id
 
 
 STATS = frozenset(

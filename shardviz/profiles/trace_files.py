@@ -10,13 +10,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
 from shardviz.errors import QuestionError, quote
 from shardviz.profiles.chrome_trace import chrome_events
 from shardviz.profiles.device_trace import DeviceTrace, TraceReading
-from shardviz.profiles.trace_event import ProgramRecord, TraceEvent
+from shardviz.profiles.steps import main_program
+from shardviz.profiles.trace_event import Program, ProgramRecord, TraceEvent
 from shardviz.profiles.xplane import hostname, programs, xplane_events
 
 Progress = Callable[[int, int], None]
@@ -44,6 +46,11 @@ class ProfileFiles:
     hosts: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
+    @cached_property
+    def main(self) -> Program | None:
+        """The program that runs longest: looked for once, among all operations."""
+        return main_program(self.devices)
+
 
 def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFiles:
     """Read a file, or the newest profile in a folder, with the files of all of its hosts.
@@ -53,7 +60,7 @@ def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFil
     files = profile_files(name)
     sizes = [file.stat().st_size for file in files]
     devices: list[DeviceTrace] = []
-    found: dict[tuple[str, int], ProgramRecord] = {}
+    found: dict[Program, ProgramRecord] = {}
     hosts, notes, before = [], [], 0
     for file, size in zip(files, sizes, strict=True):
         done = before
@@ -67,7 +74,7 @@ def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFil
         hosts.append(host)
         devices += reading.devices(host if len(files) > 1 else "")
         for record in records:
-            found.setdefault((record.name, record.program_id), record)
+            found.setdefault(record.program, record)
         notes += [note for note in reading.notes if note not in notes]
         before += size
     if not any(len(device.starts) for device in devices):

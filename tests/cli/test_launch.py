@@ -24,7 +24,7 @@ PSUM = ("step", "psum", "--mesh", "i=4", "--on", "real")
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (("layout", "8x8"), "layout runs in one process"),
+        (("layout", "8x8"), "layout cannot run in several processes"),
         (("lanch", "8x8"), "there is no command 'lanch'"),
         ((*PSUM, "--process", "1"), "--process is launch's to give"),
         (("step", "psum", "--msh", "i=4"), "no such option '--msh'"),

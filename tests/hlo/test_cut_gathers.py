@@ -36,7 +36,8 @@ def test_what_is_made_whole_to_be_cut(text):
     assert (found.shape, found.kept, found.dtype) == ((16, 32, 64), (16, 4, 64), "f32")
     assert found.whole_bytes == 16 * 32 * 64 * 4
     assert found.wire_bytes == found.whole_bytes * 7 // 8
-    assert found.source.startswith(__file__)
+    # JAX 0.12 gathers the argument itself, which has a name and no line.
+    assert found.source.startswith(__file__) or found.source == found.op_name == "x"
 
 
 def test_pages_tell_of_it(text, tmp_path, capsys):

@@ -105,7 +105,7 @@ def test_times_that_are_not_known_and_other_meshes_are_refused():
     )
     with pytest.raises(QuestionError, match="no HBM bandwidth is given for ours"):
         swept("bd,df->bf", "XY,Y_->X_", "b=2:8", on=lambda mesh: place_mesh(own, mesh))
-    with pytest.raises(QuestionError, match="no peak in f32 is given for ours"):
+    with pytest.raises(QuestionError, match="no peak in f32 and no HBM bandwidth are given for ours"):
         swept("bd,df->bf", "XY,Y_->X_", "b=2:8", dtype="f32", on=lambda mesh: place_mesh(own, mesh))
     cluster = parse_cluster("v5e:2x4")
     assert cluster is not None

@@ -76,10 +76,11 @@ def test_until_the_first_plan_is_here_there_is_nothing_to_see():
     drive(script, draft=TRAINED, screen="plan")
 
 
-def test_each_character_is_echoed_and_only_the_last_text_is_planned():
+def test_each_character_is_echoed_and_only_the_last_text_is_planned(monkeypatch):
     async def script(pilot):
         app = pilot.app
         await until(pilot, lambda: has_plan(app))
+        monkeypatch.setattr(plans, "PAUSE_S", 2.0)  # a busy machine may stand still between two characters
         app.state.edit(enter(app.state.history.draft, "sizes", "b=64,d=64,f=64"))
         for size in (128, 256, 512):
             app.state.edit(enter(app.state.history.draft, "sizes", f"b={size},d=64,f=64"))

@@ -68,7 +68,7 @@ def _measured(request: TimeLoop, report: Callable[[str], None]) -> LoopOutput:
     compiled = loop.compiled()
     device = loop.mesh.local_devices[0]
     needed, free = _needed(compiled), _free(device) // _sharing(device, loop.mesh)
-    about = LoopOutput("ok", text=compiled.as_text(), platform=device.platform, kind=device.device_kind)
+    about = LoopOutput("ok", text=compiled.as_text(), kind=device.device_kind)
     if agree(needed > free):
         needs = f"{_subject(request)} needs {human_bytes(needed)} on each device"
         return replace(about, status="no room", error=f"{needs}, and {human_bytes(free)} are free")
@@ -84,7 +84,7 @@ def _measured(request: TimeLoop, report: Callable[[str], None]) -> LoopOutput:
     passes = _passes(run)
     runs = min(request.runs, max(LEAST_RUNS, int(ROW_S / agree(run(passes)))))
     seconds = [run(passes) / passes for _ in range(runs)]
-    about = replace(about, seconds=tuple(agree(seconds)), passes=passes)
+    about = replace(about, seconds=tuple(agree(seconds)))
     if device.platform != "cpu":
         # On CPUs a profile takes longer than the operations.
         by_device = device_seconds(partial(run, min(passes, DEVICE_PASSES)), about.text)

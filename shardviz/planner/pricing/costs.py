@@ -331,8 +331,7 @@ def lacking_words(figures: Sequence[str], machine: Machine) -> str:
 
 def collective_price(op: str, size: int, axes: tuple[str, ...], placed: PlacedMesh) -> CollectiveTime:
     """The time of a collective, by JAX's name, over groups along mesh axes; `size` as `Step.bytes` has it."""
-    levels = placed.group_levels(axes, in_order=op == "ppermute")
-    return collective_time(HLO_OPS[op], size, levels, measured=placed.machine.measured)
+    return collective_time(HLO_OPS[op], size, placed.levels_for(op, axes), measured=placed.machine.measured)
 
 
 def _priced(

@@ -134,7 +134,7 @@ class Prices:
 
     def _line(self, op: str, axes: Axes) -> _Line:
         found = self._collective_price(op, LARGE, axes, self.placed)
-        levels = self.placed.group_levels(axes, in_order=op == "ppermute")
+        levels = self.placed.levels_for(op, axes)
         has_several = self.placed.machine.measured or any(level.nccl for level in levels)
         per_byte = None if has_several else found.bandwidth_seconds / LARGE
         return _Line(found.latency_seconds, per_byte, found.seconds > found.bandwidth_seconds)
