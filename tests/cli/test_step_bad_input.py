@@ -178,7 +178,11 @@ CASES = [
     ((*SUM, "--play"), "--play needs a terminal, and standard output is not one", "leave out --play"),
     ((*SUM, "--play", "--json"), "--play and --json cannot be combined", "leave out one"),
     ((*SUM, "--round", "0", "--compare"), "--round and --compare cannot be combined", "leave out one"),
-    ((*SUM, "--transfers", "--compare", "--json"), "--transfers and --compare cannot be combined", "leave out"),
+    (
+        (*SUM, "--transfers", "--compare", "--json"),
+        "--transfers and --compare cannot be combined",
+        "leave out",
+    ),
     ((*SUM, "--transfers", "--round", "99"), "round 99 does not exist", "rounds go from 1"),
     ((*SUM, "--speed", "2"), "--speed is the speed of --play", "add --play"),
     (

@@ -26,7 +26,9 @@ def test_every_block_is_in_one_slot(specs):
             assert slot["start_seconds"] >= slot["round_end_seconds"]
         else:
             assert slot["round_start_seconds"] >= made
-    assert (document["is_gather"], document["dim_name"]) == ((True, "d") if specs is GATHER else (False, None))
+    assert (document["is_gather"], document["dim_name"]) == (
+        (True, "d") if specs is GATHER else (False, None)
+    )
     assert document["einsum"] == "bd,df->bf"
     assert document["prefetch"] is None
 

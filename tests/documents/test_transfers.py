@@ -48,7 +48,9 @@ def test_messages_are_the_sends_of_each_round_put_together():
         assert {
             (each["src"], each["dst"], chunk) for each in one["transfers"] for chunk in each["chunks"]
         } == sends
-        assert sum(each["bytes"] for each in one["transfers"]) == sum(each["bytes"] for each in other["sends"])
+        assert sum(each["bytes"] for each in one["transfers"]) == sum(
+            each["bytes"] for each in other["sends"]
+        )
         assert one["end_seconds"] - one["start_seconds"] == pytest.approx(other["seconds"])
 
 
