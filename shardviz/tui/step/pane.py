@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 PAN = 16
 """Columns of one key press."""
+_OF_ROUNDS = ("play", "round", "algorithm", "compare", "view", "device", "figures", "links")
+"""Commands that do nothing where nothing is sent."""
 _OPTIONS = {"transfers": " --transfers", "matmul": " --matmul"}
 """What the command line adds for a view."""
 VERDICT_LINES = 2
@@ -108,9 +110,14 @@ class StepPane(Pane):
 
     @property
     def idle(self) -> Collection[str]:
-        idle = {"play", "round", "algorithm", "compare", "view"} if self.chosen.question is None else set()
-        if self.chosen.is_own or len(self.chosen.collectives) < 2:
+        question, is_own = self.chosen.question, self.chosen.is_own
+        idle = set() if question is not None else set(_OF_ROUNDS)
+        if question is None or question.layout.mesh.size == question.schedule.pattern.group_size:
+            idle.add("group")
+        if is_own or len(self.chosen.collectives) < 2:
             idle.add("collective")
+        if not is_own:
+            idle.add("back_to_plan")
         return idle
 
     @property
