@@ -84,6 +84,7 @@ CHECKLIST = {
     "keys can be remapped": (
         "tests/tui/test_own_keys.py::test_the_application_has_them_everywhere",
         "tests/tui/test_own_keys.py::test_what_cannot_be_is_refused_by_name",
+        "tests/tui/test_own_keys.py::test_a_refused_file_leaves_the_usual_keys_and_a_line_that_stays",
     ),
     "the keyboard alone": (
         "tests/tui/test_app.py::test_from_start_to_the_compiled_program_in_under_25_keys",
