@@ -213,6 +213,28 @@ def cursors(canvas):
                     yield CellCursor(array, CellIndex(grid, row, column))
 
 
+def names_of(canvas):
+    return [cells.layout.array.name for cells in canvas.all_cells]
+
+
+def test_a_chain_is_one_row_where_there_is_room_for_it():
+    wide, narrow = canvas_of(MLP, 150), canvas_of(MLP)
+    assert names_of(wide) == ["A", "W1", "H1", "W2", "Out"]
+    assert [each.sign for each in wide.arrays] == ["", "·", "→", "·", "→"]
+    assert {each.shelf for each in wide.arrays} == {0}
+    assert names_of(narrow) == ["A", "W1", "H1", "H1", "W2", "Out"]
+    # What is not in the layout that the next part takes is shown twice.
+    assert names_of(canvas_of((*MLP[:2], "X_,_Y->_X;X_,Y_->X_"), 300)).count("H1") == 2
+
+
+def test_all_lines_of_the_cells_of_a_marked_device_are_lit():
+    canvas = canvas_of(MATMUL).grown(110, 17)
+    for y, lit in ((9, []), (11, [" " * 7, " " * 23]), (12, ["▹ θ 7 ◃", "▹      ξ 4,5,6,7      ◃"])):
+        line = canvas.line(y, 0, 110, CellCursor(0, CellIndex(0, 0, 0)), lens=7)
+        marked = [line.plain[span.start : span.end] for span in line.spans if span.style == TRUECOLOR.lens]
+        assert marked == lit
+
+
 @pytest.mark.parametrize(("question", "kind"), ALL)
 @pytest.mark.parametrize(("width", "height"), [(84, 30), (40, 9), (156, 56)])
 def test_every_cell_is_where_it_is_drawn(question, kind, width, height):
@@ -233,17 +255,17 @@ A[b_X, d_Y]                            ·  W[d_Y, f]             →  Out[b_X, f
        Y0      Y1      Y2      Y3                 f 8192                f 8192
 b 8 ┌───────┬───────┬───────┬───────┐     d 2048 ┌───────────┐     b 8 ┌───────────────────────┐
     │       │       │       │       │         Y0 │   ι 0,4   │         │                       │
- X0 │  α 0  │  β 1  │  γ 2  │  δ 3  │            │           │         │                       │
-    │       │       │       │       │            ├───────────┤      X0 │       ν 0,1,2,3       │
-    ├───────┼───────┼───────┼───────┤         Y1 │   κ 1,5   │         │    b 0:4, f 0:8192    │
     │       │       │       │       │            │           │         │                       │
- X1 │  ε 4  │  ζ 5  │  η 6  │  θ 7  │            ├───────────┤         ├───────────────────────┤
+ X0 │  α 0  │  β 1  │  γ 2  │  δ 3  │            ├───────────┤      X0 │       ν 0,1,2,3       │
+    │       │       │       │       │         Y1 │   κ 1,5   │         │    b 0:4, f 0:8192    │
+    │       │       │       │       │            │           │         │                       │
+    ├───────┼───────┼───────┼───────┤            ├───────────┤         ├───────────────────────┤
     │       │       │       │       │         Y2 │   λ 2,6   │         │                       │
-    └───────┴───────┴───────┴───────┘            │           │         │                       │
-                                                 ├───────────┤      X1 │       ξ 4,5,6,7       │
-                                              Y3 │   μ 3,7   │         │    b 4:8, f 0:8192    │
-                                                 │           │         │                       │
-                                                 └───────────┘         └───────────────────────┘
+    │       │       │       │       │            │           │         │                       │
+ X1 │  ε 4  │  ζ 5  │  η 6  │  θ 7  │            ├───────────┤      X1 │       ξ 4,5,6,7       │
+    │       │       │       │       │         Y3 │   μ 3,7   │         │    b 4:8, f 0:8192    │
+    │       │       │       │       │            │           │         │                       │
+    └───────┴───────┴───────┴───────┘            └───────────┘         └───────────────────────┘
 """
 
 

@@ -68,7 +68,7 @@ WALK = [
     ("right", 0, (0, 0, 1)),
     ("down", 0, (0, 1, 1)),
     ("end", 0, (0, 1, 3)),
-    ("right", 1, (0, 0, 0)),
+    ("right", 1, (0, 2, 0)),
     ("pagedown", 1, (0, 3, 0)),
     ("up", 1, (0, 2, 0)),
     ("pageup", 1, (0, 0, 0)),
@@ -128,7 +128,7 @@ def test_a_device_is_marked_in_every_array_however_that_is_shown():
         app = pilot.app
         await pilot.press("down", "right", "enter", "home")
         assert app.state.lens == 5
-        assert lit(pane_text(app)) == ["ζ5", "κ1,5", "ξ4,5,6,7"]
+        assert lit(pane_text(app)) == ["κ1,5", "ζ5", "ξ4,5,6,7"]
         assert "device ▹5◃ X1 Y1" in text_of(app)
         await pilot.press("v", "n")
         assert lit(pane_text(app)) == ["ζ5", "κ5", "ξ5"]

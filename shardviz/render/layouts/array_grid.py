@@ -338,13 +338,12 @@ class ArrayGrid:
             index = CellIndex(grid, row, column)
             drawn = self._cell(index)
             text, style = drawn.lines[rest], drawn.style
-            if not is_label:
-                pass
-            elif pointer and index == pointer.cell:
+            if pointer and is_label and index == pointer.cell:
                 text, style = CURSOR[0] + text[1:-1] + CURSOR[1], style + pointer.style
             elif pointer and index == pointer.device:
-                text, style = DEVICE[0] + text[1:-1] + DEVICE[1], style + pointer.device_style
-            elif pointer and drawn.data == pointer.data:
+                style += pointer.device_style
+                text = DEVICE[0] + text[1:-1] + DEVICE[1] if is_label else text
+            elif pointer and is_label and drawn.data == pointer.data:
                 text, style = SAME[0] + text[1:-1] + SAME[1], style + MATCHED
             builder.put(x + 1, text, style)
         builder.put(box + self._left_of(seen.stop), "│", DIM)

@@ -33,8 +33,9 @@ Shelves = list[Shelf]
 
 Fitted = tuple[Cells, tuple[Fit, ...]]
 LISTED_DEVICES = 64
-WIDEST, NARROWEST = 6, 2
-"""Columns that a grown cell has for each of its lines, at most and at least: with two it looks square."""
+WIDEST = 6
+"""Columns that a grown cell has for each of its lines, at most: with two it looks square. It has one at
+least."""
 BREAKABLE = 4
 """Arrays up to which every way to place them is tried."""
 
@@ -291,8 +292,17 @@ def _canvas(
             for across in ((0, 1) if any(cells.grids > 1 for cells, _ in part) else (0,))
         ]
         lowest = min(ways, key=lambda way: LayoutCanvas(way, gap).height)
+        if shelves and not summary and _goes_on(shelves[-1], lowest[0], width):
+            shelves[-1] += lowest.pop(0)[1:]
         shelves += lowest
     return LayoutCanvas(shelves, gap)
+
+
+def _goes_on(before: Shelf, after: Shelf, width: int) -> bool:
+    """True if the result that ends one shelf begins the next one, and both have room beside one another."""
+    result, operand = before[-1][0].cells, after[0][0].cells
+    used = sum(grid.width + SIGN_WIDTH for grid, _ in (*before, *after[1:])) - SIGN_WIDTH
+    return used <= width and (result.layout, result.first) == (operand.layout, operand.first)
 
 
 def _grid(fitted: Fitted, level: int, width: int, across: int, rules: bool, summary: bool) -> ArrayGrid:
@@ -365,14 +375,11 @@ class _Grown:
         ]
 
     def _cell(self, grid: ArrayGrid, bottom: int, share: int) -> tuple[int, int]:
-        """Columns and lines of an array's cells, with a label as far from the left as from the right.
-
-        Rows without lines between them stay as they are.
-        """
+        """Columns and lines of an array's cells, with a label as far from the left as from the right."""
         own = grid.fit.inner
-        lines = 1 + (bottom - grid.height + grid.top) // grid.down * grid.rules
+        lines = 1 + (bottom - grid.height + grid.top) // grid.down
         wider = max(0, min(share // grid.across, WIDEST * lines - own)) // 2 * 2
-        return own + wider, min(lines, max(1, (own + wider) // NARROWEST))
+        return own + wider, min(lines, own + wider)
 
 
 def _share(shelf: Shelf, width: int) -> int:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.tui.state import EditorState
 
-BESIDE = 120
+BESIDE = 140
 """Columns from which on the words stand beside the picture, and how many they have there."""
 WORDS_WIDTH = 44
 WORDS_HEIGHT = ((16, 5), (26, 6))
