@@ -15,6 +15,7 @@ from textual.widgets import Input
 
 from shardviz.cli.group import run
 from shardviz.documents.summary_file import save_summary
+from shardviz.errors import QuestionError
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, to_string
 from shardviz.hlo import read
@@ -23,6 +24,7 @@ from shardviz.reports.program_report import report_of
 from shardviz.reports.summary import summary
 from shardviz.tui.opening.dialog import CompareDialog, OpenDialog
 from shardviz.tui.opening.kinds import openables, typed
+from shardviz.tui.opening.options import ReadingOptions, option_words, read_options
 from shardviz.tui.opening.pages import (
     ChangesDialog,
     ModulesDialog,
@@ -356,3 +358,24 @@ def test_a_guest_opens_texts_alone():
         assert isinstance(pilot.app.screen, TranslationDialog)
 
     drive(script, screen="plan", is_guest=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "allowed", "message"),
+    [
+        ("--mesh", ("mesh",), "--mesh has no value"),
+        ("--mash X=4", ("mesh", "target"), "'--mash' is not an option here"),
+        ("--target cpu", ("mesh",), "'--target' is not an option here"),
+        ("--mesh X=4 more", ("mesh",), "'more' is not an option here"),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused(words, allowed, message):
+    with pytest.raises(QuestionError, match=message):
+        read_options(words.split(), allowed)
+
+
+def test_options_are_those_of_the_command_line():
+    paths, words = option_words(["a b", "--mesh=X=4", "--time", "--machine", "v5e:2x2"])
+    found = read_options(words, ("mesh", "machine"))
+    assert (paths, found) == (["a b"], ReadingOptions(mesh="X=4", machine="v5e:2x2"))
+    assert found.words == ["--mesh", "X=4", "--machine", "v5e:2x2"]
