@@ -688,3 +688,57 @@ def test_holders_of_a_huge_mesh_are_not_listed() -> None:
     found = Copies(layout).holders((0, 0))
     assert (found.first[:3], found.last, found.count) == ((0, 1, 2), 2**40 - 1, 2**40)
     assert next(found.labels()) == f"0–{2**40 - 1}"
+
+
+@pytest.mark.parametrize("kind", [BlockCells, DeviceCells])
+@pytest.mark.parametrize("question", [MATMUL, RANK_3, POD], ids=["matmul", "rank 3", "pod"])
+def test_a_map_has_every_cell_of_an_array_at_its_place(question, kind):
+    canvas = canvas_of(question, kind=kind)
+    for number, each in enumerate(canvas.arrays):
+        drawn, cells = canvas.minimap(number, 40, 10), each.grid.cells
+        width, height = drawn.size
+        for place in (drawn.place_at(x, y) for y in range(height) for x in range(width)):
+            index = each.grid.index_in(place)
+            if index is None:
+                continue
+            assert each.grid.place_in(index) == place
+            letter, style = drawn.sample(place)
+            assert letter == cells.cell(index).glyph[0]
+            assert style.color == cells.cell(index).style.bgcolor
+        every = [CellIndex(grid, cells.last.row, cells.last.column) for grid in range(cells.grids)]
+        assert [each.grid.index_in(each.grid.place_in(index)) for index in every] == every
+
+
+@pytest.mark.parametrize("kind", [BlockCells, DeviceCells])
+@pytest.mark.parametrize(
+    "window", [(0, 0, 60, 20), (200, 30, 60, 20), (513, 111, 30, 7), (0, 258, 84, 10), (3000, 0, 84, 30)]
+)
+def test_the_window_of_a_map_is_what_is_seen(window, kind):
+    canvas = canvas_of(POD, kind=kind)
+    left, top, width, height = window
+    for number, each in enumerate(canvas.arrays):
+        found = canvas.window(number, *window)
+        cells = each.grid.cells
+        seen = []
+        for row in range(cells.last.row + 1):
+            for column in range(cells.last.column + 1):
+                x, y, columns = canvas.place_of(CellCursor(number, CellIndex(0, row, column)))
+                if left <= x and x + columns <= left + width and top <= y < top + height:
+                    seen.append((row, column))
+        if not seen:
+            continue
+        # Of a cell that is cut off at an edge a part is seen.
+        first, last = found
+        rows, columns = sorted({row for row, _ in seen}), sorted({column for _, column in seen})
+        assert 0 <= rows[0] - first.row <= 1
+        assert 0 <= last.row - rows[-1] <= 1
+        assert 0 <= columns[0] - first.column <= 1
+        assert 0 <= last.column - columns[-1] <= 1
+
+
+def test_an_array_out_of_sight_has_no_window():
+    canvas = canvas_of(POD)
+    assert canvas.window(0, 0, canvas.height, 80, 20) is None
+    assert canvas.window(0, canvas.width, 0, 80, 20) is None
+    assert canvas.is_larger(0, 84, 30)
+    assert not canvas_of(MATMUL).is_larger(0, 84, 30)
