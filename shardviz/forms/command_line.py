@@ -28,7 +28,7 @@ from shardviz.forms.parsing import Einsums, parsed, spec_texts
 from shardviz.forms.retain_fields import enter_einsum, sizes_text
 from shardviz.forms.spans import split_product
 from shardviz.notation.named_specs import is_named
-from shardviz.notation.program import joined_lines
+from shardviz.notation.program_text import joined_lines
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ MAX_LINE = 100_000
 """Characters; a longer text is not a command line that a person has."""
 _COMMAND = re.compile(r"\s*(?:\$\s+)?(?:shardviz(?:\s|$)|(?:explain|tui|step)\s+\S)")
 _VIEW_FLAGS = {"--json", "--play", "--compare", "--hlo", "--last", "--no-layout", "--plain", "--time"}
+_VIEW_FLAGS |= {"--matmul", "--transfers", "--no-animation"}
 _VIEW_VALUES = {
     "--limit",
     "--step",
