@@ -2,7 +2,7 @@
 
 kinds      what a file or a typed text is, and the lines of a folder
 options    the options after a path, as after a command
-reading    its contents: a program's report, the modules of a folder of dumps, a profile, two programs' changes
+reading    its contents: a program's report, the modules of a folder of dumps, a profile, changes
 reading_dialog  the base of what reads: it says how far that is, and esc stops it
 dialog     the list of the folder's files, with a field that takes paths and texts
 shown      the screen of what was opened: a page of its own, or one that is there
