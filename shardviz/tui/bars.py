@@ -117,8 +117,7 @@ GAP = 2
 
 
 class KeyFooter(Widget):
-    """As many commands as fit, in order, and the last one wherever it is among them; a click on one presses
-    its key."""
+    """As many commands as fit, in order, and at any width the way out; a click on one presses its key."""
 
     DEFAULT_CSS = """
     KeyFooter { height: 1; color: $foreground-muted; }
@@ -137,15 +136,14 @@ class KeyFooter(Widget):
             self.refresh()
 
     def render(self) -> Content:
-        gap, pieces = Content(" " * GAP), [self._piece(command) for command in self._commands]
-        *others, last = pieces or [Content()]
-        shown, room = [], self.size.width - last.cell_length
-        for piece in others:
+        out = [self._piece(each) for each in self._commands if each.name == "quit"]
+        shown, room = [], self.size.width + GAP - sum(piece.cell_length + GAP for piece in out)
+        for piece in (self._piece(each) for each in self._commands if each.name != "quit"):
             room -= piece.cell_length + GAP
             if room < 0:
                 break
             shown.append(piece)
-        return gap.join([*shown, last])
+        return Content(" " * GAP).join([*shown, *out])
 
     def _piece(self, command: Command) -> Content:
         """``? help``."""
