@@ -283,9 +283,9 @@ def map_of(app) -> list[str]:
     ("size", "keys", "lines"),
     [
         ((80, 24), ["v"], 0),
-        ((120, 36), [], 4),
-        ((120, 36), ["v"], 4),
-        ((160, 45), ["v"], 4),
+        ((120, 36), [], 8),
+        ((120, 36), ["v"], 8),
+        ((160, 45), ["v"], 0),
         ((160, 45), ["v", "z"], 8),
         ((200, 60), ["v"], 8),
     ],
@@ -314,12 +314,12 @@ def test_the_map_shows_the_cursor_the_window_and_the_marked_device():
         pane = app.pane
         await pilot.press("v", "enter")
         drawn = map_of(app)
-        assert (drawn[0][0], pane._map.step) == ("▸", (64, 8))
+        assert (drawn[0][0], pane._map.step) == ("▸", (32, 8))
         await pilot.press("end", *["pagedown"] * 5)
         drawn = map_of(app)
         assert drawn[0][0] == "▹"
         row, column = pane.cursor.cell[1:]
-        assert drawn[row // 64][column // 8] == "▸"
+        assert drawn[row // 32][column // 8] == "▸"
         first, last = pane.canvas.window(0, *pane.query_one("#cells").seen)
         assert first.row <= row <= last.row
         assert first.column <= column <= last.column
@@ -328,7 +328,7 @@ def test_the_map_shows_the_cursor_the_window_and_the_marked_device():
     lay_out(script, draft=POD)
 
 
-@pytest.mark.parametrize("size", [(120, 36), (160, 45)])
+@pytest.mark.parametrize("size", [(120, 36), (200, 60)])
 def test_a_click_on_the_map_leads_there(size):
     async def script(pilot):
         pane = pilot.app.pane

@@ -20,9 +20,9 @@ from shardviz.render.layouts.array_grid import LEFT
 from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, device_lines
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, PointedLayout, arrange
+from shardviz.render.layouts.numbered_parts import Numbered, count_of, numbered_parts
 from shardviz.render.lines import sentence, table
 from shardviz.render.minimap import CURSOR, GAP, LENS, Minimap, Place, room_below, room_beside, with_map
-from shardviz.render.plan_view import Numbered, count_of, numbered_parts
 from shardviz.tui.layout.placements import device_placements
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
@@ -39,9 +39,11 @@ WORDS_WIDTH = 44
 WORDS_HEIGHT = ((16, 5), (26, 6))
 """Lines for the words under the picture when that is laid out, by the lines of the screen up to which it is
 so."""
-ROOMY_WORDS = MAP_LINES = 8
+ROOMY_WORDS = 8
 TALL = 27
 """Lines from which on a map stands beside the words under a picture."""
+MAP, MAP_BELOW = 3, 2
+"""The part of the lines that it has there, and below the words beside a picture."""
 
 
 class CellsView(LinesView, inherit_bindings=False):
@@ -362,7 +364,7 @@ class LayoutPane(Pane):
         return self._found[width]
 
     def _marks(self) -> dict[Place, tuple[str, Style]]:
-        """What the map marks: the device that is marked everywhere, and the cursor."""
+        """The marks of the map: the device that is marked everywhere, and the cursor."""
         grid, cells, lens = self.canvas.arrays[self.cursor.array].grid, self._cells, self.state.lens
         marks = {}
         if lens is not None and cells.layout.holds_data(lens):
@@ -378,7 +380,7 @@ class LayoutPane(Pane):
             self._view.styles.height = "100%"
             self._room = height
             return
-        words = 1 + (len(self._words(width)[0]) if self._map is None else MAP_LINES)
+        words = 1 + (len(self._words(width)[0]) if self._map is None else height // MAP)
         lines = self.canvas.height + (self.canvas.width > width)
         picture = min(lines, max(height - words, height // 2))
         self._view.styles.height = picture
@@ -389,13 +391,10 @@ class LayoutPane(Pane):
         width, height = self.size
         array, room = self.cursor.array, None
         if not self.has_class("beside"):
-            if height >= TALL and self.canvas.is_larger(array, width, height - 1 - MAP_LINES):
-                room = room_beside(width, MAP_LINES)
+            if height >= TALL and self.canvas.is_larger(array, width, height - 1 - height // MAP):
+                room = room_beside(width, height // MAP)
         elif self.canvas.is_larger(array, width - WORDS_WIDTH, height):
-            cell, arrays = map(len, self._words(self._words_width))
-            left = height - cell - 3
-            # Of the arrays' words as much is seen as there is room for.
-            room = room_below(self._words_width, max(left - arrays, min(left, MAP_LINES)))
+            room = room_below(self._words_width, height // MAP_BELOW)
         if self._map_of != (self.canvas, array, room):
             self._map_of = self.canvas, array, room
             self._map = None if room is None else self.canvas.minimap(array, *room)
