@@ -437,12 +437,12 @@ def _print_matmul(
     shown: StepOptions,
 ) -> int:
     """Show which block of a matmul is multiplied when, while the collective of a step moves its blocks."""
-    if shown.transfers or shown.compare or shown.play or shown.output.as_json:
+    if shown.transfers or shown.compare or shown.play:
         raise QuestionError("--matmul shows rounds in a way of its own", "leave out the other way")
+    shown.check(None)
     from shardviz.cli.step import check_round
     from shardviz.compiler.machines import placed_for
     from shardviz.planner import plan
-    from shardviz.render.rounds.matmul_picture import matmul_lines
     from shardviz.stepping.collective_matmul import matmul_of_step
     from shardviz.stepping.collective_run import run_on
     from shardviz.stepping.plan_step import question_of_step
@@ -460,6 +460,13 @@ def _print_matmul(
         )
     if shown.number is not None:
         check_round(question.schedule, shown.number)
+    if shown.output.as_json:
+        from shardviz.documents.matmuls import matmul_document
+
+        print_json(matmul_document(found, number))
+        return ExitCode.FINE
+    from shardviz.render.rounds.matmul_picture import matmul_lines
+
     shown.output.show(matmul_lines(found, shown.output.width, shown.output.palette, shown.number))
     return ExitCode.FINE
 

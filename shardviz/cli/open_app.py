@@ -49,16 +49,16 @@ def open_app(
     A lesson opens where it was left, an attempt where its sender was; with `present` it is shown to a class.
     A `warning` is shown first. The time screen has a `profile` beside the plan. Without `is_animated` nothing
     moves by itself, as where TEXTUAL_ANIMATIONS is none.
-
-    Raises `QuestionError` for a file of keys that is not one.
     """
     from shardviz.tui.own_keys import use_own_keys
 
-    use_own_keys()
+    refused = use_own_keys()
     # Its parts have their keys from when they are loaded.
     from shardviz.tui.app import ShardvizApp
 
-    app = ShardvizApp(draft, screen, lesson=lesson, present=present, warning=warning, profile=profile)
+    app = ShardvizApp(
+        draft, screen, lesson=lesson, present=present, warning=warning, profile=profile, refused=refused
+    )
     if not is_animated:
         app.animation_level = "none"
     app.driver_class = TerminalDriver

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from shardviz.collectives import Schedule
     from shardviz.compiler import CompilerRequest, ExecutionResult
-    from shardviz.devices.job import JobAddress
+    from shardviz.devices.job import Job, JobAddress
+    from shardviz.documents.fields import Document
     from shardviz.render.palette import Palette
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion
@@ -40,6 +41,13 @@ MAX_PIECES = 1024
 MAX_TRANSFERS = 10_000
 USUAL_SPEED = 1.0
 """Rounds a second."""
+_TOGETHER = (
+    ["--compare", "--json"],
+    ["--round", "--transfers"],
+    ["--transfers", "--json"],
+    ["--round", "--transfers", "--json"],
+)
+"""Ways to show a collective that can be combined."""
 
 
 def _parameters(command: Callable[..., int]) -> Callable[..., int]:
@@ -165,7 +173,7 @@ class StepOptions:
             "--json": self.output.as_json,
         }
         chosen = [mode for mode, wanted in modes.items() if wanted]
-        if len(chosen) > 1 and chosen not in (["--compare", "--json"], ["--round", "--transfers"]):
+        if len(chosen) > 1 and chosen not in _TOGETHER:
             raise QuestionError(
                 f"{chosen[0]} and {chosen[1]} cannot be combined",
                 f"leave out one: {chosen[1]} or {chosen[0]}",
@@ -257,18 +265,16 @@ def print_step(
     if shown.number is not None:
         check_round(run.schedule, shown.number)
     if shown.output.as_json:
-        check_listed(run)
-    if shown.transfers:
+        check_listed(run, shown.number)
+    elif shown.transfers:
         check_transfers(run, shown.number)
     verifier.ask(run.question)
     if shown.output.as_json:
-        from shardviz.documents.rounds import step_document
-
         with working("stepping"):
             _ = run.frames.after
         verdict = verifier.verdict(run)
         with working("writing"):
-            document = step_document(run, verdict, verifier.job)
+            document = _document(run, verdict, verifier.job, shown)
         print_json(document)
         return verifier.exit_code
     from shardviz.render.lines import sentence
@@ -339,25 +345,38 @@ def check_round(schedule: Schedule, number: int) -> None:
 
 
 def check_transfers(run: CollectiveRun, number: int | None) -> None:
-    """Raise `QuestionError` where the rounds have more messages than anyone reads."""
+    """Raise `QuestionError` where the rounds, or one of them, have more messages than anyone reads."""
     from shardviz.stepping.transfers import TransferLog
 
-    log = TransferLog(run)
+    log, most = TransferLog(run), f"--transfers lists up to {MAX_TRANSFERS:,} messages"
     if number is None and (not log.is_countable or log.before[-1] > MAX_TRANSFERS):
         raise QuestionError(
-            f"--transfers lists up to {MAX_TRANSFERS:,} messages, and {plural(run.schedule.rounds, 'round')} "
-            "here have more",
+            f"{most}, and {plural(run.schedule.rounds, 'round')} here have more",
             "add --round N for those of one round, or take a smaller mesh",
         )
+    if number and log.count(number) > MAX_TRANSFERS:
+        raise QuestionError(f"{most}, and round {number} here has more", "take a smaller mesh")
 
 
-def check_listed(run: CollectiveRun) -> None:
-    """Raise `QuestionError` where a document would list more sends or numbers than anything reads."""
-    if run.unlisted:
+def check_listed(run: CollectiveRun, number: int | None) -> None:
+    """Raise `QuestionError` where a document, of all rounds or of one, would list more sends or numbers than
+    anything reads."""
+    if unlisted := run.unlisted(number):
         raise QuestionError(
-            f"--json lists {run.unlisted}",
+            f"--json lists {unlisted}",
             "take a smaller mesh or array, or leave out --json for a summary",
         )
+
+
+def _document(run: CollectiveRun, verdict: Verdict | None, job: Job | None, shown: StepOptions) -> Document:
+    """The document of the rounds, or of their transfers."""
+    if shown.transfers:
+        from shardviz.documents.transfers import transfers_document
+
+        return transfers_document(run, shown.number, verdict, job)
+    from shardviz.documents.rounds import step_document
+
+    return step_document(run, verdict, job)
 
 
 def _played(run: CollectiveRun, shown: StepOptions) -> int:

@@ -83,7 +83,7 @@ def command(
         if session is None:
             return open_app(None, screen, warning=damage, is_animated=is_animated)
         shown = screen if "screen" in chosen else session.screen
-        return open_app(session.draft, shown, is_animated=is_animated)
+        return open_app(session.history, shown, is_animated=is_animated)
     problem["targets"] = problem.pop("target")
     if "mesh" not in chosen:
         problem["mesh"] = None

@@ -8,6 +8,7 @@ from typing import Any
 from shardviz.documents import (
     course,
     machines,
+    matmuls,
     measurements,
     models,
     plans,
@@ -17,6 +18,7 @@ from shardviz.documents import (
     searches,
     summaries,
     timelines,
+    transfers,
 )
 from shardviz.documents.fields import DEFINITIONS, Schema
 
@@ -40,7 +42,9 @@ KINDS = {
         timelines.TIMELINE_KIND,
         plans.LAYOUT,
         rounds.STEP,
+        transfers.TRANSFERS,
         rounds.COMPARISON,
+        matmuls.MATMUL,
         plans.TRANSLATE,
         course.LESSONS,
         course.LESSON,

@@ -59,7 +59,7 @@ _LINK = JsonField(
 _VALUES = anything(
     "Numbers as nested lists, NaN and infinities as text, complex ones as [real, imaginary]."
 ).by(plain)
-_WAITING = nullable(count("Messages that wait for a link; null: the queues are too long to follow.")).of(
+WAITING = nullable(count("Messages that wait for a link; null: the queues are too long to follow.")).of(
     "waiting"
 )
 _SECONDS = number(
@@ -82,7 +82,7 @@ _COMPARED = closed(
     rounds=count("Rounds in all."),
     wire_bytes=count("Bytes that one device sends at most, over all rounds.").of("device_bytes"),
     busiest_bytes=count("Bytes that the busiest link carries, over all rounds."),
-    waiting_messages=_WAITING,
+    waiting_messages=WAITING,
     seconds=_SECONDS,
 )
 _NOT_COMPARED = closed(
@@ -109,7 +109,7 @@ ALGORITHM = shared(
 
 _BANDWIDTH = bandwidth("Bytes a second of one link, one way; inf where that takes no time.")
 
-_QUESTION = {
+QUESTION = {
     "op": text("JAX's name of the collective, such as all_gather.").of("operation.name"),
     "axes": texts("Mesh axes of its groups, the major one first.").of("operation.axes"),
     "parameters": by_name(anything("A value.").by(plain), "JAX's parameters, by name.").of(
@@ -164,18 +164,36 @@ _QUESTION = {
         wire_bytes=count("Bytes that one device must send."),
     ).of("bound"),
 }
+"""The collective, its array, and the links that join its devices."""
+SCHEDULE = {
+    "algorithm": text("The algorithm that is followed.").of("schedule.algorithm"),
+    "groups": array_of(_GROUP, "Device ids of each group; all groups run at the same time.").of(
+        lambda run: [[run.mesh.device_id(position) for position in group] for group in run.groups]
+    ),
+    "chunks": count("Chunks that a device's data is cut into.").of("schedule.chunks"),
+}
+VERDICT = {
+    "verified_against": nullable(
+        one_of("The target whose result agrees; null: none was asked, or the results differ.", "cpu", "real")
+    ),
+    "verdict": nullable(
+        one_of(
+            "The comparison with JAX's result, bit for bit or within rounding; null: JAX was not asked.",
+            *("equal", "rounding", "different"),
+        )
+    ),
+    "program": nullable(text("The program that JAX ran; null: none.")),
+    "job": JOB,
+}
+"""JAX's verdict on the results."""
 _ALGORITHMS = array_of(ALGORITHM("An algorithm."), "Every algorithm that can carry it out.").of("rows")
 
 STEP = DocumentKind(
     "step",
     "step",
     "A collective round by round.",
-    **_QUESTION,
-    algorithm=text("The algorithm that is followed.").of("schedule.algorithm"),
-    groups=array_of(_GROUP, "Device ids of each group; all groups run at the same time.").of(
-        lambda run: [[run.mesh.device_id(position) for position in group] for group in run.groups]
-    ),
-    chunks=count("Chunks that a device's data is cut into.").of("schedule.chunks"),
+    **QUESTION,
+    **SCHEDULE,
     before=nullable(
         array_of(
             DEVICE_VALUES("A device."), "The numbers of every device before; null: they are not followed."
@@ -208,7 +226,7 @@ STEP = DocumentKind(
                 ),
                 "Links of the first group that carry something.",
             ),
-            waiting_messages=_WAITING,
+            waiting_messages=WAITING,
             hops=count("Links that all messages of a group cross together."),
             seconds=_SECONDS,
         ),
@@ -230,20 +248,10 @@ STEP = DocumentKind(
     ).of(lambda run: None if run.final is None else run),
     wire_bytes=count("Bytes that one device sends at most, over all rounds.").of("timeline.device_bytes"),
     busiest_bytes=count("Bytes that the busiest link carries, over all rounds.").of("timeline.busiest_bytes"),
-    waiting_messages=_WAITING.of("timeline.waiting"),
+    waiting_messages=WAITING.of("timeline.waiting"),
     seconds=_SECONDS.of("timeline.seconds"),
     algorithms=_ALGORITHMS,
-    verified_against=nullable(
-        one_of("The target whose result agrees; null: none was asked, or the results differ.", "cpu", "real")
-    ),
-    verdict=nullable(
-        one_of(
-            "The comparison with JAX's result, bit for bit or within rounding; null: JAX was not asked.",
-            *("equal", "rounding", "different"),
-        )
-    ),
-    program=nullable(text("The program that JAX ran; null: none.")),
-    job=JOB,
+    **VERDICT,
 )
 
 
@@ -252,13 +260,17 @@ def step_document(run: CollectiveRun, verdict: Verdict | None, job: Job | None =
 
     Lists one entry a send: ask for it only where that many fit (`Schedule` says how many there are).
     """
-    return STEP.document(
-        run,
-        verified_against=verdict.ran.target if verdict and verdict.agrees else None,
-        verdict=verdict.verification.verdict if verdict else None,
-        program=verdict.ran.program if verdict else None,
-        job=job_beside(job, run.mesh, [run.operation.axes]),
-    )
+    return STEP.document(run, **verdict_beside(run, verdict, job))
+
+
+def verdict_beside(run: CollectiveRun, verdict: Verdict | None, job: Job | None) -> dict[str, object]:
+    """The values of a document's `VERDICT`; JAX was not asked where it is None."""
+    return {
+        "verified_against": verdict.ran.target if verdict and verdict.agrees else None,
+        "verdict": verdict.verification.verdict if verdict else None,
+        "program": verdict.ran.program if verdict else None,
+        "job": job_beside(job, run.mesh, [run.operation.axes]),
+    }
 
 
 def _devices(run: CollectiveRun, values: NDArray[Any] | None) -> list[Beside] | None:
@@ -313,7 +325,7 @@ COMPARISON = DocumentKind(
     "comparison",
     "step --compare",
     "The algorithms of a collective side by side.",
-    **_QUESTION,
+    **QUESTION,
     algorithms=_ALGORITHMS,
     crossovers=array_of(
         closed(

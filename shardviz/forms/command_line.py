@@ -41,6 +41,7 @@ MAX_LINE = 100_000
 """Characters; a longer text is not a command line that a person has."""
 _COMMAND = re.compile(r"\s*(?:\$\s+)?(?:shardviz(?:\s|$)|(?:explain|tui|step)\s+\S)")
 _VIEW_FLAGS = {"--json", "--play", "--compare", "--hlo", "--last", "--no-layout", "--plain", "--time"}
+_VIEW_FLAGS |= {"--matmul", "--transfers", "--no-animation"}
 _VIEW_VALUES = {
     "--limit",
     "--step",

@@ -105,6 +105,12 @@ def _cell(ink: str, ground: str) -> Style:
     return Style(color=ink, bgcolor=ground)
 
 
+@lru_cache(maxsize=256)
+def as_letters(cell: Style) -> Style:
+    """The style of a letter that stands for a cell, in the colour of its ground."""
+    return Style(color=cell.bgcolor)
+
+
 TRUECOLOR = Palette(
     # OKLCH lightness 0.68, chroma 0.16: at least 2.6:1 against black and against white.
     axes=("#3b9cf6", "#e4762c", "#4db155", "#ce70c7", "#b79500", "#00b4bf", "#ea696e", "#a181ef"),

@@ -21,11 +21,11 @@ from shardviz.sharding.array import BITS
 from shardviz.stepping.question import CollectiveQuestion, counted_shards, held
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from shardviz.collectives import LowerBound, Operation, Phase, Schedule
+    from shardviz.collectives import LowerBound, Operation, Phase, Schedule, Sends
     from shardviz.collectives.values import Ints
     from shardviz.hardware.group_links import Links
     from shardviz.hardware.machine import LinkLevel, PlacedMesh
@@ -80,6 +80,11 @@ class CollectiveRun:
         """There are few enough pieces to tell who holds what."""
         return can_be_kept(self.schedule)
 
+    @property
+    def has_numbers(self) -> bool:
+        """Every piece has numbers that can be told."""
+        return self.question.shards is not None and self.followed
+
     @cached_property
     def bytes(self) -> int:
         """Bytes of the larger of a device's operand and result."""
@@ -95,6 +100,15 @@ class CollectiveRun:
     def timeline(self) -> Timeline:
         """The load and the time of every round."""
         return timeline(self.schedule, self.chunk_bytes, self.links.topology, self.links.spec)
+
+    @cached_property
+    def cost(self) -> CumulativeCost | None:
+        """The cost of the rounds until any one; None where they are too many to add up."""
+        if self.timeline.too_long:
+            return None
+        with suppress(QuestionError):
+            return CumulativeCost(self.timeline)
+        return None
 
     @cached_property
     def closed_form(self) -> CollectiveTime | None:
@@ -148,21 +162,18 @@ class CollectiveRun:
             for row in rows
         )
 
-    @cached_property
-    def unlisted(self) -> str:
-        """The reason why a document cannot list every number and send, as a clause; empty where it can."""
+    def unlisted(self, number: int | None = None) -> str:
+        """The reason why a document cannot list every number, and every send of all rounds or of one, as a
+        clause; empty where it can."""
         schedule, devices = self.schedule, self.mesh.size
         if self.question.shards is not None and held(self.question.layout, self.operation) > MAX_NUMBERS:
             return f"every number, and {devices:,} devices hold more than {MAX_NUMBERS:,}"
-        groups = devices // self._group_size
         sends = 0
-        for phase in schedule.phases:
-            for number in range(1 if phase.alike else phase.rounds):
-                sent = phase.sends(number)
-                sends += groups * len(sent) * sent.span * (phase.rounds if phase.alike else 1)
-                if sends > MAX_SENDS:
-                    many = f"{schedule.algorithm} on {devices:,} devices has more than {MAX_SENDS:,}"
-                    return f"every send, and {many}"
+        for sent, rounds in self._different_rounds(number):
+            sends += devices // self._group_size * len(sent) * sent.span * rounds
+            if sends > MAX_SENDS:
+                many = f"{schedule.algorithm} on {devices:,} devices has more than {MAX_SENDS:,}"
+                return f"every send, and {many}"
         return ""
 
     @cached_property
@@ -202,6 +213,14 @@ class CollectiveRun:
         """The work of a phase's rounds together, and along which mesh axes: "all-gather along X"."""
         axes = ", ".join(self.operation.axes[axis] for axis in phase.along)
         return f"{phase.name} along {axes}" if axes else phase.name
+
+    def _different_rounds(self, number: int | None) -> Iterator[tuple[Sends, int]]:
+        """The sends of a group in each round, or in one of them, and how many rounds are alike."""
+        if number:
+            yield self.schedule.round(number), 1
+        for phase in self.schedule.phases if number is None else ():
+            for within in range(1 if phase.alike else phase.rounds):
+                yield phase.sends(within), phase.rounds if phase.alike else 1
 
     @property
     def _group_size(self) -> int:
@@ -253,11 +272,10 @@ def pipelined(run: CollectiveRun) -> CollectiveRun:
 @dataclass(frozen=True)
 class PreparedRun:
     """A collective ready to be played: `run` as it is asked for, and `drawn`, whose numbers are shown: the
-    same, or that of a smaller array. `cost` is None where the rounds are too many to add up."""
+    same, or that of a smaller array."""
 
     run: CollectiveRun
     drawn: CollectiveRun
-    cost: CumulativeCost | None
 
 
 def prepare_run(question: CollectiveQuestion, links: Links) -> PreparedRun:
@@ -272,13 +290,9 @@ def prepare_run(question: CollectiveQuestion, links: Links) -> PreparedRun:
         drawn = CollectiveRun(replace(question, shards=None), links)
         if drawn.followed:
             _prepare(drawn)
-    cost = None
-    if not run.timeline.too_long:
-        with suppress(QuestionError):
-            cost = CumulativeCost(run.timeline)
-    if cost is not None:
+    if run.cost is not None:
         _ = run.timeline.seconds
-    return PreparedRun(run, drawn, cost)
+    return PreparedRun(run, drawn)
 
 
 def _prepare(run: CollectiveRun) -> None:

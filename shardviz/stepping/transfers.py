@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 
-from shardviz.collectives import Phase, Sends
-from shardviz.collectives.values import Ints, Reals
+from shardviz.collectives import Frame, Phase, Sends
+from shardviz.collectives.values import Ints, Reals, Values
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.routes import Messages, messages, route_segments
 from shardviz.hardware.topology import Hierarchy, Topology, Torus
@@ -100,6 +101,14 @@ class TransferLog:
         else:
             level, hops, seconds = _by_level(merged, links.topology)
         return _Round(sends, order, first, np.append(first[1:], len(order)), merged, level, hops, seconds)
+
+
+def carried_values(frame: Frame, transfer: LoggedTransfer, group: int) -> Iterator[Values]:
+    """The numbers of each chunk of a transfer, in the frame before its round."""
+    for chunk in transfer.chunks:
+        for piece in frame.pieces(transfer.source, group, range(chunk, chunk + 1)):
+            if piece.values is not None:
+                yield piece.values
 
 
 @dataclass(frozen=True)

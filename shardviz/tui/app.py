@@ -11,11 +11,11 @@ from textual import events
 from textual.app import ComposeResult
 from textual.message import Message
 
-from shardviz.errors import ShardvizError
+from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.form import History, ProblemForm
 from shardviz.forms.wording import error_words
 from shardviz.render.caption import lens_text
-from shardviz.tui.bars import FirstHint, Headline, KeyFooter, ScreenTabs
+from shardviz.tui.bars import FirstHint, Headline, KeyFooter, RefusedKeys, ScreenTabs
 from shardviz.tui.pane import Pane
 from shardviz.tui.problem.panel import ProblemPanel
 from shardviz.tui.registry import APP, COMMANDS, Command, bindings
@@ -78,12 +78,13 @@ class ShardvizApp(ResilientApp):
         present: bool = False,
         warning: str = "",
         profile: OpenedProfile | None = None,
+        refused: QuestionError | None = None,
     ) -> None:
         """Open on a draft, alone or with its steps, or in a lesson, where it was left or to `present` it
         to a class.
 
         An attempt that was sent opens at its stage, with its sandbox. A `warning` is shown first. The time
-        screen has a `profile` beside the plan.
+        screen has a `profile` beside the plan. `refused` is why the keys of one's own are not used.
         """
         # Without colours the terminal's own are taken, since shades of grey would show nothing either.
         super().__init__(ansi_color="NO_COLOR" in os.environ or None)
@@ -106,6 +107,7 @@ class ShardvizApp(ResilientApp):
         self.is_guest = is_guest
         self.lesson: LessonView | None = None
         self._first_lesson, self._is_presenting, self._warning = lesson, present, warning
+        self._refused = refused
         self._last = LastSession()
         self._keeping: Timer | None = None
 
@@ -152,6 +154,8 @@ class ShardvizApp(ResilientApp):
         self.show_problem()
         if self._first_lesson is not None:
             await self.open_lesson(self._first_lesson)
+        if self._refused is not None:
+            self.mount(RefusedKeys(self._refused), before=self.query_one(KeyFooter))
         if self._warning:
             self.notify(self._warning, severity="warning", timeout=15)
         self.call_after_refresh(self.begin)
@@ -538,7 +542,9 @@ class ShardvizApp(ResilientApp):
         self.state.redo()
 
     def action_cancel(self) -> None:
-        if self.state.queries.cancel():
+        if refused := self.query(RefusedKeys):
+            refused.remove()
+        elif self.state.queries.cancel():
             self.notify("The compilers are stopped; r asks again.")
         else:
             self.state.set_lens(None)

@@ -9,6 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual.geometry import Offset, Region, Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -36,6 +37,9 @@ class LinesView(ScrollView, can_focus=True):
     LinesView { height: 1fr; width: 1fr; scrollbar-size: 1 1; }
     """
 
+    class Scrolled(Message):
+        """Another part of the canvas is seen than before."""
+
     def __init__(self, canvas: Canvas | None = None, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.canvas: Canvas = canvas or TextLines(())
@@ -51,6 +55,14 @@ class LinesView(ScrollView, can_focus=True):
         super().notify_style_update()
         self._ground = None
         self._ahead[2].clear()
+
+    def watch_scroll_x(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_x(old_value, new_value)
+        self.post_message(self.Scrolled())
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self.post_message(self.Scrolled())
 
     def show(self, canvas: Canvas) -> None:
         """Show another canvas in place of this one, or one that looks different now."""
@@ -84,6 +96,11 @@ class LinesView(ScrollView, can_focus=True):
         left, top = self.scroll_offset
         row = top + y
         return self.draw_line(row, left, left + self.size.width) if row < self.canvas.height else None
+
+    @property
+    def seen(self) -> tuple[int, int, int, int]:
+        """First column, line, columns and lines of what is seen of the canvas."""
+        return *self.scroll_offset, *self.scrollable_content_region.size
 
     def draw_line(self, row: int, left: int, right: int) -> Text:
         """Columns `left` to `right` of a line of the canvas."""

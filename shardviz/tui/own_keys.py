@@ -7,6 +7,7 @@ have them from there.
 
 from __future__ import annotations
 
+import importlib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -44,20 +45,32 @@ def keys_path() -> Path:
     return user_config_path("shardviz", appauthor=False) / FILE
 
 
-def use_own_keys() -> None:
+def use_own_keys() -> QuestionError | None:
     """Give the registry the keys of the file, if there is one: before any part of the application is loaded.
 
-    Raises `QuestionError` for a file that cannot be read, names what does not exist, or has two commands for
-    one key.
+    Of a file that cannot be read, names what does not exist, or has two commands for one key, the error is
+    returned, and all keys are the usual ones.
     """
     global _chosen
     path = keys_path()
-    if not path.exists():
-        return
-    _chosen = read_own_keys(path)
-    from shardviz.tui.registry import AREAS, COMMANDS
+    try:
+        if not path.exists():
+            return None
+        _chosen = read_own_keys(path)
+    except OSError as error:
+        return _unread(path, error)
+    except QuestionError as error:
+        return error
+    from shardviz.tui import registry
 
-    check_own_keys(_chosen, COMMANDS, AREAS, path)
+    try:
+        check_own_keys(_chosen, registry.COMMANDS, registry.AREAS, path)
+    except QuestionError as error:
+        # Its commands were made with these keys.
+        _chosen = {}
+        importlib.reload(registry)
+        return error
+    return None
 
 
 def read_own_keys(path: Path) -> OwnKeys:
@@ -72,12 +85,15 @@ def read_own_keys(path: Path) -> OwnKeys:
             raise QuestionError(f"{where} has more than {MAX_BYTES:,} bytes", "it is a file of keys")
         document = tomllib.loads(content.decode("utf-8"))
     except OSError as error:
-        raise QuestionError(
-            f"{where} cannot be read: {error.strerror or error}", "look at its permissions"
-        ) from None
+        raise _unread(path, error) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise QuestionError(f"{where} is not TOML: {error}", 'write [step] and below it play = "p"') from None
     return {table: _table(where, table, rows) for table, rows in document.items()}
+
+
+def _unread(path: Path, error: OSError) -> QuestionError:
+    where = quote(str(path), 120)
+    return QuestionError(f"{where} cannot be read: {error.strerror or error}", "look at its permissions")
 
 
 def _table(where: str, table: str, rows: object) -> dict[str, tuple[str, ...]]:

@@ -30,7 +30,8 @@ def test_what_was_shared_is_opened(shared, others, monkeypatch):
     monkeypatch.setattr("shardviz.cli.open_app.open_app", lambda *args, **named: opened.append((args, named)))
     words = [word for name, value in others.items() for word in (f"--{name}", value)]
     run(["tui", "--from", f" `{to_string(shared)}` ", *words])
-    assert opened == [((shared.draft, others.get("screen", shared.screen)), {"lesson": None})]
+    screen = others.get("screen", shared.screen)
+    assert opened == [((shared.draft, screen), {"lesson": None, "is_animated": True})]
 
 
 def test_a_lesson_opens_at_the_stage_that_was_shared():

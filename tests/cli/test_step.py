@@ -499,6 +499,8 @@ def test_transfers_of_all_rounds_or_of_one(capsys):
     one = printed(capsys, *words, "--round", "2")
     assert "▸ round 2" in one
     assert one.count("1 link") == 4
+    found = json.loads(printed(capsys, *words, "--round", "2", "--json"))
+    assert [len(each["transfers"]) for each in found["rounds"]] == [4]
 
 
 def test_the_blocks_of_a_matmul_beside_a_step_of_a_plan(capsys):
@@ -507,3 +509,5 @@ def test_the_blocks_of_a_matmul_beside_a_step_of_a_plan(capsys):
     out = capsys.readouterr().out
     assert "device 0 multiplies A[b, d:δ] × W[d:δ, f], added to Out[b, f]" in out
     assert "one after the other" in out
+    assert run([*words, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["slots"]) == 4

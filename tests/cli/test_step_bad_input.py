@@ -178,7 +178,11 @@ CASES = [
     ((*SUM, "--play"), "--play needs a terminal, and standard output is not one", "leave out --play"),
     ((*SUM, "--play", "--json"), "--play and --json cannot be combined", "leave out one"),
     ((*SUM, "--round", "0", "--compare"), "--round and --compare cannot be combined", "leave out one"),
-    ((*SUM, "--transfers", "--json"), "--transfers and --json cannot be combined", "leave out one"),
+    (
+        (*SUM, "--transfers", "--compare", "--json"),
+        "--transfers and --compare cannot be combined",
+        "leave out",
+    ),
     ((*SUM, "--transfers", "--round", "99"), "round 99 does not exist", "rounds go from 1"),
     ((*SUM, "--speed", "2"), "--speed is the speed of --play", "add --play"),
     (
@@ -204,6 +208,11 @@ CASES = [
         ("step", "psum", "--mesh", "i=512", "--transfers"),
         "--transfers lists up to 10,000 messages, and 1,022 rounds here have more",
         "--round N",
+    ),
+    (
+        ("step", "all_to_all", "--mesh", "i=1024", "--algorithm", "direct", "--transfers", "--round", "1"),
+        "--transfers lists up to 10,000 messages, and round 1 here has more",
+        "take a smaller mesh",
     ),
     (
         ("step", "psum", "--mesh", "i=1048576", "--compare"),
@@ -248,6 +257,11 @@ CASES = [
     ((*EXPLAIN, "--step", "2", "--algorithm", "rign"), "unknown algorithm 'rign'", "did you mean ring?"),
     ((*EXPLAIN, "--round", "1"), "--round is about the rounds of one collective", "--step N"),
     ((*EXPLAIN, "--transfers"), "--transfers is about the rounds of one collective", "--step N"),
+    (
+        (*EXPLAIN, "--step", "2", "--target", "none", "--matmul", "--round", "1", "--json"),
+        "--round and --json cannot be combined",
+        "leave out one",
+    ),
     ((*EXPLAIN, "--matmul"), "--matmul is about the rounds of one collective", "--step N"),
     ((*EXPLAIN, "--compare"), "--compare is about the rounds of one collective", "--step N"),
     ((*EXPLAIN, "--latency", "1us"), "--latency is about the rounds of one collective", "--step N"),

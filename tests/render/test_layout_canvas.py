@@ -213,6 +213,28 @@ def cursors(canvas):
                     yield CellCursor(array, CellIndex(grid, row, column))
 
 
+def names_of(canvas):
+    return [cells.layout.array.name for cells in canvas.all_cells]
+
+
+def test_a_chain_is_one_row_where_there_is_room_for_it():
+    wide, narrow = canvas_of(MLP, 150), canvas_of(MLP)
+    assert names_of(wide) == ["A", "W1", "H1", "W2", "Out"]
+    assert [each.sign for each in wide.arrays] == ["", "·", "→", "·", "→"]
+    assert {each.shelf for each in wide.arrays} == {0}
+    assert names_of(narrow) == ["A", "W1", "H1", "H1", "W2", "Out"]
+    # What is not in the layout that the next part takes is shown twice.
+    assert names_of(canvas_of((*MLP[:2], "X_,_Y->_X;X_,Y_->X_"), 300)).count("H1") == 2
+
+
+def test_all_lines_of_the_cells_of_a_marked_device_are_lit():
+    canvas = canvas_of(MATMUL).grown(110, 17)
+    for y, lit in ((9, []), (11, [" " * 7, " " * 23]), (12, ["▹ θ 7 ◃", "▹      ξ 4,5,6,7      ◃"])):
+        line = canvas.line(y, 0, 110, CellCursor(0, CellIndex(0, 0, 0)), lens=7)
+        marked = [line.plain[span.start : span.end] for span in line.spans if span.style == TRUECOLOR.lens]
+        assert marked == lit
+
+
 @pytest.mark.parametrize(("question", "kind"), ALL)
 @pytest.mark.parametrize(("width", "height"), [(84, 30), (40, 9), (156, 56)])
 def test_every_cell_is_where_it_is_drawn(question, kind, width, height):
@@ -233,17 +255,17 @@ A[b_X, d_Y]                            ·  W[d_Y, f]             →  Out[b_X, f
        Y0      Y1      Y2      Y3                 f 8192                f 8192
 b 8 ┌───────┬───────┬───────┬───────┐     d 2048 ┌───────────┐     b 8 ┌───────────────────────┐
     │       │       │       │       │         Y0 │   ι 0,4   │         │                       │
- X0 │  α 0  │  β 1  │  γ 2  │  δ 3  │            │           │         │                       │
-    │       │       │       │       │            ├───────────┤      X0 │       ν 0,1,2,3       │
-    ├───────┼───────┼───────┼───────┤         Y1 │   κ 1,5   │         │    b 0:4, f 0:8192    │
     │       │       │       │       │            │           │         │                       │
- X1 │  ε 4  │  ζ 5  │  η 6  │  θ 7  │            ├───────────┤         ├───────────────────────┤
+ X0 │  α 0  │  β 1  │  γ 2  │  δ 3  │            ├───────────┤      X0 │       ν 0,1,2,3       │
+    │       │       │       │       │         Y1 │   κ 1,5   │         │    b 0:4, f 0:8192    │
+    │       │       │       │       │            │           │         │                       │
+    ├───────┼───────┼───────┼───────┤            ├───────────┤         ├───────────────────────┤
     │       │       │       │       │         Y2 │   λ 2,6   │         │                       │
-    └───────┴───────┴───────┴───────┘            │           │         │                       │
-                                                 ├───────────┤      X1 │       ξ 4,5,6,7       │
-                                              Y3 │   μ 3,7   │         │    b 4:8, f 0:8192    │
-                                                 │           │         │                       │
-                                                 └───────────┘         └───────────────────────┘
+    │       │       │       │       │            │           │         │                       │
+ X1 │  ε 4  │  ζ 5  │  η 6  │  θ 7  │            ├───────────┤      X1 │       ξ 4,5,6,7       │
+    │       │       │       │       │         Y3 │   μ 3,7   │         │    b 4:8, f 0:8192    │
+    │       │       │       │       │            │           │         │                       │
+    └───────┴───────┴───────┴───────┘            └───────────┘         └───────────────────────┘
 """
 
 
@@ -665,3 +687,57 @@ def test_holders_of_a_huge_mesh_are_not_listed() -> None:
     found = Copies(layout).holders((0, 0))
     assert (found.first[:3], found.last, found.count) == ((0, 1, 2), 2**40 - 1, 2**40)
     assert next(found.labels()) == f"0–{2**40 - 1}"
+
+
+@pytest.mark.parametrize("kind", [BlockCells, DeviceCells])
+@pytest.mark.parametrize("question", [MATMUL, RANK_3, POD], ids=["matmul", "rank 3", "pod"])
+def test_a_map_has_every_cell_of_an_array_at_its_place(question, kind):
+    canvas = canvas_of(question, kind=kind)
+    for number, each in enumerate(canvas.arrays):
+        drawn, cells = canvas.minimap(number, 40, 10), each.grid.cells
+        width, height = drawn.size
+        for place in (drawn.place_at(x, y) for y in range(height) for x in range(width)):
+            index = each.grid.index_in(place)
+            if index is None:
+                continue
+            assert each.grid.place_in(index) == place
+            letter, style = drawn.sample(place)
+            assert letter == cells.cell(index).glyph[0]
+            assert style.color == cells.cell(index).style.bgcolor
+        every = [CellIndex(grid, cells.last.row, cells.last.column) for grid in range(cells.grids)]
+        assert [each.grid.index_in(each.grid.place_in(index)) for index in every] == every
+
+
+@pytest.mark.parametrize("kind", [BlockCells, DeviceCells])
+@pytest.mark.parametrize(
+    "window", [(0, 0, 60, 20), (200, 30, 60, 20), (513, 111, 30, 7), (0, 258, 84, 10), (3000, 0, 84, 30)]
+)
+def test_the_window_of_a_map_is_what_is_seen(window, kind):
+    canvas = canvas_of(POD, kind=kind)
+    left, top, width, height = window
+    for number, each in enumerate(canvas.arrays):
+        found = canvas.window(number, *window)
+        cells = each.grid.cells
+        seen = []
+        for row in range(cells.last.row + 1):
+            for column in range(cells.last.column + 1):
+                x, y, columns = canvas.place_of(CellCursor(number, CellIndex(0, row, column)))
+                if left <= x and x + columns <= left + width and top <= y < top + height:
+                    seen.append((row, column))
+        if not seen:
+            continue
+        # Of a cell that is cut off at an edge a part is seen.
+        first, last = found
+        rows, columns = sorted({row for row, _ in seen}), sorted({column for _, column in seen})
+        assert 0 <= rows[0] - first.row <= 1
+        assert 0 <= last.row - rows[-1] <= 1
+        assert 0 <= columns[0] - first.column <= 1
+        assert 0 <= last.column - columns[-1] <= 1
+
+
+def test_an_array_out_of_sight_has_no_window():
+    canvas = canvas_of(POD)
+    assert canvas.window(0, 0, canvas.height, 80, 20) is None
+    assert canvas.window(0, canvas.width, 0, 80, 20) is None
+    assert canvas.is_larger(0, 84, 30)
+    assert not canvas_of(MATMUL).is_larger(0, 84, 30)

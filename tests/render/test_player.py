@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from shardviz.hardware.timelines import CumulativeCost
+from shardviz.hardware import timelines
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.rounds.buffer_table import table_shape
 from shardviz.render.rounds.player import (
@@ -49,7 +49,7 @@ def test_before_after_and_the_final_result(run):
 
 
 def test_the_account_runs_and_never_moves(run):
-    account = CostSummary(run, CumulativeCost(run.timeline))
+    account = CostSummary(run)
     lines = [[line.plain for line in account.lines(number, 100)] for number in range(7)]
     assert lines[3] == [
         "sent     12 B of 24 B a device, least 24 B   time     3 µs of 6 µs at 45 GB/s a link",
@@ -57,13 +57,14 @@ def test_the_account_runs_and_never_moves(run):
     ]
     assert len({tuple(map(len, each)) for each in lines}) == 1
     assert lines[6][0].startswith("sent     24 B of 24 B")
-    placed = CostSummary(run, CumulativeCost(run.timeline), "v5e:2x4")
+    placed = CostSummary(run, "v5e:2x4")
     assert placed.lines(3, 100)[1].plain.endswith("ring of 4 on v5e:2x4   6 rounds, least 2")
     assert account.lines(3, 40)[0].plain == "sent     12 B of 24 B, least 24 B"
 
 
-def test_without_sums_the_least_is_told(run):
-    (line,) = CostSummary(run, None).lines(3, 80)
+def test_without_sums_the_least_is_told(run_of, monkeypatch):
+    monkeypatch.setattr(timelines, "MAX_NUMBERS", 0)
+    (line,) = CostSummary(run_of("psum", "i=4", range(16), shard=(4,))).lines(3, 80)
     assert line.plain == "too many rounds to add up   least 24 B, 2 rounds"
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from shardviz.hardware.timelines import CumulativeCost
 from shardviz.render.palette import PLAIN
 from shardviz.render.rounds.transfer_table import TransferTable, transfer_lines
 from shardviz.stepping.transfers import TransferLog
 
 
 def table(run, number, width=80) -> TransferTable:
-    return TransferTable(TransferLog(run), run, 0, number, width, PLAIN, CumulativeCost(run.timeline))
+    return TransferTable(TransferLog(run), run, 0, number, width, PLAIN)
 
 
 def test_a_round_with_its_transfers(run_of):
@@ -41,7 +40,7 @@ def test_every_line_has_its_round(run_of):
 
 def test_of_too_many_to_count_the_round_has_its_own(run_of):
     run = run_of("all_to_all", "i=512", 512, "pairwise")
-    found = TransferTable(TransferLog(run), run, 0, 3, 80, PLAIN, None)
+    found = TransferTable(TransferLog(run), run, 0, 3, 80, PLAIN)
     assert found.height == 2 + 512
     assert found.line(1, 0, 80).plain.startswith("▸ round 3")
     assert {found.round_at(y) for y in range(1, found.height)} == {3}

@@ -14,7 +14,14 @@ import pytest
 from textual.keys import _character_to_key
 
 from shardviz.errors import QuestionError
-from shardviz.tui.own_keys import check_own_keys, keys_path, read_own_keys, table_of, textual_name
+from shardviz.tui.own_keys import (
+    check_own_keys,
+    keys_path,
+    read_own_keys,
+    table_of,
+    textual_name,
+    use_own_keys,
+)
 from shardviz.tui.registry import AREAS, COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -108,13 +115,58 @@ drive(script)
 """
 
 
+def ran_with(home, script):
+    """What a script prints in a process of its own, where the configuration directory is `home`."""
+    environment = os.environ | {"XDG_CONFIG_HOME": str(home), "XDG_STATE_HOME": str(home)}
+    ran = subprocess.run(
+        [sys.executable, "-c", script], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=100
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
 def test_the_application_has_them_everywhere(tmp_path):
     (tmp_path / "shardviz").mkdir()
     (tmp_path / "shardviz" / "keys.toml").write_text(
         "[everywhere]\nquit = 'Q'\nplan = ['X', 'f3']\n[lesson]\nleave-the-lesson = 'D'\n"
     )
-    environment = os.environ | {"XDG_CONFIG_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
-    ran = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=100
-    )
-    assert (ran.returncode, ran.stdout) == (0, "left True\n"), ran.stderr
+    assert ran_with(tmp_path, SCRIPT) == "left True\n"
+
+
+WITH_USUAL_KEYS = """
+from shardviz.tui.own_keys import use_own_keys
+refused = use_own_keys()
+from tests.tui.conftest import drive, text_of, until
+from shardviz.tui.bars import RefusedKeys
+
+async def script(pilot):
+    app = pilot.app
+    said = " ".join(text_of(app).split())
+    assert "r is the key of [everywhere] quit and of [plan] ask-now. All keys are the usual ones" in said
+    await pilot.press("2")
+    assert app.pane.area == "plan"
+    app.notify("something else")
+    await pilot.pause()
+    assert app.query(RefusedKeys)
+    await pilot.press("escape")
+    await pilot.pause()
+    assert not app.query(RefusedKeys)
+    await pilot.press("q")
+    await pilot.pause()
+    print("left", app._exit)
+
+drive(script, refused=refused)
+"""
+
+
+def test_a_refused_file_leaves_the_usual_keys_and_a_line_that_stays(tmp_path):
+    (tmp_path / "shardviz").mkdir()
+    (tmp_path / "shardviz" / "keys.toml").write_text("[everywhere]\nquit = 'r'\nplan = 'X'\n")
+    assert ran_with(tmp_path, WITH_USUAL_KEYS) == "left True\n"
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert use_own_keys() is None
+    keys_path().mkdir(parents=True)
+    assert "keys.toml' cannot be read" in use_own_keys().message

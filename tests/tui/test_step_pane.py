@@ -337,6 +337,8 @@ def test_every_transfer_is_listed_and_leads_to_its_round():
         await pilot.pause()
         assert view.scroll_offset.y > 0
         assert "▸ round 6" in text_of(pilot.app)
+        assert pane.command_line().endswith(" --step 2 --transfers")
+        assert pane.document()["kind"] == "transfers"
         await pilot.press("v", "v")
         assert "┌ 0  X0 Y0" in text_of(pilot.app)
 
@@ -660,6 +662,8 @@ def test_the_last_view_is_the_matmul_beside_the_collective():
         text = text_of(pilot.app)
         assert "device 0 multiplies A[b, d:δ] × W[d:δ, f], added to Out[b, f]" in text
         assert "one after the other" in text
+        assert pane.command_line().endswith(" --step 1 --matmul")
+        assert pane.document()["kind"] == "matmul"
         await pilot.press("v")
         assert "┌ 0  X0 Y0" in text_of(pilot.app)
 

@@ -12,6 +12,7 @@ from shardviz.errors import plural
 from shardviz.render.canvas import LineBuilder, visible
 from shardviz.render.caption import array_text
 from shardviz.render.layouts.cells import ROOMY, CellIndex, Cells, Edge
+from shardviz.render.minimap import Place
 from shardviz.render.palette import DIM
 from shardviz.units import times
 
@@ -188,6 +189,21 @@ class ArrayGrid:
         """Rows of cells below one another, in all grids."""
         return -(-len(self._grids) // self._across) * len(self._rows)
 
+    def place_in(self, index: CellIndex) -> Place:
+        """The row and the column of a cell among those of all grids, as they are drawn."""
+        band, place = divmod(index.grid, self._across)
+        return Place(
+            band * len(self._rows) + index.row,
+            place * len(self._columns) + index.column,
+        )
+
+    def index_in(self, place: Place) -> CellIndex | None:
+        """The cell at a row and a column among those of all grids; None beside the last grid."""
+        band, row = divmod(place.row, len(self._rows))
+        beside, column = divmod(place.column, len(self._columns))
+        grid = band * self._across + beside
+        return CellIndex(grid, row, column) if grid < len(self._grids) else None
+
     @property
     def merit(self) -> tuple[bool, bool, int]:
         """The order of summaries: all columns, glyphs, more columns."""
@@ -322,13 +338,12 @@ class ArrayGrid:
             index = CellIndex(grid, row, column)
             drawn = self._cell(index)
             text, style = drawn.lines[rest], drawn.style
-            if not is_label:
-                pass
-            elif pointer and index == pointer.cell:
+            if pointer and is_label and index == pointer.cell:
                 text, style = CURSOR[0] + text[1:-1] + CURSOR[1], style + pointer.style
             elif pointer and index == pointer.device:
-                text, style = DEVICE[0] + text[1:-1] + DEVICE[1], style + pointer.device_style
-            elif pointer and drawn.data == pointer.data:
+                style += pointer.device_style
+                text = DEVICE[0] + text[1:-1] + DEVICE[1] if is_label else text
+            elif pointer and is_label and drawn.data == pointer.data:
                 text, style = SAME[0] + text[1:-1] + SAME[1], style + MATCHED
             builder.put(x + 1, text, style)
         builder.put(box + self._left_of(seen.stop), "│", DIM)

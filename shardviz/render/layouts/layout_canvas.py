@@ -18,6 +18,7 @@ from shardviz.render.caption import caption_cells, mesh_text, notes, repetition
 from shardviz.render.layouts.array_grid import LEFT, POINTED, ArrayGrid, Fit, Pointer, fits
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.lines import sentence, table
+from shardviz.render.minimap import Minimap, Place, Window
 from shardviz.render.palette import Palette, glyph
 from shardviz.sharding import DeviceShard, Layout
 
@@ -32,8 +33,9 @@ Shelves = list[Shelf]
 
 Fitted = tuple[Cells, tuple[Fit, ...]]
 LISTED_DEVICES = 64
-WIDEST, NARROWEST = 6, 2
-"""Columns that a grown cell has for each of its lines, at most and at least: with two it looks square."""
+WIDEST = 6
+"""Columns that a grown cell has for each of its lines, at most: with two it looks square. It has one at
+least."""
 BREAKABLE = 4
 """Arrays up to which every way to place them is tried."""
 
@@ -180,6 +182,33 @@ class LayoutCanvas:
         top = each.y if y == 0 else each.y + each.lead + y
         return each.x + x, top, width, each.y + each.lead + y + height - top
 
+    def minimap(self, array: int, width: int, height: int) -> Minimap:
+        """An overview of an array in so many columns and lines."""
+        grid = self.arrays[array].grid
+        cells = grid.cells
+
+        def sample(place: Place) -> tuple[str, Style] | None:
+            index = grid.index_in(place)
+            return None if index is None else cells.sample(index)
+
+        unit = "device" if isinstance(cells, DeviceCells) else "block"
+        return Minimap(grid.down, grid.across, sample, cells.layout.array.name, unit, width, height)
+
+    def is_larger(self, array: int, width: int, height: int) -> bool:
+        """True if an array cannot be seen as a whole in so many columns and lines."""
+        each = self.arrays[array]
+        return each.grid.width > width or each.lead + each.grid.height > height
+
+    def window(self, array: int, left: int, top: int, width: int, height: int) -> Window | None:
+        """The first and the last cell of an array that are seen in a window; None where it shows none."""
+        each = self.arrays[array]
+        left, top = left - each.x, top - each.y - each.lead
+        if min(left + width, top + height) <= 0 or left >= each.grid.width or top >= each.grid.height:
+            return None
+        ends = (left, top), (left + width - 1, top + height - 1)
+        first, last = (each.grid.place_in(each.grid.index_at(x, y)) for x, y in ends)
+        return first, last
+
     def cursor_at(self, x: int, y: int) -> CellCursor:
         """The cell at a column and a line, or one near it."""
         shelf = self._shelves[max(0, bisect_right(self._tops, y) - 1)]
@@ -263,8 +292,17 @@ def _canvas(
             for across in ((0, 1) if any(cells.grids > 1 for cells, _ in part) else (0,))
         ]
         lowest = min(ways, key=lambda way: LayoutCanvas(way, gap).height)
+        if shelves and not summary and _goes_on(shelves[-1], lowest[0], width):
+            shelves[-1] += lowest.pop(0)[1:]
         shelves += lowest
     return LayoutCanvas(shelves, gap)
+
+
+def _goes_on(before: Shelf, after: Shelf, width: int) -> bool:
+    """True if the result that ends one shelf begins the next one, and both have room beside one another."""
+    result, operand = before[-1][0].cells, after[0][0].cells
+    used = sum(grid.width + SIGN_WIDTH for grid, _ in (*before, *after[1:])) - SIGN_WIDTH
+    return used <= width and (result.layout, result.first) == (operand.layout, operand.first)
 
 
 def _grid(fitted: Fitted, level: int, width: int, across: int, rules: bool, summary: bool) -> ArrayGrid:
@@ -337,14 +375,11 @@ class _Grown:
         ]
 
     def _cell(self, grid: ArrayGrid, bottom: int, share: int) -> tuple[int, int]:
-        """Columns and lines of an array's cells, with a label as far from the left as from the right.
-
-        Rows without lines between them stay as they are.
-        """
+        """Columns and lines of an array's cells, with a label as far from the left as from the right."""
         own = grid.fit.inner
-        lines = 1 + (bottom - grid.height + grid.top) // grid.down * grid.rules
+        lines = 1 + (bottom - grid.height + grid.top) // grid.down
         wider = max(0, min(share // grid.across, WIDEST * lines - own)) // 2 * 2
-        return own + wider, min(lines, max(1, (own + wider) // NARROWEST))
+        return own + wider, min(lines, own + wider)
 
 
 def _share(shelf: Shelf, width: int) -> int:

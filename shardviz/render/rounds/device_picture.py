@@ -60,6 +60,9 @@ GROWTH = (
     ("gap", 17),
     ("tall", 5),
     ("above", 5),
+    ("cell", 30),
+    ("gap", 25),
+    ("tall", 9),
 )
 """What boxes get of the room that a page has left, one after the other: up to so many columns between boxes,
 lines between rows of boxes, lines and columns of a cell."""

@@ -10,7 +10,6 @@ from typing import Literal
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.hardware.timelines import CumulativeCost
 from shardviz.render.canvas import Canvas
 from shardviz.render.caption import array_text, axes_text
 from shardviz.render.lines import GAP, GLUE, sentence, trimmed
@@ -84,7 +83,7 @@ class PlayerPage:
     ) -> None:
         self._prepared, self._view, self._group = prepared, view, group
         self._width, self._height, self.palette, self._lead = width, height, palette, lead
-        self._summary = CostSummary(prepared.run, prepared.cost, links_of)
+        self._summary = CostSummary(prepared.run, links_of)
         self.verdict_lines = verdict
         self._matmul = matmul
         self.is_low = height < LOW
@@ -189,8 +188,7 @@ class PlayerPage:
     def _transfers(self, number: int) -> TransferTable:
         # A column is the scrollbar's.
         drawn, group, width = self._prepared.drawn, self._group, self._width - (self._view == "transfers")
-        cost = self._prepared.cost
-        return TransferTable(self._log, drawn, group, number, width, self.palette, cost, self._marked)
+        return TransferTable(self._log, drawn, group, number, width, self.palette, self._marked)
 
     @property
     def _marked(self) -> int | None:
@@ -387,16 +385,15 @@ class CostSummary:
     """
 
     run: CollectiveRun
-    cost: CumulativeCost | None
     links_of: str = ""
 
     def lines(self, number: int, width: int) -> list[Text]:
         """``sent 12 KiB of 24 KiB by each device, least 24 KiB``, rounds and time."""
         bound, rounds = self.run.bound, self.run.schedule.rounds
-        if self.cost is None:
+        if self.run.cost is None:
             fewest = f"least {human_bytes(bound.wire_bytes)}, {plural(bound.rounds, 'round')}"
             return [_fitting([Text("too many rounds to add up", "dim"), Text(fewest, "dim")], width)]
-        spent, total = self.cost.after(number), self.cost.after(rounds)
+        spent, total = self.run.cost.after(number), self.run.cost.after(rounds)
         waiting = self.run.timeline.waiting
         sent = Text.assemble(
             ("sent ", "dim"),

@@ -84,7 +84,7 @@ def _summary(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
         return [*round_table(run, width), *sentence(pieces, width, style="dim")]
     lines = [*_before(run, width, palette, SUMMARY_ROWS), Text(), *round_table(run, width), Text()]
     lines += _after(run, width, palette, SUMMARY_ROWS)
-    hint = "--round N shows one round" + ("" if run.unlisted else ", --json all of them")
+    hint = "--round N shows one round" + ("" if run.unlisted() else ", --json all of them")
     lines += sentence(empty_note(run), width, style="dim")
     return [*lines, *sentence(hint, width, style="dim")]
 

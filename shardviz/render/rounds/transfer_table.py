@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import islice
 
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.hardware.timelines import CumulativeCost
 from shardviz.hardware.topology import Hierarchy, Switch
 from shardviz.render.canvas import Canvas
 from shardviz.render.lines import sentence
@@ -18,7 +18,7 @@ from shardviz.render.rounds.pieces import chunk_name, chunk_style, numbers
 from shardviz.render.rounds.round_traffic import round_words
 from shardviz.render.rounds.step_notes import headline
 from shardviz.stepping.collective_run import CollectiveRun
-from shardviz.stepping.transfers import LoggedTransfer, TransferLog
+from shardviz.stepping.transfers import LoggedTransfer, TransferLog, carried_values
 from shardviz.units import human_bytes, seconds
 
 HERE = "▸"
@@ -42,8 +42,8 @@ class TransferTable:
     """The transfers of one group as a canvas: a line for each round, below it one for each of its messages.
 
     Round `number` is marked, those after it are dim; None marks none. `drawn` is the run whose numbers are
-    shown, `cost` tells when each round begins. Where it takes long to count all messages, the round has its
-    own lines alone. The `lens` is a member that is marked.
+    shown. Where it takes long to count all messages, the round has its own lines alone. The `lens` is a
+    member that is marked.
     """
 
     def __init__(
@@ -54,12 +54,11 @@ class TransferTable:
         number: int | None,
         width: int,
         palette: Palette,
-        cost: CumulativeCost | None,
         lens: int | None = None,
     ) -> None:
         self._log, self._drawn, self._group, self._number = log, drawn, group, number
         self._lens = lens
-        self.width, self._palette, self._cost = width, palette, cost
+        self.width, self._palette = width, palette
         self._run = log.run
         self._all = log.is_countable
 
@@ -119,8 +118,8 @@ class TransferTable:
         mark = HERE if number == self._number else " "
         load = run.timeline[number - 1]
         time = duration(load.seconds, load.waiting)
-        if self._cost is not None:
-            begin, end = (self._cost.after(each).seconds for each in (number - 1, number))
+        if run.cost is not None:
+            begin, end = (run.cost.after(each).seconds for each in (number - 1, number))
             time = f"{seconds(begin)} – {duration(end, load.waiting)}"
         line = Text.assemble(f"{mark} ", (f"round {number:,}", "bold"), f"  {time}  {run.phase_name(phase)}")
         if load.waiting:
@@ -199,17 +198,11 @@ class TransferTable:
 
     def _values(self, found: LoggedTransfer) -> str:
         """The numbers of its chunks before the round; "" where there are none."""
-        drawn = self._drawn
-        if drawn.question.shards is None or not drawn.followed:
+        if not self._drawn.has_numbers:
             return ""
-        frame = drawn.frames[found.number - 1]
-        words: list[str] = []
-        for chunk in found.chunks[:MOST_NUMBERS]:
-            for piece in frame.pieces(found.source, self._group, range(chunk, chunk + 1)):
-                values = piece.values
-                if values is not None:
-                    words += numbers(values[:MOST_NUMBERS])
-        return ", ".join(words)
+        carried = carried_values(self._drawn.frames[found.number - 1], found, self._group)
+        first = islice(carried, MOST_NUMBERS)
+        return ", ".join(word for values in first for word in numbers(values[:MOST_NUMBERS]))
 
     def _link(self, found: LoggedTransfer) -> str:
         topology = self._run.links.topology
@@ -223,8 +216,7 @@ class TransferTable:
 def transfer_lines(run: CollectiveRun, width: int, palette: Palette, number: int | None = None) -> list[Text]:
     """The transfers of the first group on a page: of all rounds, or of one."""
     log = TransferLog(run)
-    cost = None if run.timeline.too_long else CumulativeCost(run.timeline)
-    table = TransferTable(log, run, 0, number, width, palette, cost)
+    table = TransferTable(log, run, 0, number, width, palette)
     rows = range(1, table.height)
     if number is not None:
         first = table.line_of(number)

@@ -13,7 +13,7 @@ from shardviz.errors import ShardvizError, plural
 from shardviz.forms.form import PROBLEM_FIELDS
 from shardviz.hardware.clusters import Cluster, Fault, clusters_of_size, parse_cluster
 from shardviz.hardware.machine import machine_of
-from shardviz.render.machine_view import UNKNOWN, machine_words, size_words
+from shardviz.render.machine_view import machine_words, size_words
 from shardviz.sharding.array import BITS, other_names
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
 from shardviz.tui.registry import commands_of
@@ -62,7 +62,7 @@ class DtypePicker(FieldPicker):
     def about(self, row: ListRow) -> Text:
         machine, name = self.resolved.machine, row.value
         peak = machine.device.flops_per_second(name)
-        words = UNKNOWN if peak is None else flops(peak, True)
+        words = f"not {machine.lacking}" if peak is None else flops(peak, True)
         said = Text.assemble((f"{name}\n", "bold"), f"Peak of {machine.chip}: {words}.")
         if names := other_names(name):
             said.append(f"\nAlso {', '.join(names)}.")

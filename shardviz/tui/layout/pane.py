@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
@@ -15,10 +16,12 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.wording import as_sentence
 from shardviz.planner.plan import decided_parts, einsum_parts
 from shardviz.render.caption import caption_cells, repetition
+from shardviz.render.layouts.array_grid import LEFT
 from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, device_lines
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, PointedLayout, arrange
 from shardviz.render.lines import sentence, table
+from shardviz.render.minimap import CURSOR, GAP, LENS, Minimap, Place, room_below, room_beside, with_map
 from shardviz.render.plan_view import Numbered, count_of, numbered_parts
 from shardviz.tui.layout.placements import device_placements
 from shardviz.tui.lines_view import LinesView, TextLines
@@ -30,13 +33,17 @@ if TYPE_CHECKING:
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.tui.state import EditorState
 
-BESIDE = 120
+BESIDE = 140
 """Columns from which on the words stand beside the picture, and how many they have there."""
 WORDS_WIDTH = 44
 WORDS_HEIGHT = ((16, 5), (26, 6))
 """Lines for the words under the picture when that is laid out, by the lines of the screen up to which it is
 so."""
 ROOMY_WORDS = 8
+TALL = 27
+"""Lines from which on a map stands beside the words under a picture."""
+MAP, MAP_BELOW = 3, 2
+"""The part of the lines that it has there, and below the words beside a picture."""
 
 
 class CellsView(LinesView, inherit_bindings=False):
@@ -106,6 +113,22 @@ class CellsView(LinesView, inherit_bindings=False):
             self.refresh()
 
 
+class WordsView(LinesView):
+    """The words of the cell, and the map beside or below them."""
+
+    class Clicked(Message):
+        """They were clicked, at a column of a line counted from the first."""
+
+        def __init__(self, column: int, line: int) -> None:
+            super().__init__()
+            self.column, self.line = column, line
+
+    def on_click(self, event: events.Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is not None:
+            self.post_message(self.Clicked(*(self.scroll_offset + offset)))
+
+
 class LayoutPane(Pane):
     """The arrays by their blocks, or by the devices of the mesh."""
 
@@ -129,10 +152,20 @@ class LayoutPane(Pane):
         """The place of the cursor as soon as the screen has a size."""
         self.canvas = LayoutCanvas([], 0)
         self.cursor = CellCursor(0, CellIndex(0, 0, 0))
+        self._found: dict[int, tuple[list[Text], list[Text]]] = {}
+        """The words of the cursor's cell and of the arrays by the columns that they have."""
+        self._map: Minimap | None = None
+        """The overview of the cursor's array, where that is larger than its window."""
+        self._map_of: tuple[LayoutCanvas, int, tuple[int, int] | None] | None = None
+        """The canvas, the array and the room that decide it."""
+        self._map_at = (0, 0)
+        """The column and the line of the words at which it begins."""
+        self._seen = (0, 0, 0, 0)
+        """The window that it marks."""
 
     def compose(self) -> ComposeResult:
         yield CellsView(id="cells")
-        yield LinesView(id="words")
+        yield WordsView(id="words")
 
     def show_problem(self, resolved: ResolvedProblem) -> None:
         try:
@@ -180,6 +213,26 @@ class LayoutPane(Pane):
 
     def on_cells_view_pointed(self, message: CellsView.Pointed) -> None:
         self._point(message.cursor)
+
+    def on_lines_view_scrolled(self) -> None:
+        """The map marks what is seen."""
+        if self._map is not None and self._view.seen != self._seen:
+            self._show_words()
+
+    def on_words_view_clicked(self, message: WordsView.Clicked) -> None:
+        """A click on the map leads there."""
+        if self._map is None:
+            return
+        left, top = self._map_at
+        columns, lines = self._map.size
+        x, y = message.column - left, message.line - top
+        if 0 <= x < columns and 0 <= y < lines:
+            index = self.canvas.arrays[self.cursor.array].grid.index_in(self._map.place_at(x, y))
+            if index is not None:
+                cursor = CellCursor(self.cursor.array, index)
+                around = Region(*self.canvas.around(cursor))
+                self._view.scroll_to_region(around, animate=False, force=True, center=True)
+                self._point(cursor)
 
     def action_view(self) -> None:
         """By array or by device; the cursor stays with its device."""
@@ -248,9 +301,11 @@ class LayoutPane(Pane):
             array = min(self.cursor.array, len(self.canvas.arrays) - 1)
             last = self.canvas.arrays[array].grid.cells.last
             self.cursor = CellCursor(array, CellIndex(*map(min, self.cursor.cell, last)))
+        self._found.clear()
         if not beside:
             # The picture does not grow over words.
-            room = (width, height - max(words, len(self._said(width))))
+            said = sum(map(len, self._words(width)))
+            room = (width, height - max(words, 2 + said))
         self.canvas = self.canvas.grown(*room)
         self._point(self.cursor)
 
@@ -263,42 +318,86 @@ class LayoutPane(Pane):
 
     def _point(self, cursor: CellCursor) -> None:
         self.cursor = cursor
-        self._show_words()
+        self._found.clear()
+        self._share_height()
         self._view.point(self.canvas, cursor, self.state.lens)
+        self._show_words()
 
     def _show_words(self) -> None:
+        """The words, and the map with what is seen of the picture."""
         if not self.canvas.arrays:
             return
-        width = WORDS_WIDTH - 2 if self.has_class("beside") else self.size.width
+        width = self._words_width
         lines = self._said(width)
-        room = self._share_height(lines.index(Text()))
-        if len(lines) > room:
+        if len(lines) > self._room:
             # A column is the scrollbar's.
             lines = self._said(width - 1)
         self.query_one("#words", LinesView).show(TextLines(lines))
 
+    @property
+    def _words_width(self) -> int:
+        return WORDS_WIDTH - 2 if self.has_class("beside") else self.size.width
+
     def _said(self, width: int) -> list[Text]:
-        """The cursor's cell, an empty line, the arrays."""
-        return [*self._of_cell(width), Text(), *self._of_arrays(width)]
+        """The cursor's cell, an empty line, the arrays; between them or beside them the map."""
+        heading = self._heading(width)
+        if self._map is None:
+            cell, arrays = self._words(width)
+            return [heading, *cell, Text(), *arrays]
+        self._seen = self._view.seen
+        window = self.canvas.window(self.cursor.array, *self._seen)
+        drawn = self._map.lines(window, self._marks())
+        if self.has_class("beside"):
+            cell, arrays = self._words(width)
+            self._map_at = 0, len(cell) + 3
+            return [heading, *cell, Text(), *drawn, Text(), *arrays]
+        left = width - self._map.width
+        self._map_at = left, 2
+        cell, arrays = self._words(left - GAP)
+        return [heading, *with_map([*cell, Text(), *arrays], drawn, left)]
 
-    def _of_cell(self, width: int) -> list[Text]:
-        """The details of the cursor's cell."""
-        said = cell_details(self._cells, self.cursor.cell, width, self._placements)
-        return [self._heading(width), *said]
+    def _words(self, width: int) -> tuple[list[Text], list[Text]]:
+        """The details of the cursor's cell, and the words of the arrays; found once for a cursor."""
+        if width not in self._found:
+            cell = cell_details(self._cells, self.cursor.cell, width, self._placements)
+            self._found[width] = cell, self._of_arrays(width)
+        return self._found[width]
 
-    def _share_height(self, words: int) -> int:
-        """The picture has what it needs, as far as the words under it leave it that; at least a half.
+    def _marks(self) -> dict[Place, tuple[str, Style]]:
+        """The marks of the map: the device that is marked everywhere, and the cursor."""
+        grid, cells, lens = self.canvas.arrays[self.cursor.array].grid, self._cells, self.state.lens
+        marks = {}
+        if lens is not None and cells.layout.holds_data(lens):
+            marks[grid.place_in(cells.index_of(lens))] = LENS, self.palette.lens
+        marks[grid.place_in(self.cursor.cell)] = CURSOR, LEFT
+        return marks
 
-        The lines that are left to the words.
-        """
-        height = self.size.height
+    def _share_height(self) -> None:
+        """The picture has what it needs, as far as the words under it leave it that; at least a half."""
+        width, height = self.size
+        self._find_map()
         if self.has_class("beside"):
             self._view.styles.height = "100%"
-            return height
-        lines = self.canvas.height + (self.canvas.width > self.size.width)
+            self._room = height
+            return
+        words = 1 + (len(self._words(width)[0]) if self._map is None else height // MAP)
+        lines = self.canvas.height + (self.canvas.width > width)
         picture = min(lines, max(height - words, height // 2))
         self._view.styles.height = picture
-        return height - picture
+        self._room = height - picture
+
+    def _find_map(self) -> None:
+        """The map of the cursor's array, where that is larger than its window and there is room."""
+        width, height = self.size
+        array, room = self.cursor.array, None
+        if not self.has_class("beside"):
+            if height >= TALL and self.canvas.is_larger(array, width, height - 1 - height // MAP):
+                room = room_beside(width, height // MAP)
+        elif self.canvas.is_larger(array, width - WORDS_WIDTH, height):
+            room = room_below(self._words_width, height // MAP_BELOW)
+        if self._map_of != (self.canvas, array, room):
+            self._map_of = self.canvas, array, room
+            self._map = None if room is None else self.canvas.minimap(array, *room)
 
     def _of_arrays(self, width: int) -> list[Text]:
         """By array, the shape of each and what of it a device holds; by device, what the cursor's holds of

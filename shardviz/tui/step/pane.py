@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 PAN = 16
 """Columns of one key press."""
+_OPTIONS = {"transfers": " --transfers", "matmul": " --matmul"}
+"""What the command line adds for a view."""
 VERDICT_LINES = 2
 """The most lines for JAX's verdict."""
 
@@ -123,7 +125,9 @@ class StepPane(Pane):
     def command_line(self) -> str:
         shown = self.state.resolved.shown
         played = to_command_line(shown, "explain" if shown.collective is None else "step")
-        return self.chosen.command_line or played
+        if not self.chosen.command_line:
+            return played
+        return f"{self.chosen.command_line}{_OPTIONS.get(self._view, '')}"
 
     def jax_code(self) -> str:
         from shardviz.codegen.collective import collective_code, rounds_code
@@ -140,11 +144,19 @@ class StepPane(Pane):
     def document(self) -> Document:
         if self.prepared is None:
             return super().document()
+        run = self.prepared.run
+        if self._view == "matmul" and self._matmul is not None:
+            from shardviz.documents.matmuls import matmul_document
+
+            return matmul_document(self._matmul, self.chosen.step)
+        if unlisted := run.unlisted():
+            raise QuestionError(f"the document would list {unlisted}", "take a smaller mesh or array")
+        if self._view == "transfers":
+            from shardviz.documents.transfers import transfers_document
+
+            return transfers_document(run)
         from shardviz.documents.rounds import step_document
 
-        run = self.prepared.run
-        if run.unlisted:
-            raise QuestionError(f"the document would list {run.unlisted}", "take a smaller mesh or array")
         return step_document(run, None)
 
     def action_play(self) -> None:
