@@ -61,7 +61,7 @@ class LessonController:
         self._enter()
 
     def compute_answers(self) -> None:
-        """Compute the answers to all predictions, for which no stage has to wait then. Any thread may do so."""
+        """Compute the answers to all predictions, so that no stage waits for them. Any thread may do so."""
         for number in range(len(self.lesson.predictions)):
             self._answer(number)
 
