@@ -37,8 +37,8 @@ class LessonController:
     `is_hint_new`. `difference` is what the sandbox still lacks, None where it meets the goal. `after` is the
     next lesson. `is_presented`: nobody chooses. `draft_before` is the sandbox to which undo leads.
 
-    The answers to a lesson of the course are computed when a stage needs them, or by `compute_answers`. Raises
-    `ShardvizError` for a lesson of one's own that asks for what cannot be computed.
+    The answers to a lesson of the course are computed when a stage needs them, or by `compute_answers`.
+    Raises `ShardvizError` for a lesson of one's own that asks for what cannot be computed.
     """
 
     def __init__(
