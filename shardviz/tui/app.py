@@ -576,6 +576,11 @@ class ShardvizApp(ResilientApp):
         self.state.go_on(last)
         await self.action_show(last.screen)
 
+    def action_versions(self) -> None:
+        from shardviz.tui.dialogs.versions import VersionsDialog
+
+        self.push_screen(VersionsDialog())
+
     def action_theme(self) -> None:
         from shardviz.tui.dialogs.pickers import ThemePicker
 

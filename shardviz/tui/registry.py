@@ -130,6 +130,7 @@ APP = commands_of(
         "Go to the next part, which the arrows then scroll, or to the next field.",
     ),
     ("suspend_process", "ctrl+z", "Suspend", "Go to the shell; `fg` comes back.", "", "ctrl+z"),
+    ("versions", "", "Versions", "Of shardviz, JAX and the compilers, for a bug report."),
     ("command_palette", "ctrl+p", "Palette", "Find any command by name.", "", "ctrl+p"),
     ("quit", "q ctrl+q", "Quit", "Leave shardviz.", "quit"),
     (

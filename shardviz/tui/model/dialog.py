@@ -20,7 +20,7 @@ from shardviz.models.folding import alike_pattern
 from shardviz.models.memory import model_memory
 from shardviz.notation import write_spec
 from shardviz.render.caption import mesh_text
-from shardviz.tui.dialogs.dialog import CLOSE, Dialog
+from shardviz.tui.dialogs.dialog import CLOSE, HELP, Dialog
 from shardviz.tui.model.editor import ModelEditor, ModelForm
 from shardviz.tui.model.tree import TreeRow, row_texts, tree_rows
 from shardviz.tui.registry import bindings, commands_of
@@ -56,7 +56,7 @@ class ModelDialog(Dialog):
     """
 
     title_text = "A whole model"
-    commands = (*COMMANDS[:-1], CLOSE, COMMANDS[-1])
+    commands = (HELP, *COMMANDS[:-1], CLOSE, COMMANDS[-1])
     BINDINGS = bindings(COMMANDS)
     DEFAULT_CSS = """
     ModelDialog #fields { height: auto; }
