@@ -69,7 +69,7 @@ class Attempt:
 
     @property
     def shown(self) -> ProblemForm:
-        """The problem that is on screen at this stage; on the setup's mesh while the best one is asked for."""
+        """The problem that is on screen at this stage; on the setup's mesh while the best is asked for."""
         kind, setup, prediction = self.stage.kind, self.lesson.setup, self.prediction
         if prediction is None:
             return self.draft if kind in ("change", "code") else setup
