@@ -66,6 +66,8 @@ class StepPane(Pane):
         self.chosen = CollectiveChoice(state.resolved)
         self._beginning: AnswerLocation | None = None
         self._group = 0
+        self._followed: int | None = None
+        """The device whose group was gone to; g goes on from there."""
         self._view: View = "devices"
         self._page: PlayerPage | None = None
         self._fault: ShardvizError | None = None
@@ -259,11 +261,15 @@ class StepPane(Pane):
         self.state.set_lens(group[place % len(group)])
 
     def show_lens(self) -> None:
-        if self.prepared is not None and self.state.lens is not None:
-            group, _ = self.prepared.run.places.get(self.state.lens, (self._group, 0))
+        self._draw()
+
+    def _follow_lens(self, prepared: PreparedRun) -> None:
+        """Show the group of the marked device, wherever that was marked."""
+        if self.state.lens is not None and self.state.lens != self._followed:
+            group, _ = prepared.run.places.get(self.state.lens, (self._group, 0))
             if group != self._group:
                 self._group, self._page = group, None
-        self._draw()
+        self._followed = self.state.lens
 
     def action_pan(self, steps: int) -> None:
         self.query_one(RoundView).scroll_relative(x=steps * PAN, animate=False)
@@ -361,7 +367,7 @@ class StepPane(Pane):
         found = self.chosen.look(self.state.resolved)
         moved = self.chosen.find_links()
         if found == "other":
-            self._group, self.player.playing = 0, False
+            self._group, self._followed, self.player.playing = 0, None, False
         if found != "same" or moved:
             self._load(0.0 if found == "other" else self.player.fraction)
         else:
@@ -437,6 +443,7 @@ class StepPane(Pane):
         if self.prepared is None:
             self._draw_words(width)
             return
+        self._follow_lens(self.prepared)
         if self._page is None or self._page.palette is not self.palette:
             self._page = self._new_page(self.prepared)
         self._page.lens = self.state.lens
