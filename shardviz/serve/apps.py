@@ -12,7 +12,7 @@ from shardviz.forms.share import Shared, from_string, to_string
 from shardviz.forms.wording import error_words
 from shardviz.lessons.attempt import attempt_of
 from shardviz.lessons.course import find
-from shardviz.serve.pointer import Pointer, follow_pointer, pointer_of
+from shardviz.serve.pointer import PagePointer, follow_pointer, pointer_of
 from shardviz.tui.app import ShardvizApp
 from shardviz.tui.registry import bindings, commands_of
 
@@ -53,7 +53,7 @@ class VisitorApp(ShardvizApp):
         if self._driver is not None:
             self._driver.write_meta(said)  # type: ignore[attr-defined]
 
-    async def follow(self, string: str, pointer: Pointer) -> None:
+    async def follow(self, string: str, pointer: PagePointer) -> None:
         """Only a pupil follows."""
 
     async def remember(self, predictions: Sequence[tuple[str, int, str]]) -> None:
@@ -73,7 +73,7 @@ class PupilApp(VisitorApp):
         super().__init__(shared, worker)
         self.is_following = True
         self._led = shared
-        self._pointer = Pointer()
+        self._pointer = PagePointer()
         self._followed: Shared | None = None
         """The view when it was last the teacher's; None before it ever was, and on the way there."""
         self._told: dict[str, object] = {}
@@ -89,7 +89,7 @@ class PupilApp(VisitorApp):
         first, *rest = super().commands
         return [first, *rest] if self.is_following or self.workspace.part.typing else [first, *FOLLOW, *rest]
 
-    async def follow(self, string: str, pointer: Pointer) -> None:
+    async def follow(self, string: str, pointer: PagePointer) -> None:
         """Go where the teacher is now and looks, unless the pupil has gone elsewhere."""
         self._look()
         before, self._led, self._pointer = self._led, from_string(string), pointer
@@ -182,7 +182,7 @@ class TeacherApp(VisitorApp):
 
     def __init__(self, shared: Shared, worker: Worker) -> None:
         super().__init__(shared, worker, present=True)
-        self._led: tuple[Shared, Pointer] | None = None
+        self._led: tuple[Shared, PagePointer] | None = None
 
     async def begin(self) -> None:
         await super().begin()

@@ -14,7 +14,7 @@ from shardviz.errors import QuestionError
 from shardviz.forms.form import one_line
 from shardviz.forms.share import Shared, from_string
 from shardviz.lessons.course import lesson_names
-from shardviz.serve.pointer import Pointer, pointer_in
+from shardviz.serve.pointer import PagePointer, pointer_in
 
 MAX_TABS = 1000
 """Tabs that were left whose predictions are kept."""
@@ -59,7 +59,7 @@ class Lecture:
     def __init__(self, string: str) -> None:
         self.string = string
         self.shared: Shared = from_string(string)
-        self.pointer = Pointer()
+        self.pointer = PagePointer()
         self._pupils: defaultdict[Hashable, _Pupil] = defaultdict(_Pupil)
         self._left: dict[str, Predictions] = {}
         """The predictions of pupils who have left, by their tabs."""

@@ -22,7 +22,7 @@ from textual_serve.download_manager import DownloadManager
 from shardviz.forms.form import one_line
 from shardviz.serve.driver import PATIENCE_S
 from shardviz.serve.lecture import Predictions
-from shardviz.serve.pointer import Pointer
+from shardviz.serve.pointer import PagePointer
 
 KILL_AFTER_S = PATIENCE_S + 2
 """The longest that a process takes to end; it ends by itself before that, with its compilers."""
@@ -138,7 +138,7 @@ class Session(AppService):
             case said:
                 self._hear(self, said)
 
-    def follow(self, string: str, pointer: Pointer) -> None:
+    def follow(self, string: str, pointer: PagePointer) -> None:
         """Tell a pupil's application where the teacher is. This never waits: one that is busy reads the
         last such string when it comes to it."""
         self._tell({"type": "follow", "shared": string, **asdict(pointer)})

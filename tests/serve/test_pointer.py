@@ -6,12 +6,12 @@ from dataclasses import asdict
 
 import pytest
 
-from shardviz.serve.pointer import Pointer, pointer_in
+from shardviz.serve.pointer import PagePointer, pointer_in
 
-POINTER = Pointer(5, 2, 3)
+POINTER = PagePointer(5, 2, 3)
 
 
-@pytest.mark.parametrize("pointer", [POINTER, Pointer(), Pointer(None, 1)])
+@pytest.mark.parametrize("pointer", [POINTER, PagePointer(), PagePointer(None, 1)])
 def test_a_message_brings_it_whole(pointer):
     assert pointer_in({"type": "leads", **asdict(pointer)}) == pointer
 
@@ -20,4 +20,4 @@ def test_a_message_brings_it_whole(pointer):
     "said", [{}, {"lens": 1, "step": 2}, {**asdict(POINTER), "round": "3"}, {**asdict(POINTER), "lens": []}]
 )
 def test_anything_else_points_at_nothing(said):
-    assert pointer_in(said) == Pointer()
+    assert pointer_in(said) == PagePointer()

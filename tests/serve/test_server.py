@@ -6,16 +6,13 @@ import asyncio
 
 import pytest
 
-pytest.importorskip("textual_serve", reason="the extra serve is not installed")
-
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, to_string
 from shardviz.lessons.course import find
-from shardviz.serve.addresses import listen
 from shardviz.serve.lecture import LessonPlace
-from shardviz.serve.pointer import Pointer
-from shardviz.serve.server import Rules, Server
+from shardviz.serve.pointer import PagePointer
 from tests.serve.conftest import visit
+from tests.serve.test_rules import Silent, served
 
 BEGIN = to_string(Shared(ProblemForm()))
 ELSEWHERE = to_string(Shared(ProblemForm(mesh="Z=4"), "plan"))
@@ -23,10 +20,10 @@ LEADS = {"type": "leads", "shared": ELSEWHERE, "lens": 3, "step": 2, "round": 0}
 PREDICTS = {"type": "predicts", "lesson": find("4").name, "number": 0, "choice": "3:4"}
 
 
-class SilentSession:
-    """A session without a process: what it is told is kept."""
+class Told(Silent):
+    """A session of which is known what it was told."""
 
-    all: list[SilentSession]
+    all: list[Told]
 
     def __init__(self, words, _websocket, _notes, hear):
         self.begin, self.role = words
@@ -34,12 +31,6 @@ class SilentSession:
         self.followed = []
         self.remembered = []
         self.all.append(self)
-
-    async def start(self, *_size):
-        """Nothing is started."""
-
-    async def stop(self):
-        """Nothing is ended."""
 
     def follow(self, string, pointer):
         self.followed.append((string, pointer))
@@ -50,16 +41,14 @@ class SilentSession:
 
 @pytest.fixture
 def lecture(monkeypatch):
-    """Run a script with the address of a lecture."""
-    monkeypatch.setattr(SilentSession, "all", [], raising=False)
-    monkeypatch.setattr("shardviz.serve.server.Session", SilentSession)
+    """Run a script with the addresses of a lecture: the pupils' and the teacher's."""
+    monkeypatch.setattr(Told, "all", [], raising=False)
+    monkeypatch.setattr("shardviz.serve.server.Session", Told)
 
     def run(script):
         async def serve():
-            with listen("127.0.0.1", 0) as listening:
-                url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
-                async with Server(Rules(BEGIN, key="key")).serving(listening):
-                    await script(url, f"{url}key/")
+            async with served(key="key") as url:
+                await script(url, f"{url}key/")
 
         asyncio.run(serve())
 
@@ -68,9 +57,9 @@ def lecture(monkeypatch):
 
 async def opened(count):
     """The sessions, as soon as so many have been opened, each with all that it is told at first."""
-    while len(SilentSession.all) < count or not SilentSession.all[-1].followed:
+    while len(Told.all) < count or not Told.all[-1].followed:
         await asyncio.sleep(0.001)
-    return SilentSession.all
+    return Told.all
 
 
 def test_a_page_that_is_opened_again_goes_on_where_the_teacher_is(lecture):
@@ -80,17 +69,17 @@ def test_a_page_that_is_opened_again_goes_on_where_the_teacher_is(lecture):
             async with visit(secret, Origin=origin):
                 pupil, teacher = await opened(2)
                 assert [pupil.role, teacher.role] == ["pupil", "teacher"]
-                assert pupil.followed == [(BEGIN, Pointer())]
+                assert pupil.followed == [(BEGIN, PagePointer())]
                 teacher.said(LEADS)
                 teacher.said(LEADS)
-                assert pupil.followed[1:] == [(ELSEWHERE, Pointer(3, 2))]
+                assert pupil.followed[1:] == [(ELSEWHERE, PagePointer(3, 2))]
                 teacher.said(LEADS | {"round": 4})
-                assert pupil.followed[2:] == [(ELSEWHERE, Pointer(3, 2, 4))]
+                assert pupil.followed[2:] == [(ELSEWHERE, PagePointer(3, 2, 4))]
                 pupil.said(LEADS | {"shared": BEGIN})  # a pupil leads nobody
             async with visit(secret, Origin=origin), visit(url):
                 *_, teacher, late = await opened(4)
                 assert {teacher.begin, late.begin} == {ELSEWHERE}
-                assert late.followed == [(ELSEWHERE, Pointer(3, 2, 4))]
+                assert late.followed == [(ELSEWHERE, PagePointer(3, 2, 4))]
                 assert len(pupil.followed) == 3
 
     lecture(script)
