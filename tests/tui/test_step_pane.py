@@ -640,6 +640,18 @@ def test_a_device_is_marked_in_every_view():
     drive(script, draft=SMALL, screen="step")
 
 
+def test_another_collective_begins_with_the_group_of_the_marked_device():
+    async def script(pilot):
+        pane = pilot.app.pane
+        await until(pilot, lambda: is_ready(pane))
+        pane.state.set_lens(6)
+        pane.state.edit(replace(SMALL, specs=("_Y", "XY", "X_")))
+        await until(pilot, lambda: is_ready(pane))
+        assert "▹6◃  X1 Y2" in text_of(pilot.app)
+
+    drive(script, draft=SMALL, screen="step")
+
+
 def test_a_click_marks_a_device_or_no_longer():
     async def script(pilot):
         pane = pilot.app.pane

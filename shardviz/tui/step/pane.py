@@ -357,6 +357,8 @@ class StepPane(Pane):
             self._group, self.player.playing = 0, False
         if found != "same" or moved:
             self._load(0.0 if found == "other" else self.player.fraction)
+            if found == "other":
+                self.show_lens()
         else:
             self._draw()
 
