@@ -214,7 +214,7 @@ def _function(found: Openable, defaults: Defaults, reading: ReadingProgress) -> 
     file, name = find_function(found.path)
     mesh, targets = parse_mesh(options.mesh), parse_targets(options.target)
     if len(targets) != 1:
-        raise TargetError(f"{quote(options.target)} is not one target", "name one: --target v5e:2x4")
+        raise TargetError(f"{quote(options.target)} is not one target", "name one, such as v5e:2x4")
     target = targets[0]
     check_mesh(target, mesh)
     machine = named_machine(options.machine) if options.machine else None
