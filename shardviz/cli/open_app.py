@@ -4,6 +4,7 @@ and its state, which is restored also when a signal ends the application."""
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import select
 import signal
@@ -50,6 +51,7 @@ def open_app(
     A `warning` is shown first. The time screen has a `profile` beside the plan. Without `is_animated` nothing
     moves by itself, as where TEXTUAL_ANIMATIONS is none.
     """
+    gc.disable()  # until the first frame: what loads now stays, and looking for garbage in it only delays
     from shardviz.tui.own_keys import use_own_keys
 
     refused = use_own_keys()

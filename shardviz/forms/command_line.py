@@ -28,7 +28,7 @@ from shardviz.forms.parsing import Einsums, parsed, spec_texts
 from shardviz.forms.retain_fields import enter_einsum, sizes_text
 from shardviz.forms.spans import split_product
 from shardviz.notation.named_specs import is_named
-from shardviz.notation.program import joined_lines
+from shardviz.notation.program_text import joined_lines
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from shardviz.forms.command_line import form_from_line, looks_like_command, with
 from shardviz.forms.form import OPEN, PROBLEM_FIELDS, CollectiveFields, ProblemForm, one_line
 from shardviz.forms.parsing import check_array, parsed, reader_errors, spec_texts
 from shardviz.forms.retain_fields import enter_einsum, enter_sizes, sizes_text
-from shardviz.notation.program import joined_lines
+from shardviz.notation.program_text import joined_lines
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 
 if TYPE_CHECKING:

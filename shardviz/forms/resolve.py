@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 MAX_PARTS = 32
 """Einsums of a chain; planning a longer one takes longer than a key may."""
 MAX_PIECES = 1024
+MOST_DEVICES_AT_ONCE = 8
+"""On so many devices one einsum is planned before anybody notices that it was not."""
 
 FindPlan = Callable[["Problem", "PlacedMesh"], "Plan | None"]
 """The plan of a problem on a placed mesh; None while it is being made. Raises `ShardvizError`."""
@@ -47,7 +49,8 @@ class ResolvedProblem:
     each the form's where its fields are valid, else the last valid ones; `faults` say why not. `collective`
     is the question of a collective of its own, or None. `shown` is the form that problem, targets and
     collective came from: where there is no error, `draft` itself. `named` is the mesh on the machine of its
-    field; None where that is empty or wrong. `planning` is the form's own problem while its plan is made.
+    field; None where that is empty or wrong. `planning` is the form's own problem while its plan is made;
+    the plan of one as it is given has no steps yet.
     """
 
     draft: ProblemForm
@@ -60,6 +63,11 @@ class ResolvedProblem:
     faults: tuple[FieldError, ...] = ()
     named: PlacedMesh | None = None
     planning: Problem | None = None
+
+    @property
+    def is_as_given(self) -> bool:
+        """True for a problem that is shown before it is planned."""
+        return self.planning is self.problem
 
     @property
     def stated(self) -> ResolvedProblem:
@@ -123,6 +131,31 @@ def resolve(
     faults = tuple(FieldError(name, error.message, error.hint) for name, error in resolver.errors.items())
     rows = einsums.rows if einsums else _rows_of(draft, last)
     return ResolvedProblem(draft, *found, rows, targets, collective, shown, faults, named, resolver.planning)
+
+
+def resolve_as_given(draft: ProblemForm) -> ResolvedProblem | None:
+    """The problem of a form before it is planned, for a first picture of its arrays.
+
+    None where a field is wrong, where the plan says how an array is split, or a machine or a collective is
+    named; and where the plan may take longer than a picture without it should stand.
+    """
+    if draft.machine.strip() or draft.collective is not None:
+        return None
+    resolver = _Resolver(draft, None)
+    mesh, einsums, targets = resolver.mesh(), resolver.einsums(), resolver.targets()
+    try:
+        problem = resolver.stated(mesh, einsums)
+    except ShardvizError:
+        return None
+    if problem is None or einsums is None or targets is None or problem.mesh.size > MOST_DEVICES_AT_ONCE:
+        return None
+    if len(problem.parts) > 1 or any(array.spec is None for array in problem.arrays):
+        return None
+    from shardviz.planner.plan import Plan
+
+    assert problem.result.spec is not None
+    plan = Plan(problem, (), problem.result.spec, ())
+    return ResolvedProblem(draft, problem, plan, einsums.rows, targets, None, draft, planning=problem)
 
 
 def resolve_first(draft: ProblemForm, find_plan: FindPlan | None = None) -> ResolvedProblem:
@@ -219,11 +252,9 @@ class _Resolver:
             return einsums
         return None
 
-    def problem(
-        self, mesh: Mesh | None, einsums: Einsums | None, placed: Callable[[Mesh], PlacedMesh]
-    ) -> tuple[Problem, Plan] | None:
-        """The problem and its plan, for the mesh as it is placed."""
-        from shardviz.planner import Problem, Statement
+    def stated(self, mesh: Mesh | None, einsums: Einsums | None) -> Problem | None:
+        """The problem; None where a field that it needs is wrong."""
+        from shardviz.planner.problem import Problem, Statement
         from shardviz.planner.problem.padding import padded
 
         draft = self.draft
@@ -272,6 +303,15 @@ class _Resolver:
                 problem = with_backward(problem, training)
             if self.errors:
                 return None
+        return problem
+
+    def problem(
+        self, mesh: Mesh | None, einsums: Einsums | None, placed: Callable[[Mesh], PlacedMesh]
+    ) -> tuple[Problem, Plan] | None:
+        """The problem and its plan, for the mesh as it is placed."""
+        problem = self.stated(mesh, einsums)
+        if problem is None or mesh is None or einsums is None:
+            return None
         where = placed(mesh)
         try:
             if self._find_plan is None:

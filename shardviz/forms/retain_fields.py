@@ -16,7 +16,6 @@ from shardviz.forms.parsing import (
     spec_texts,
 )
 from shardviz.forms.spans import product_text
-from shardviz.notation.program import without_subscripts
 from shardviz.sharding import PartitionSpec
 
 
@@ -126,6 +125,8 @@ def _of_shapes(text: str, einsums: Einsums | None) -> dict[str, int]:
 def _canonical(text: str, einsums: Einsums) -> str:
     """The einsums as the field has them; the text itself where that would say something else."""
     if einsums.program is not None:
+        from shardviz.notation.program import without_subscripts
+
         return without_subscripts(text)
     layers = f" x {einsums.layers}" if einsums.layers > 1 else ""
     if einsums.product is not None:

@@ -29,26 +29,16 @@ from typing import TypeAlias
 
 from shardviz.errors import plural, quote
 from shardviz.notation.book import ARROWS, TIMES, BookArray, book_array, summed_dims
+from shardviz.notation.program_text import HINT, on_one_line, split_layers
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 
 MAX_STATEMENTS = 1024
 MAX_DEPTH = 64
 """Brackets within brackets, terms of a sum, factors of a product."""
 
-_HINT = "write statements as H = X[b, d] * W1[d, f]; Y = silu(H) * W2[f, d]"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_']*")
 _NUMBER = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?")
 _LETTERS = re.compile(r"[A-Za-z]+")
-_LAYERS = re.compile(r"(?:×\s*|\bx[ \t]+)(\d{1,9})\s*\Z")
-_COMMENT = re.compile(r"#[^\n]*")
-_ASSIGNS = re.compile(r"(?:\A|;)\s*[A-Za-z][A-Za-z0-9_']*\s*=(?!=)")
-_THREE_OPERANDS = re.compile(r"(?:\A|;)\s*(?:[A-Za-z]+\s*,\s*){2,}[A-Za-z]+\s*(?:,|->|→)")
-"""An einsum of letters that has more than two operands: a chain's have two, and its results no names."""
-_INSIDE = re.compile(r"(?<=\[)[^\]]*|\\?\{[^}]*\}|<sub>[^<]*</sub>|\\\w+|(?<=[*@·×⋅])_\w+")
-_BEYOND_PRODUCT = re.compile(r"[;\n+/()]|-(?!>)|(?<!\w)\d|[A-Za-z][\w']*+(?!\s*+(?:\[|\*\*))")
-"""An operation that a product lacks, or a name without brackets, once what stands in brackets is gone."""
-_OPEN_END = re.compile(r"(?:[-+*/@=,·×⋅(]|->|→|\\cdot)\s*\Z")
-_OPEN_START = re.compile(r"\s*(?:[-+*/@,·×⋅)]|→|\\cdot)")
 
 
 @dataclass(frozen=True)
@@ -124,37 +114,13 @@ class ProgramText:
     text: str
 
 
-def is_program(text: str) -> bool:
-    """Return whether a text is a program, rather than an einsum, a chain of them or one product."""
-    plain = _COMMENT.sub("", text).strip().strip(";")
-    if "#" in text:
-        return True
-    if "[" not in plain:
-        return _ASSIGNS.search(plain) is not None or _THREE_OPERANDS.search(plain) is not None
-    return _BEYOND_PRODUCT.search(_INSIDE.sub("", plain)) is not None
-
-
-def split_layers(text: str) -> tuple[str, int]:
-    """A text without the ``× 32`` or ``x 32`` at its end, and that number, or 1.
-
-    Raises `NotationError` for 0.
-    """
-    found = _LAYERS.search(text)
-    if found is None:
-        return text, 1
-    if not int(found.group(1)):
-        scanner = Scanner(text, _HINT)
-        scanner.fail("a program runs at least once, not 0 times,", found.start(1), found.end(1))
-    return text[: found.start()].rstrip(" \t\r\n;"), int(found.group(1))
-
-
 def parse_program(text: str, axis_sizes: Mapping[str, int] | None = None) -> ProgramText:
     """Read the statements of a program. `axis_sizes` are those of the mesh, when it is known.
 
     Raises `NotationError` for text of another form and for what `parse_product` refuses of an array.
     """
-    written = _one_line(text)
-    scanner = Scanner(written, _HINT)
+    written = on_one_line(text)
+    scanner = Scanner(written, HINT)
     reader = _Reader(scanner, axis_sizes)
     statements: list[Assignment] = []
     while not scanner.at_end:
@@ -168,16 +134,6 @@ def parse_program(text: str, axis_sizes: Mapping[str, int] | None = None) -> Pro
     if not statements:
         scanner.fail("there is no statement", 0)
     return ProgramText(tuple(statements), written)
-
-
-def joined_lines(text: str) -> str:
-    """A program on one line, with ``;`` between its statements and without comments; any other text, and a
-    program on one line, stays."""
-    if "\n" not in text.strip() and "#" not in text:
-        return text
-    statements = (" ".join(each.split()) for each in _one_line(text).split(";"))
-    joined = "; ".join(filter(None, statements))
-    return re.sub(r";( (?:×|x )\s*\d+)$", r"\1", joined)
 
 
 def without_subscripts(text: str) -> str:
@@ -206,19 +162,6 @@ def mentions(value: Expression) -> Iterator[Mention]:
     elif not isinstance(value, Literal):
         for operand in value.operands:
             yield from mentions(operand)
-
-
-def _one_line(text: str) -> str:
-    """The text with ``;`` for line breaks that end a statement, and blanks for comments and other breaks;
-    every character stays in its place."""
-    text = _COMMENT.sub(lambda found: " " * len(found.group()), text)
-    pieces, depth = [], 0
-    lines = text.split("\n")
-    for line, after in zip(lines, [*lines[1:], ""], strict=True):
-        depth += sum(line.count(each) for each in "([{") - sum(line.count(each) for each in ")]}")
-        joins = depth > 0 or _OPEN_END.search(line) or _OPEN_START.match(after)
-        pieces += [line, " " if joins else ";"]
-    return "".join(pieces[:-1]).replace("\r", " ").replace("\t", " ")
 
 
 @dataclass

@@ -32,8 +32,6 @@ from dataclasses import dataclass, replace
 
 from shardviz.errors import NotationError
 from shardviz.notation.einsum import MAX_PARTS
-from shardviz.notation.gspmd import read_gspmd
-from shardviz.notation.jax_spec import jax_spec
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 from shardviz.sharding import Mesh, PartitionSpec
@@ -217,6 +215,9 @@ def scan_spec(
         scanner.fail("a quoted spec begins", start, hint=hint)
     unquoted = axis_sizes is not None and "P" not in axis_sizes and _UNQUOTED.match(scanner.text, start)
     if unquoted or _PYTHON.match(scanner.text, start):
+        # Imported late, as HLO's below: most specs are spec strings.
+        from shardviz.notation.jax_spec import jax_spec
+
         reading = jax_spec(scanner, axis_sizes, rank)
         if len(reading.notes) > len(reading.open_dims):
             hint = "name the axes of each dimension, or leave the whole array open with ?"
@@ -246,6 +247,8 @@ def scan_spec(
 
 def _hlo_spec(text: str, context: Context) -> PartitionSpec:
     """The spec of an HLO sharding; of one that cannot be read before the rank is known that of a scalar."""
+    from shardviz.notation.gspmd import read_gspmd
+
     try:
         return read_gspmd(text, context).spec
     except NotationError:

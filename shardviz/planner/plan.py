@@ -129,8 +129,10 @@ def decided_parts(plan: Plan) -> Parts:
 
     A result is shown as its einsum and the reduction after it leave it.
     """
-    made: list[ShardedArray] = []
     parts = plan.problem.parts
+    if all(array.spec is not None for part in parts for array in (*part.operands, part.result)):
+        return [(part.operands, part.result) for part in parts]
+    made: list[ShardedArray] = []
     for step in plan.steps:
         if step.op in ("einsum", "apply"):
             made.append(parts[len(made)].result.with_spec(step.to_spec))

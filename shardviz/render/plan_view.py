@@ -5,15 +5,14 @@ Every block of an array has a number, which gives it its colour and glyph in all
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.notation import SpecPart, write_specs
-from shardviz.planner.plan import LOCAL_OPS, Parts, Plan, Step, axes_words, decided_parts
+from shardviz.planner.plan import LOCAL_OPS, Plan, Step, axes_words
 from shardviz.planner.problem import Problem
 from shardviz.planner.problem.notices import notices
 from shardviz.planner.problem.statement_text import statement_text
@@ -30,6 +29,7 @@ from shardviz.render.caption import (
     spec_text,
 )
 from shardviz.render.layouts.layout_canvas import array_lines
+from shardviz.render.layouts.numbered_parts import count_of, numbered_parts
 from shardviz.render.lines import GAP, columns, records, sentence, table
 from shardviz.render.palette import BEST, Palette
 from shardviz.render.train_steps import (
@@ -40,7 +40,6 @@ from shardviz.render.train_steps import (
     update_runs,
     update_text,
 )
-from shardviz.sharding import Layout
 from shardviz.units import exact_bytes, flops, human_bytes, seconds
 
 if TYPE_CHECKING:
@@ -290,38 +289,6 @@ def _numbered(number: str, name: Text, rest: Sequence[Text], width: int, is_work
     if is_work and INDENT + whole.cell_len <= width:
         return [Text.assemble(" " * INDENT, whole)]
     return records([[first, *rest]], width, INDENT)
-
-
-Numbered = tuple[Layout, int]
-"""A layout and the number of its first block."""
-
-
-def numbered_parts(plan: Plan, parts_of: Callable[[Plan], Parts] = decided_parts) -> list[list[Numbered]]:
-    """For every part of the chain the layouts of its operands and its result, each with its first number.
-
-    `parts_of` says how they are sharded: as the problem has them, or as the einsum does (`einsum_parts`).
-    An intermediate keeps its numbers where the next part uses it: it is the same data. The partial sums of
-    a block share its number.
-    """
-    first = 0
-    seen: dict[str, int] = {}
-    parts = []
-    for operands, result in parts_of(plan):
-        part = []
-        for array in (*operands, result):
-            layout = Layout(array, plan.problem.mesh)
-            key = f"{array.name} {layout.spec}"
-            if key not in seen:
-                seen[key] = first
-                first += layout.num_shards // plan.problem.mesh.group_size(layout.spec.unreduced)
-            part.append((layout, seen[key]))
-        parts.append(part)
-    return parts
-
-
-def count_of(parts: Iterable[Sequence[Numbered]]) -> int:
-    """The number of blocks that are numbered."""
-    return max(first + math.prod(layout.parts) for part in parts for layout, first in part)
 
 
 HEADINGS = ("", "", "specs", "time", "bound", "sent", "memory", "work", "collectives", "case")

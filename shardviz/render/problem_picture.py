@@ -442,7 +442,8 @@ def _part_text(part: SummaryPart, mesh: Mesh, palette: Palette, width: int) -> T
 def _complaint(scene: ResolvedProblem) -> Text:
     """``✗ spec of W`` where the field is wrong, ``✗ mesh +2`` where two others are, too."""
     if not scene.faults:
-        return Text(PLANNING if scene.planning is not None else "", DIM)
+        is_awaited = scene.planning is not None and not scene.is_as_given
+        return Text(PLANNING if is_awaited else "", DIM)
     first, *others = scene.faults
     more = f" +{len(others)}" if others else ""
     return Text.assemble(("✗", SIGNS["✗"]), (f" {_name(first, scene)}{more}", "bold"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from shardviz.tui.bars import FirstHint, Headline, KeyFooter, RefusedKeys, Scree
 from shardviz.tui.pane import Pane
 from shardviz.tui.problem.panel import ProblemPanel
 from shardviz.tui.registry import APP, COMMANDS, Command, bindings
-from shardviz.tui.resilient_app import ResilientApp
+from shardviz.tui.resilient_app import ResilientApp, is_input
 from shardviz.tui.state import EditorState, LastSession
 from shardviz.tui.themes import palette_of, set_up_themes
 from shardviz.tui.workspace import PANES, TooSmall, Workspace, is_too_small
@@ -102,6 +103,7 @@ class ShardvizApp(ResilientApp):
             lambda: self.post_message(self.PlanFound()),
             worker,
             profile,
+            draws_first=screen == "layout" and lesson is None,
         )
         self.workspace = Workspace(self.state)
         self.is_guest = is_guest
@@ -161,12 +163,25 @@ class ShardvizApp(ResilientApp):
         self.call_after_refresh(self.begin)
 
     async def begin(self) -> None:
-        """After the first frame: what else belongs on screen, and the compilers' process."""
+        """After the first frame: the plan, what else belongs on screen, and the compilers' process."""
+        self._find_first_plan()
         await self.workspace.show_panes()
         self.state.queries.start()
         self.ask()
         if not self.is_guest:
             self.run_worker(self._look_for_the_last, thread=True)
+        if not gc.isenabled():  # where the process is the application's own
+            gc.freeze()
+            gc.enable()
+
+    def _find_first_plan(self) -> None:
+        if self.state.find_first_plan():
+            self.show_problem()
+
+    async def _take(self, message: Message) -> None:
+        if is_input(message):
+            self._find_first_plan()  # a key may come before the first frame
+        await super()._take(message)
 
     def _look_for_the_last(self) -> None:
         """Read the last session; where there is none, the first lines to read are a hint."""
@@ -560,6 +575,11 @@ class ShardvizApp(ResilientApp):
         await self.leave_lesson()
         self.state.go_on(last)
         await self.action_show(last.screen)
+
+    def action_versions(self) -> None:
+        from shardviz.tui.dialogs.versions import VersionsDialog
+
+        self.push_screen(VersionsDialog())
 
     def action_theme(self) -> None:
         from shardviz.tui.dialogs.pickers import ThemePicker

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from shardviz.errors import ShardvizError
 from shardviz.forms.form import History, ProblemForm
 from shardviz.forms.questions import AskedQuestions
-from shardviz.forms.resolve import resolve, resolve_first
+from shardviz.forms.resolve import resolve, resolve_as_given, resolve_first
 from shardviz.forms.wording import error_words
 from shardviz.tui.planning.plans import Plans
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from shardviz.compiler import Worker
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.forms.state_file import SavedSession
+    from shardviz.planner import Problem
     from shardviz.tui.compiler_queries import CompilerQueries
     from shardviz.tui.time.timelines import OpenedProfile
 
@@ -32,7 +33,8 @@ class EditorState:
     mesh of the device that is marked everywhere; None where none is. `profile` is one that was opened with
     the application. `on_update` is called after each change, with whether the problem, its plan or its
     targets have changed; `on_lens` when another device is marked; `on_answer`, from any thread, when a
-    target's answer has changed, and `on_plan` when `look_again` will find a plan.
+    target's answer has changed, and `on_plan` when `look_again` will find a plan. With `draws_first` the
+    problem is `resolved` as it is given, where its arrays can be drawn so, until `find_first_plan`.
     """
 
     def __init__(
@@ -45,21 +47,37 @@ class EditorState:
         on_plan: Callable[[], object],
         worker: Worker | None = None,
         profile: OpenedProfile | None = None,
+        draws_first: bool = False,
     ) -> None:
         self.history = draft if isinstance(draft, History) else History(draft)
         draft = self.history.draft
         self.plans = Plans(on_plan)
-        self.resolved: ResolvedProblem = resolve_first(draft, self.plans.plan)
-        self._asked: tuple[ProblemForm, ResolvedProblem] = draft, self.resolved
-        self._stopgap = self.resolved.problem if self.resolved.planning is not None else None
         self.questions = AskedQuestions()
-        self._note_question()
+        self._stopgap: Problem | None = None
+        given = resolve_as_given(draft) if draws_first else None
+        self.resolved: ResolvedProblem = given or self._resolve_first()
         self.area = area
         self.step_number = 0
         self.lens: int | None = None
         self._on_update, self._on_lens, self._on_answer = on_update, on_lens, on_answer
         self._worker = worker
         self.profile = profile
+
+    def _resolve_first(self) -> ResolvedProblem:
+        draft = self.history.draft
+        self.resolved = resolve_first(draft, self.plans.plan)
+        self._asked = draft, self.resolved
+        self._stopgap = self.resolved.problem if self.resolved.planning is not None else None
+        self._note_question()
+        return self.resolved
+
+    def find_first_plan(self) -> bool:
+        """Find the plan of what the application was opened on, if that is shown as it is given; return
+        whether it was."""
+        is_as_given = self.resolved.is_as_given
+        if is_as_given:
+            self._resolve_first()
+        return is_as_given
 
     @cached_property
     def queries(self) -> CompilerQueries:

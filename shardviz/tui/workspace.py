@@ -145,6 +145,7 @@ class Workspace(Horizontal):
 
     async def put_on(self, area: str) -> None:
         """Show a pane, and begin to draw what may have changed for it."""
+        self.state.find_first_plan()
         self.state.area = area
         await self.show_panes()
         self._draw(self.pane)
@@ -154,6 +155,8 @@ class Workspace(Horizontal):
         """Show the panes that belong on screen, and have those draw that were not there before."""
         before = {pane for pane in self._panes.values() if pane.display and pane.is_attached}
         self.show_parts()
+        if self.state.resolved.is_as_given:
+            return  # the other panes show the plan
         for area in self.areas:
             pane = self._pane(area)
             if not pane.is_attached:

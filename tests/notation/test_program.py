@@ -8,9 +8,7 @@ from shardviz.notation.program import (
     FunctionCall,
     Literal,
     Mention,
-    is_program,
     parse_program,
-    split_layers,
 )
 
 
@@ -24,46 +22,6 @@ def shape(value):
         return ("einsum", *map(shape, value.operands), "->", "".join(value.result))
     assert isinstance(value, FunctionCall)
     return (value.function, *map(shape, value.operands))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "H = X[b,d] * W1[d,f]; Y = H * W2[f,d]",
-        "h=bd,df->bf; g=bd,df->bf",
-        "y = bd,df->bf",
-        "X[b,d] + Y[b,d]",
-        "silu(X[b,d])",
-        "H = X[b,d] * W[d,f]",
-        "Y[b,d] = -X[b,d]",
-        "0.5 * X[b,d]",
-        "Y[b,d] = X[b,d] / c[b]",
-        "X[b,d] * W[d,f]  # the first matmul",
-        "H[b,f] = X[b,d] * W[d,f]\nY[b,d] = H * V[f,d]",
-        "(X[b,d] * W[d,f]) * V[f,e]",
-    ],
-)
-def test_a_program(text):
-    assert is_program(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "bd,df->bf",
-        "bd,df->bf; bf,fd->bd",
-        "batch d, d f -> batch f",
-        "A[B_X, D_Y] * W[D_Y, F]",
-        "Out[B_X, F] = A[B_X, D_Y] *_D W[D_Y, F]",
-        "A[B_X, D_Y] *_LOCAL W<sub>in</sub>[D_Y, F]",
-        r"\mathbf{A}[I, J] \cdot_{J} **B**[J, K]\{U_Y\}",
-        "A[I_X, J]",
-        r"A[I_{XY}, J] \cdot B[J, K] \to C[I, K]",
-        "A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]{U_Y}",
-    ],
-)
-def test_an_einsum_a_chain_and_a_product_are_not(text):
-    assert not is_program(text)
 
 
 @pytest.mark.parametrize(
@@ -106,14 +64,6 @@ def test_lines_and_comments():
 
 
 @pytest.mark.parametrize(
-    "text", ["a,b->c × 32", "a,b->c ×32", "a,b->c x 32", "a,b->c\nx 32\n", "a,b->c; x 32"]
-)
-def test_layers(text):
-    assert split_layers(text) == ("a,b->c", 32)
-    assert split_layers("ax,xb->ab") == ("ax,xb->ab", 1)
-
-
-@pytest.mark.parametrize(
     ("text", "problem", "piece"),
     [
         ("", "there is no statement", ""),
@@ -134,11 +84,6 @@ def test_errors_show_the_place(text, problem, piece):
     assert problem in error.message
     assert error.text[error.start : error.stop].startswith(piece)
     assert error.hint
-
-
-def test_no_layers():
-    with pytest.raises(NotationError, match="at least once, not 0 times"):
-        split_layers("a,b->c x 0")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from shardviz.forms.enter import enter
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import planned, resolve
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
-from shardviz.planner import plan
+from shardviz.planner import plan, planner
 from shardviz.planner.planner import is_planned_quickly
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.tui.planning import plans
@@ -178,7 +178,7 @@ def test_a_plan_follows_shardy_where_that_costs_less(worse):
 
 def test_the_screen_says_that_a_plan_is_shardys(worse, worker, monkeypatch):
     problem, dear = worse
-    monkeypatch.setattr(plans, "is_planned_quickly", lambda _: True)
+    monkeypatch.setattr(planner, "is_planned_quickly", lambda _: True)
     monkeypatch.setattr(plans, "planned", lambda *asked: dear if asked[0] == problem else planned(*asked))
 
     async def script(pilot):

@@ -640,6 +640,24 @@ def test_a_device_is_marked_in_every_view():
     drive(script, draft=SMALL, screen="step")
 
 
+def test_the_group_of_a_device_that_was_marked_elsewhere_is_shown():
+    async def script(pilot):
+        app = pilot.app
+        app.state.set_lens(6)
+        await pilot.press("3")
+        await until(pilot, lambda: is_ready(app.pane))
+        assert "group 2 of 2" in text_of(app)
+        assert "▹6◃  X1 Y2" in text_of(app)
+        await pilot.press("g", "a")
+        assert "group 1 of 2" in text_of(app)
+        await pilot.press("1")
+        app.state.set_lens(5)
+        await pilot.press("3")
+        assert "▹5◃  X1 Y1" in text_of(app)
+
+    drive(script, draft=SMALL)
+
+
 def test_a_click_marks_a_device_or_no_longer():
     async def script(pilot):
         pane = pilot.app.pane

@@ -8,7 +8,7 @@ from functools import cached_property
 from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import Machine
 from shardviz.notation.named_specs import parse_named_specs
-from shardviz.notation.program import is_program, split_layers
+from shardviz.notation.program_text import is_program, split_layers
 from shardviz.planner.pricing.costs import lacking_words
 from shardviz.planner.pricing.local_work import statement_flops
 from shardviz.planner.problem import Problem, problem_from_text

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import CompilerError, ShardvizError
 from shardviz.forms.resolve import planned
-from shardviz.planner.planner import is_planned_quickly
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -49,6 +48,8 @@ class Plans:
     def plan(self, problem: Problem, placed: PlacedMesh) -> Plan | None:
         """The plan of the problem that is on screen now; None while it is made, in place of what was asked
         before. Raises `ShardvizError`."""
+        from shardviz.planner.planner import is_planned_quickly
+
         key = problem, placed
         self._take()
         found = self._found.pop(key, None)

@@ -132,7 +132,7 @@ class ProblemPanel(Side):
 
     def _draw_figures(self) -> None:
         """Draw what the problem costs into the lines that its fields leave, in a frame after theirs."""
-        if self.picture is None or self.state.is_empty:
+        if self.picture is None or self.state.is_empty or self.state.resolved.is_as_given:
             return
         from shardviz.render.questions_view import figures_beside
 

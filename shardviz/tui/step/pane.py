@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 PAN = 16
 """Columns of one key press."""
+_OF_ROUNDS = ("play", "round", "algorithm", "compare", "view", "device", "figures", "links")
+"""Commands that do nothing where nothing is sent."""
 _OPTIONS = {"transfers": " --transfers", "matmul": " --matmul"}
 """What the command line adds for a view."""
 VERDICT_LINES = 2
@@ -64,6 +66,8 @@ class StepPane(Pane):
         self.chosen = CollectiveChoice(state.resolved)
         self._beginning: AnswerLocation | None = None
         self._group = 0
+        self._followed: int | None = None
+        """The device whose group was gone to; g goes on from there."""
         self._view: View = "devices"
         self._page: PlayerPage | None = None
         self._fault: ShardvizError | None = None
@@ -108,9 +112,14 @@ class StepPane(Pane):
 
     @property
     def idle(self) -> Collection[str]:
-        idle = {"play", "round", "algorithm", "compare", "view"} if self.chosen.question is None else set()
-        if self.chosen.is_own or len(self.chosen.collectives) < 2:
+        question, is_own = self.chosen.question, self.chosen.is_own
+        idle = set() if question is not None else set(_OF_ROUNDS)
+        if question is None or question.layout.mesh.size == question.schedule.pattern.group_size:
+            idle.add("group")
+        if is_own or len(self.chosen.collectives) < 2:
             idle.add("collective")
+        if not is_own:
+            idle.add("back_to_plan")
         return idle
 
     @property
@@ -251,11 +260,15 @@ class StepPane(Pane):
         self.state.set_lens(group[place % len(group)])
 
     def show_lens(self) -> None:
-        if self.prepared is not None and self.state.lens is not None:
-            group, _ = self.prepared.run.places.get(self.state.lens, (self._group, 0))
+        self._draw()
+
+    def _follow_lens(self, prepared: PreparedRun) -> None:
+        """Show the group of the marked device, wherever that was marked."""
+        if self.state.lens is not None and self.state.lens != self._followed:
+            group, _ = prepared.run.places.get(self.state.lens, (self._group, 0))
             if group != self._group:
                 self._group, self._page = group, None
-        self._draw()
+        self._followed = self.state.lens
 
     def action_pan(self, steps: int) -> None:
         self.query_one(RoundView).scroll_relative(x=steps * PAN, animate=False)
@@ -373,7 +386,7 @@ class StepPane(Pane):
         found = self.chosen.look(self.state.resolved)
         moved = self.chosen.find_links()
         if found == "other":
-            self._group, self.player.playing = 0, False
+            self._group, self._followed, self.player.playing = 0, None, False
         if found != "same" or moved:
             self._load(0.0 if found == "other" else self.player.fraction)
         else:
@@ -449,6 +462,7 @@ class StepPane(Pane):
         if self.prepared is None:
             self._draw_words(width)
             return
+        self._follow_lens(self.prepared)
         if self._page is None or self._page.palette is not self.palette:
             self._page = self._new_page(self.prepared)
         self._page.lens = self.state.lens
