@@ -16,7 +16,7 @@ from shardviz.lessons.course import course, find
 from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures.subject import resolve_once
 from shardviz.lessons.progress import load
-from shardviz.render.lesson_view import stage_facts
+from shardviz.render.lesson_view import WAYS, stage_facts
 from shardviz.tui.dialogs.commands import help_lines
 from shardviz.tui.lesson.controller import LessonController
 from shardviz.tui.registry import APP, COMMANDS, LESSON
@@ -139,6 +139,38 @@ def test_every_lesson_goes_from_end_to_end(lesson):
             assert controller.may_go_on
             controller.next()
     assert seen == [*stages(lesson)[:-1]]
+
+
+def test_an_answer_is_computed_once_and_not_before_a_stage_needs_it(monkeypatch):
+    asked, lesson = [], find("2")
+
+    def facts(prediction):
+        asked.append(prediction)
+        return stage_facts(prediction)
+
+    monkeypatch.setattr("shardviz.tui.lesson.controller.stage_facts", facts)
+    controller = LessonController(begin(lesson))
+    assert controller.told.answer == ""
+    assert asked == []
+    controller.next()
+    assert controller.told.answer == "2×16"
+    assert asked == [lesson.predictions[0]]
+    controller.compute_answers()
+    controller.answer()
+    assert asked == [*lesson.predictions]
+
+
+def test_the_best_mesh_is_not_on_screen_while_it_is_asked_for():
+    lesson = find("best-split")
+    controller = LessonController(at("predict", lesson, 2))
+    assert controller.history.draft == replace(lesson.predictions[2].draft, mesh=lesson.setup.mesh)
+    controller.answer()
+    assert controller.history.draft.mesh.replace(",", ", ") == controller.told.answer == "data=4, tensor=16"
+
+
+def test_the_keys_that_change_a_collective_are_those_of_its_screen():
+    keys = {key: each.name for each in COMMANDS if each.area in ("app", "step") for key in each.keys}
+    assert [keys[key] for key in WAYS] == ["algorithm(1)", "other", "undo"]
 
 
 def test_a_collective_is_changed_in_its_picture():

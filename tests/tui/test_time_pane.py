@@ -187,6 +187,20 @@ def test_the_scheduler_tells_other_times():
     play(script)
 
 
+def test_a_selection_that_arrives_when_another_screen_is_shown_waits_for_its_own():
+    async def script(pilot):
+        pane = pilot.app.pane
+        await settle(pilot, "2")
+        assert pane.size.width == 0
+        pane.chart.select(1, 0)
+        await pilot.pause()
+        assert "That failed" not in "".join(note.message for note in pilot.app._notifications)
+        await settle(pilot, "5")
+        assert "operation 2 of" in pane_text(pilot)
+
+    play(script, SIZES["usual"])
+
+
 def test_two_on_one_scale():
     async def script(pilot):
         chart = pilot.app.pane.chart

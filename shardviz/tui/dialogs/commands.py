@@ -83,7 +83,28 @@ class HelpDialog(Dialog):
 
     def _draw(self) -> None:
         view = self.query_one(LinesView)
-        view.show(TextLines(help_lines(self._areas, max(20, view.size.width - 1))))
+        view.show(TextLines(self.lines(max(20, view.size.width - 1))))
+
+    def lines(self, width: int) -> list[Text]:
+        """The page at a width."""
+        return help_lines(self._areas, width)
+
+    def action_help(self) -> None:
+        """Help has no help of its own: its key closes it."""
+        self.dismiss()
+
+
+class WindowHelp(HelpDialog):
+    """The keys of a window."""
+
+    def __init__(self, window: Dialog) -> None:
+        super().__init__(("app",))
+        self.title_text = f"Help: {window.title_text}"
+        rows = tuple((each.key_text, each.title, each.help) for each in window.all_commands)
+        self._keys = Keys("This window", rows)
+
+    def lines(self, width: int) -> list[Text]:
+        return key_list([self._keys], width)
 
 
 def help_lines(areas: Sequence[str], width: int) -> list[Text]:
@@ -120,25 +141,36 @@ class CommandMenu(CommandPalette):
 class CommandSearch(Provider):
     """Offers the commands of all screens; one of another screen puts that on first."""
 
+    @property
+    def _found(self) -> Sequence[Command]:
+        """The commands of the window below the palette; without one, those of the application."""
+        return self.screen.all_commands if isinstance(self.screen, Dialog) else FOUND
+
     async def discover(self) -> Hits:
-        for command in FOUND:
+        for command in self._found:
             yield DiscoveryHit(_shown(command), self._run(command), _name(command), escape(command.help))
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for command in FOUND:
+        for command in self._found:
             score = matcher.match(_name(command))
             if score > 0:
                 title = matcher.highlight(_name(command))
                 yield Hit(score, title, self._run(command), _name(command), escape(command.help))
 
     def _run(self, command: Command) -> partial[Any]:
+        if isinstance(self.screen, Dialog):
+            return partial(self.screen.run_action, command.name)
         return partial(self.app.run_action, ("app", "run_command", (command,)))
 
 
 def _name(command: Command) -> str:
     """``Compiler: Next target  (n)``: what is looked through."""
-    area = "" if command.area == "app" else f"{AREAS[command.area].lstrip('12345 ')}: "
+    area = (
+        ""
+        if command.area not in AREAS or command.area == "app"
+        else f"{AREAS[command.area].lstrip('12345 ')}: "
+    )
     key = f"  ({command.key_text})" if command.key_text else ""
     return f"{area}{command.title}{key}"
 

@@ -18,6 +18,8 @@ from shardviz.tui.bars import KeyFooter
 from shardviz.tui.registry import Command, bindings
 
 CLOSE = Command("dialog", "close", ("escape", "q"), "Close", "Back to the screen.", "close", "esc")
+HELP = Command("dialog", "help", ("question_mark", "f1"), "Help", "The keys of this window.", "help", "?")
+PALETTE = Command("dialog", "palette", ("ctrl+p",), "Palette", "Find a command of this window by name.")
 
 WIDTHS = [(0, "-narrow"), (72, "-wide"), (100, "-broad")]
 HEIGHTS = [(0, "-low"), (20, "-high")]
@@ -32,7 +34,7 @@ class Dialog(ModalScreen[Any]):
     key.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings([CLOSE])
+    BINDINGS: ClassVar[list[BindingType]] = bindings([CLOSE, HELP, PALETTE])
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     DEFAULT_CSS = """
@@ -69,5 +71,20 @@ class Dialog(ModalScreen[Any]):
         """Leave the dialog once, and only it: Textual leaves the screen on top."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
+    @property
+    def all_commands(self) -> Sequence[Command]:
+        """The commands of help and palette, also those without a word in the line of keys."""
+        return self.commands
+
     def action_close(self) -> None:
         self.dismiss()
+
+    def action_help(self) -> None:
+        from shardviz.tui.dialogs.commands import WindowHelp
+
+        self.app.push_screen(WindowHelp(self))
+
+    def action_palette(self) -> None:
+        from shardviz.tui.dialogs.commands import CommandMenu
+
+        self.app.push_screen(CommandMenu())

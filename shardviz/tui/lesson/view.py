@@ -154,6 +154,7 @@ class LessonView:
             if controller.is_presented:
                 self.app.theme = PROJECTOR.name
         await self._enter()
+        self.app.call_after_refresh(self.app.run_worker, controller.compute_answers, thread=True)
 
     async def leave(self) -> None:
         """Take the widgets away, and put back what was there before."""

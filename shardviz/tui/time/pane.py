@@ -355,6 +355,8 @@ class TimePane(Pane):
 
     def _explain(self) -> None:
         """The details of the selected operation, and below it, or beside the chart, the report."""
+        if not self.size.width:  # hidden meanwhile: it is drawn when it is shown
+            return
         details, report = self.query_one("#details", LinesView), self.query_one("#report", LinesView)
         timeline = self.timeline
         if timeline is None:
