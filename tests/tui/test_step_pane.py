@@ -640,6 +640,20 @@ def test_a_device_is_marked_in_every_view():
     drive(script, draft=SMALL, screen="step")
 
 
+def test_there_is_no_table_of_chunks_that_are_too_many_to_track():
+    async def script(pilot):
+        pane = pilot.app.pane
+        pane.query_one(RoundView).focus()
+        await until(pilot, lambda: is_ready(pane))
+        await pilot.press("right", "v")
+        assert "from → to" in text_of(pilot.app)
+        await pilot.press("v")
+        assert "too many chunks to track" in text_of(pilot.app)
+
+    many = ProblemForm("X=8192", specs=("__", "__", "__"), collective=CollectiveFields("all_to_all"))
+    drive(script, draft=many, screen="step")
+
+
 def test_the_group_of_a_device_that_was_marked_elsewhere_is_shown():
     async def script(pilot):
         app = pilot.app

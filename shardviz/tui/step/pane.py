@@ -181,11 +181,8 @@ class StepPane(Pane):
         self._draw_head()
 
     def action_view(self) -> None:
-        from shardviz.render.rounds.player import VIEWS
-
-        self._view = VIEWS[(VIEWS.index(self._view) + 1) % len(VIEWS)]
-        if self._view == "matmul" and self._matmul is None:
-            self._view = VIEWS[0]
+        views = self._views
+        self._view = views[(views.index(self._view) + 1) % len(views)] if self._view in views else views[0]
         self._page = None
         self.query_one(RoundView).scroll_home(animate=False)
         self._draw()
@@ -459,7 +456,7 @@ class StepPane(Pane):
 
         lead = "" if self.chosen.is_own else f"step {self.chosen.step}  "
         palette, links_of = self.palette, self.chosen.links_of
-        if self._view == "matmul" and self._matmul is None:
+        if self._view not in self._views:
             self._view = "devices"
         return PlayerPage(
             prepared,
@@ -472,6 +469,16 @@ class StepPane(Pane):
             verdict,
             self._matmul if self._view == "matmul" else None,
         )
+
+    @property
+    def _views(self) -> list[View]:
+        """The views that there are: no table of chunks that are too many to track, and a matmul only beside
+        one."""
+        from shardviz.render.rounds.player import VIEWS
+
+        is_tracked = self.prepared is not None and self.prepared.drawn.followed
+        missing = {"table": not is_tracked, "matmul": self._matmul is None}
+        return [view for view in VIEWS if not missing.get(view)]
 
     @property
     def _matmul(self) -> BlockwiseMatmul | None:
