@@ -117,7 +117,7 @@ GAP = 2
 
 
 class KeyFooter(Widget):
-    """As many commands as fit, in order; a click on one presses its key."""
+    """As many commands as fit, in order, and at any width the way out; a click on one presses its key."""
 
     DEFAULT_CSS = """
     KeyFooter { height: 1; color: $foreground-muted; }
@@ -136,18 +136,22 @@ class KeyFooter(Widget):
             self.refresh()
 
     def render(self) -> Content:
-        key = Style(foreground=Color.parse(self.app.theme_variables["footer-key-foreground"]), bold=True)
-        line = Content()
-        for command in self._commands:
-            piece = Content.assemble((f"{command.key_text} ", key), command.footer)
-            if command.keys:
-                press = f"app.simulate_key('{command.keys[0]}')"
-                piece = piece.stylize(Style.from_meta({"@click": press}))
-            longer = Content(" " * GAP).join([line, piece]) if line else piece
-            if longer.cell_length > self.size.width:
+        out = [self._piece(each) for each in self._commands if each.name == "quit"]
+        shown, room = [], self.size.width + GAP - sum(piece.cell_length + GAP for piece in out)
+        for piece in (self._piece(each) for each in self._commands if each.name != "quit"):
+            room -= piece.cell_length + GAP
+            if room < 0:
                 break
-            line = longer
-        return line
+            shown.append(piece)
+        return Content(" " * GAP).join([*shown, *out])
+
+    def _piece(self, command: Command) -> Content:
+        """``? help``."""
+        key = Style(foreground=Color.parse(self.app.theme_variables["footer-key-foreground"]), bold=True)
+        piece = Content.assemble((f"{command.key_text} ", key), command.footer)
+        if not command.keys:
+            return piece
+        return piece.stylize(Style.from_meta({"@click": f"app.simulate_key('{command.keys[0]}')"}))
 
 
 class RefusedKeys(Widget):

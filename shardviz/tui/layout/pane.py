@@ -224,15 +224,13 @@ class LayoutPane(Pane):
         if self._map is None:
             return
         left, top = self._map_at
-        columns, lines = self._map.size
-        x, y = message.column - left, message.line - top
-        if 0 <= x < columns and 0 <= y < lines:
-            index = self.canvas.arrays[self.cursor.array].grid.index_in(self._map.place_at(x, y))
-            if index is not None:
-                cursor = CellCursor(self.cursor.array, index)
-                around = Region(*self.canvas.around(cursor))
-                self._view.scroll_to_region(around, animate=False, force=True, center=True)
-                self._point(cursor)
+        place = self._map.place_at(message.column - left, message.line - top)
+        index = None if place is None else self.canvas.arrays[self.cursor.array].grid.index_in(place)
+        if index is not None:
+            cursor = CellCursor(self.cursor.array, index)
+            around = Region(*self.canvas.around(cursor))
+            self._view.scroll_to_region(around, animate=False, force=True, center=True)
+            self._point(cursor)
 
     def action_view(self) -> None:
         """By array or by device; the cursor stays with its device."""

@@ -25,6 +25,7 @@ from shardviz.tui.model.editor import ModelEditor, ModelForm
 from shardviz.tui.model.tree import TreeRow, row_texts, tree_rows
 from shardviz.tui.registry import bindings, commands_of
 from shardviz.tui.themes import palette_of
+from shardviz.units import human_count
 
 COMMANDS = commands_of(
     "model",
@@ -107,7 +108,7 @@ class ModelDialog(Dialog):
         """Everything anew: the fields, the tree, and the answer as soon as it is planned."""
         question, palette = self.editor.question, palette_of(self.app)
         model, form = question.model, self.editor.form
-        line = Text.assemble((form.source, "bold"), f"  {model.elements:,} parameters  ")
+        line = Text.assemble((form.source, "bold"), f"  {human_count(model.elements)} parameters  ")
         line.append_text(mesh_text(question.mesh, palette)).append(f"  {form.rules}", "bold")
         line.append(f"  {question.placed.machine.name}")
         self.query_one("#fields", Static).update(line)
