@@ -448,7 +448,7 @@ class ShardvizApp(ResilientApp):
     def action_shardings(self) -> None:
         from shardviz.tui.dialogs.shardings import ShardingsDialog
 
-        self.push_screen(ShardingsDialog(self.state.resolved, palette_of(self)), self.open_form)
+        self.push_screen(ShardingsDialog(self.state.resolved.stated, palette_of(self)), self.open_form)
 
     def action_ranking(self) -> None:
         from shardviz.tui.dialogs.ranking import RankingDialog
