@@ -239,7 +239,7 @@ class DevicePicture:
         edge = Style(bold=True) if is_marked else DIM
         lines = [self._boxes.border(member, is_marked)]
         for line in body[: self._shape.lines]:
-            line.truncate(inside)
+            line.truncate(inside, overflow="ellipsis")
             lines.append(Text.assemble(("│", edge), line, " " * (inside - line.cell_len), ("│", edge)))
         return [*lines, self._bottom(sent, edge)]
 
