@@ -113,6 +113,7 @@ class ShardvizApp(ResilientApp):
         self._first_lesson, self._is_presenting, self._warning = lesson, present, warning
         self._refused = refused
         self._last = LastSession()
+        self._last_problem = ""
         self._keeping: Timer | None = None
 
     own_commands: ClassVar[Sequence[Command]] = ()
@@ -453,7 +454,7 @@ class ShardvizApp(ResilientApp):
     def action_shardings(self) -> None:
         from shardviz.tui.dialogs.shardings import ShardingsDialog
 
-        self.push_screen(ShardingsDialog(self.state.resolved, palette_of(self)), self.open_form)
+        self.push_screen(ShardingsDialog(self.state.resolved.stated, palette_of(self)), self.open_form)
 
     def action_ranking(self) -> None:
         from shardviz.tui.dialogs.ranking import RankingDialog
@@ -613,7 +614,17 @@ class ShardvizApp(ResilientApp):
         """Keep the session after a pause in typing, away from the screen's thread."""
         if self._keeping is not None:
             self._keeping.stop()
-        self._keeping = self.set_timer(KEEP_AFTER_S, lambda: self.run_worker(self._keep_session, thread=True))
+        self._keeping = self.set_timer(
+            KEEP_AFTER_S, lambda: self.run_worker(self._keep_and_tell, thread=True)
+        )
+
+    def _keep_and_tell(self) -> None:
+        """Keep the session; why the last one could not be read, or this one not be kept, is said once."""
+        before = self._last_problem
+        self._keep_session()
+        self._last_problem = self._last.problem
+        if self._last_problem not in ("", before):
+            self.call_from_thread(self.notify, self._last_problem, severity="warning", timeout=15)
 
     def _keep_session(self) -> None:
         """Keep what is on screen for the next time, unless nothing was ever changed; in a lesson, what was

@@ -4,6 +4,7 @@ why."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import threading
@@ -344,6 +345,41 @@ def test_what_cannot_be_read_says_why_and_leaves_the_list_open():
         await until(pilot, lambda: "No file has this name" in text_of(pilot.app))
 
     drive(script, screen="plan")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nowhere/", "'nowhere/' cannot be read: No such file or directory."),
+        ("empty/", "Nothing in 'empty/' is known by its name"),
+        ("broken.py:", "'broken.py' has no function that takes a mesh, or it is not Python"),
+        ("pipe.txt", "No file has this name"),
+        ("circle.txt", "No file has this name"),
+        ("binary.txt", "✗ 'binary.txt' is binary, not text."),
+        ("cut.xplane.pb", "✗ 'cut.xplane.pb' cannot be read as a profile"),
+        ("cut.json", "✗ 'cut.json', mesh: it is missing."),
+        ("step.txt --mesh X=3", "✗ "),
+        ("shardviz hlo gone.txt", "✗ File 'gone.txt' does not exist."),
+        ("shardviz diff step.txt binary.txt", "✗ 'binary.txt' is binary, not text."),
+        ("steps.py:step --target cpu,shardy", "✗ 'cpu,shardy' is not one target."),
+    ],
+)
+def test_whatever_is_wrong_is_one_sentence_in_the_list(folder, text, said):
+    (folder / "empty").mkdir()
+    (folder / "broken.py").write_text("def step(mesh:")
+    os.mkfifo(folder / "pipe.txt")
+    (folder / "circle.txt").symlink_to("circle.txt")
+    (folder / "binary.txt").write_bytes(bytes(range(256)))
+    (folder / "cut.xplane.pb").write_bytes(PROFILE.read_bytes()[:3000])
+    (folder / "cut.json").write_text('{"schema": "shardviz/1", "kind": "summary"}')
+
+    async def script(pilot):
+        await opened(pilot, text)
+        await until(pilot, lambda: said in text_of(pilot.app))
+        assert isinstance(pilot.app.screen, OpenDialog)
+        assert pilot.app.screen.query_one(Input).value == text
+
+    drive(script, screen="plan", worker=Printer())
 
 
 def test_a_guest_opens_texts_alone():

@@ -154,7 +154,9 @@ class LessonView:
             if controller.is_presented:
                 self.app.theme = PROJECTOR.name
         await self._enter()
-        self.app.call_after_refresh(self.app.run_worker, controller.compute_answers, thread=True)
+        # Beside the screen, as some take half a second.
+        answers = controller.compute_answers
+        self.app.call_after_refresh(self.app.run_worker, answers, thread=True, exit_on_error=False)
 
     async def leave(self) -> None:
         """Take the widgets away, and put back what was there before."""

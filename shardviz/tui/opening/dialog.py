@@ -10,7 +10,7 @@ from rich.text import Text
 from textual.widgets import Input
 
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
-from shardviz.tui.opening.kinds import READ, WORDS, Kind, Openable, listed_folder, openables, typed
+from shardviz.tui.opening.kinds import READ, WORDS, Kind, Openable, listed_folder, openables, typed, why_empty
 from shardviz.tui.opening.reading_dialog import ReadingDialog
 from shardviz.tui.registry import commands_of
 
@@ -77,7 +77,10 @@ class OpenDialog(ReadingList):
         if folder == self._folder:
             return self.rows
         self._folder = folder
-        return self._rows_of(folder)
+        rows = self._rows_of(folder)
+        if self._has_files and not rows:
+            self.describe(Text(why_empty(folder)))
+        return rows
 
     def row_of(self, text: str) -> ListRow | None:
         found = typed(text, self._has_files)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 120.0
 """Seconds for XLA to write the text of a profile's programs, and for a file of the user's to run."""
+PIECE = 2**22
+"""Characters of a text that are searched at once."""
 OF_PROGRAM = ("mesh", "machine")
 OF_FUNCTION = ("mesh", "target", "machine")
 OF_PROFILE = ("mesh", "machine", "hlo")
@@ -142,10 +145,10 @@ def open_file(found: Openable, defaults: Defaults, reading: ReadingProgress) -> 
         return _function(found, defaults, reading)
     if found.kind == "saved":
         return OpenedProgram(found, read_options(found.options, ()), saved=load_summary(Path(found.path)))
-    return open_program(found, defaults)
+    return open_program(found, defaults, reading)
 
 
-def open_program(found: Openable, defaults: Defaults) -> OpenedProgram:
+def open_program(found: Openable, defaults: Defaults, reading: ReadingProgress) -> OpenedProgram:
     """A file of HLO, StableHLO or Shardy text, or of a log; HLO is priced on a machine.
 
     Raises `QuestionError` for a file without any of that, and for a program that the machine cannot run. Only
@@ -157,13 +160,17 @@ def open_program(found: Openable, defaults: Defaults) -> OpenedProgram:
     text, log = file.text, ""
     if has_rematerializations(text):
         log, text = text, without_warnings(text)
-        if not is_hlo(text) and not is_mlir(text):
+        if not _has(text, is_hlo, reading) and not _has(text, is_mlir, reading):
             mesh = given or mesh_of_warnings(log.splitlines())
             remade = rematerializations(log, mesh)
             return OpenedProgram(found, options, file.notes, mesh, remade=tuple(remade))
-    if is_hlo(text):
+    name = Path(found.path).name
+    if _has(text, is_hlo, reading):
+        reading.say(f"reading the collectives of {name}")
         report, options = _priced(text, given, options, defaults)
     else:
+        # The error about a text that is none of these needs no more than its beginning.
+        text = text if _has(text, is_mlir, reading) else text[:PIECE]
         report = report_of(read(text, given, infer=True, origins=True))
     module = report.module
     if module.unread_collectives and not module.collectives:
@@ -173,10 +180,24 @@ def open_program(found: Openable, defaults: Defaults) -> OpenedProgram:
         whole = rematerializations_of(module)
     listed = None
     if module.mesh is not None:
-        result = TargetResult(Path(found.path).name, "ok", tuple(module.collectives), text=text)
+        reading.say(f"reading the lines of {name}")
+        result = TargetResult(name, "ok", tuple(module.collectives), text=text)
         listed = read_program(result, module.mesh)
     notes = (*file.notes, *module.unread)
     return OpenedProgram(found, options, notes, module.mesh, report, listed, tuple(whole))
+
+
+def _has(text: str, check: Callable[[str], bool], reading: ReadingProgress) -> bool:
+    """Return whether a check finds something in a text. It looks at pieces of whole lines: the screen waits
+    for each search, and between two a reading may be stopped."""
+    start = 0
+    while start < len(text):
+        reading.say("looking for a program")
+        end = text.find("\n", start + PIECE) + 1 or len(text)
+        if check(text[start:end]):
+            return True
+        start = end
+    return False
 
 
 def _priced(
@@ -214,7 +235,7 @@ def _function(found: Openable, defaults: Defaults, reading: ReadingProgress) -> 
     file, name = find_function(found.path)
     mesh, targets = parse_mesh(options.mesh), parse_targets(options.target)
     if len(targets) != 1:
-        raise TargetError(f"{quote(options.target)} is not one target", "name one: --target v5e:2x4")
+        raise TargetError(f"{quote(options.target)} is not one target", "name one, such as v5e:2x4")
     target = targets[0]
     check_mesh(target, mesh)
     machine = named_machine(options.machine) if options.machine else None

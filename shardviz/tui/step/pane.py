@@ -22,7 +22,7 @@ from shardviz.tui.pane import Pane
 from shardviz.tui.registry import FORM, STEP, Command, CommandsChanged, bindings
 from shardviz.tui.step.choice import CollectiveChoice, LinkFigures, is_large, worked_out
 from shardviz.tui.step.form import CollectiveForm
-from shardviz.tui.step.player import Player, RoundView, Slide, StepHead, slide_seconds
+from shardviz.tui.step.player import Player, RoundView, Slide, StepFoot, StepHead, slide_seconds
 
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
@@ -82,7 +82,7 @@ class StepPane(Pane):
         yield StepHead(id="step-head")
         yield RoundView()
         yield CollectiveForm(self.state)
-        yield Static(id="step-foot", markup=False)
+        yield StepFoot(id="step-foot", markup=False)
 
     def on_mount(self) -> None:
         self._open_form(False)
@@ -211,9 +211,8 @@ class StepPane(Pane):
     def action_view(self) -> None:
         from shardviz.render.rounds.player import VIEWS
 
-        self._view = VIEWS[(VIEWS.index(self._view) + 1) % len(VIEWS)]
-        if self._view == "matmul" and self._matmul is None:
-            self._view = VIEWS[0]
+        later = (*VIEWS[VIEWS.index(self._view) + 1 :], *VIEWS)
+        self._view = next(view for view in later if self._has_view(view))
         self._page = None
         self.query_one(RoundView).scroll_home(animate=False)
         self._draw()
@@ -334,6 +333,26 @@ class StepPane(Pane):
             self.player.go(found)
             self._keep_time()
             self._draw()
+
+    def on_lines_view_scrolled(self) -> None:
+        """The map marks what is seen."""
+        if self._page is not None and self._page.minimap(self.player.number) is not None:
+            self._draw_foot()
+
+    def on_step_foot_clicked(self, message: StepFoot.Clicked) -> None:
+        """A click on the map leads there."""
+        drawn = None if self._page is None else self._page.minimap(self.player.number)
+        if drawn is None or self._page is None:
+            return
+        place = drawn.place_at(message.column - self._page.map_left, message.line - 1)
+        if place is not None:
+            view = self.query_one(RoundView)
+            middle = (place.column + 0.5) / drawn.columns, (place.row + 0.5) / drawn.rows
+            x, y = (
+                part * full - seen / 2
+                for part, full, seen in zip(middle, view.virtual_size, view.size, strict=True)
+            )
+            view.scroll_to(max(0, x), max(0, y), animate=False)
 
     def tick(self) -> None:
         """One round on, while it plays."""
@@ -487,7 +506,7 @@ class StepPane(Pane):
 
         lead = "" if self.chosen.is_own else f"step {self.chosen.step}  "
         palette, links_of = self.palette, self.chosen.links_of
-        if self._view == "matmul" and self._matmul is None:
+        if not self._has_view(self._view):
             self._view = "devices"
         return PlayerPage(
             prepared,
@@ -500,6 +519,12 @@ class StepPane(Pane):
             verdict,
             self._matmul if self._view == "matmul" else None,
         )
+
+    def _has_view(self, view: View) -> bool:
+        """True if what is played can be seen so."""
+        if view == "table":
+            return self.prepared is None or self.prepared.drawn.followed
+        return view != "matmul" or self._matmul is not None
 
     @property
     def _matmul(self) -> BlockwiseMatmul | None:
@@ -515,7 +540,7 @@ class StepPane(Pane):
         if self._page is None or self.prepared is None or not self.size.width:
             return  # A pane that a lesson hides has no room, and draws itself again when it is shown.
         verdict = self._verdict(self.prepared)
-        lines = self._page.foot(self.player.number, verdict)
+        lines = self._page.foot(self.player.number, verdict, self.query_one(RoundView).seen)
         if len(verdict) != self._page.verdict_lines:
             # The picture makes room for a longer verdict.
             self._page = self._new_page(self.prepared, len(verdict))
@@ -533,7 +558,8 @@ class StepPane(Pane):
         """JAX's verdict on the numbers that are shown; a line at least, so that little moves."""
         from shardviz.render.rounds.step_notes import short_verdict
 
-        width, question = self.size.width, prepared.drawn.question
+        question = prepared.drawn.question
+        width = self.size.width if self._page is None else self._page.words_width
         if question.shards is None:
             said = "no numbers to verify: they would be too many"
         else:
