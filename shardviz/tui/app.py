@@ -470,7 +470,7 @@ class ShardvizApp(ResilientApp):
         self.push_screen(RankingDialog(self.state.resolved, palette_of(self)), self.open_form)
 
     async def open_form(self, form: ProblemForm | None) -> None:
-        """Put the problem of a list's row on screen, as one step of undo; only in a sandbox a lesson goes on."""
+        """Put the problem of a list's row on screen, as one step of undo; a lesson goes on in its sandbox."""
         if form is not None:
             if self.lesson is not None and not self.lesson.is_sandbox:
                 await self.leave_lesson()
