@@ -114,6 +114,8 @@ class ScreenTabs(Widget):
 
 
 GAP = 2
+WAYS_OUT = ("quit", "close")
+"""Commands that have their place at any width: out of the application, out of a window."""
 
 
 class KeyFooter(Widget):
@@ -137,9 +139,11 @@ class KeyFooter(Widget):
             self.refresh()
 
     def render(self) -> Content:
-        out = [self._piece(each) for each in self._commands if each.name == "quit"]
+        # The help closes by its own key, which is its first.
+        out = [self._piece(each) for each in self._commands[1:] if each.name in WAYS_OUT]
         shown, room = [], self.size.width + GAP - sum(piece.cell_length + GAP for piece in out)
-        for piece in (self._piece(each) for each in self._commands if each.name != "quit"):
+        others = (*self._commands[:1], *(each for each in self._commands[1:] if each.name not in WAYS_OUT))
+        for piece in map(self._piece, others):
             room -= piece.cell_length + GAP
             if room < 0:
                 break
