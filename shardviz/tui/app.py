@@ -6,7 +6,7 @@ import asyncio
 import gc
 import os
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -26,6 +26,8 @@ from shardviz.tui.themes import palette_of, set_up_themes
 from shardviz.tui.workspace import PANES, TooSmall, Workspace, is_too_small
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.dom import DOMNode
     from textual.notifications import SeverityLevel
     from textual.timer import Timer
@@ -113,6 +115,9 @@ class ShardvizApp(ResilientApp):
         self._last = LastSession()
         self._last_problem = ""
         self._keeping: Timer | None = None
+
+    own_commands: ClassVar[Sequence[Command]] = ()
+    """Commands of one kind of application alone; they work everywhere."""
 
     class AnswersChanged(Message):
         """A target's answer has changed."""
@@ -397,7 +402,8 @@ class ShardvizApp(ResilientApp):
 
         areas = (self.state.area, "problem")
         lesson = ("lesson",) if self.lesson is not None else ()
-        self.push_screen(HelpDialog((*lesson, *(areas[::-1] if self.workspace.is_left else areas))))
+        areas = areas[::-1] if self.workspace.is_left else areas
+        self.push_screen(HelpDialog((*lesson, *areas), self.own_commands))
 
     def action_command_palette(self) -> None:
         from shardviz.tui.dialogs.commands import CommandMenu
