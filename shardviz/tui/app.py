@@ -376,6 +376,8 @@ class ShardvizApp(ResilientApp):
         await self.run_action(command.name, widget)
 
     def action_jump(self) -> None:
+        if self._is_kept_back():
+            return
         from shardviz.tui.dialogs.jump import JumpDialog
 
         state = self.state
@@ -425,6 +427,8 @@ class ShardvizApp(ResilientApp):
             await self.action_show(example.screen)
 
     def action_history(self) -> None:
+        if self._is_kept_back():
+            return
         from shardviz.tui.dialogs.questions import QuestionsDialog
 
         state = self.state
@@ -452,18 +456,24 @@ class ShardvizApp(ResilientApp):
         self.push_screen(OpenDialog(self.state, not self.is_guest), partial(show_opened, self))
 
     def action_shardings(self) -> None:
+        if self._is_kept_back():
+            return
         from shardviz.tui.dialogs.shardings import ShardingsDialog
 
         self.push_screen(ShardingsDialog(self.state.resolved.stated, palette_of(self)), self.open_form)
 
     def action_ranking(self) -> None:
+        if self._is_kept_back():
+            return
         from shardviz.tui.dialogs.ranking import RankingDialog
 
         self.push_screen(RankingDialog(self.state.resolved, palette_of(self)), self.open_form)
 
-    def open_form(self, form: ProblemForm | None) -> None:
-        """Put the problem of a list's row on screen, as one step of undo."""
+    async def open_form(self, form: ProblemForm | None) -> None:
+        """Put the problem of a list's row on screen, as one step of undo; a lesson goes on in its sandbox."""
         if form is not None:
+            if self.lesson is not None and not self.lesson.is_sandbox:
+                await self.leave_lesson()
             self.state.edit(form)
 
     def action_lessons(self) -> None:

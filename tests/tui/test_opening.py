@@ -241,6 +241,20 @@ def test_tab_completes_a_path():
     drive(script, screen="plan")
 
 
+def test_a_name_that_would_move_the_cursor_is_shown_without_that(folder):
+    (folder / "a\x1b[31m\nb.txt").write_text(PROGRAM.read_text())
+
+    async def script(pilot):
+        await pilot.press("o", "left_square_bracket", "3")
+        assert "a?[31m?b.txt" in text_of(pilot.app)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ProgramDialog))
+        assert "a?[31m?b.txt" in text_of(pilot.app)
+        assert "\x1b" not in text_of(pilot.app)
+
+    drive(script, screen="plan")
+
+
 def test_a_reading_that_is_stopped_leaves_the_list_and_calls_its_ends():
     ended = threading.Event()
 
