@@ -133,7 +133,8 @@ class KeyFooter(Widget):
 
     def show_commands(self, commands: Sequence[Command]) -> None:
         """Show other keys: of the commands that have a word for this line."""
-        before, self._commands = self._commands, tuple(command for command in commands if command.footer)
+        shown = tuple(command for command in commands if command.footer and command.key_text)
+        before, self._commands = self._commands, shown
         if self._commands != before:
             self.refresh()
 

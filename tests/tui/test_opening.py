@@ -241,6 +241,20 @@ def test_tab_completes_a_path():
     drive(script, screen="plan")
 
 
+def test_a_name_that_would_move_the_cursor_is_shown_without_that(folder):
+    (folder / "a\x1b[31m\nb.txt").write_text(PROGRAM.read_text())
+
+    async def script(pilot):
+        await pilot.press("o", "left_square_bracket", "3")
+        assert "a?[31m?b.txt" in text_of(pilot.app)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ProgramDialog))
+        assert "a?[31m?b.txt" in text_of(pilot.app)
+        assert "\x1b" not in text_of(pilot.app)
+
+    drive(script, screen="plan")
+
+
 def test_a_reading_that_is_stopped_leaves_the_list_and_calls_its_ends():
     ended = threading.Event()
 
@@ -408,6 +422,26 @@ def test_a_guest_opens_texts_alone():
 def test_an_option_that_cannot_be_is_refused(words, allowed, message):
     with pytest.raises(QuestionError, match=message):
         read_options(words.split(), allowed)
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        ("--step 1 --device 0", ""),
+        ("--step no", "'no' is not the number of a step"),
+        ("--device-order 1,0", "is the order of a mesh's devices"),
+    ],
+)
+def test_a_profile_has_the_options_of_its_command(options, refused):
+    async def script(pilot):
+        await opened(pilot, f"shardviz profile step.xplane.pb {options}")
+        if refused:
+            await until(pilot, lambda: refused in text_of(pilot.app))
+            return
+        await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
+        assert pilot.app.pane.command_line() == f"shardviz profile step.xplane.pb {options}"
+
+    drive(script, screen="time", worker=Printer())
 
 
 def test_options_are_those_of_the_command_line():
