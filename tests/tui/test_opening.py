@@ -424,6 +424,26 @@ def test_an_option_that_cannot_be_is_refused(words, allowed, message):
         read_options(words.split(), allowed)
 
 
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        ("--step 1 --device 0", ""),
+        ("--step no", "'no' is not the number of a step"),
+        ("--device-order 1,0", "is the order of a mesh's devices"),
+    ],
+)
+def test_a_profile_has_the_options_of_its_command(options, refused):
+    async def script(pilot):
+        await opened(pilot, f"shardviz profile step.xplane.pb {options}")
+        if refused:
+            await until(pilot, lambda: refused in text_of(pilot.app))
+            return
+        await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
+        assert pilot.app.pane.command_line() == f"shardviz profile step.xplane.pb {options}"
+
+    drive(script, screen="time", worker=Printer())
+
+
 def test_options_are_those_of_the_command_line():
     paths, words = option_words(["a b", "--mesh=X=4", "--time", "--machine", "v5e:2x2"])
     found = read_options(words, ("mesh", "machine"))

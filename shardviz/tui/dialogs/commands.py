@@ -144,10 +144,13 @@ class CommandSearch(Provider):
 
     @property
     def _found(self) -> Sequence[Command]:
-        """The commands of the window below the palette; without one, those of the application."""
-        if isinstance(self.screen, Dialog):
-            return self.screen.all_commands
-        return [*FOUND, *self.app.own_commands]  # type: ignore[attr-defined]
+        """The commands of the window below the palette but those of its fields; without a window, those of
+        the application."""
+        window = self.screen
+        if not isinstance(window, Dialog):
+            return [*FOUND, *self.app.own_commands]  # type: ignore[attr-defined]
+        actions = ((each, each.name.partition("(")[0]) for each in window.all_commands)
+        return [each for each, action in actions if hasattr(window, f"action_{action}")]
 
     async def discover(self) -> Hits:
         for command in self._found:

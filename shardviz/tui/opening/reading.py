@@ -53,9 +53,9 @@ PATIENCE_S = 120.0
 """Seconds for XLA to write the text of a profile's programs, and for a file of the user's to run."""
 PIECE = 2**22
 """Characters of a text that are searched at once."""
-OF_PROGRAM = ("mesh", "machine")
+OF_PROGRAM = ("mesh", "device_order", "machine")
 OF_FUNCTION = ("mesh", "target", "machine")
-OF_PROFILE = ("mesh", "machine", "hlo")
+OF_PROFILE = ("mesh", "device_order", "machine", "hlo", "step", "device")
 """The options of each kind."""
 
 
@@ -155,7 +155,7 @@ def open_program(found: Openable, defaults: Defaults, reading: ReadingProgress) 
     one that is named has to.
     """
     options = read_options(found.options, OF_PROGRAM)
-    given = parse_mesh(options.mesh) if options.mesh else None
+    given = _mesh(options)
     file = read_text_file(found.path)
     text, log = file.text, ""
     if has_rematerializations(text):
@@ -185,6 +185,15 @@ def open_program(found: Openable, defaults: Defaults, reading: ReadingProgress) 
         listed = read_program(result, module.mesh)
     notes = (*file.notes, *module.unread)
     return OpenedProgram(found, options, notes, module.mesh, report, listed, tuple(whole))
+
+
+def _mesh(options: ReadingOptions) -> Mesh | None:
+    """The mesh that is named, in the order that is named; None where none is."""
+    if options.mesh:
+        return parse_mesh(options.mesh, options.device_order or None)
+    if options.device_order:
+        raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
+    return None
 
 
 def _has(text: str, check: Callable[[str], bool], reading: ReadingProgress) -> bool:
@@ -220,7 +229,7 @@ def _priced(
 def open_modules(found: Openable, defaults: Defaults) -> OpenedModules:
     """A folder of dumps. Raises `QuestionError` where it has the final program of no module."""
     options = read_options(found.options, OF_PROGRAM)
-    given = parse_mesh(options.mesh) if options.mesh else None
+    given = _mesh(options)
     machine = options.machine or defaults.machine
     on = named_machine(machine) if machine else assumed_machine()
     files = final_programs(Path(found.path))
@@ -270,8 +279,10 @@ def _profile(found: Openable, defaults: Defaults, reading: ReadingProgress) -> O
 
     options = read_options(found.options, OF_PROFILE)
     options = replace(options, machine=options.machine or defaults.named_machine)
-    given = parse_mesh(options.mesh) if options.mesh else None
+    given = _mesh(options)
     machine: Machine | None = named_machine(options.machine) if options.machine else None
+    if options.step and not options.step.isdecimal():
+        raise QuestionError(f"{quote(options.step)} is not the number of a step", "write --step 3")
     hlo = read_text_file(options.hlo).text if options.hlo else ""
     files = read_trace(found.path, partial(reading.say_bytes, found.name))
     records = () if hlo else programs_that_ran(files)
@@ -285,14 +296,15 @@ def _profile(found: Openable, defaults: Defaults, reading: ReadingProgress) -> O
             texts = [""] * len(records)
     reading.say(f"reading {found.name}")
     named = {(each.name, each.program_id): text for each, text in zip(records, texts, strict=True) if text}
-    profile = profile_of(files, named, hlo=hlo, mesh=given, machine=machine)
+    step = int(options.step) if options.step else None
+    profile = profile_of(files, named, hlo=hlo, mesh=given, machine=machine, device=options.device, step=step)
     return OpenedProfile(profile, shlex.join(["shardviz", "profile", found.path, *options.words]))
 
 
 def changes_from(old: OpenedProgram, new: Openable, defaults: Defaults) -> Openable:
     """A program on screen and another one, to be compared: on one mesh and one machine, functions on the same
     target."""
-    options = replace(old.options, hlo="")
+    options = replace(old.options, device_order="")
     kinds = {old.found.kind, new.kind}
     if "function" in kinds:
         mesh, target = options.mesh or defaults.mesh, options.target or defaults.target
@@ -311,7 +323,7 @@ def open_changes(found: Openable, defaults: Defaults, reading: ReadingProgress) 
     summaries = []
     for each in found.pair:
         reading.say(f"reading {each.name}")
-        allowed = {"saved": (), "function": OF_FUNCTION}.get(each.kind, OF_PROGRAM)
+        allowed = {"saved": (), "function": OF_FUNCTION}.get(each.kind, ("mesh", "machine"))
         own = replace(ReadingOptions(), **{name: getattr(options, name) for name in allowed})
         opened = open_file(replace(each, options=tuple(own.words)), defaults, reading)
         summaries.append(_summary(opened, is_priced=bool(options.machine)))
