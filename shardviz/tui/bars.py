@@ -114,6 +114,8 @@ class ScreenTabs(Widget):
 
 
 GAP = 2
+WAYS_OUT = ("quit", "close")
+"""Commands that have their place at any width: out of the application, out of a window."""
 
 
 class KeyFooter(Widget):
@@ -131,14 +133,17 @@ class KeyFooter(Widget):
 
     def show_commands(self, commands: Sequence[Command]) -> None:
         """Show other keys: of the commands that have a word for this line."""
-        before, self._commands = self._commands, tuple(command for command in commands if command.footer)
+        shown = tuple(command for command in commands if command.footer and command.key_text)
+        before, self._commands = self._commands, shown
         if self._commands != before:
             self.refresh()
 
     def render(self) -> Content:
-        out = [self._piece(each) for each in self._commands if each.name == "quit"]
+        # The help closes by its own key, which is its first.
+        out = [self._piece(each) for each in self._commands[1:] if each.name in WAYS_OUT]
         shown, room = [], self.size.width + GAP - sum(piece.cell_length + GAP for piece in out)
-        for piece in (self._piece(each) for each in self._commands if each.name != "quit"):
+        others = (*self._commands[:1], *(each for each in self._commands[1:] if each.name not in WAYS_OUT))
+        for piece in map(self._piece, others):
             room -= piece.cell_length + GAP
             if room < 0:
                 break

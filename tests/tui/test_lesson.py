@@ -336,6 +336,40 @@ def test_every_command_runs_where_the_answer_is_hidden_and_shows_nothing_of_it()
     drive(script, lesson=begin(ROWS))
 
 
+@pytest.mark.parametrize("command", ["ranking", "shardings", "jump", "history"])
+def test_lists_that_tell_of_the_plan_wait_for_the_prediction(command):
+    async def script(pilot):
+        app = pilot.app
+        await press(pilot, "n")
+        await app.run_action(command)
+        assert len(app.screen_stack) == 1
+        assert "predict first" in notes(app)
+        await press(pilot, "enter")
+        await app.run_action(command)
+        assert len(app.screen_stack) == 2
+
+    drive(script, SIZES["usual"], lesson=begin(ROWS))
+
+
+def test_another_problem_from_a_list_ends_the_lesson_except_in_its_sandbox():
+    async def script(pilot):
+        app = pilot.app
+        other = replace(ROWS.setup, mesh="X=4,Y=4")
+        await app.open_lesson(at("change", ROWS))
+        await app.open_form(other)
+        await pilot.pause()
+        assert app.lesson.controller.attempt.draft == other
+        await app.open_lesson(at("explain", ROWS))
+        await app.open_form(other)
+        await pilot.pause()
+        assert app.lesson is None
+        assert app.state.resolved.draft == other
+        await press(pilot, "u")
+        assert app.state.resolved.draft == ProblemForm()
+
+    drive(script, SIZES["usual"])
+
+
 def test_for_a_class_the_answer_waits_for_space_and_nothing_is_kept(state_home):
     async def script(pilot):
         app = pilot.app

@@ -4,6 +4,7 @@ why."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import threading
@@ -240,6 +241,20 @@ def test_tab_completes_a_path():
     drive(script, screen="plan")
 
 
+def test_a_name_that_would_move_the_cursor_is_shown_without_that(folder):
+    (folder / "a\x1b[31m\nb.txt").write_text(PROGRAM.read_text())
+
+    async def script(pilot):
+        await pilot.press("o", "left_square_bracket", "3")
+        assert "a?[31m?b.txt" in text_of(pilot.app)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ProgramDialog))
+        assert "a?[31m?b.txt" in text_of(pilot.app)
+        assert "\x1b" not in text_of(pilot.app)
+
+    drive(script, screen="plan")
+
+
 def test_a_reading_that_is_stopped_leaves_the_list_and_calls_its_ends():
     ended = threading.Event()
 
@@ -346,6 +361,41 @@ def test_what_cannot_be_read_says_why_and_leaves_the_list_open():
     drive(script, screen="plan")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nowhere/", "'nowhere/' cannot be read: No such file or directory."),
+        ("empty/", "Nothing in 'empty/' is known by its name"),
+        ("broken.py:", "'broken.py' has no function that takes a mesh, or it is not Python"),
+        ("pipe.txt", "No file has this name"),
+        ("circle.txt", "No file has this name"),
+        ("binary.txt", "✗ 'binary.txt' is binary, not text."),
+        ("cut.xplane.pb", "✗ 'cut.xplane.pb' cannot be read as a profile"),
+        ("cut.json", "✗ 'cut.json', mesh: it is missing."),
+        ("step.txt --mesh X=3", "✗ "),
+        ("shardviz hlo gone.txt", "✗ File 'gone.txt' does not exist."),
+        ("shardviz diff step.txt binary.txt", "✗ 'binary.txt' is binary, not text."),
+        ("steps.py:step --target cpu,shardy", "✗ 'cpu,shardy' is not one target."),
+    ],
+)
+def test_whatever_is_wrong_is_one_sentence_in_the_list(folder, text, said):
+    (folder / "empty").mkdir()
+    (folder / "broken.py").write_text("def step(mesh:")
+    os.mkfifo(folder / "pipe.txt")
+    (folder / "circle.txt").symlink_to("circle.txt")
+    (folder / "binary.txt").write_bytes(bytes(range(256)))
+    (folder / "cut.xplane.pb").write_bytes(PROFILE.read_bytes()[:3000])
+    (folder / "cut.json").write_text('{"schema": "shardviz/1", "kind": "summary"}')
+
+    async def script(pilot):
+        await opened(pilot, text)
+        await until(pilot, lambda: said in text_of(pilot.app))
+        assert isinstance(pilot.app.screen, OpenDialog)
+        assert pilot.app.screen.query_one(Input).value == text
+
+    drive(script, screen="plan", worker=Printer())
+
+
 def test_a_guest_opens_texts_alone():
     async def script(pilot):
         await pilot.press("o")
@@ -372,6 +422,26 @@ def test_a_guest_opens_texts_alone():
 def test_an_option_that_cannot_be_is_refused(words, allowed, message):
     with pytest.raises(QuestionError, match=message):
         read_options(words.split(), allowed)
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        ("--step 1 --device 0", ""),
+        ("--step no", "'no' is not the number of a step"),
+        ("--device-order 1,0", "is the order of a mesh's devices"),
+    ],
+)
+def test_a_profile_has_the_options_of_its_command(options, refused):
+    async def script(pilot):
+        await opened(pilot, f"shardviz profile step.xplane.pb {options}")
+        if refused:
+            await until(pilot, lambda: refused in text_of(pilot.app))
+            return
+        await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
+        assert pilot.app.pane.command_line() == f"shardviz profile step.xplane.pb {options}"
+
+    drive(script, screen="time", worker=Printer())
 
 
 def test_options_are_those_of_the_command_line():

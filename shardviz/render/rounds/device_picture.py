@@ -251,7 +251,7 @@ class DevicePicture:
             name = str(self._boxes.run.mesh.device_id(self._boxes.run.groups[self._boxes.group][member]))
             lines = [Text.assemble(lines[0][:1], (glyph + name, style), lines[0][2 + len(name) :])]
         for line in body[: self._shape.lines]:
-            line.truncate(inside)
+            line.truncate(inside, overflow="ellipsis")
             lines.append(Text.assemble(("│", edge), line, " " * (inside - line.cell_len), ("│", edge)))
         return [*lines, self._bottom(sent, edge)]
 

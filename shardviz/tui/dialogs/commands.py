@@ -62,14 +62,15 @@ KEYS = commands_of(
 
 
 class HelpDialog(Dialog):
-    """The keys of some areas, first of that which has the focus, then those that work everywhere."""
+    """The keys of some areas, first of that which has the focus, then those that work everywhere, of which
+    `more` are the application's own."""
 
     commands = KEYS
     BINDINGS = bindings(KEYS)
 
-    def __init__(self, areas: Sequence[str]) -> None:
+    def __init__(self, areas: Sequence[str], more: Sequence[Command] = ()) -> None:
         super().__init__()
-        self._areas = areas
+        self._areas, self._more = areas, more
         self.title_text = f"Help: {AREAS[areas[0]]}"
 
     def content(self) -> Sequence[Widget]:
@@ -87,7 +88,7 @@ class HelpDialog(Dialog):
 
     def lines(self, width: int) -> list[Text]:
         """The page at a width."""
-        return help_lines(self._areas, width)
+        return help_lines(self._areas, width, self._more)
 
     def action_help(self) -> None:
         """Help has no help of its own: its key closes it."""
@@ -107,9 +108,9 @@ class WindowHelp(HelpDialog):
         return key_list([self._keys], width)
 
 
-def help_lines(areas: Sequence[str], width: int) -> list[Text]:
+def help_lines(areas: Sequence[str], width: int, more: Sequence[Command] = ()) -> list[Text]:
     """The dialog's text, in lines of `width` columns."""
-    sections = [_keys(each) for each in (*areas, "app")]
+    sections = [_keys(each, (*COMMANDS, *more)) for each in (*areas, "app")]
     return [
         *sentence(READING[areas[0]], width),
         Text(),
@@ -117,9 +118,9 @@ def help_lines(areas: Sequence[str], width: int) -> list[Text]:
     ]
 
 
-def _keys(area: str) -> Keys:
+def _keys(area: str, commands: Sequence[Command]) -> Keys:
     rows = tuple(
-        (command.key_text, command.title, command.help) for command in COMMANDS if command.area == area
+        (command.key_text, command.title, command.help) for command in commands if command.area == area
     )
     return Keys(AREAS[area], rows)
 
@@ -143,8 +144,13 @@ class CommandSearch(Provider):
 
     @property
     def _found(self) -> Sequence[Command]:
-        """The commands of the window below the palette; without one, those of the application."""
-        return self.screen.all_commands if isinstance(self.screen, Dialog) else FOUND
+        """The commands of the window below the palette but those of its fields; without a window, those of
+        the application."""
+        window = self.screen
+        if not isinstance(window, Dialog):
+            return [*FOUND, *self.app.own_commands]  # type: ignore[attr-defined]
+        actions = ((each, each.name.partition("(")[0]) for each in window.all_commands)
+        return [each for each, action in actions if hasattr(window, f"action_{action}")]
 
     async def discover(self) -> Hits:
         for command in self._found:

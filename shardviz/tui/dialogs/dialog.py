@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
+from shardviz.render.sanitize import printable
 from shardviz.tui.bars import KeyFooter
 from shardviz.tui.registry import Command, bindings
 
@@ -59,7 +60,7 @@ class Dialog(ModalScreen[Any]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="window"):
-            yield Static(Text(self.title_text, no_wrap=True, overflow="ellipsis"), classes="title")
+            yield Static(Text(printable(self.title_text), no_wrap=True, overflow="ellipsis"), classes="title")
             yield from self.content()
             yield KeyFooter(self.commands)
 

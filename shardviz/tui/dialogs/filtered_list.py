@@ -187,7 +187,7 @@ class FilteredList(Dialog):
 
     @on(OptionList.OptionSelected)
     @on(Input.Submitted)
-    def _open(self) -> None:
+    def action_open(self) -> None:
         row = self.chosen
         if row is not None:
             self.leave_with(row)

@@ -204,8 +204,7 @@ class LayoutPane(Pane):
         array = steps[number - 1].array if number <= len(steps) else ""
         names = [cells.layout.array.name for cells in self.canvas.all_cells]
         if array in names:
-            position = self._cells.position(self.cursor.cell)
-            place = names.index(array)
+            place, position = names.index(array), self._position
             self._point(CellCursor(place, self.canvas.all_cells[place].index_of(position)))
 
     def action_mark(self) -> None:
@@ -240,7 +239,7 @@ class LayoutPane(Pane):
         """By array or by device; the cursor stays with its device."""
         if not self.canvas.arrays:
             return
-        position = self._cells.position(self.cursor.cell)
+        position = self._position
         self._by_device = not self._by_device
         self._arrange()
         self._point(CellCursor(self.cursor.array, self._cells.index_of(position)))
@@ -292,6 +291,14 @@ class LayoutPane(Pane):
     @property
     def _cells(self) -> Cells:
         return self.canvas.cells(self.cursor)
+
+    @property
+    def _position(self) -> int:
+        """The device of the cursor's cell: of several the marked one, else the first."""
+        cells, lens = self._cells, self.state.lens
+        if lens is not None and cells.layout.holds_data(lens) and cells.index_of(lens) == self.cursor.cell:
+            return lens
+        return cells.position(self.cursor.cell)
 
     def _arrange(self) -> None:
         """Lay all arrays out for the size that the screen has."""

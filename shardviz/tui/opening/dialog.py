@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual.widgets import Input
 
+from shardviz.render.sanitize import printable
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
-from shardviz.tui.opening.kinds import READ, WORDS, Kind, Openable, listed_folder, openables, typed
+from shardviz.tui.opening.kinds import READ, WORDS, Kind, Openable, listed_folder, openables, typed, why_empty
 from shardviz.tui.opening.reading_dialog import ReadingDialog
 from shardviz.tui.registry import commands_of
 
@@ -77,7 +78,10 @@ class OpenDialog(ReadingList):
         if folder == self._folder:
             return self.rows
         self._folder = folder
-        return self._rows_of(folder)
+        rows = self._rows_of(folder)
+        if self._has_files and not rows:
+            self.describe(Text(why_empty(folder)))
+        return rows
 
     def row_of(self, text: str) -> ListRow | None:
         found = typed(text, self._has_files)
@@ -85,7 +89,8 @@ class OpenDialog(ReadingList):
 
     def about(self, row: ListRow) -> Text:
         found: Openable = row.value
-        return Text.assemble((f"{found.name}\n", "bold"), WORDS[found.kind], (f"\n\n{self.advice}", "dim"))
+        name = printable(found.name)
+        return Text.assemble((f"{name}\n", "bold"), WORDS[found.kind], (f"\n\n{self.advice}", "dim"))
 
     def action_complete(self) -> None:
         """Write out the beginning that all listed names share which begin as what is typed, or the name under
@@ -157,4 +162,5 @@ def _beginning(one: str, other: str) -> str:
 
 
 def _row(found: Openable) -> ListRow:
-    return ListRow(Text.assemble((found.label, "bold"), "  ", (WORDS[found.kind], "dim")), found.label, found)
+    line = Text.assemble((printable(found.label), "bold"), "  ", (WORDS[found.kind], "dim"))
+    return ListRow(line, found.label, found)

@@ -12,7 +12,7 @@ from typing import Literal
 
 from shardviz.compiler.user_file import EXAMPLES, mesh_functions_of
 from shardviz.documents.summary_file import HEAD, says_summary
-from shardviz.errors import ShardvizError
+from shardviz.errors import ShardvizError, quote
 from shardviz.forms.command_line import looks_like_command
 from shardviz.forms.share import from_string
 from shardviz.hlo.passes.dump_files import final_files
@@ -155,6 +155,18 @@ def openables(folder: str) -> list[Openable]:
     found += [Openable(f"{folder}{name}", kind) for name, kind in files if kind is not None]
     inner = (name for name, each in kept if _is(each, os.DirEntry.is_dir))
     return found + [Openable(f"{folder}{name}/", "folder") for name in inner]
+
+
+def why_empty(folder: str) -> str:
+    """A sentence on a folder, or a Python file, of which nothing is listed."""
+    here, name = _path(folder.removesuffix(":") or "."), quote(folder.removesuffix(":") or "./")
+    if folder.endswith(":"):
+        return f"{name} has no function that takes a mesh, or it is not Python that can be read."
+    try:
+        with os.scandir(here):
+            return f"Nothing in {name} is known by its name; any file in it can be named here."
+    except (OSError, ValueError) as error:
+        return f"{name} cannot be read: {getattr(error, 'strerror', None) or error}."
 
 
 def _is(entry: os.DirEntry[str], of_kind: Callable[[os.DirEntry[str]], bool]) -> bool:

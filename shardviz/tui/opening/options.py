@@ -1,5 +1,6 @@
-"""The options after a path that is typed, as after a command: the mesh, the target of a function, the machine
-for times, the text of a profile's program."""
+"""The options after a path that is typed, as after a command: the mesh and its order, the target of a
+function, the machine for times; of a profile the text of its program, and the step and device of its
+timeline."""
 
 from __future__ import annotations
 
@@ -14,18 +15,22 @@ class ReadingOptions:
     """Each as it is typed; empty where it is not given."""
 
     mesh: str = ""
+    device_order: str = ""
     target: str = ""
     machine: str = ""
     hlo: str = ""
+    step: str = ""
+    device: str = ""
 
     @property
     def words(self) -> list[str]:
         """``["--mesh", "X=4"]``: the options that are given."""
         named = ((each.name, getattr(self, each.name)) for each in fields(self))
-        return [word for name, value in named if value for word in (f"--{name}", value)]
+        return [word for name, value in named if value for word in (_option(name), value)]
 
 
-NAMES = tuple(each.name for each in fields(ReadingOptions))
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def option_words(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -41,15 +46,15 @@ def read_options(words: Sequence[str], allowed: Collection[str]) -> ReadingOptio
     Raises `QuestionError` for others than the `allowed`, and for one without its value.
     """
     found, left = ReadingOptions(), [*words]
+    known = {_option(each): each for each in allowed}
     while left:
         name, equals, value = left.pop(0).partition("=")
-        option = name.removeprefix("--")
-        if option not in allowed or not name.startswith("--"):
-            told = " and ".join(f"--{each}" for each in allowed) or "none"
-            hint = did_you_mean(option, allowed)
+        if name not in known:
+            told = ", ".join(known) or "none"
+            hint = did_you_mean(name, known)
             raise QuestionError(f"{quote(name)} is not an option here", f"{hint}the options here: {told}")
         value = value if equals else left.pop(0) if left else ""
         if not value:
             raise QuestionError(f"{name} has no value", f"write {name} and what it is")
-        found = replace(found, **{option: value})
+        found = replace(found, **{known[name]: value})
     return found

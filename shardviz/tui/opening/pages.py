@@ -249,8 +249,8 @@ class OptionEntry(Dialog):
         return [Input(self._text, compact=True), Static(HINTS[self._option], markup=False)]
 
     @on(Input.Submitted)
-    def _keep(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value)
+    def action_keep(self) -> None:
+        self.dismiss(self.query_one(Input).value)
 
 
 class ModulesDialog(ReadingList):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -50,9 +51,11 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 120.0
 """Seconds for XLA to write the text of a profile's programs, and for a file of the user's to run."""
-OF_PROGRAM = ("mesh", "machine")
+PIECE = 2**22
+"""Characters of a text that are searched at once."""
+OF_PROGRAM = ("mesh", "device_order", "machine")
 OF_FUNCTION = ("mesh", "target", "machine")
-OF_PROFILE = ("mesh", "machine", "hlo")
+OF_PROFILE = ("mesh", "device_order", "machine", "hlo", "step", "device")
 """The options of each kind."""
 
 
@@ -142,28 +145,32 @@ def open_file(found: Openable, defaults: Defaults, reading: ReadingProgress) -> 
         return _function(found, defaults, reading)
     if found.kind == "saved":
         return OpenedProgram(found, read_options(found.options, ()), saved=load_summary(Path(found.path)))
-    return open_program(found, defaults)
+    return open_program(found, defaults, reading)
 
 
-def open_program(found: Openable, defaults: Defaults) -> OpenedProgram:
+def open_program(found: Openable, defaults: Defaults, reading: ReadingProgress) -> OpenedProgram:
     """A file of HLO, StableHLO or Shardy text, or of a log; HLO is priced on a machine.
 
     Raises `QuestionError` for a file without any of that, and for a program that the machine cannot run. Only
     one that is named has to.
     """
     options = read_options(found.options, OF_PROGRAM)
-    given = parse_mesh(options.mesh) if options.mesh else None
+    given = _mesh(options)
     file = read_text_file(found.path)
     text, log = file.text, ""
     if has_rematerializations(text):
         log, text = text, without_warnings(text)
-        if not is_hlo(text) and not is_mlir(text):
+        if not _has(text, is_hlo, reading) and not _has(text, is_mlir, reading):
             mesh = given or mesh_of_warnings(log.splitlines())
             remade = rematerializations(log, mesh)
             return OpenedProgram(found, options, file.notes, mesh, remade=tuple(remade))
-    if is_hlo(text):
+    name = Path(found.path).name
+    if _has(text, is_hlo, reading):
+        reading.say(f"reading the collectives of {name}")
         report, options = _priced(text, given, options, defaults)
     else:
+        # The error about a text that is none of these needs no more than its beginning.
+        text = text if _has(text, is_mlir, reading) else text[:PIECE]
         report = report_of(read(text, given, infer=True, origins=True))
     module = report.module
     if module.unread_collectives and not module.collectives:
@@ -173,10 +180,33 @@ def open_program(found: Openable, defaults: Defaults) -> OpenedProgram:
         whole = rematerializations_of(module)
     listed = None
     if module.mesh is not None:
-        result = TargetResult(Path(found.path).name, "ok", tuple(module.collectives), text=text)
+        reading.say(f"reading the lines of {name}")
+        result = TargetResult(name, "ok", tuple(module.collectives), text=text)
         listed = read_program(result, module.mesh)
     notes = (*file.notes, *module.unread)
     return OpenedProgram(found, options, notes, module.mesh, report, listed, tuple(whole))
+
+
+def _mesh(options: ReadingOptions) -> Mesh | None:
+    """The mesh that is named, in the order that is named; None where none is."""
+    if options.mesh:
+        return parse_mesh(options.mesh, options.device_order or None)
+    if options.device_order:
+        raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
+    return None
+
+
+def _has(text: str, check: Callable[[str], bool], reading: ReadingProgress) -> bool:
+    """Return whether a check finds something in a text. It looks at pieces of whole lines: the screen waits
+    for each search, and between two a reading may be stopped."""
+    start = 0
+    while start < len(text):
+        reading.say("looking for a program")
+        end = text.find("\n", start + PIECE) + 1 or len(text)
+        if check(text[start:end]):
+            return True
+        start = end
+    return False
 
 
 def _priced(
@@ -199,7 +229,7 @@ def _priced(
 def open_modules(found: Openable, defaults: Defaults) -> OpenedModules:
     """A folder of dumps. Raises `QuestionError` where it has the final program of no module."""
     options = read_options(found.options, OF_PROGRAM)
-    given = parse_mesh(options.mesh) if options.mesh else None
+    given = _mesh(options)
     machine = options.machine or defaults.machine
     on = named_machine(machine) if machine else assumed_machine()
     files = final_programs(Path(found.path))
@@ -214,7 +244,7 @@ def _function(found: Openable, defaults: Defaults, reading: ReadingProgress) -> 
     file, name = find_function(found.path)
     mesh, targets = parse_mesh(options.mesh), parse_targets(options.target)
     if len(targets) != 1:
-        raise TargetError(f"{quote(options.target)} is not one target", "name one: --target v5e:2x4")
+        raise TargetError(f"{quote(options.target)} is not one target", "name one, such as v5e:2x4")
     target = targets[0]
     check_mesh(target, mesh)
     machine = named_machine(options.machine) if options.machine else None
@@ -249,8 +279,10 @@ def _profile(found: Openable, defaults: Defaults, reading: ReadingProgress) -> O
 
     options = read_options(found.options, OF_PROFILE)
     options = replace(options, machine=options.machine or defaults.named_machine)
-    given = parse_mesh(options.mesh) if options.mesh else None
+    given = _mesh(options)
     machine: Machine | None = named_machine(options.machine) if options.machine else None
+    if options.step and not options.step.isdecimal():
+        raise QuestionError(f"{quote(options.step)} is not the number of a step", "write --step 3")
     hlo = read_text_file(options.hlo).text if options.hlo else ""
     files = read_trace(found.path, partial(reading.say_bytes, found.name))
     records = () if hlo else programs_that_ran(files)
@@ -264,14 +296,15 @@ def _profile(found: Openable, defaults: Defaults, reading: ReadingProgress) -> O
             texts = [""] * len(records)
     reading.say(f"reading {found.name}")
     named = {(each.name, each.program_id): text for each, text in zip(records, texts, strict=True) if text}
-    profile = profile_of(files, named, hlo=hlo, mesh=given, machine=machine)
+    step = int(options.step) if options.step else None
+    profile = profile_of(files, named, hlo=hlo, mesh=given, machine=machine, device=options.device, step=step)
     return OpenedProfile(profile, shlex.join(["shardviz", "profile", found.path, *options.words]))
 
 
 def changes_from(old: OpenedProgram, new: Openable, defaults: Defaults) -> Openable:
     """A program on screen and another one, to be compared: on one mesh and one machine, functions on the same
     target."""
-    options = replace(old.options, hlo="")
+    options = replace(old.options, device_order="")
     kinds = {old.found.kind, new.kind}
     if "function" in kinds:
         mesh, target = options.mesh or defaults.mesh, options.target or defaults.target
@@ -290,7 +323,7 @@ def open_changes(found: Openable, defaults: Defaults, reading: ReadingProgress) 
     summaries = []
     for each in found.pair:
         reading.say(f"reading {each.name}")
-        allowed = {"saved": (), "function": OF_FUNCTION}.get(each.kind, OF_PROGRAM)
+        allowed = {"saved": (), "function": OF_FUNCTION}.get(each.kind, ("mesh", "machine"))
         own = replace(ReadingOptions(), **{name: getattr(options, name) for name in allowed})
         opened = open_file(replace(each, options=tuple(own.words)), defaults, reading)
         summaries.append(_summary(opened, is_priced=bool(options.machine)))

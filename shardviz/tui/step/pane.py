@@ -99,6 +99,27 @@ class StepPane(Pane):
         self.query_one(CollectiveForm).show_problem(resolved)
         self._choose()
 
+    def show_step(self, number: int) -> None:
+        if not self.chosen.is_own and number != self.chosen.step and number in self.chosen.collectives:
+            self.chosen.step = number
+            self._choose()
+
+    @property
+    def step_shown(self) -> int:
+        return 0 if self.chosen.is_own else self.chosen.step
+
+    def show_round(self, number: int) -> None:
+        if not self.is_loaded:
+            from shardviz.lessons.measures import AnswerLocation
+
+            self._beginning = replace(self._beginning or AnswerLocation(), round=number)
+        elif number != self.player.number:
+            self._go(number)
+
+    @property
+    def round_shown(self) -> int:
+        return self.player.number
+
     def begin(self, place: AnswerLocation) -> None:
         # Before the modules are there no round can be gone to.
         self._beginning = None if self.is_loaded else place
