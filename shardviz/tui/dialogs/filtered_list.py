@@ -145,8 +145,8 @@ class FilteredList(Dialog):
         return self.rows
 
     def _narrow(self, first: Any) -> None:
-        """List the rows that have the words that are typed, the text's own last. The cursor is on the one that
-        is typed in full, else it stays on its row while that is listed."""
+        """List the rows that have the words that are typed, the text's own last. The cursor is on the one
+        that is typed in full, else it stays on its row while that is listed."""
         typed = self.query_one(Input).value
         words = typed.lower().split()
         shown = [row for row in self.rows if all(word in row.words.lower() for word in words)]
