@@ -210,7 +210,6 @@ class ShardvizApp(ResilientApp):
     def show_problem(self) -> None:
         """Draw what is on screen."""
         self._show_headline()
-        self.panel.show_problem(self.state.resolved)
         self.workspace.show_problem()
         if self.lesson is not None:
             self.lesson.show_problem(self.state.resolved)

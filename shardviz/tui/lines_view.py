@@ -68,16 +68,39 @@ class LinesView(ScrollView, can_focus=True):
         """Show another canvas in place of this one, or one that looks different now."""
         self.canvas = canvas
         size = Size(canvas.width, canvas.height)
-        if size != self.virtual_size:
+        if self._bars(size) != (self.show_horizontal_scrollbar, self.show_vertical_scrollbar):
             self.virtual_size = size
             self.refresh()
             return
+        if size != self.virtual_size:
+            self._resize(size)
         width, height = self.size
         lines = {y: self._draw(y) for y in range(height)}
         changed = [y for y, line in lines.items() if y not in self._on_screen or line != self._on_screen[y]]
         self._ahead = canvas, self.scroll_offset, {y: lines[y] for y in changed}
         if changed:
             self.refresh(*(Region(0, y, width, 1) for y in changed))
+
+    def _bars(self, size: Size) -> tuple[bool, bool]:
+        """True for each of the horizontal and the vertical scrollbar that a canvas of a size needs."""
+        width, height = self.container_size
+        hides = self.styles.overflow_x == "hidden"
+        across, down = not hides and size.width > width, size.height > height
+        return across or (down and not hides and size.width >= width), down or (
+            across and size.height >= height
+        )
+
+    def _resize(self, size: Size) -> None:
+        """Scroll over a canvas of another size with the same scrollbars: nothing else on screen moves."""
+        self.set_reactive(LinesView.virtual_size, size)
+        if self.show_horizontal_scrollbar:
+            self.horizontal_scrollbar.window_virtual_size = size.width
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.window_virtual_size = size.height
+        self.scroll_x, self.scroll_y = (
+            min(self.scroll_x, self.max_scroll_x),
+            min(self.scroll_y, self.max_scroll_y),
+        )
 
     def render_line(self, y: int) -> Strip:
         if self._ground is None:

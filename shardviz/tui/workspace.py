@@ -4,6 +4,7 @@ three."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -72,8 +73,10 @@ class Workspace(Horizontal):
         """The right side: the panes, and what covers them."""
         self._panes: dict[str, Pane] = {}
         self._last = LAST[0]
-        self._waiting: list[tuple[Pane, Callable[[Pane], None]]] = []
-        """The panes that are still to draw what has changed, and how."""
+        self._waiting: list[Callable[[], None]] = []
+        """The drawings of what has changed that are still to do, each in a frame of its own."""
+        self._is_due = False
+        """True if the next of them is to come after the next frame."""
 
     def compose(self) -> ComposeResult:
         yield self.panel
@@ -170,11 +173,13 @@ class Workspace(Horizontal):
         pane.show_answers(self.state.queries.answers)
 
     def show_problem(self) -> None:
-        """Draw the problem: the pane with the keys at once, each of the others in a frame of its own, so that
-        no key waits for all of them."""
+        """Draw the problem: its fields at once, then each pane in a frame of its own, first the one with the
+        keys, so that no key waits for all of them; and behind that one the figures below the fields."""
         self.room.visible = not self.state.is_empty
         self._waiting.clear()  # what they waited to draw is of the problem before
-        self._draw_one_by_one(lambda pane: pane.show_problem(self.state.resolved))
+        self.panel.show_problem(self.state.resolved)
+        first, *others = self._drawings(lambda pane: pane.show_problem(self.state.resolved))
+        self._draw_later(first, self.panel.draw_figures, *others)
 
     def show_lens(self) -> None:
         """Mark another device, or none, in the same order."""
@@ -185,20 +190,29 @@ class Workspace(Horizontal):
         self._draw_one_by_one(lambda pane: pane.show_answers(self.state.queries.answers))
 
     def _draw_one_by_one(self, draw: Callable[[Pane], None]) -> None:
-        first, *others = self.shown or [self.pane]
-        if first.is_mounted:
-            draw(first)
-        self._waiting += [(pane, draw) for pane in others]
-        if others:
-            self.call_after_refresh(self._draw_next)
+        first, *others = self._drawings(draw)
+        first()
+        self._draw_later(*others)
 
-    def _draw_next(self) -> None:
-        if self._waiting:
-            pane, draw = self._waiting.pop(0)
+    def _drawings(self, draw: Callable[[Pane], None]) -> list[Callable[[], None]]:
+        """One of each pane, first of the one with the keys; a pane that is gone by then draws nothing."""
+
+        def draw_if_shown(pane: Pane) -> None:
             if pane in self.shown:
                 draw(pane)
+
+        return [partial(draw_if_shown, pane) for pane in self.shown or [self.pane]]
+
+    def _draw_later(self, *drawings: Callable[[], None]) -> None:
+        self._waiting += drawings
+        if self._waiting and not self._is_due:
+            self._is_due = self.call_after_refresh(self._draw_next)
+
+    def _draw_next(self) -> None:
+        self._is_due = False
         if self._waiting:
-            self.call_after_refresh(self._draw_next)
+            self._waiting.pop(0)()
+        self._draw_later()
 
     def face(self, is_left: bool) -> None:
         """Have the keys go to the left or to the right."""

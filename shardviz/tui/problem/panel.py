@@ -103,11 +103,10 @@ class ProblemPanel(Side):
         """Draw the fields of another problem."""
         self._rows = field_rows(resolved)
         self._draw()
-        self.call_after_refresh(self._draw_figures)
 
     def on_resize(self) -> None:
         self._draw()
-        self.call_after_refresh(self._draw_figures)
+        self.call_after_refresh(self.draw_figures)
 
     def on_descendant_focus(self) -> None:
         self._mark_cursor()
@@ -130,7 +129,7 @@ class ProblemPanel(Side):
             self._entry.notes = self.picture.typing_notes
         self._mark_cursor()
 
-    def _draw_figures(self) -> None:
+    def draw_figures(self) -> None:
         """Draw what the problem costs into the lines that its fields leave, in a frame after theirs."""
         if self.picture is None or self.state.is_empty or self.state.resolved.is_as_given:
             return
