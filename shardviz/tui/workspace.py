@@ -172,14 +172,25 @@ class Workspace(Horizontal):
         pane.show_problem(self.state.resolved)
         pane.show_answers(self.state.queries.answers)
 
-    def show_problem(self) -> None:
-        """Draw the problem: its fields at once, then each pane in a frame of its own, first the one with the
-        keys, so that no key waits for all of them; and behind that one the figures below the fields."""
+    def show_problem(self, is_first: bool = False) -> None:
+        """Draw the problem: at once what has the keys, its fields or a pane, then the other one, the figures
+        below the fields and the other panes, each in a frame of its own: no key waits for all of them.
+
+        For the first frame fields and pane are drawn together.
+        """
         self.room.visible = not self.state.is_empty
         self._waiting.clear()  # what they waited to draw is of the problem before
+        pane, *others = self._drawings(lambda pane: pane.show_problem(self.state.resolved))
+        first, second = (self._draw_fields, pane) if self.is_left else (pane, self._draw_fields)
+        first()
+        if is_first:
+            second()
+            self._draw_later(self.panel.draw_figures)
+        else:
+            self._draw_later(second, self.panel.draw_figures, *others)
+
+    def _draw_fields(self) -> None:
         self.panel.show_problem(self.state.resolved)
-        first, *others = self._drawings(lambda pane: pane.show_problem(self.state.resolved))
-        self._draw_later(first, self.panel.draw_figures, *others)
 
     def show_lens(self) -> None:
         """Mark another device, or none, in the same order."""
@@ -220,12 +231,17 @@ class Workspace(Horizontal):
         self.show_parts()
         self.post_message(CommandsChanged())
 
+    def mark_size(self, screen: Screen[object]) -> None:
+        """Give the screen and the right side the classes of the window's size. Done before anything is on the
+        screen, it finds no styles anew."""
+        screen.set_class(self.is_narrow, "narrow")
+        screen.set_class(self.app.size.height >= TALL, "tall")
+        self.room.set_class(len(self.areas) > 1, "dashboard")
+
     def show_parts(self) -> None:
         """Show left and right side by side, or the one with the keys alone in a narrow window."""
-        self.screen.set_class(self.is_narrow, "narrow")
-        self.screen.set_class(self.app.size.height >= TALL, "tall")
+        self.mark_size(self.screen)
         areas = self.areas
-        self.room.set_class(len(areas) > 1, "dashboard")
         for widget in self.children:
             is_here = not self.is_narrow or (widget is self.room) != self.is_left
             widget.display = is_here and widget in (self.left, self.room)

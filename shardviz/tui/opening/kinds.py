@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from shardviz.errors import ShardvizError
-from shardviz.forms.command_line import looks_like_command
+from shardviz.forms.parsing import looks_like_command
 from shardviz.forms.share import from_string
 from shardviz.hlo.passes.dump_files import final_files
 

@@ -14,7 +14,6 @@ from textual.app import ComposeResult
 from textual.geometry import Region
 
 from shardviz.forms import axis_edits
-from shardviz.forms.enter import enter
 from shardviz.forms.parsing import parsed
 from shardviz.render.problem_picture import FieldCell, FieldRow, FieldsPicture, field_rows, mesh_in
 from shardviz.tui.pane import Side
@@ -213,6 +212,8 @@ class ProblemPanel(Side):
 
     def _picked(self, field: str, text: str | None) -> None:
         if text is not None:
+            from shardviz.forms.enter import enter
+
             self.state.edit(enter(self.state.resolved.draft, field, text))
 
     def action_sum(self) -> None:
