@@ -1,4 +1,4 @@
-"""Makes the pictures beside this file from real runs: `python screenshots/make.py [NAME …]`."""
+"""Makes the pictures and the recording here by real runs: `python screenshots/make.py [NAME …]`."""
 
 from __future__ import annotations
 
@@ -128,16 +128,21 @@ def make(name: str) -> None:
 
 
 def make_all(names: Sequence[str]) -> None:
-    """Write the pictures of these names, all of them without any."""
+    """Write the pictures of these names, all of them without any; the recording is `tour`."""
     os.environ["TEXTUAL_COLOR_SYSTEM"] = "truecolor"
+    from recording import cast_of, record, svg_of
     from screens import SCREENS, draw
 
     from shardviz.compiler import Worker
 
     with Worker() as worker:
-        for name in names or (*PICTURES, *SCREENS):
+        for name in names or (*PICTURES, *SCREENS, "tour"):
             if name in PICTURES:
                 make(name)
+            elif name == "tour":
+                frames = record(worker)
+                (HERE / "tour.svg").write_text(svg_of(frames), encoding="utf-8")
+                (HERE / "tour.cast").write_text(cast_of(frames), encoding="utf-8")
             else:
                 (HERE / f"{name}.svg").write_text(draw(name, worker), encoding="utf-8")
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from textual.pilot import Pilot
+from textual.strip import Strip
 
 from shardviz.compiler import Worker
 from shardviz.forms.command_line import form_from_options
@@ -12,7 +16,7 @@ from shardviz.lessons.course import find
 from shardviz.tui.app import ShardvizApp
 from shardviz.tui.dialogs.export import screen_svg, strips_of
 
-WIDE, SMALL = (120, 36), (40, 15)
+SMALL, WIDE, LARGE, HUGE = (40, 15), (120, 36), (160, 45), (200, 60)
 PATIENCE = 6000
 """Looks at a screen that waits for a compiler, a hundredth of a second each."""
 MLP: dict[str, Any] = {"einsum": "In[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]", "sizes": "B=8,D=2048,F=8192"}
@@ -23,6 +27,15 @@ TPU: dict[str, Any] = {
     "targets": "v5e:2x4",
 }
 
+DASHBOARD: dict[str, Any] = {
+    "mesh": "X=4,Y=2",
+    "einsum": "bd,df->bf; bf,fd->bd",
+    "specs": "X _, _ Y -> X Y; ?, Y _ -> X _",
+    "sizes": "b=32Ki,d=8Ki,f=28Ki",
+    "targets": "v6e:2x4",
+}
+FSDP = "X _, X Y -> X Y; ?, Y X -> X _"
+"""The same with each weight split over both axes."""
 LAYERS: dict[str, Any] = {
     "mesh": "axis=4",
     "einsum": "be,ef->bf; bf,fg->bg; bg,gh->bh; bh,hi->bi",
@@ -70,6 +83,38 @@ SCREENS = {
         ("M", *("down",) * 6, "enter", *("backspace",) * 11, *"tensor data", "enter"),
         shows="what moves",
     ),
+    "dashboard": Picture(
+        "layout",
+        {**DASHBOARD, "specs": FSDP},
+        (*["down"] * 9, "right", "Y", "colon", "5", "enter", "5", "a"),
+        HUGE,
+        ("v6e:2x4",),
+        "v6e:2x4 ✓",
+        from_compiler=True,
+    ),
+    "lens": Picture(
+        "layout",
+        {**DASHBOARD, "specs": FSDP, "targets": "cpu", "machine": "v6e:2x4"},
+        ("colon", "5", "enter", "4", "j"),
+        LARGE,
+        ("cpu",),
+        from_compiler=True,
+    ),
+    "tui-search": Picture(
+        "layout",
+        {
+            "einsum": "btd,df->btf; btf,fd->btd x 80",
+            "mesh": "X=16,Y=8",
+            "sizes": "b=64,t=4Ki,d=8Ki,f=28Ki",
+            "machine": "v5p:4x4x8",
+            "targets": "none",
+            "backward": "yes",
+            "remat": "layer",
+            "optimizer": "adam",
+        },
+        ("R",),
+        shows="MFU",
+    ),
     "tui-small": Picture("layout", MLP, ("right",), SMALL),
     "lesson-predict": Picture("layout", lesson="four-cases", keys=("n", "down")),
     "lesson-reveal": Picture(
@@ -88,31 +133,46 @@ def draw(name: str, worker: Worker) -> str:
     return asyncio.run(_draw(name, SCREENS[name], worker))
 
 
-async def _draw(name: str, picture: Picture, worker: Worker) -> str:
+def app_of(picture: Picture, worker: Worker) -> ShardvizApp:
+    """The application as it opens, nothing moves in it.
+
+    A lesson is opened as by a guest: how far anybody has come in it is not in the picture.
+    """
     lesson = find(picture.lesson) if picture.lesson else None
-    # A lesson is opened as by a guest: how far anybody has come in it is not in the picture.
-    app = ShardvizApp(
-        form_from_options(**picture.problem), picture.screen, worker, lesson is not None, lesson
-    )
+    form = form_from_options(**picture.problem)
+    app = ShardvizApp(form, picture.screen, worker, lesson is not None, lesson)
     app.animation_level = "none"
+    return app
+
+
+async def until_answered(app: ShardvizApp, pilot: Pilot[Any], targets: Collection[str]) -> None:
+    """Wait for the answers of these targets, and for what a screen loads beside itself."""
+    for _ in range(PATIENCE):
+        await pilot.pause(0.01)
+        answers = app.state.queries.answers
+        if {*targets} <= {each for each in answers if answers[each].state == "answered"}:
+            break
+        app.state.queries.ask_now()
+    else:
+        raise TimeoutError(f"no answer from {', '.join(targets)}")
+    await app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+async def until_shown(app: ShardvizApp, pilot: Pilot[Any], text: str) -> Sequence[Strip]:
+    """The lines of the screen as soon as one of them has the text."""
+    for _ in range(PATIENCE):
+        await pilot.pause(0.01)
+        if any(text in strip.text for strip in strips_of(app.screen)):
+            # Its scrollbar may come a moment later.
+            await pilot.pause()
+            return strips_of(app.screen)
+    raise TimeoutError(f"no {text!r} on screen")
+
+
+async def _draw(name: str, picture: Picture, worker: Worker) -> str:
+    app = app_of(picture, worker)
     async with app.run_test(size=picture.size) as pilot:
-        for _ in range(PATIENCE):
-            await pilot.pause(0.01)
-            answers = app.state.queries.answers
-            if {*picture.awaited} <= {each for each in answers if answers[each].state == "answered"}:
-                break
-            app.state.queries.ask_now()
-        else:
-            raise TimeoutError(f"{name}: no answer from {picture.awaited}")
-        # A screen loads what it needs beside itself.
-        await app.workers.wait_for_complete()
-        await pilot.pause()
+        await until_answered(app, pilot, picture.awaited)
         await pilot.press(*picture.keys)
-        for _ in range(PATIENCE):
-            await pilot.pause(0.01)
-            strips = strips_of(app.screen)
-            if any(picture.shows in strip.text for strip in strips):
-                # Its scrollbar may come a moment later.
-                await pilot.pause()
-                return screen_svg(strips_of(app.screen), name)
-        raise TimeoutError(f"{name}: no {picture.shows!r}")
+        return screen_svg(await until_shown(app, pilot, picture.shows), name)

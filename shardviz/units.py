@@ -34,6 +34,14 @@ def whole_bytes(count: int) -> str:
     return human if float(digits.replace(",", "")) * size == count else f"{human} ({exact_bytes(count)})"
 
 
+def human_count(count: int) -> str:
+    """``8.03 billion``, ``124 million``; below a million all digits."""
+    for size, name in ((10**12, "trillion"), (10**9, "billion"), (10**6, "million")):
+        if count >= 0.9995 * size:
+            return f"{count / size:.3g} {name}"
+    return f"{count:,}"
+
+
 def seconds(duration: float) -> str:
     """``1.24 s``; below a second three digits: ``39.8 ms``, ``12.4 µs``, ``250 ns``."""
     if duration >= 0.9995:
@@ -57,6 +65,11 @@ def estimated_seconds(duration: float, digits: int = 3) -> str:
 def rate(bandwidth: float) -> str:
     """Bytes per second as ``45 GB/s``, in powers of ten, as makers of links give them."""
     return "unlimited bytes/s" if bandwidth == math.inf else _decimal(bandwidth, "B/s", 4)
+
+
+def measured_rate(bandwidth: float) -> str:
+    """Bytes per second as ``44.7 GB/s``: what is measured has three digits and no more."""
+    return _decimal(bandwidth, "B/s", 3)
 
 
 def flops(count: float, per_second: bool = False) -> str:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from shardviz.errors import plural
-from shardviz.units import estimated_seconds, exact_bytes, human_bytes, rate, seconds, times, whole_bytes
+from shardviz.units import (
+    estimated_seconds,
+    exact_bytes,
+    human_bytes,
+    human_count,
+    measured_rate,
+    rate,
+    seconds,
+    times,
+    whole_bytes,
+)
 
 SIZES = [
     (0, "0 B", "0 bytes"),
@@ -97,6 +107,27 @@ def test_estimates_have_three_digits(duration: float, text: str) -> None:
 )
 def test_rates(bandwidth: float, text: str) -> None:
     assert rate(bandwidth) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (8_030_261_248, "8.03 billion"),
+        (124_439_808, "124 million"),
+        (999_999_999, "1 billion"),
+        (65_536, "65,536"),
+    ],
+)
+def test_counts(count: int, text: str) -> None:
+    assert human_count(count) == text
+
+
+def test_what_is_measured_has_three_digits() -> None:
+    assert [measured_rate(each) for each in (4.4723e10, 99.96e6, 1234.0)] == [
+        "44.7 GB/s",
+        "100 MB/s",
+        "1.23 kB/s",
+    ]
 
 
 def test_shapes_and_counts() -> None:

@@ -38,9 +38,12 @@ if TYPE_CHECKING:
     from shardviz.hlo.passes.dump_files import DumpFile
     from shardviz.reports.dumped_modules import DumpedModule
     from shardviz.reports.selection import Selection
+    from shardviz.reports.summary import ReportSummary
     from shardviz.sharding import Mesh
 
 
+OF_OUTPUT = ("as_json", "width", "color", "plain")
+"""The options that a saved report has."""
 MAX_NOTES = 5
 """Notes on text that cannot be read; `--json` has all of them."""
 LINES_AT_ONCE = 500
@@ -92,8 +95,9 @@ def command(
 
     FILE holds HLO, StableHLO or Shardy text, as compiled.as_text() or XLA's dumps have it; - reads standard
     input, and gzip is unpacked. A log, alone or around the text, may have XLA's warnings of an involuntary
-    full rematerialization: they are read too. Of a folder of dumps it lists the final program of each module.
-    Counts include loops. Text that cannot be read is reported, and then the exit code is 2.
+    full rematerialization: they are read too. Of a folder of dumps it lists the final program of each module,
+    of a file of --save what was kept. Counts include loops. Text that cannot be read is reported, and then
+    the exit code is 2.
 
     --json has the collectives that the page has, in program order.
     """
@@ -128,6 +132,8 @@ def command(
             return _list_modules(found, given, machine, selection, save, output)
         file = found[0].path
     text = read_text(file)
+    if text.startswith("{") and (saved := _saved(file, text)) is not None:
+        return _show_saved(file, saved, output)
     if trips is not None:
         text = with_trip_counts(text, parse_trip_counts(trips))
     if (picture or priced) and is_mlir(text) and not is_hlo(text):
@@ -197,6 +203,34 @@ def command(
 
         output.show(rematerialization_lines(remade, output.width))
     return code
+
+
+def _saved(name: str, text: str) -> ReportSummary | None:
+    """The report that `--save` has written; None of a text that is none. Raises `QuestionError` for a damaged
+    one."""
+    from shardviz.documents.summary_file import HEAD, read_summary, says_summary
+
+    return read_summary(text, name) if says_summary(text[:HEAD]) else None
+
+
+def _show_saved(name: str, saved: ReportSummary, output: CommandOutput) -> ExitCode:
+    """Print a report that was saved. Raises `QuestionError` for an option that asks for more than it has."""
+    ctx = click.get_current_context()
+    given = (each for each in ctx.command.params if each.name and options.is_given(ctx, each.name))
+    for each in given:
+        if isinstance(each, click.Option) and each.name not in OF_OUTPUT:
+            raise QuestionError(
+                f"{each.opts[0]} is about a program, and {quote(name)} is a saved report", "leave it out"
+            )
+    if output.as_json:
+        from shardviz.documents.summaries import SUMMARY
+
+        print_json(SUMMARY.document(saved))
+        return ExitCode.FINE
+    from shardviz.render.programs.summary_view import summary_view
+
+    output.show(summary_view(saved, output.width))
+    return ExitCode.FINE
 
 
 def _show_log(log: str, given: Mesh | None, output: CommandOutput) -> ExitCode:

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
     from shardviz.reports.summary import ReportSummary
 
-HEAD = 1000
-"""Characters of a file in which it says what it is."""
-
 
 class SummaryPath(click.ParamType):  # type: ignore[type-arg]
     """The file of a summary: one that is not there, is empty or has another summary.
@@ -28,6 +25,8 @@ class SummaryPath(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
+            from shardviz.documents.summary_file import HEAD, says_summary
+
             # A link stays one: what it names is written.
             path = Path(value).resolve()
             if not path.exists():
@@ -37,7 +36,7 @@ class SummaryPath(click.ParamType):  # type: ignore[type-arg]
             else:
                 with path.open(encoding="utf-8", errors="replace") as file:
                     head = file.read(HEAD)
-                taken = "" if not head.strip() or '"kind": "summary"' in head else "holds something else"
+                taken = "" if not head.strip() or says_summary(head) else "holds something else"
         except (OSError, ValueError) as error:
             taken = f"cannot be read: {getattr(error, 'strerror', None) or error}"
         if taken or value == "-":

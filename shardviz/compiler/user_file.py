@@ -102,17 +102,35 @@ def find_function(text: str) -> tuple[str, str]:
 
 def functions_of(file: Path) -> list[str]:
     """The names of the functions that a file defines, in order; none of one that is not Python."""
+    return [each.name for each in _functions(file)]
+
+
+def mesh_functions_of(file: Path) -> list[str]:
+    """Those of them that can be called with a mesh alone."""
+    return [each.name for each in _functions(file) if _takes_one(each.args)]
+
+
+def _functions(file: Path) -> list[ast.FunctionDef]:
     try:
         tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    return [each.name for each in tree.body if isinstance(each, ast.FunctionDef)]
+    return [each for each in tree.body if isinstance(each, ast.FunctionDef)]
+
+
+def _takes_one(args: ast.arguments) -> bool:
+    named = len(args.posonlyargs) + len(args.args)
+    needed = named - len(args.defaults)
+    return needed <= 1 and (named > 0 or args.vararg is not None) and None not in args.kw_defaults
 
 
 class UserFileProcess:
-    """The process of one request, which begins at once. What the file prints goes to stderr."""
+    """The process of one request, which begins at once. What the file prints goes to stderr, or, where it
+    `is_silent`, nowhere."""
 
-    def __init__(self, request: UserFileRequest, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, request: UserFileRequest, environment: Mapping[str, str], is_silent: bool = False
+    ) -> None:
         self._request = request
         to_child_read, to_child_write = os.pipe()
         to_parent_read, to_parent_write = os.pipe()
@@ -123,7 +141,8 @@ class UserFileProcess:
             self._popen = subprocess.Popen(
                 words,
                 stdin=subprocess.DEVNULL,
-                stdout=2,
+                stdout=subprocess.DEVNULL if is_silent else 2,
+                stderr=subprocess.DEVNULL if is_silent else None,
                 pass_fds=(to_child_read, to_parent_write),
                 start_new_session=True,
                 env=_environment(environment),

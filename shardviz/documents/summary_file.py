@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from shardviz.reports.entries import Phase
 
 MAX_BYTES = 10_000_000
+HEAD = 1000
+"""Characters of a file in which it says that it is a summary."""
 MAX_LINES = 20_000
 MOST = 2**62
 MAX_TEXT = 2_000
@@ -52,6 +54,11 @@ def summary_text(summary: ReportSummary) -> str:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+def says_summary(head: str) -> bool:
+    """Return whether the first `HEAD` characters of a file say that it is one of these."""
+    return is_summary(head) and f'"kind": "{SUMMARY.name}"' in head
 
 
 def is_summary(text: str) -> bool:

@@ -69,10 +69,12 @@ class Attempt:
 
     @property
     def shown(self) -> ProblemForm:
-        """The problem that is on screen at this stage."""
-        if self.prediction is not None:
-            return self.prediction.draft
-        return self.draft if self.stage.kind in ("change", "code") else self.lesson.setup
+        """The problem that is on screen at this stage; on the setup's mesh while the best is asked for."""
+        kind, setup, prediction = self.stage.kind, self.lesson.setup, self.prediction
+        if prediction is None:
+            return self.draft if kind in ("change", "code") else setup
+        is_mesh_asked = kind == "predict" and prediction.ask.startswith("fastest ")
+        return replace(prediction.draft, mesh=setup.mesh) if is_mesh_asked else prediction.draft
 
     @property
     def may_go_on(self) -> bool:

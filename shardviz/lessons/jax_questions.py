@@ -303,6 +303,23 @@ def _shard_bytes(_mesh: Mesh, held: Sequence[HeldArray], _arguments: list[str]) 
     return f"{sum(_octets(prod(each.shard_shape) * each.bits) for each in held)} B"
 
 
+def _loads(_mesh: Mesh, held: Sequence[HeldArray], arguments: list[str]) -> str:
+    """The box around the parts of the devices of one process."""
+    number, each = map(int, arguments[1:])
+    sides = zip(*(bounds for device, bounds in held[0].devices if device // each == number), strict=True)
+    return ", ".join(f"{min(start for start, _ in side)}:{max(stop for _, stop in side)}" for side in sides)
+
+
+def _crossing(mesh: Mesh, held: Sequence[HeldArray], arguments: list[str]) -> str:
+    axis, each = arguments
+    hosts: dict[tuple[int, ...], set[int]] = {}
+    for position, (device, _) in enumerate(held[0].devices):
+        elsewhere = zip(mesh.axis_names, mesh.coords(position), strict=True)
+        group = tuple(place for name, place in elsewhere if name != axis)
+        hosts.setdefault(group, set()).add(device // int(each))
+    return str(sum(len(those) > 1 for those in hosts.values()))
+
+
 def _octets(bits: int) -> int:
     return -(-bits // 8)
 
@@ -317,6 +334,8 @@ _ANSWERS: dict[str, Callable[[Mesh, Sequence[HeldArray], list[str]], str]] = {
     "replicas": _replicas,
     "bytes": _bytes,
     "shard_bytes": _shard_bytes,
+    "loads": _loads,
+    "crossing": _crossing,
 }
 _OPS = {
     "all_gather": "all-gather",
@@ -326,7 +345,7 @@ _OPS = {
     "ppermute": "collective-permute",
 }
 """Operations of plans as programs call them."""
-OF_ONE_ARRAY = ("shard_shape", "slices", "holders", "replicas", "bytes", "shard_bytes")
+OF_ONE_ARRAY = ("shard_shape", "slices", "holders", "replicas", "bytes", "shard_bytes", "loads")
 """Those whose first argument is an array's name; `shard_bytes` without one is of all operands."""
 MEASURES = frozenset(_ANSWERS)
 """The measures that JAX's layouts answer."""

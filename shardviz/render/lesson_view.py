@@ -27,7 +27,7 @@ COPY = "c opens it to copy or to save."
 PLAYED = "The collective in the picture is yours to change."
 WAYS = {
     "a": "plays the next algorithm",
-    "o": "opens it as a form: axis, data, algorithm, …",
+    "i": "opens it as a form: axis, data, algorithm, …",
     "u": "undoes the last change",
 }
 """The keys that change a collective, where that is the sandbox."""

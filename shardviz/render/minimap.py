@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.render.canvas import LineBuilder
 from shardviz.render.palette import DIM
 from shardviz.units import times
 
@@ -23,6 +24,8 @@ LEAST_LINES = 4
 """Lines from which on a map says anything."""
 AROUND = 2
 """Lines for its words, above and below."""
+WIDEST = 4
+"""Characters of a region at most."""
 CURSOR, LENS = "▸", "▹"
 NOWHERE = (" ", Style())
 IN_VIEW = Style(reverse=True, bold=True)
@@ -48,7 +51,8 @@ Sample = Callable[[Place], tuple[str, Style] | None]
 class Minimap:
     """A picture of `rows` and `columns` of cells in at most `width` columns and `height` lines.
 
-    `name` and `unit` are those of its words: ``A``, ``device``.
+    A picture of few columns has several characters alike for each. `name` and `unit` are those of its words:
+    ``A``, ``device``; a `legend` tells below it what the characters mean.
     """
 
     rows: int
@@ -58,6 +62,7 @@ class Minimap:
     unit: str
     width: int = MOST[0]
     height: int = MOST[1]
+    legend: Text | None = None
 
     @cached_property
     def step(self) -> Place:
@@ -66,19 +71,30 @@ class Minimap:
 
     @cached_property
     def size(self) -> tuple[int, int]:
-        """The columns and lines of the map."""
+        """The regions beside one another and below one another."""
         return -(-self.columns // self.step.column), -(-self.rows // self.step.row)
+
+    @property
+    def wide(self) -> int:
+        """The characters of a region."""
+        return max(1, min(WIDEST, self.width // self.size[0]))
 
     @cached_property
     def samples(self) -> Sequence[Sequence[tuple[str, Style]]]:
-        """The characters, line by line."""
+        """The characters of the regions, line by line."""
         columns, lines = self.size
-        return [[self.sample(self.place_at(x, y)) or NOWHERE for x in range(columns)] for y in range(lines)]
+        return [[self.sample(self._middle(x, y)) or NOWHERE for x in range(columns)] for y in range(lines)]
 
-    def place_at(self, x: int, y: int) -> Place:
-        """The cell in the middle of a character's region; beyond the edges the one that is next."""
+    def place_at(self, x: int, y: int) -> Place | None:
+        """The cell that a character shows; None beside the map."""
+        columns, lines = self.size
+        is_inside = 0 <= x < columns * self.wide and 0 <= y < lines
+        return self._middle(x // self.wide, y) if is_inside else None
+
+    def _middle(self, x: int, y: int) -> Place:
+        """The cell in the middle of a region."""
         row, column = (at * step + step // 2 for at, step in zip((y, x), self.step, strict=True))
-        return Place(min(max(row, 0), self.rows - 1), min(max(column, 0), self.columns - 1))
+        return Place(min(row, self.rows - 1), min(column, self.columns - 1))
 
     def lines(self, window: Window | None, marks: Mapping[Place, tuple[str, Style]]) -> list[Text]:
         """The map, the cells in the window in reverse video, with a mark at some, between its words."""
@@ -86,22 +102,33 @@ class Minimap:
         at = {self._character(place): mark for place, mark in marks.items()}
         found = [self._title()]
         for y, samples in enumerate(self.samples):
-            builder = LineBuilder(0, len(samples))
-            for x, (character, style) in enumerate(samples):
-                if first is not None and last is not None:
-                    is_seen = first.row <= y <= last.row and first.column <= x <= last.column
-                    style = style + IN_VIEW if is_seen else style
-                if (mark := at.get(Place(y, x))) is not None:
-                    character, style = mark[0], style + mark[1]
-                builder.put(x, character, style)
-            found.append(builder.text())
-        words = ["reverse: in view", *(f"{mark} {name}" for mark, name in _named(marks.values()))]
-        return [*found, Text("  ".join(words), DIM)]
+            seen = range(0)
+            if first is not None and last is not None and first.row <= y <= last.row:
+                seen = range(first.column, last.column + 1)
+            drawn = []
+            for x, sample in enumerate(samples):
+                characters, style = self._drawn(sample, at.get(Place(y, x)))
+                drawn.append((characters, style + IN_VIEW if x in seen else style))
+            line = Text()
+            for same, those in groupby(drawn, itemgetter(1)):
+                line.append("".join(characters for characters, _ in those), same)
+            found.append(line)
+        said = ["reverse: in view", *(f"{mark} {name}" for mark, name in _named(marks.values()))]
+        found.append(Text("  ".join(said), DIM))
+        return found if self.legend is None else [*found, self.legend]
+
+    def _drawn(self, sample: tuple[str, Style], mark: tuple[str, Style] | None) -> tuple[str, Style]:
+        """The characters of a region, and their style."""
+        character, style = sample
+        if mark is None:
+            return character * self.wide, style
+        return mark[0] + character * (self.wide - 1), style + mark[1]
 
     def _title(self) -> Text:
         region = times(self.step) if max(self.step) > 1 else "one"
+        drawn = "one character is" if self.wide == 1 else f"{self.wide} characters are"
         name = (f"{self.name}  ", "bold") if self.name else ""
-        return Text.assemble(name, (f"one character is {region} {self.unit}{'s' * (region != 'one')}", DIM))
+        return Text.assemble(name, (f"{drawn} {region} {self.unit}{'s' * (region != 'one')}", DIM))
 
     def _character(self, place: Place) -> Place:
         return Place(place.row // self.step.row, place.column // self.step.column)
@@ -128,6 +155,19 @@ def room_below(width: int, lines: int) -> tuple[int, int] | None:
     """The same below words, which leave so many lines."""
     lines = min(MOST[1], lines - AROUND)
     return (min(MOST[0], width), lines) if lines >= LEAST_LINES else None
+
+
+def window_of(size: Place, canvas: tuple[int, int], seen: tuple[int, int, int, int]) -> Window:
+    """What is seen of as many rows and columns of cells, which share the columns and lines of a canvas alike.
+
+    `seen` are the first column and line, columns and lines of the window.
+    """
+    left, top, width, height = seen
+    ends = []
+    for x, y in ((left, top), (left + width - 1, top + height - 1)):
+        row, column = y * size.row // max(canvas[1], 1), x * size.column // max(canvas[0], 1)
+        ends.append(Place(min(row, size.row - 1), min(column, size.column - 1)))
+    return ends[0], ends[1]
 
 
 def with_map(words: Sequence[Text], drawn: Sequence[Text], column: int) -> list[Text]:

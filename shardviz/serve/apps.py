@@ -3,6 +3,7 @@ leads."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from shardviz.errors import ShardvizError
@@ -10,10 +11,14 @@ from shardviz.forms.form import OPEN
 from shardviz.forms.share import Shared, from_string, to_string
 from shardviz.forms.wording import error_words
 from shardviz.lessons.attempt import attempt_of
+from shardviz.lessons.course import find
+from shardviz.serve.pointer import PagePointer, follow_pointer, pointer_of
 from shardviz.tui.app import ShardvizApp
 from shardviz.tui.registry import bindings, commands_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from shardviz.compiler import Worker
     from shardviz.tui.registry import Command
 
@@ -48,8 +53,11 @@ class VisitorApp(ShardvizApp):
         if self._driver is not None:
             self._driver.write_meta(said)  # type: ignore[attr-defined]
 
-    async def follow(self, string: str) -> None:
+    async def follow(self, string: str, pointer: PagePointer) -> None:
         """Only a pupil follows."""
+
+    async def remember(self, predictions: Sequence[tuple[str, int, str]]) -> None:
+        """Only a pupil predicts."""
 
 
 class PupilApp(VisitorApp):
@@ -59,11 +67,13 @@ class PupilApp(VisitorApp):
     """
 
     BINDINGS = bindings(FOLLOW)
+    own_commands = FOLLOW
 
     def __init__(self, shared: Shared, worker: Worker) -> None:
         super().__init__(shared, worker)
         self.is_following = True
         self._led = shared
+        self._pointer = PagePointer()
         self._followed: Shared | None = None
         """The view when it was last the teacher's; None before it ever was, and on the way there."""
         self._told: dict[str, object] = {}
@@ -79,12 +89,32 @@ class PupilApp(VisitorApp):
         first, *rest = super().commands
         return [first, *rest] if self.is_following or self.workspace.part.typing else [first, *FOLLOW, *rest]
 
-    async def follow(self, string: str) -> None:
-        """Go where the teacher is now, unless the pupil has gone elsewhere."""
+    async def follow(self, string: str, pointer: PagePointer) -> None:
+        """Go where the teacher is now and looks, unless the pupil has gone elsewhere."""
         self._look()
-        self._led = from_string(string)
-        if self.is_following:
+        before, self._led, self._pointer = self._led, from_string(string), pointer
+        if not self.is_following or self._followed is None:
+            return  # it goes along as soon as it has begun
+        if before != self._led:
             await self._go_along()
+        else:
+            follow_pointer(self, pointer)
+
+    async def remember(self, predictions: Sequence[tuple[str, int, str]]) -> None:
+        """Take up what was predicted in this tab before its connection broke: the lesson, the number of the
+        prediction, the answer."""
+        for name, number, choice in predictions:
+            open_one = None if self.lesson is None else self.lesson.controller
+            here = open_one if open_one is not None and open_one.lesson.name == name else None
+            lesson = find(name, may_read_files=False)
+            own = await self.progress.resumed(lesson) if here is None else here.attempt
+            if number < len(own.answers):
+                own = replace(own, answers=(*own.answers[:number], choice, *own.answers[number + 1 :]))
+                self.progress.keep(own)
+                if here is not None:
+                    here.attempt = own
+        if self.lesson is not None:
+            self.lesson.draw()
 
     async def action_follow(self) -> None:
         self.is_following = True
@@ -120,6 +150,8 @@ class PupilApp(VisitorApp):
             self.state.edit(led.draft)
         if self.state.area != led.screen:
             await self.workspace.put_on(led.screen)
+            self.workspace.face(self.workspace.is_left)
+        follow_pointer(self, self._pointer)
         self._followed = self._seen
         self._look()
         self._show_keys()
@@ -150,20 +182,20 @@ class TeacherApp(VisitorApp):
 
     def __init__(self, shared: Shared, worker: Worker) -> None:
         super().__init__(shared, worker, present=True)
-        self._led: Shared | None = None
+        self._led: tuple[Shared, PagePointer] | None = None
 
     async def begin(self) -> None:
         await super().begin()
         self.set_interval(PAUSE_S, self._lead)
 
     def _lead(self) -> None:
-        """Tell where the page is, unless something is still being typed."""
-        shared = self.shared()
-        if shared == self._led or self.state.resolved.draft != self.state.history.draft:
+        """Tell where the page is and looks, unless something is still being typed."""
+        led = shared, pointer = self.shared(), pointer_of(self)
+        if led == self._led or self.state.resolved.draft != self.state.history.draft:
             return
-        self._led = shared
+        self._led = led
         try:
-            self.tell({"type": "leads", "shared": to_string(shared)})
+            self.tell({"type": "leads", "shared": to_string(shared), **asdict(pointer)})
         except ShardvizError as error:
             self.notify(error_words(error), severity="warning")
 

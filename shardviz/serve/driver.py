@@ -15,6 +15,7 @@ from textual.drivers._byte_stream import ByteStream
 from textual.drivers.web_driver import WebDriver
 from textual.message import Message
 
+from shardviz.serve.pointer import pointer_in
 from shardviz.tui.terminal_input import NoParser, TerminalInput
 
 PATIENCE_S = 4.0
@@ -63,7 +64,11 @@ class VisitorDriver(WebDriver):
             self._end_soon()
         elif packet_type == "follow":
             with suppress(RuntimeError):  # the application's loop may have ended already
-                self._app.call_later(self._app.follow, payload["shared"])  # type: ignore[attr-defined]
+                follow = self._app.follow  # type: ignore[attr-defined]
+                self._app.call_later(follow, payload["shared"], pointer_in(payload))
+        elif packet_type == "remember":
+            with suppress(RuntimeError):
+                self._app.call_later(self._app.remember, payload["predictions"])  # type: ignore[attr-defined]
         elif packet_type in ("resize", "focus", "blur"):
             super().on_meta(packet_type, payload)
 

@@ -1,6 +1,7 @@
 """A lecture as the server knows it: where the teacher's page is, where the pupils' are, what they predict.
 
-It is kept in memory alone, of nobody's name, and what is known of a pupil goes with the pupil's page.
+It is kept in memory alone, of nobody's name. Who has left counts no more; the predictions are kept, by the
+name that the page gave the browser's tab, for a connection that breaks.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from shardviz.errors import QuestionError
 from shardviz.forms.form import one_line
 from shardviz.forms.share import Shared, from_string
 from shardviz.lessons.course import lesson_names
+from shardviz.serve.pointer import PagePointer, pointer_in
 
+MAX_TABS = 1000
+"""Tabs that were left whose predictions are kept."""
 MAX_CHOICE = 200
 """Characters of an answer that are kept."""
 
@@ -37,32 +41,40 @@ class ClassCounts:
     predictions: Mapping[LessonPlace, Counter[str]]
 
 
+Predictions = dict[LessonPlace, str]
+
+
 @dataclass
 class _Pupil:
+    tab: str = ""
     place: LessonPlace | None = None
     follows: bool = True
-    predictions: dict[LessonPlace, str] = field(default_factory=dict)
+    predictions: Predictions = field(default_factory=dict)
 
 
 class Lecture:
-    """`string` is what the teacher's page shows, for others to open; `shared` the same, read."""
+    """`string` is what the teacher's page shows, for others to open; `shared` the same, read; `pointer` is at
+    what of it that page looks."""
 
     def __init__(self, string: str) -> None:
         self.string = string
         self.shared: Shared = from_string(string)
+        self.pointer = PagePointer()
         self._pupils: defaultdict[Hashable, _Pupil] = defaultdict(_Pupil)
+        self._left: dict[str, Predictions] = {}
+        """The predictions of pupils who have left, by their tabs."""
 
     def lead(self, said: object) -> bool:
         """Note what the teacher's page says; return whether it is elsewhere than before."""
+        before = self.string, self.pointer
         match said:
-            case {"type": "leads", "shared": str(string)} if string != self.string:
+            case {"type": "leads", "shared": str(string)}:
                 try:
                     self.shared = from_string(string)
                 except QuestionError:
                     return False
-                self.string = string
-                return True
-        return False
+                self.string, self.pointer = string, pointer_in(said)
+        return (self.string, self.pointer) != before
 
     def hear(self, pupil: Hashable, said: object) -> None:
         """Note what a pupil's page says, as far as it may be: of lessons of the course."""
@@ -76,9 +88,23 @@ class Lecture:
                     said_so = one_line(choice[:MAX_CHOICE])
                     self._pupils[pupil].predictions[LessonPlace(lesson, number)] = said_so
 
+    def enter(self, pupil: Hashable, tab: str) -> Predictions:
+        """Note a pupil in a tab of that name, and return what was predicted there before, also by a page that
+        has not quite left."""
+        found = self._left.pop(tab, {})
+        for other in self._pupils.values() if tab else ():
+            if other.tab == tab and other.predictions:
+                found, other.predictions = other.predictions, {}
+        self._pupils[pupil] = _Pupil(tab, predictions=found)
+        return found
+
     def leave(self, pupil: Hashable) -> None:
-        """Forget a pupil."""
-        self._pupils.pop(pupil, None)
+        """Count a pupil no more."""
+        gone = self._pupils.pop(pupil, None)
+        if gone is not None and gone.tab and gone.predictions:
+            self._left[gone.tab] = gone.predictions
+            if len(self._left) > MAX_TABS:
+                del self._left[next(iter(self._left))]
 
     @property
     def counts(self) -> ClassCounts:

@@ -25,6 +25,8 @@ from shardviz.serve.session import Notes, Session, within
 
 MAX_MESSAGE = 256 * 1024
 """Bytes of one message of a browser: of what is pasted at once. A larger one ends the session."""
+MAX_TAB = 64
+"""Characters of the name of a browser's tab."""
 MAX_PATH = 255
 """Bytes of the path of a page: no file of ours has a longer one, nor may a file system be asked for it."""
 BYTES_AHEAD, BYTES_PER_S = 2 * MAX_MESSAGE, 16 * 1024
@@ -211,8 +213,10 @@ class Server:
         try:
             await websocket.prepare(request)
             await session.start(_number(request, "width", 80), _number(request, "height", 24))
-            if self._lecture is not None and self._lecture.string != begin:
-                session.follow(self._lecture.string)
+            if self._lecture is not None:
+                if role == "pupil":
+                    session.remember(self._lecture.enter(session, request.query.get("tab", "")[:MAX_TAB]))
+                session.follow(self._lecture.string, self._lecture.pointer)
             await self._listen(websocket, session)
         finally:
             # A task that is cancelled must not leave the process behind.
@@ -236,7 +240,7 @@ class Server:
         elif session is next(reversed(self._teachers), None) and self._lecture.lead(said):
             self._led_at = asyncio.get_running_loop().time()
             for pupil in self._visits:
-                pupil.follow(self._lecture.string)
+                pupil.follow(self._lecture.string, self._lecture.pointer)
 
     async def _listen(self, websocket: web.WebSocketResponse, session: Session) -> None:
         """Pass on what is typed, until the visitor leaves, sends what no page does, or nothing for long while

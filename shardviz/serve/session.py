@@ -12,6 +12,7 @@ import tempfile
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any
 
 from aiohttp.web import WebSocketResponse
@@ -20,6 +21,8 @@ from textual_serve.download_manager import DownloadManager
 
 from shardviz.forms.form import one_line
 from shardviz.serve.driver import PATIENCE_S
+from shardviz.serve.lecture import Predictions
+from shardviz.serve.pointer import PagePointer
 
 KILL_AFTER_S = PATIENCE_S + 2
 """The longest that a process takes to end; it ends by itself before that, with its compilers."""
@@ -135,13 +138,21 @@ class Session(AppService):
             case said:
                 self._hear(self, said)
 
-    def follow(self, string: str) -> None:
+    def follow(self, string: str, pointer: PagePointer) -> None:
         """Tell a pupil's application where the teacher is. This never waits: one that is busy reads the
         last such string when it comes to it."""
+        self._tell({"type": "follow", "shared": string, **asdict(pointer)})
+
+    def remember(self, predictions: Predictions) -> None:
+        """Tell a pupil's application what was predicted in the same tab, before its connection broke."""
+        said = [(place.lesson, place.number, choice) for place, choice in predictions.items()]
+        if said:
+            self._tell({"type": "remember", "predictions": said})
+
+    def _tell(self, said: dict[str, object]) -> None:
         if self._stdin is not None:
-            packet = json.dumps({"type": "follow", "shared": string}).encode()
             with suppress(RuntimeError):  # the process may have ended
-                self._stdin.write(self.encode_packet(b"M", packet))
+                self._stdin.write(self.encode_packet(b"M", json.dumps(said).encode()))
 
     async def _fail(self, reason: str) -> None:
         if not self._is_ending:

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import os
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -26,6 +26,8 @@ from shardviz.tui.themes import palette_of, set_up_themes
 from shardviz.tui.workspace import PANES, TooSmall, Workspace, is_too_small
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.dom import DOMNode
     from textual.notifications import SeverityLevel
     from textual.timer import Timer
@@ -111,7 +113,11 @@ class ShardvizApp(ResilientApp):
         self._first_lesson, self._is_presenting, self._warning = lesson, present, warning
         self._refused = refused
         self._last = LastSession()
+        self._last_problem = ""
         self._keeping: Timer | None = None
+
+    own_commands: ClassVar[Sequence[Command]] = ()
+    """Commands of one kind of application alone; they work everywhere."""
 
     class AnswersChanged(Message):
         """A target's answer has changed."""
@@ -370,6 +376,8 @@ class ShardvizApp(ResilientApp):
         await self.run_action(command.name, widget)
 
     def action_jump(self) -> None:
+        if self._is_kept_back():
+            return
         from shardviz.tui.dialogs.jump import JumpDialog
 
         state = self.state
@@ -396,7 +404,8 @@ class ShardvizApp(ResilientApp):
 
         areas = (self.state.area, "problem")
         lesson = ("lesson",) if self.lesson is not None else ()
-        self.push_screen(HelpDialog((*lesson, *(areas[::-1] if self.workspace.is_left else areas))))
+        areas = areas[::-1] if self.workspace.is_left else areas
+        self.push_screen(HelpDialog((*lesson, *areas), self.own_commands))
 
     def action_command_palette(self) -> None:
         from shardviz.tui.dialogs.commands import CommandMenu
@@ -418,6 +427,8 @@ class ShardvizApp(ResilientApp):
             await self.action_show(example.screen)
 
     def action_history(self) -> None:
+        if self._is_kept_back():
+            return
         from shardviz.tui.dialogs.questions import QuestionsDialog
 
         state = self.state
@@ -445,18 +456,24 @@ class ShardvizApp(ResilientApp):
         self.push_screen(OpenDialog(self.state, not self.is_guest), partial(show_opened, self))
 
     def action_shardings(self) -> None:
+        if self._is_kept_back():
+            return
         from shardviz.tui.dialogs.shardings import ShardingsDialog
 
-        self.push_screen(ShardingsDialog(self.state.resolved, palette_of(self)), self.open_form)
+        self.push_screen(ShardingsDialog(self.state.resolved.stated, palette_of(self)), self.open_form)
 
     def action_ranking(self) -> None:
+        if self._is_kept_back():
+            return
         from shardviz.tui.dialogs.ranking import RankingDialog
 
         self.push_screen(RankingDialog(self.state.resolved, palette_of(self)), self.open_form)
 
-    def open_form(self, form: ProblemForm | None) -> None:
-        """Put the problem of a list's row on screen, as one step of undo."""
+    async def open_form(self, form: ProblemForm | None) -> None:
+        """Put the problem of a list's row on screen, as one step of undo; a lesson goes on in its sandbox."""
         if form is not None:
+            if self.lesson is not None and not self.lesson.is_sandbox:
+                await self.leave_lesson()
             self.state.edit(form)
 
     def action_lessons(self) -> None:
@@ -576,6 +593,11 @@ class ShardvizApp(ResilientApp):
         self.state.go_on(last)
         await self.action_show(last.screen)
 
+    def action_versions(self) -> None:
+        from shardviz.tui.dialogs.versions import VersionsDialog
+
+        self.push_screen(VersionsDialog())
+
     def action_theme(self) -> None:
         from shardviz.tui.dialogs.pickers import ThemePicker
 
@@ -602,7 +624,17 @@ class ShardvizApp(ResilientApp):
         """Keep the session after a pause in typing, away from the screen's thread."""
         if self._keeping is not None:
             self._keeping.stop()
-        self._keeping = self.set_timer(KEEP_AFTER_S, lambda: self.run_worker(self._keep_session, thread=True))
+        self._keeping = self.set_timer(
+            KEEP_AFTER_S, lambda: self.run_worker(self._keep_and_tell, thread=True)
+        )
+
+    def _keep_and_tell(self) -> None:
+        """Keep the session; why the last one could not be read, or this one not be kept, is said once."""
+        before = self._last_problem
+        self._keep_session()
+        self._last_problem = self._last.problem
+        if self._last_problem not in ("", before):
+            self.call_from_thread(self.notify, self._last_problem, severity="warning", timeout=15)
 
     def _keep_session(self) -> None:
         """Keep what is on screen for the next time, unless nothing was ever changed; in a lesson, what was

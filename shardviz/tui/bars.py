@@ -114,10 +114,12 @@ class ScreenTabs(Widget):
 
 
 GAP = 2
+WAYS_OUT = ("quit", "close")
+"""Commands that have their place at any width: out of the application, out of a window."""
 
 
 class KeyFooter(Widget):
-    """As many commands as fit, in order; a click on one presses its key."""
+    """As many commands as fit, in order, and at any width the way out; a click on one presses its key."""
 
     DEFAULT_CSS = """
     KeyFooter { height: 1; color: $foreground-muted; }
@@ -131,23 +133,30 @@ class KeyFooter(Widget):
 
     def show_commands(self, commands: Sequence[Command]) -> None:
         """Show other keys: of the commands that have a word for this line."""
-        before, self._commands = self._commands, tuple(command for command in commands if command.footer)
+        shown = tuple(command for command in commands if command.footer and command.key_text)
+        before, self._commands = self._commands, shown
         if self._commands != before:
             self.refresh()
 
     def render(self) -> Content:
-        key = Style(foreground=Color.parse(self.app.theme_variables["footer-key-foreground"]), bold=True)
-        line = Content()
-        for command in self._commands:
-            piece = Content.assemble((f"{command.key_text} ", key), command.footer)
-            if command.keys:
-                press = f"app.simulate_key('{command.keys[0]}')"
-                piece = piece.stylize(Style.from_meta({"@click": press}))
-            longer = Content(" " * GAP).join([line, piece]) if line else piece
-            if longer.cell_length > self.size.width:
+        # The help closes by its own key, which is its first.
+        out = [self._piece(each) for each in self._commands[1:] if each.name in WAYS_OUT]
+        shown, room = [], self.size.width + GAP - sum(piece.cell_length + GAP for piece in out)
+        others = (*self._commands[:1], *(each for each in self._commands[1:] if each.name not in WAYS_OUT))
+        for piece in map(self._piece, others):
+            room -= piece.cell_length + GAP
+            if room < 0:
                 break
-            line = longer
-        return line
+            shown.append(piece)
+        return Content(" " * GAP).join([*shown, *out])
+
+    def _piece(self, command: Command) -> Content:
+        """``? help``."""
+        key = Style(foreground=Color.parse(self.app.theme_variables["footer-key-foreground"]), bold=True)
+        piece = Content.assemble((f"{command.key_text} ", key), command.footer)
+        if not command.keys:
+            return piece
+        return piece.stylize(Style.from_meta({"@click": f"app.simulate_key('{command.keys[0]}')"}))
 
 
 class RefusedKeys(Widget):

@@ -103,6 +103,19 @@ class Pane(Side):
     def show_step(self, number: int) -> None:
         """Put the cursor on a step of the plan, by its number from 1, or on what it makes."""
 
+    @property
+    def step_shown(self) -> int:
+        """The number of the step of the plan under the cursor or played; 0 where there is none."""
+        return 0
+
+    def show_round(self, number: int) -> None:
+        """Go to a round of the collective that is played."""
+
+    @property
+    def round_shown(self) -> int:
+        """The round of the collective that is played; 0 before the first, and where none is."""
+        return 0
+
     def show_instruction(self, target: str, name: str) -> None:
         """Go to an instruction of a target's program, now or as soon as it is here."""
 

@@ -216,3 +216,5 @@ class LastSession:
             self.problem = error_words(error)
             # What another version has saved is not for this one to replace.
             self._may_keep = not state_path(SESSION_NAME).exists()
+            if not self._may_keep:
+                self.problem += " Until then no session is kept."

@@ -419,6 +419,21 @@ def test_a_saved_report_is_what_diff_reads(dumps: Path, capsys: Capture) -> None
         assert found["before"]["seconds"] == float(f"{found['before']['seconds']:.3g}") > 0
 
 
+def test_a_saved_report_is_printed(tmp_path: Path, capsys: Capture) -> None:
+    kept = str(tmp_path / "kept.json")
+    assert run(["hlo", str(PROGRAM), "--machine", "v5e:2x4", "--save", kept]) == 0
+    capsys.readouterr()
+    saved = json.loads(Path(kept).read_text())
+    assert document(capsys, kept) == saved
+    assert run(["hlo", kept]) == 0
+    page = capsys.readouterr().out
+    assert all(each["op"] in page and each["place"] in page for each in saved["collectives"])
+    assert "machine v5e:2x4" in page
+    refused(capsys, "--mesh is about a program, and", "leave it out", kept, "--mesh", "X=8")
+    (tmp_path / "kept.json").write_text('{"kind": "summary"}')
+    refused(capsys, "kept.json'", "write it anew", kept)
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

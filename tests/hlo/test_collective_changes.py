@@ -21,44 +21,44 @@ REDUCE, GATHER, SCATTER = (collective(op) for op in ("all-reduce", "all-gather",
 AROUND = collective("collective-permute", nbytes=256, groups=((0, 1), (1, 2), (2, 3), (3, 0)))
 BACK = replace(AROUND, groups=((1, 0), (2, 1), (3, 2), (0, 3)))
 MATMUL = Work("fusion", "matmul")
-SCATTERED = "an all-reduce over Y and the slice after it became a reduce-scatter: 1,024 bytes"
+SCATTERED = "an all-reduce over Y and the slice after it became a reduce-scatter: 1 KiB"
 
 CASES = [
     ([REDUCE], [replace(REDUCE, name="other")], []),
-    ([], [REDUCE], ["inserted: an all-reduce over Y of 1,024 bytes"]),
-    ([GATHER, GATHER], [GATHER], ["dropped: an all-gather over Y of 1,024 bytes"]),
+    ([], [REDUCE], ["inserted: an all-reduce over Y of 1 KiB"]),
+    ([GATHER, GATHER], [GATHER], ["dropped: an all-gather over Y of 1 KiB"]),
     (
         [REDUCE],
         [replace(REDUCE, dtype="f32", bytes=2048)],
-        ["all-reduce over Y: bf16 became f32, 1,024 bytes became 2,048"],
+        ["all-reduce over Y: bf16 became f32, 1 KiB became 2 KiB"],
     ),
     (
         [GATHER] * 2,
         [replace(GATHER, dtype="f32", bytes=2048)] * 2,
-        ["2 all-gathers over Y: bf16 became f32, 1,024 bytes became 2,048"],
+        ["2 all-gathers over Y: bf16 became f32, 1 KiB became 2 KiB"],
     ),
     (
         [REDUCE],
         [SCATTER],
         [SCATTERED],
     ),
-    ([SCATTER], [REDUCE], ["a reduce-scatter over Y became an all-reduce and a slice after it: 1,024 bytes"]),
+    ([SCATTER], [REDUCE], ["a reduce-scatter over Y became an all-reduce and a slice after it: 1 KiB"]),
     ([REDUCE], [SCATTER, GATHER], ["an all-reduce over Y became a reduce-scatter and an all-gather"]),
     (
         [GATHER],
         [AROUND, BACK, AROUND],
-        ["an all-gather over Y of 1,024 bytes became 3 collective-permutes in two directions"],
+        ["an all-gather over Y of 1 KiB became 3 collective-permutes in two directions"],
     ),
-    ([SCATTER], [AROUND, AROUND], ["a reduce-scatter over Y of 1,024 bytes became 2 collective-permutes"]),
+    ([SCATTER], [AROUND, AROUND], ["a reduce-scatter over Y of 1 KiB became 2 collective-permutes"]),
     (
         [REDUCE, replace(REDUCE, operand_shape=(4,))],
         [replace(REDUCE, arrays=2, bytes=2048)],
-        ["2 all-reduces over Y joined into one of 2,048 bytes"],
+        ["2 all-reduces over Y joined into one of 2 KiB"],
     ),
     (
         [replace(GATHER, bytes=4096)],
         [GATHER] * 4,
-        ["an all-gather over Y of 4,096 bytes taken apart into 4"],
+        ["an all-gather over Y of 4 KiB taken apart into 4"],
     ),
     ([GATHER], [replace(GATHER, is_async=True)], ["all-gather over Y: made asynchronous"]),
     (
@@ -112,7 +112,7 @@ CASES = [
     (
         [REDUCE],
         [collective("all-to-all")],
-        ["an all-reduce over Y became an all-to-all over Y of 1,024 bytes"],
+        ["an all-reduce over Y became an all-to-all over Y of 1 KiB"],
     ),
 ]
 

@@ -80,7 +80,7 @@ def test_the_stages_of_a_matmul(matmul):
     assert partitioner.before == ()
     (first,) = partitioner.after
     assert (first.op, first.axes, first.dtype, first.bytes) == ("all-reduce", ("Y",), "bf16", 4 * 32 * 2)
-    assert rewrite.changes == ("all-reduce over Y: bf16 became f32, 256 bytes became 512",)
+    assert rewrite.changes == ("all-reduce over Y: bf16 became f32, 256 B became 512 B",)
     assert rewrite.pass_name.startswith("all-reduce-promotion (")
     assert schedule.before == rewrite.after
     assert schedule.after_text == matmul[-1].text

@@ -18,7 +18,7 @@ HALVES = CollectiveFields(
     "all_gather", "X", "", "9000000", "X", "bf16", "bidirectional-ring", (("pieces", "2"),)
 )
 LAYERS = "e=4096,f=4096,g=4096,h=4096,i=4096"
-FEW, FEWER = {"sizes": "b=65536,d=8192,f=32768"}, {"sizes": "b=32768,d=8192,f=32768"}
+FEW, FEWER = {"sizes": "b=98304,d=8192,f=32768"}, {"sizes": "b=32768,d=8192,f=32768"}
 FSDP = {"specs": ("data _", "data _", "_ data", "?", "data _")}
 WHOLE_TOKENS = {"specs": ("___", "_", "_ tensor", "tensor _", "?", "___")}
 OVER_DCN = {"collective": CollectiveFields("psum", "slice", "", "134217728", "slice", "bf16", "ring")}
@@ -48,10 +48,15 @@ def on(data, tensor):
         ("fully-sharded-training", "4 GiB", "memory parameters", {}),
         ("fully-sharded-training", "448 MiB", "sent", {}),
         ("fully-sharded-training", "9 GiB", "memory activations", FSDP),
-        ("best-split", "490 ms", "seconds", on(64, 1) | FEW),
-        ("best-split", "368 ms", "seconds", on(16, 4) | FEW),
-        ("best-split", "382 ms", "seconds", on(4, 16) | FEW),
-        ("best-split", "562 ms", "seconds", on(1, 64) | FEW),
+        ("best-split", "607 ms", "seconds", on(64, 1) | FEW),
+        ("best-split", "505 ms", "seconds", on(16, 4) | FEW),
+        ("best-split", "553 ms", "seconds", on(4, 16) | FEW),
+        ("best-split", "841 ms", "seconds", on(1, 64) | FEW),
+        ("best-split", "53.7 ms", "seconds psum", on(16, 4) | FEW),
+        ("best-split", "134 ms", "seconds psum", on(4, 16) | FEW),
+        ("best-split", "376 ms", "seconds psum", on(1, 64) | FEW),
+        ("best-split", "17.9 ms", "seconds psum", on(16, 4) | FEWER),
+        ("best-split", "125 ms", "seconds psum", on(1, 64) | FEWER),
         ("best-split", "372 ms", "seconds", on(64, 1) | FEWER),
         ("best-split", "231 ms", "seconds", on(16, 4) | FEWER),
         ("best-split", "211 ms", "seconds", on(4, 16) | FEWER),
@@ -61,6 +66,8 @@ def on(data, tensor):
         ("sequence-parallel", "112 MiB", "sent", (1, WHOLE_TOKENS)),
         ("sequence-parallel", "64 MiB", "shard_bytes K", 3),
         ("sequence-parallel", "11.2 ms", "overlapped", 3),
+        ("sequence-parallel", "4.47 ms", "seconds all_gather", 3),
+        ("sequence-parallel", "140 µs", "seconds all_gather", (3, {"sizes": "b=1,t=1024,n=32,h=128"})),
         ("experts-with-capacity", "256", "size c", {}),
         ("experts-with-capacity", "128 MiB", "bytes D", 2),
         ("experts-with-capacity", "16 MiB", "shard_bytes D", 2),

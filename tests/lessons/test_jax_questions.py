@@ -166,7 +166,7 @@ def test_numbers_that_differ_are_told():
 
 
 ASKED = ["devices", "device X=1,Y=0", "coordinates 3", "shard_shape A", "slices A 3", "holders A 3"]
-ASKED += ["replicas A", "bytes A", "shard_bytes A", "shard_bytes"]
+ASKED += ["replicas A", "bytes A", "shard_bytes A", "shard_bytes", "loads A 1 2", "crossing X 2"]
 
 
 def test_jax_answers_are_written_as_measures_read_them():

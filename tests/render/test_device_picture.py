@@ -166,6 +166,11 @@ def test_of_many_chunks_a_bar_tells_which_are_there(run_of):
     )
 
 
+def test_a_name_that_is_cut_says_so(run_of):
+    found = picture(run_of("all_to_all", "i=65536", 65536, "pairwise"), 65535, width=73)
+    assert found.line(1, 0, 18).plain == "│▸α₁₇₈₉₅₄₂₄₀←655…│"
+
+
 def test_names_have_the_colours_of_their_cells(run_of):
     found = picture(run_of("all_gather", "i=4", [3, 9, 5, 2]), 2, width=41, height=7, palette=TRUECOLOR)
     line = found.line(1, 0, 80)

@@ -46,7 +46,7 @@ def test_the_scale_is_said_in_words():
         "A  one character is 32×16 devices"
     )
     assert Minimap(4, 4, lambda _: None, "A", "block").lines(None, {})[0].plain == (
-        "A  one character is one block"
+        "A  4 characters are one block"
     )
 
 

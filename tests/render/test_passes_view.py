@@ -29,13 +29,13 @@ DOT = ShardedTensor("%0", "dot", (8, 8192), "bf16", None, (("X",), ()))
 PART = ShardedTensor("%1", "reshard", (8, 8192), "bf16", (("X",), ()), ((), ("Y:(1)2",)), ("X",))
 REWRITE = PassStage(
     "rewrite",
-    "all-reduce over Y: bf16 became f32, 65,536 bytes became 131,072",
+    "all-reduce over Y: bf16 became f32, 64 KiB became 128 KiB",
     "all-reduce-promotion (HLO_passes_through_layout_assignment)",
     (EARLY,),
     (LATE,),
     before_text="HloModule a\n%x = bf16[4]{0} all-reduce(%y)\n",
     after_text="HloModule a\n%x = f32[4]{0} all-reduce(%y)\n",
-    changes=("all-reduce over Y: bf16 became f32, 65,536 bytes became 131,072",),
+    changes=("all-reduce over Y: bf16 became f32, 64 KiB became 128 KiB",),
 )
 STAGES = (
     PassStage("input", "the program as it was written", "shardy before_propagation", (), (), (A,)),

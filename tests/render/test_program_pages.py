@@ -90,6 +90,16 @@ def test_the_collectives_are_the_same_on_both_pages(program):
         assert "▸" in folded.line(number, 0, 84).plain
 
 
+@pytest.mark.parametrize(
+    ("instruction", "line"),
+    [("convolution.1", "fusion"), ("p0", "fusion"), ("go", "while"), ("sum", "all-reduce"), ("acts", "acts")],
+)
+def test_an_instruction_that_is_folded_away_is_on_the_line_that_calls_it(instruction, line):
+    program = read_program(TargetResult("cpu", "ok", read(HLO, MESH).collectives, text=HLO), MESH)
+    page = program.page(True, 84, PLAIN)
+    assert page.written(page.number_at(program.raw.place_of(instruction))).startswith(line)
+
+
 def test_characters_that_are_none_to_look_at_have_a_stand_in():
     text = HLO.replace("model.py", "mo\x1b[2Jdel\x07.py")
     page = read_program(TargetResult("cpu", "ok", text=text), MESH).page(False, 84, PLAIN)

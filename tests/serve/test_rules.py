@@ -32,6 +32,12 @@ class Silent:
     async def stop(self):
         pass
 
+    def follow(self, *_):
+        pass
+
+    def remember(self, *_):
+        pass
+
     async def send_bytes(self, data):
         if data == ENDLESS.encode():
             await asyncio.Event().wait()

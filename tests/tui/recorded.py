@@ -34,7 +34,7 @@ EARLY = Collective(
     "all-reduce", "all-reduce", ("Y",), ROWS, (4, 8192), (4, 8192), "bf16", 65536, 98304, group_size=4
 )
 LATE = replace(EARLY, dtype="f32", bytes=131072, wire_bytes=196608)
-PROMOTED = "all-reduce over Y: bf16 became f32, 65,536 bytes became 131,072"
+PROMOTED = "all-reduce over Y: bf16 became f32, 64 KiB became 128 KiB"
 STAGES = (
     PassStage(
         "input",

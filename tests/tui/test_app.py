@@ -11,7 +11,7 @@ from textual import events
 from shardviz.forms.form import SCREENS, ProblemForm
 from shardviz.forms.state_file import load_session
 from shardviz.tui import resilient_app
-from shardviz.tui.app import ShardvizApp
+from shardviz.tui.app import KEEP_AFTER_S, ShardvizApp
 from shardviz.tui.registry import AREAS, COMMANDS
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 from tests.tui.recorded import Recorded
@@ -310,3 +310,41 @@ def test_all_tabs_are_seen_and_where_there_is_room_all_keys():
             assert "q quit" in text_of(pilot.app).splitlines()[-1], area
 
     drive(script, (40, 24), worker=Recorded())
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"schema": "shardviz-session/9"}', "Until then no session is kept."),
+        ("{", "was damaged: "),
+        (None, "cannot be written: "),
+    ],
+)
+def test_why_no_session_is_kept_or_read_is_said_once_and_nothing_is_lost(state_home, content, said):
+    path = state_home / "shardviz"
+    if content is None:
+        path.write_text("a file in the place of the folder")
+    else:
+        path.mkdir()
+        (path / "session.json").write_text(content)
+
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press("plus")
+        await until(pilot, lambda: app._notifications)
+        assert said in "".join(each.message for each in app._notifications)
+        app.clear_notifications()
+        await pilot.press("plus")
+        await pilot.pause(KEEP_AFTER_S + 0.1)
+        await app.workers.wait_for_complete()
+        assert not app._notifications
+        assert app.state.history.draft.mesh == "X=8,Y=4"
+
+    drive(script)
+    if content is None:
+        assert path.read_text() == "a file in the place of the folder"
+    elif content != "{":
+        assert (path / "session.json").read_text() == content
+    else:
+        assert (path / "session.json.damaged").read_text() == content
+        assert load_session().draft.mesh == "X=8,Y=4"

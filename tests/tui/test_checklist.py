@@ -137,6 +137,7 @@ CHECKLIST = {
     "large meshes at constant cost": (
         "tests/tui/test_layout_pane.py::test_65536_devices_scroll",
         "tests/tui/test_step_pane.py::test_65536_devices_open_and_step",
+        "tests/render/test_minimap.py::test_every_cell_belongs_to_a_character_and_few_are_looked_at",
     ),
     "a switch for animation": (
         "tests/tui/test_step_pane.py::test_without_animation_a_round_is_there_at_once",
@@ -188,6 +189,13 @@ def test_every_command_with_an_answer_has_json():
         if "--json" not in {option for parameter in command.params for option in parameter.opts}:
             without.add(name)
     assert without == WITHOUT_ANSWER
+
+
+def test_the_page_says_where_every_command_is_in_the_application():
+    page = (ROOT / "docs" / "application.md").read_text(encoding="utf-8")
+    table = page.partition("| command | in the application |")[2].partition("\n\n")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert {re.match(r"\w+", each)[0] for row in rows for each in row.split("`")[1::2]} == {*COMMAND_LINE}
 
 
 def test_f1_is_about_the_part_that_has_the_keys():

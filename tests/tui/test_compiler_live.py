@@ -52,3 +52,43 @@ def test_a_tpu_that_is_not_here(worker):
         await until(pilot, has(pilot, "◉ schedule", "● partitioner"))
 
     play(script, worker, "v5e:2x4")
+
+
+FUNCTION = """
+import jax
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+def step(mesh):
+    print("this must not land on the screen")
+    x = jax.ShapeDtypeStruct((8, 8), "float32", sharding=NamedSharding(mesh, P("X")))
+    return (lambda x: x.sum()), x
+
+def wrong(mesh):
+    raise ValueError("no such thing")
+
+def slow(mesh):
+    while True: ...
+"""
+
+
+def test_a_function_of_a_file_opens_and_one_that_fails_says_where(worker, tmp_path, monkeypatch, capfd):
+    (tmp_path / "f.py").write_text(FUNCTION)
+    monkeypatch.chdir(tmp_path)
+
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press("o", *"f.py:wrong", "enter")
+        await until(pilot, has(pilot, "✗ f.py:11: ValueError: no such thing"))
+        await pilot.press("ctrl+u", *"f.py:slow", "enter")
+        await until(pilot, has(pilot, "running f.py …"))
+        await pilot.press("escape")
+        await app.workers.wait_for_complete()
+        await until(pilot, has(pilot, "stopped"))
+        await pilot.press("ctrl+u", *"f.py:step --mesh X=2 --target cpu", "enter")
+        await until(pilot, has(pilot, "cpu  compiled in", "all-reduce X", "esc close"))
+        await pilot.press("v", "y")
+        await until(pilot, has(pilot, "ENTRY main"))
+        assert app.clipboard == "shardviz program f.py:step --mesh X=2 --target cpu"
+
+    drive(script, draft=ProblemForm(targets="none"), screen="plan", worker=worker)
+    assert "must not land" not in "".join(capfd.readouterr())

@@ -11,6 +11,7 @@ import pytest
 from textual import events
 from textual.widgets import Input, OptionList
 
+import shardviz.tui
 from shardviz.forms.command_line import form_from_options
 from shardviz.forms.examples import examples
 from shardviz.forms.form import CollectiveFields, ProblemForm
@@ -18,6 +19,9 @@ from shardviz.forms.share import Shared, from_string
 from shardviz.lessons.course import course
 from shardviz.tui.dialogs.commands import help_lines
 from shardviz.tui.dialogs.export import exports_of
+from shardviz.tui.model.dialog import ModelDialog
+from shardviz.tui.opening.dialog import CompareDialog, OpenDialog
+from shardviz.tui.opening.pages import ChangesDialog, ModulesDialog, ProgramDialog, TranslationDialog
 from shardviz.tui.registry import COMMANDS
 from shardviz.tui.resilient_app import MOST_AHEAD
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
@@ -474,3 +478,21 @@ def test_a_dialog_that_another_covers_stays():
         assert len(pilot.app.screen_stack) == 1
 
     drive(script)
+
+
+@pytest.mark.parametrize(
+    "window",
+    [OpenDialog, CompareDialog, ModulesDialog, ProgramDialog, ChangesDialog, TranslationDialog, ModelDialog],
+)
+def test_every_command_of_a_window_that_o_opens_runs_from_its_palette(window):
+    for command in (*window.commands, *getattr(window, "taken", ())):
+        assert hasattr(window, f"action_{command.name.partition('(')[0]}"), command
+        assert command.keys
+        assert command.help
+
+
+def test_every_list_is_narrowed_by_typing():
+    tui = Path(shardviz.tui.__file__).parent
+    made = {path.name for path in tui.rglob("*.py") if " OptionList(" in path.read_text(encoding="utf-8")}
+    # The tree of a model has its field on a key, since its other keys are letters.
+    assert made == {"filtered_list.py", "dialog.py"}

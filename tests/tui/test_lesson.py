@@ -16,7 +16,7 @@ from shardviz.lessons.course import course, find
 from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures.subject import resolve_once
 from shardviz.lessons.progress import load
-from shardviz.render.lesson_view import stage_facts
+from shardviz.render.lesson_view import WAYS, stage_facts
 from shardviz.tui.dialogs.commands import help_lines
 from shardviz.tui.lesson.controller import LessonController
 from shardviz.tui.registry import APP, COMMANDS, LESSON
@@ -139,6 +139,38 @@ def test_every_lesson_goes_from_end_to_end(lesson):
             assert controller.may_go_on
             controller.next()
     assert seen == [*stages(lesson)[:-1]]
+
+
+def test_an_answer_is_computed_once_and_not_before_a_stage_needs_it(monkeypatch):
+    asked, lesson = [], find("2")
+
+    def facts(prediction):
+        asked.append(prediction)
+        return stage_facts(prediction)
+
+    monkeypatch.setattr("shardviz.tui.lesson.controller.stage_facts", facts)
+    controller = LessonController(begin(lesson))
+    assert controller.told.answer == ""
+    assert asked == []
+    controller.next()
+    assert controller.told.answer == "2×16"
+    assert asked == [lesson.predictions[0]]
+    controller.compute_answers()
+    controller.answer()
+    assert asked == [*lesson.predictions]
+
+
+def test_the_best_mesh_is_not_on_screen_while_it_is_asked_for():
+    lesson = find("best-split")
+    controller = LessonController(at("predict", lesson, 2))
+    assert controller.history.draft == replace(lesson.predictions[2].draft, mesh=lesson.setup.mesh)
+    controller.answer()
+    assert controller.history.draft.mesh.replace(",", ", ") == controller.told.answer == "data=4, tensor=16"
+
+
+def test_the_keys_that_change_a_collective_are_those_of_its_screen():
+    keys = {key: each.name for each in COMMANDS if each.area in ("app", "step") for key in each.keys}
+    assert [keys[key] for key in WAYS] == ["algorithm(1)", "other", "undo"]
 
 
 def test_a_collective_is_changed_in_its_picture():
@@ -302,6 +334,40 @@ def test_every_command_runs_where_the_answer_is_hidden_and_shows_nothing_of_it()
         assert app.state.resolved.draft == ROWS.setup
 
     drive(script, lesson=begin(ROWS))
+
+
+@pytest.mark.parametrize("command", ["ranking", "shardings", "jump", "history"])
+def test_lists_that_tell_of_the_plan_wait_for_the_prediction(command):
+    async def script(pilot):
+        app = pilot.app
+        await press(pilot, "n")
+        await app.run_action(command)
+        assert len(app.screen_stack) == 1
+        assert "predict first" in notes(app)
+        await press(pilot, "enter")
+        await app.run_action(command)
+        assert len(app.screen_stack) == 2
+
+    drive(script, SIZES["usual"], lesson=begin(ROWS))
+
+
+def test_another_problem_from_a_list_ends_the_lesson_except_in_its_sandbox():
+    async def script(pilot):
+        app = pilot.app
+        other = replace(ROWS.setup, mesh="X=4,Y=4")
+        await app.open_lesson(at("change", ROWS))
+        await app.open_form(other)
+        await pilot.pause()
+        assert app.lesson.controller.attempt.draft == other
+        await app.open_lesson(at("explain", ROWS))
+        await app.open_form(other)
+        await pilot.pause()
+        assert app.lesson is None
+        assert app.state.resolved.draft == other
+        await press(pilot, "u")
+        assert app.state.resolved.draft == ProblemForm()
+
+    drive(script, SIZES["usual"])
 
 
 def test_for_a_class_the_answer_waits_for_space_and_nothing_is_kept(state_home):

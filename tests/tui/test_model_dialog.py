@@ -84,7 +84,7 @@ def test_another_model_and_a_train_step():
         await opened(pilot)
         await pilot.press("m")
         await typed(pilot, "gpt2")
-        await until(pilot, lambda: "124,439,808 parameters" in text_of(pilot.app))
+        await until(pilot, lambda: "124 million parameters" in text_of(pilot.app))
         await pilot.press("b")
         await until(pilot, lambda: "adam state" in text_of(pilot.app))
 

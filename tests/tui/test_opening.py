@@ -4,23 +4,52 @@ why."""
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
+import threading
 from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 from textual.widgets import Input
 
+from shardviz.cli.group import run
+from shardviz.documents.summary_file import save_summary
+from shardviz.errors import QuestionError
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, to_string
+from shardviz.hlo import read
 from shardviz.lessons.course import course
-from shardviz.tui.opening.dialog import OpenDialog
+from shardviz.reports.program_report import report_of
+from shardviz.reports.summary import summary
+from shardviz.tui.opening.dialog import CompareDialog, OpenDialog
 from shardviz.tui.opening.kinds import openables, typed
-from shardviz.tui.opening.pages import ModulesDialog, ProgramDialog, TranslationDialog
+from shardviz.tui.opening.options import ReadingOptions, option_words, read_options
+from shardviz.tui.opening.pages import (
+    ChangesDialog,
+    ModulesDialog,
+    ProgramDialog,
+    TranslationDialog,
+)
 from tests.tui.conftest import SIZES, Mute, drive, text_of, until
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = ROOT / "hlo" / "recorded" / "all_reduce_2x8.txt"
 PROFILE = ROOT / "profiles" / "step.xplane.pb"
+
+
+FUNCTIONS = """
+import print_nothing_of_this
+
+def helper(a, b):
+    return a + b
+
+def step(mesh, depth=2):
+    return helper, mesh
+
+async def other(mesh): ...
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +64,9 @@ def folder(tmp_path, monkeypatch):
     (here / "step.xplane.pb").write_bytes(PROFILE.read_bytes())
     (here / "compile.log").write_text("nothing of a compiler")
     (here / "notes.odt").write_text("not listed")
+    (here / "steps.py").write_text(FUNCTIONS)
+    (here / "package.json").write_text('{"name": "not a report"}')
+    save_summary(summary(report_of(read(text, infer=True, origins=True))), here / "before.json")
     config = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": 768, "n_head": 12}
     config |= {"n_layer": 12, "n_positions": 1024, "vocab_size": 50257}
     (here / "config.json").write_text(json.dumps(config))
@@ -45,14 +77,18 @@ def folder(tmp_path, monkeypatch):
 def test_a_folder_lists_what_can_be_opened(folder):
     kinds = {each.name: each.kind for each in openables("")}
     assert kinds == {
+        "before.json": "saved",
         "compile.log": "program",
         "config.json": "model",
+        "steps.py": "source",
         "step.txt": "program",
         "step.xplane.pb": "profile",
         "dumps/": "folder",
     }
     assert [each.kind for each in openables("dumps/")] == ["modules", "program", "program"]
     assert openables("nowhere/") == []
+    assert [(each.name, each.kind) for each in openables("steps.py:")] == [("steps.py:step", "function")]
+    assert openables("nowhere.py:") == openables("step.txt:") == []
     (folder / "traces" / "plugins" / "profile").mkdir(parents=True)
     assert openables("traces/")[0].kind == "profile"
 
@@ -66,15 +102,31 @@ def test_a_folder_lists_what_can_be_opened(folder):
         ("{devices=[2,4]<=[8]}", "notation"),
         ("shardviz explain 'bd,df->bf' --mesh X=4", "line"),
         (to_string(Shared(ProblemForm(mesh="X=8"), "plan")), "string"),
+        ("steps.py", "source"),
+        ("steps.py:step", "function"),
+        ("train_step", "function"),
+        ("before.json", "saved"),
+        ("package.json", "program"),
+        ("~/step.txt", "program"),
+        ("step.txt --mesh X=2,Y=8", "program"),
+        ("dumps --machine v5e:4x4", "modules"),
+        ("shardviz hlo step.txt --time", "program"),
+        ("shardviz hlo no_such_file", "program"),
+        ("shardviz program steps.py:step --mesh X=4", "function"),
+        ("shardviz profile traces --machine v5e:2x2", "profile"),
+        ("shardviz diff before.json step.txt", "diff"),
+        ("shardviz model llama-3-8b", "model"),
+        ("~nobody/step.txt", None),
         ("no/such_file", None),
         ("step", None),
         ("", None),
     ],
 )
-def test_a_text_is_told_apart(text, kind):
+def test_a_text_is_told_apart(text, kind, folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder))
     found = typed(text, True)
     assert (found.kind if found is not None else None) == kind
-    if kind == "program":
+    if kind == "program" and not text.startswith("shardviz"):
         assert typed(text, False) is None
 
 
@@ -104,6 +156,127 @@ def test_a_program_is_a_window_with_collectives_text_and_times(size):
         assert len(pilot.app.screen_stack) == 1
 
     drive(script, SIZES[size], screen="plan")
+
+
+def test_a_program_is_read_again_with_another_mesh_and_on_other_hardware():
+    async def script(pilot):
+        app = pilot.app
+        await opened(pilot, "step.txt --mesh X=2,Y=8")
+        await until(pilot, lambda: isinstance(app.screen, ProgramDialog))
+        await until(pilot, lambda: "all-reduce X" in text_of(app))
+        await pilot.press("h", *"h100:2x8", "enter")
+        await until(pilot, lambda: "jit__lambda on h100:2x8" in text_of(app))
+        await pilot.press("x", "end", *(["backspace"] * 7), *"a=16", "enter")
+        await until(pilot, lambda: "--mesh a=16" in text_of(app))
+        await pilot.press("y")
+        assert app.clipboard == "shardviz hlo step.txt --mesh a=16 --machine h100:2x8"
+        await pilot.press("x", "comma", "enter")
+        await until(pilot, lambda: len(app._notifications))
+        assert "--mesh a=16" in text_of(app)
+        assert isinstance(app.screen, ProgramDialog)
+
+    drive(script, screen="plan")
+
+
+def test_two_programs_are_compared_as_the_command_line_does(capsys):
+    async def script(pilot):
+        app = pilot.app
+        await opened(pilot, "before.json")
+        await until(pilot, lambda: "all-reduce over axis_0" in text_of(app))
+        await pilot.press("y")
+        assert app.clipboard == "shardviz hlo before.json"
+        await pilot.press("d")
+        app.screen.query_one(Input).value = "step.txt"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ChangesDialog))
+        await until(pilot, lambda: "no collective changes" in text_of(app))
+        await pilot.press("y", "escape")
+        assert isinstance(app.screen, ProgramDialog)
+        await pilot.press("escape")
+        line = app.clipboard
+        assert line == "shardviz diff before.json step.txt"
+        assert run(shlex.split(line)[1:]) == 0
+        printed = capsys.readouterr().out.split()
+        await opened(pilot, line)
+        await until(pilot, lambda: isinstance(app.screen, ChangesDialog))
+        await pilot.pause()
+        shown = text_of(app)
+        assert printed == [word for word in shown.split() if word in printed]
+
+    drive(script, screen="plan")
+
+
+def test_a_window_lists_its_keys_and_its_palette_runs_them():
+    async def script(pilot):
+        app = pilot.app
+        await opened(pilot, "step.txt")
+        await until(pilot, lambda: isinstance(app.screen, ProgramDialog))
+        await pilot.press("question_mark")
+        await pilot.pause()
+        for command in ProgramDialog.commands:
+            assert re.search(rf"{re.escape(command.key_text)} +{command.title} ", text_of(app)), command
+        await pilot.press("question_mark")
+        assert isinstance(app.screen, ProgramDialog)
+        await pilot.press("ctrl+p", *"compare")
+        await until(pilot, lambda: "Compare  (d)" in text_of(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, CompareDialog))
+        assert "config.json" not in text_of(app)
+        await pilot.press("f1")
+        await until(pilot, lambda: "Complete" in text_of(app))
+
+    drive(script, screen="plan")
+
+
+def test_tab_completes_a_path():
+    async def script(pilot):
+        await pilot.press("o", "s", "tab")
+        field = pilot.app.screen.query_one(Input)
+        assert field.value == "step"
+        await pilot.press("s", "tab", "enter")
+        assert field.value == "steps.py:"
+        await pilot.press("tab")
+        assert field.value == "steps.py:step"
+
+    drive(script, screen="plan")
+
+
+def test_a_name_that_would_move_the_cursor_is_shown_without_that(folder):
+    (folder / "a\x1b[31m\nb.txt").write_text(PROGRAM.read_text())
+
+    async def script(pilot):
+        await pilot.press("o", "left_square_bracket", "3")
+        assert "a?[31m?b.txt" in text_of(pilot.app)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ProgramDialog))
+        assert "a?[31m?b.txt" in text_of(pilot.app)
+        assert "\x1b" not in text_of(pilot.app)
+
+    drive(script, screen="plan")
+
+
+def test_a_reading_that_is_stopped_leaves_the_list_and_calls_its_ends():
+    ended = threading.Event()
+
+    def reader(reading):
+        reading.end_by(ended.set)
+        ended.wait(20)
+        reading.say("on")
+
+    async def script(pilot):
+        await pilot.press("o")
+        dialog = pilot.app.screen
+        dialog.read("a file", reader)
+        await pilot.pause()
+        assert "reading a file …" in text_of(pilot.app)
+        await pilot.press("escape")
+        assert ended.is_set()
+        await until(pilot, lambda: "stopped; esc closes" in text_of(pilot.app))
+        await pilot.app.workers.wait_for_complete()
+        await pilot.press("escape")
+        assert len(pilot.app.screen_stack) == 1
+
+    drive(script, screen="plan")
 
 
 def test_a_folder_of_dumps_lists_its_modules_each_of_which_opens():
@@ -188,6 +361,41 @@ def test_what_cannot_be_read_says_why_and_leaves_the_list_open():
     drive(script, screen="plan")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nowhere/", "'nowhere/' cannot be read: No such file or directory."),
+        ("empty/", "Nothing in 'empty/' is known by its name"),
+        ("broken.py:", "'broken.py' has no function that takes a mesh, or it is not Python"),
+        ("pipe.txt", "No file has this name"),
+        ("circle.txt", "No file has this name"),
+        ("binary.txt", "✗ 'binary.txt' is binary, not text."),
+        ("cut.xplane.pb", "✗ 'cut.xplane.pb' cannot be read as a profile"),
+        ("cut.json", "✗ 'cut.json', mesh: it is missing."),
+        ("step.txt --mesh X=3", "✗ "),
+        ("shardviz hlo gone.txt", "✗ File 'gone.txt' does not exist."),
+        ("shardviz diff step.txt binary.txt", "✗ 'binary.txt' is binary, not text."),
+        ("steps.py:step --target cpu,shardy", "✗ 'cpu,shardy' is not one target."),
+    ],
+)
+def test_whatever_is_wrong_is_one_sentence_in_the_list(folder, text, said):
+    (folder / "empty").mkdir()
+    (folder / "broken.py").write_text("def step(mesh:")
+    os.mkfifo(folder / "pipe.txt")
+    (folder / "circle.txt").symlink_to("circle.txt")
+    (folder / "binary.txt").write_bytes(bytes(range(256)))
+    (folder / "cut.xplane.pb").write_bytes(PROFILE.read_bytes()[:3000])
+    (folder / "cut.json").write_text('{"schema": "shardviz/1", "kind": "summary"}')
+
+    async def script(pilot):
+        await opened(pilot, text)
+        await until(pilot, lambda: said in text_of(pilot.app))
+        assert isinstance(pilot.app.screen, OpenDialog)
+        assert pilot.app.screen.query_one(Input).value == text
+
+    drive(script, screen="plan", worker=Printer())
+
+
 def test_a_guest_opens_texts_alone():
     async def script(pilot):
         await pilot.press("o")
@@ -200,3 +408,44 @@ def test_a_guest_opens_texts_alone():
         assert isinstance(pilot.app.screen, TranslationDialog)
 
     drive(script, screen="plan", is_guest=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "allowed", "message"),
+    [
+        ("--mesh", ("mesh",), "--mesh has no value"),
+        ("--mash X=4", ("mesh", "target"), "'--mash' is not an option here"),
+        ("--target cpu", ("mesh",), "'--target' is not an option here"),
+        ("--mesh X=4 more", ("mesh",), "'more' is not an option here"),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused(words, allowed, message):
+    with pytest.raises(QuestionError, match=message):
+        read_options(words.split(), allowed)
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        ("--step 1 --device 0", ""),
+        ("--step no", "'no' is not the number of a step"),
+        ("--device-order 1,0", "is the order of a mesh's devices"),
+    ],
+)
+def test_a_profile_has_the_options_of_its_command(options, refused):
+    async def script(pilot):
+        await opened(pilot, f"shardviz profile step.xplane.pb {options}")
+        if refused:
+            await until(pilot, lambda: refused in text_of(pilot.app))
+            return
+        await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
+        assert pilot.app.pane.command_line() == f"shardviz profile step.xplane.pb {options}"
+
+    drive(script, screen="time", worker=Printer())
+
+
+def test_options_are_those_of_the_command_line():
+    paths, words = option_words(["a b", "--mesh=X=4", "--time", "--machine", "v5e:2x2"])
+    found = read_options(words, ("mesh", "machine"))
+    assert (paths, found) == (["a b"], ReadingOptions(mesh="X=4", machine="v5e:2x2"))
+    assert found.words == ["--mesh", "X=4", "--machine", "v5e:2x2"]

@@ -14,6 +14,7 @@ import pytest
 from textual.keys import _character_to_key
 
 from shardviz.errors import QuestionError
+from shardviz.tui.bars import KeyFooter
 from shardviz.tui.own_keys import (
     check_own_keys,
     keys_path,
@@ -23,6 +24,7 @@ from shardviz.tui.own_keys import (
     use_own_keys,
 )
 from shardviz.tui.registry import AREAS, COMMANDS
+from tests.tui.conftest import drive, text_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -90,6 +92,15 @@ def test_what_cannot_be_is_refused_by_name(tmp_path, text, message):
         read_and_check()
     assert message in error.value.message
     assert error.value.hint
+
+
+def test_the_example_of_the_documentation_is_not_refused(tmp_path):
+    page = (ROOT / "docs" / "application.md").read_text(encoding="utf-8")
+    path = tmp_path / "keys.toml"
+    path.write_text(page.split("```toml\n")[1].split("```")[0])
+    chosen = read_own_keys(path)
+    assert chosen
+    check_own_keys(chosen, commands_with(chosen), AREAS, path)
 
 
 SCRIPT = """
@@ -170,3 +181,12 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path, monkeypatch):
     assert use_own_keys() is None
     keys_path().mkdir(parents=True)
     assert "keys.toml' cannot be read" in use_own_keys().message
+
+
+def test_a_command_whose_keys_were_taken_away_is_not_in_the_footer():
+    async def script(pilot):
+        pilot.app.query_one(KeyFooter).show_commands([replace(COMMANDS[0], keys=(), shown=""), COMMANDS[1]])
+        await pilot.pause()
+        assert "help" not in text_of(pilot.app)
+
+    drive(script)

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from shardviz.forms.form import SCREENS
 from shardviz.tui.dialogs.commands import FOUND, CommandSearch
 from shardviz.tui.registry import AREAS, COMMANDS
 from tests.tui.conftest import SIZES, drive, text_of, until
@@ -30,15 +31,18 @@ def test_the_palette_finds_every_command_by_its_title_and_runs_it_on_its_screen(
     drive(script)
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("size", [*SIZES.values(), (140, 40), (200, 60)], ids=str)
 def test_the_footer_shows_help_first_and_whole_words_and_a_click_presses_the_key(size):
     async def script(pilot):
-        line = text_of(pilot.app).split("\n")[-1]
-        shown = [f"{each.key_text} {each.footer}" for each in pilot.app.commands if each.footer]
-        assert line.startswith("? help")
-        fitting = line.split("  ")
-        assert fitting == shown[: len(fitting)]
-        assert len(fitting) >= 3
+        for area in SCREENS:
+            await pilot.app.action_show(area)
+            await pilot.pause()
+            line = text_of(pilot.app).split("\n")[-1]
+            first, *others, last = line.split("  ")
+            assert (first, last) == ("? help", "q quit")
+            shown = [f"{each.key_text} {each.footer}" for each in pilot.app.commands if each.footer]
+            assert others == shown[1 : len(others) + 1]
+            assert len(others) >= 2
         await pilot.click("KeyFooter", offset=(1, 0))
         await pilot.pause()
         assert "Help:" in text_of(pilot.app)
@@ -51,3 +55,13 @@ def test_every_command_has_an_area_a_title_and_a_sentence():
         assert command.area in AREAS
         assert command.title
         assert re.fullmatch(r"[A-Z/←→↑↓`].*\.", command.help), command.help
+
+
+def test_the_words_of_a_screen_stand_before_those_that_are_everywhere():
+    async def script(pilot):
+        await until(pilot, lambda: "view" in text_of(pilot.app).split("\n")[-1])
+        line = text_of(pilot.app).split("\n")[-1]
+        words = ["space play", "←→ round", "v view", "a algorithm", "m compare", "d device"]
+        assert line == "  ".join(["? help", *words, "q quit"])
+
+    drive(script, SIZES["usual"], screen="step")

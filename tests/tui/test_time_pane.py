@@ -17,6 +17,7 @@ from shardviz.render.times.window import TimeWindow
 from shardviz.tui.dialogs.export import exports_of
 from shardviz.tui.time import pane as time_pane
 from shardviz.tui.time.chart_part import ChartPart
+from shardviz.tui.time.pane import TimePane
 from shardviz.tui.time.timelines import OpenedProfile, ToldTimelines
 from tests.tui import hand_made
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
@@ -186,6 +187,20 @@ def test_the_scheduler_tells_other_times():
     play(script)
 
 
+def test_a_selection_that_arrives_when_another_screen_is_shown_waits_for_its_own():
+    async def script(pilot):
+        pane = pilot.app.pane
+        await settle(pilot, "2")
+        assert pane.size.width == 0
+        pane.chart.select(1, 0)
+        await pilot.pause()
+        assert "That failed" not in "".join(note.message for note in pilot.app._notifications)
+        await settle(pilot, "5")
+        assert "operation 2 of" in pane_text(pilot)
+
+    play(script, SIZES["usual"])
+
+
 def test_two_on_one_scale():
     async def script(pilot):
         chart = pilot.app.pane.chart
@@ -207,6 +222,19 @@ def test_two_on_one_scale():
         assert [part.name for part in chart.parts] == ["cpu"]
 
     play(script)
+
+
+def test_what_stands_below_may_be_of_the_problem_before(monkeypatch):
+    async def script(pilot):
+        await settle(pilot, "a")
+        assert "below: 35 × as long" in text_of(pilot.app)
+        monkeypatch.setattr(TimePane, "_is_current", lambda _, name: name == "plan")
+        pilot.app.pane.show_answers({})
+        await settle(pilot)
+        assert "below: of the problem before" in text_of(pilot.app)
+        assert "35 ×" not in text_of(pilot.app)
+
+    play(script, targets="cpu", name="plan")
 
 
 def test_the_instruction_on_compiler_and_back():

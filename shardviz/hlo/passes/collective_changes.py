@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from shardviz.errors import plural
 from shardviz.hlo.collective import Collective
+from shardviz.units import exact_bytes, human_bytes
 
 INSERTED = "inserted: "
 PERMUTE = "collective-permute"
@@ -75,14 +76,14 @@ def _with(op: str, like: Collective, those: Sequence[Collective]) -> list[Collec
 def _joined(gone: list[Collective], here: list[Collective]) -> list[str]:
     """Several that now are one, of several arrays or of a longer one."""
     return [
-        f"{plural(len(parts), whole.op)}{over(parts)} joined into one of {whole.bytes:,} bytes"
+        f"{plural(len(parts), whole.op)}{over(parts)} joined into one of {human_bytes(whole.bytes)}"
         for parts, whole in _sums(gone, here)
     ]
 
 
 def _taken_apart(gone: list[Collective], here: list[Collective]) -> list[str]:
     return [
-        f"{one(whole.op)}{over([whole])} of {whole.bytes:,} bytes taken apart into {len(parts)}"
+        f"{one(whole.op)}{over([whole])} of {human_bytes(whole.bytes)} taken apart into {len(parts)}"
         for parts, whole in _sums(here, gone)
     ]
 
@@ -182,10 +183,10 @@ def over(collectives: Sequence[Collective]) -> str:
 
 
 def of_bytes(collectives: Sequence[Collective]) -> str:
-    """`` of 65,536 bytes each`` where all are as large, else ""."""
+    """`` of 64 KiB each`` where all are as large, else ""."""
     sizes = {each.bytes for each in collectives}
     every = " each" if len(collectives) > 1 else ""
-    return f" of {collectives[0].bytes:,} bytes{every}" if len(sizes) == 1 else ""
+    return f" of {human_bytes(collectives[0].bytes)}{every}" if len(sizes) == 1 else ""
 
 
 def directions(permutes: Sequence[Collective]) -> str:
@@ -234,8 +235,11 @@ def members(each: Collective) -> tuple[object, ...]:
 
 
 def bytes_of(old: Collective, new: Collective) -> str:
-    """``65,536 bytes``, ``65,536 bytes became 131,072``."""
-    return f"{old.bytes:,} bytes" + ("" if old.bytes == new.bytes else f" became {new.bytes:,}")
+    """``64 KiB``, ``64 KiB became 128 KiB``; exact figures where these would be the same."""
+    if old.bytes == new.bytes:
+        return human_bytes(old.bytes)
+    was, here = human_bytes(old.bytes), human_bytes(new.bytes)
+    return f"{exact_bytes(old.bytes)} became {new.bytes:,}" if was == here else f"{was} became {here}"
 
 
 def _elsewhere(old: Collective, new: Collective) -> str:

@@ -338,13 +338,15 @@ class ArrayGrid:
             index = CellIndex(grid, row, column)
             drawn = self._cell(index)
             text, style = drawn.lines[rest], drawn.style
+            marks = None
+            if pointer and index == pointer.device:
+                marks, style = DEVICE, style + pointer.device_style
             if pointer and is_label and index == pointer.cell:
-                text, style = CURSOR[0] + text[1:-1] + CURSOR[1], style + pointer.style
-            elif pointer and index == pointer.device:
-                style += pointer.device_style
-                text = DEVICE[0] + text[1:-1] + DEVICE[1] if is_label else text
-            elif pointer and is_label and drawn.data == pointer.data:
-                text, style = SAME[0] + text[1:-1] + SAME[1], style + MATCHED
+                marks, style = CURSOR, style + pointer.style
+            elif pointer and is_label and not marks and drawn.data == pointer.data:
+                marks, style = SAME, style + MATCHED
+            if marks and is_label:
+                text = marks[0] + text[1:-1] + marks[1]
             builder.put(x + 1, text, style)
         builder.put(box + self._left_of(seen.stop), "│", DIM)
 

@@ -16,7 +16,7 @@ from shardviz.render.lines import sentence, table
 from shardviz.render.measurements.chart import bandwidth_chart
 from shardviz.render.palette import Palette
 from shardviz.sharding import Mesh
-from shardviz.units import human_bytes, rate, seconds
+from shardviz.units import human_bytes, measured_rate, seconds
 
 HEADINGS = ("", "over", "from", "latency", "bandwidth", "off", "held back", "noise")
 RIGHT = frozenset({2, 3, 4, 5, 6, 7})
@@ -61,7 +61,7 @@ def regime_cells(regime: Regime) -> tuple[str, str, str]:
     latency = seconds(regime.latency)
     if regime.latency_error:
         latency += f" ± {seconds(float(f'{regime.latency_error:.2g}'))}"
-    bandwidth = "–" if regime.bandwidth == float("inf") else rate(float(f"{regime.bandwidth:.3g}"))
+    bandwidth = "–" if regime.bandwidth == float("inf") else measured_rate(regime.bandwidth)
     if regime.bandwidth_error:
         bandwidth += f" ± {regime.bandwidth_error / regime.bandwidth:.0%}"
     return human_bytes(regime.start), latency, bandwidth

@@ -15,7 +15,7 @@ from shardviz.hardware.machine import PlacedMesh
 from shardviz.render.caption import axes_text
 from shardviz.render.lines import GAP
 from shardviz.render.palette import Palette
-from shardviz.units import flops, human_bytes, rate, seconds, times
+from shardviz.units import flops, human_bytes, measured_rate, seconds, times
 
 WRONG = "bold red"
 
@@ -91,8 +91,8 @@ class MeasuredRows:
         if case.op == "matmul":
             columns.append(_Column("FLOP/s", 12, lambda row: flops(row.flops_per_second or 0.0, True)))
         else:
-            columns.append(_Column("algbw", 10, lambda row: rate(_three(row.algorithm_bandwidth)), 5))
-            columns.append(_Column("busbw", 10, lambda row: rate(_three(row.bus_bandwidth))))
+            columns.append(_Column("algbw", 10, lambda row: measured_rate(row.algorithm_bandwidth), 5))
+            columns.append(_Column("busbw", 10, lambda row: measured_rate(row.bus_bandwidth)))
         if self._placed is not None:
             columns += self._beside(self._placed)
         return [*columns, _Column("#wrong", 6, lambda row: "N/A" if row.wrong is None else f"{row.wrong:,}")]
@@ -113,11 +113,6 @@ class MeasuredRows:
             _Column("predicted", 9, predicted, 1),
             _Column("off", 6, off, 2),
         ]
-
-
-def _three(bandwidth: float) -> float:
-    """A bandwidth in three digits: what is measured has no more."""
-    return float(f"{bandwidth:.3g}")
 
 
 def _or_none(time: float | None) -> str:

@@ -16,7 +16,7 @@ from shardviz.render.palette import Palette
 from shardviz.render.sanitize import printable
 from shardviz.render.times.report import percent
 from shardviz.sharding import Mesh
-from shardviz.units import estimated_seconds, human_bytes, rate
+from shardviz.units import estimated_seconds, human_bytes, measured_rate
 
 MOST = 20
 """Collectives that are listed; --json has all."""
@@ -72,8 +72,8 @@ def _cells(each: CollectiveTiming, mesh: Mesh | None, palette: Palette) -> dict[
         "runs": Text(f"{each.runs:,}"),
         "time": Text(estimated_seconds(each.seconds), "bold"),
         "least to most": Text(f"{estimated_seconds(each.least)} to {estimated_seconds(each.most)}"),
-        "algbw": Text(rate(each.algbw) if each.algbw else ""),
-        "busbw": Text(rate(each.busbw) if each.busbw else ""),
+        "algbw": Text(measured_rate(each.algbw) if each.algbw else ""),
+        "busbw": Text(measured_rate(each.busbw) if each.busbw else ""),
         "predicted": predicted,
         "waited": Text(estimated_seconds(each.waited)),
         "exposed": Text(estimated_seconds(each.exposed)),

@@ -9,6 +9,7 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.paths import short_place
+from shardviz.render.programs.summary_view import beside_words, runs_words, sent_words
 from shardviz.render.sanitize import printable, printable_line
 from shardviz.reports.changes import Change, ChangeKind, ReportChanges
 from shardviz.reports.limits import MOST_SHARE, BrokenLimit
@@ -102,16 +103,19 @@ def _figure(change: Change) -> str:
     if before is None or after is None:
         line = before or after
         assert line is not None
-        return f"{line.shape}, {_runs(line)}, {_sent(line)} sent"
+        return f"{line.shape}, {runs_words(line)}, {sent_words(line)} sent"
     shape = _from_to(before.shape, after.shape)
     if change.kind in ("more overlapped", "less overlapped"):
-        return f"{shape}, work beside {_beside(before)} runs before, {_beside(after)} now"
+        return f"{shape}, work beside {beside_words(before)} runs before, {beside_words(after)} now"
     if not _is_known(before, after):
         sent = _from_to(human_bytes(before.wire_bytes), human_bytes(after.wire_bytes))
-        was, now = _runs(before), _runs(after)
+        was, now = runs_words(before), runs_words(after)
         runs = now if was == now else f"{was} before, {now} now"
         return f"{shape}, {runs}, {sent} a run sent"
-    runs, sent = _from_to(_runs(before), _runs(after)), _from_to(_sent(before), _sent(after))
+    runs, sent = (
+        _from_to(runs_words(before), runs_words(after)),
+        _from_to(sent_words(before), sent_words(after)),
+    )
     return f"{shape}, {runs}, {sent} sent"
 
 
@@ -122,19 +126,6 @@ def _is_known(*lines: SummaryLine | None) -> bool:
 
 def _from_to(before: str, after: str) -> str:
     return after if before == after else f"{before} to {after}"
-
-
-def _runs(line: SummaryLine) -> str:
-    return "in a loop of unknown length" if line.runs is None else f"×{line.runs:,}"
-
-
-def _beside(line: SummaryLine) -> str:
-    return f"{line.overlapped:,}" + ("" if line.runs is None else f" of {line.runs:,}")
-
-
-def _sent(line: SummaryLine) -> str:
-    sent = line.all_wire_bytes
-    return f"{human_bytes(line.wire_bytes)} a run" if sent is None else human_bytes(sent)
 
 
 def _figures(found: ReportChanges, width: int) -> list[Text]:

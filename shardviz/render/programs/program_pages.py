@@ -277,6 +277,16 @@ class RawLines:
             position = text.find(name, stop)
         return 0
 
+    def caller_of(self, place: int) -> int:
+        """The place of what calls the computation of HLO that has this place, such as the fusion of an
+        instruction; 0 where nothing does."""
+        head = self.index.line_at(place)
+        while head and self.index.line(head, 0, 1) in ("", " "):
+            head -= 1
+        name = re.escape(_name(self.index.line(head, 0, MAX_NAME)))
+        call = re.search(rf"\w=\{{?(?:%?[\w.\-]+, )*%?{name}(?![\w.\-])", self.index.text)
+        return 0 if call is None else call.start()
+
 
 class RawPage(ProgramPage):
     """The text as it is, without control characters."""
@@ -336,8 +346,13 @@ class HloPage(ProgramPage):
         return self._raw.place_of(self._lines[number].name)
 
     def number_at(self, place: int) -> int:
-        name = self._raw.name_at(place)
-        return next((number for number, line in enumerate(self._lines) if line.name == name), 0)
+        """The line of an instruction, or of what calls the computation that has it."""
+        numbers = {line.name: number for number, line in reversed([*enumerate(self._lines)])}
+        seen = set()
+        while (name := self._raw.name_at(place)) not in numbers and place not in seen:
+            seen.add(place)
+            place = self._raw.caller_of(place)
+        return numbers.get(name, 0)
 
 
 class MlirLines:

@@ -82,7 +82,7 @@ class DevicePicture:
     ) -> None:
         self._boxes, self._shape, self._map = boxes, boxes.shape, boxes.map
         self._part, self._lens = part, lens
-        self._traffic = RoundTraffic(boxes.run, number)
+        self.traffic = RoundTraffic(boxes.run, number)
         held = number if part is None else number - 1
         self._frame = boxes.run.frames[held] if boxes.run.followed else None
         self._rows: BufferRows | None = None
@@ -114,6 +114,11 @@ class DevicePicture:
         found = builder.text()
         found.rstrip()
         return found
+
+    @property
+    def places(self) -> DeviceMap:
+        """The rows and columns of the boxes."""
+        return self._map
 
     def rows(self, member: int) -> tuple[int, int]:
         """The first line of a member's box, and the one after its last."""
@@ -162,7 +167,7 @@ class DevicePicture:
         pair = self._map.across(row, gap)
         if pair is None:
             return None
-        there, back = (self._traffic.chunks(*ends) for ends in (pair, pair[::-1]))
+        there, back = (self.traffic.chunks(*ends) for ends in (pair, pair[::-1]))
         arrow = partial(self._boxes.arrow, width=width, part=self._part)
         if line:
             return arrow(back, head="←", shaft=LINE) if there and back else None
@@ -188,7 +193,7 @@ class DevicePicture:
         going = [
             (head, chunks)
             for head, ends in (("↓", pair), ("↑", pair[::-1]))
-            if offset == self._line_of(head) and (chunks := self._traffic.chunks(*ends))
+            if offset == self._line_of(head) and (chunks := self.traffic.chunks(*ends))
         ]
         if not going:
             shaft = UP_AROUND if self._goes_around(pair, row, column) else UP_LINE
@@ -229,12 +234,12 @@ class DevicePicture:
             body, sent = self._cells(row, member), row.sent
         else:
             body = [*self._bar(member), self._arrived(member)]
-            sent = self._boxes.words(self._traffic.sent(member), "→")
+            sent = self._boxes.words(self.traffic.sent(member), "→")
         is_marked = member == self._lens
         edge = Style(bold=True) if is_marked else DIM
         lines = [self._boxes.border(member, is_marked)]
         for line in body[: self._shape.lines]:
-            line.truncate(inside)
+            line.truncate(inside, overflow="ellipsis")
             lines.append(Text.assemble(("│", edge), line, " " * (inside - line.cell_len), ("│", edge)))
         return [*lines, self._bottom(sent, edge)]
 
@@ -249,7 +254,7 @@ class DevicePicture:
         shape = self._shape
         assert self._boxes.columns is not None
         is_all_to_all = self._boxes.run.schedule.pattern.kind == "all_to_all"
-        leaving = set() if is_all_to_all else set(self._traffic.sent(member).listed)
+        leaving = set() if is_all_to_all else set(self.traffic.sent(member).listed)
         texts, blank = [], Text(" " * shape.blank)
         for column, cell in zip(self._boxes.columns, row.cells, strict=True):
             text = self._cell(cell)
@@ -301,7 +306,7 @@ class DevicePicture:
         return [self._boxes.bar(held.chunk[held.needed])] * self._shape.tall
 
     def _arrived(self, member: int) -> Text:
-        words = self._boxes.words(self._traffic.received(member), "←")
+        words = self._boxes.words(self.traffic.received(member), "←")
         return Text(f"{ARRIVED}{words}") if words else Text()
 
 

@@ -61,6 +61,16 @@ class RoundTraffic:
             self._sends = carried(run, run.schedule.round(number))
         self._found: dict[tuple[int, int], list[int] | int] = {}
 
+    def is_sender(self, member: int) -> bool:
+        """True if a member sends anything."""
+        _, first = self._by_sender
+        return bool(first[member] < first[member + 1])
+
+    def is_receiver(self, member: int) -> bool:
+        """True if a member receives anything."""
+        _, first = self._by_receiver
+        return bool(first[member] < first[member + 1])
+
     def sent(self, member: int) -> Moves:
         """The chunks that a member sends."""
         return self._moves(_of(self._by_sender, member), True)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
 from rich.style import Style
 from rich.text import Text
 
 from shardviz.render.canvas import LineBuilder
 from shardviz.render.palette import DIM
 from shardviz.render.rounds.buffer_rows import NAMES, BufferRows, sampled
+from shardviz.render.rounds.device_map import NOBODY, DeviceMap
 from shardviz.render.rounds.device_picture import BAR, LINE, SWITCH, GroupBoxes
 from shardviz.render.rounds.pieces import FORMS, NOTHING, PieceCell
 from shardviz.render.rounds.round_traffic import RoundTraffic
@@ -51,7 +54,7 @@ class SwitchLanes:
     ) -> None:
         self._boxes, self._shape, self._part, self._lens = boxes, shape, part, lens
         run = boxes.run
-        self._traffic = RoundTraffic(run, number)
+        self.traffic = RoundTraffic(run, number)
         held = number if part is None else number - 1
         self._frame = run.frames[held] if run.followed else None
         self._rows: BufferRows | None = None
@@ -80,6 +83,13 @@ class SwitchLanes:
         found.rstrip()
         return found
 
+    @cached_property
+    def places(self) -> DeviceMap:
+        """The rows and columns of the lanes."""
+        rows = self._shape.rows
+        members = np.pad(np.arange(self._size), (0, -self._size % rows), constant_values=NOBODY)
+        return DeviceMap(self._size, members.reshape(-1, rows).T)
+
     def rows(self, member: int) -> tuple[int, int]:
         """The line of a member's lane, and the one after it."""
         row = 1 + member % self._shape.rows
@@ -103,7 +113,7 @@ class SwitchLanes:
             ("←", (member, self._size), None if part is None else 2 * part),
             ("→", (self._size, member), None if part is None else 2 * part - 1),
         ):
-            chunks = self._traffic.chunks(*ends)
+            chunks = self.traffic.chunks(*ends)
             if chunks and (gone is None or 0 <= gone <= 1):
                 builder.put_text(place, boxes.arrow(chunks, shape.link, head, LINE, gone))
             else:

@@ -62,14 +62,15 @@ KEYS = commands_of(
 
 
 class HelpDialog(Dialog):
-    """The keys of some areas, first of that which has the focus, then those that work everywhere."""
+    """The keys of some areas, first of that which has the focus, then those that work everywhere, of which
+    `more` are the application's own."""
 
     commands = KEYS
     BINDINGS = bindings(KEYS)
 
-    def __init__(self, areas: Sequence[str]) -> None:
+    def __init__(self, areas: Sequence[str], more: Sequence[Command] = ()) -> None:
         super().__init__()
-        self._areas = areas
+        self._areas, self._more = areas, more
         self.title_text = f"Help: {AREAS[areas[0]]}"
 
     def content(self) -> Sequence[Widget]:
@@ -83,12 +84,33 @@ class HelpDialog(Dialog):
 
     def _draw(self) -> None:
         view = self.query_one(LinesView)
-        view.show(TextLines(help_lines(self._areas, max(20, view.size.width - 1))))
+        view.show(TextLines(self.lines(max(20, view.size.width - 1))))
+
+    def lines(self, width: int) -> list[Text]:
+        """The page at a width."""
+        return help_lines(self._areas, width, self._more)
+
+    def action_help(self) -> None:
+        """Help has no help of its own: its key closes it."""
+        self.dismiss()
 
 
-def help_lines(areas: Sequence[str], width: int) -> list[Text]:
+class WindowHelp(HelpDialog):
+    """The keys of a window."""
+
+    def __init__(self, window: Dialog) -> None:
+        super().__init__(("app",))
+        self.title_text = f"Help: {window.title_text}"
+        rows = tuple((each.key_text, each.title, each.help) for each in window.all_commands)
+        self._keys = Keys("This window", rows)
+
+    def lines(self, width: int) -> list[Text]:
+        return key_list([self._keys], width)
+
+
+def help_lines(areas: Sequence[str], width: int, more: Sequence[Command] = ()) -> list[Text]:
     """The dialog's text, in lines of `width` columns."""
-    sections = [_keys(each) for each in (*areas, "app")]
+    sections = [_keys(each, (*COMMANDS, *more)) for each in (*areas, "app")]
     return [
         *sentence(READING[areas[0]], width),
         Text(),
@@ -96,9 +118,9 @@ def help_lines(areas: Sequence[str], width: int) -> list[Text]:
     ]
 
 
-def _keys(area: str) -> Keys:
+def _keys(area: str, commands: Sequence[Command]) -> Keys:
     rows = tuple(
-        (command.key_text, command.title, command.help) for command in COMMANDS if command.area == area
+        (command.key_text, command.title, command.help) for command in commands if command.area == area
     )
     return Keys(AREAS[area], rows)
 
@@ -120,25 +142,41 @@ class CommandMenu(CommandPalette):
 class CommandSearch(Provider):
     """Offers the commands of all screens; one of another screen puts that on first."""
 
+    @property
+    def _found(self) -> Sequence[Command]:
+        """The commands of the window below the palette but those of its fields; without a window, those of
+        the application."""
+        window = self.screen
+        if not isinstance(window, Dialog):
+            return [*FOUND, *self.app.own_commands]  # type: ignore[attr-defined]
+        actions = ((each, each.name.partition("(")[0]) for each in window.all_commands)
+        return [each for each, action in actions if hasattr(window, f"action_{action}")]
+
     async def discover(self) -> Hits:
-        for command in FOUND:
+        for command in self._found:
             yield DiscoveryHit(_shown(command), self._run(command), _name(command), escape(command.help))
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for command in FOUND:
+        for command in self._found:
             score = matcher.match(_name(command))
             if score > 0:
                 title = matcher.highlight(_name(command))
                 yield Hit(score, title, self._run(command), _name(command), escape(command.help))
 
     def _run(self, command: Command) -> partial[Any]:
+        if isinstance(self.screen, Dialog):
+            return partial(self.screen.run_action, command.name)
         return partial(self.app.run_action, ("app", "run_command", (command,)))
 
 
 def _name(command: Command) -> str:
     """``Compiler: Next target  (n)``: what is looked through."""
-    area = "" if command.area == "app" else f"{AREAS[command.area].lstrip('12345 ')}: "
+    area = (
+        ""
+        if command.area not in AREAS or command.area == "app"
+        else f"{AREAS[command.area].lstrip('12345 ')}: "
+    )
     key = f"  ({command.key_text})" if command.key_text else ""
     return f"{area}{command.title}{key}"
 

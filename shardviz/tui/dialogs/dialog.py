@@ -14,10 +14,13 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
+from shardviz.render.sanitize import printable
 from shardviz.tui.bars import KeyFooter
 from shardviz.tui.registry import Command, bindings
 
 CLOSE = Command("dialog", "close", ("escape", "q"), "Close", "Back to the screen.", "close", "esc")
+HELP = Command("dialog", "help", ("question_mark", "f1"), "Help", "The keys of this window.", "help", "?")
+PALETTE = Command("dialog", "palette", ("ctrl+p",), "Palette", "Find a command of this window by name.")
 
 WIDTHS = [(0, "-narrow"), (72, "-wide"), (100, "-broad")]
 HEIGHTS = [(0, "-low"), (20, "-high")]
@@ -32,7 +35,7 @@ class Dialog(ModalScreen[Any]):
     key.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings([CLOSE])
+    BINDINGS: ClassVar[list[BindingType]] = bindings([CLOSE, HELP, PALETTE])
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     DEFAULT_CSS = """
@@ -57,7 +60,7 @@ class Dialog(ModalScreen[Any]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="window"):
-            yield Static(Text(self.title_text, no_wrap=True, overflow="ellipsis"), classes="title")
+            yield Static(Text(printable(self.title_text), no_wrap=True, overflow="ellipsis"), classes="title")
             yield from self.content()
             yield KeyFooter(self.commands)
 
@@ -69,5 +72,20 @@ class Dialog(ModalScreen[Any]):
         """Leave the dialog once, and only it: Textual leaves the screen on top."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
+    @property
+    def all_commands(self) -> Sequence[Command]:
+        """The commands of help and palette, also those without a word in the line of keys."""
+        return self.commands
+
     def action_close(self) -> None:
         self.dismiss()
+
+    def action_help(self) -> None:
+        from shardviz.tui.dialogs.commands import WindowHelp
+
+        self.app.push_screen(WindowHelp(self))
+
+    def action_palette(self) -> None:
+        from shardviz.tui.dialogs.commands import CommandMenu
+
+        self.app.push_screen(CommandMenu())

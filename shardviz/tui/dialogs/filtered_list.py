@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from rich.text import Text
@@ -13,14 +13,14 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from shardviz.tui.dialogs.dialog import Dialog
+from shardviz.tui.dialogs.dialog import HELP, Dialog
 from shardviz.tui.registry import Command, bindings, commands_of
 
 OPEN, *MOVES, CLOSE = commands_of(
     "dialog",
     ("open", "enter", "Open", "Leave with what is chosen.", "open"),
     ("list('cursor_down')", "down", "Down", "The next line.", "choose", "↑↓"),
-    ("list('cursor_up')", "up", "Up", "The line before."),
+    ("list('cursor_up')", "up", "Up", "The line before.", "", "↑"),
     ("list('page_down')", "pagedown", "Page down", "A page down."),
     ("list('page_up')", "pageup", "Page up", "A page up."),
     ("list('first')", "home", "First", "The first line."),
@@ -97,6 +97,10 @@ class FilteredList(Dialog):
         choices = OptionList(markup=False, compact=True)
         choices.can_focus = False
         return [FilterField(self.placeholder, (*MOVES, *self.taken)), Vertical(choices, about, id="choice")]
+
+    @property
+    def all_commands(self) -> Sequence[Command]:
+        return (OPEN, *self.taken, *MOVES, CLOSE, replace(HELP, keys=("f1",), shown="f1"))
 
     @property
     def choices(self) -> OptionList:
@@ -183,7 +187,7 @@ class FilteredList(Dialog):
 
     @on(OptionList.OptionSelected)
     @on(Input.Submitted)
-    def _open(self) -> None:
+    def action_open(self) -> None:
         row = self.chosen
         if row is not None:
             self.leave_with(row)

@@ -200,8 +200,7 @@ class LayoutPane(Pane):
         array = steps[number - 1].array if number <= len(steps) else ""
         names = [cells.layout.array.name for cells in self.canvas.all_cells]
         if array in names:
-            position = self._cells.position(self.cursor.cell)
-            place = names.index(array)
+            place, position = names.index(array), self._position
             self._point(CellCursor(place, self.canvas.all_cells[place].index_of(position)))
 
     def action_mark(self) -> None:
@@ -224,21 +223,19 @@ class LayoutPane(Pane):
         if self._map is None:
             return
         left, top = self._map_at
-        columns, lines = self._map.size
-        x, y = message.column - left, message.line - top
-        if 0 <= x < columns and 0 <= y < lines:
-            index = self.canvas.arrays[self.cursor.array].grid.index_in(self._map.place_at(x, y))
-            if index is not None:
-                cursor = CellCursor(self.cursor.array, index)
-                around = Region(*self.canvas.around(cursor))
-                self._view.scroll_to_region(around, animate=False, force=True, center=True)
-                self._point(cursor)
+        place = self._map.place_at(message.column - left, message.line - top)
+        index = None if place is None else self.canvas.arrays[self.cursor.array].grid.index_in(place)
+        if index is not None:
+            cursor = CellCursor(self.cursor.array, index)
+            around = Region(*self.canvas.around(cursor))
+            self._view.scroll_to_region(around, animate=False, force=True, center=True)
+            self._point(cursor)
 
     def action_view(self) -> None:
         """By array or by device; the cursor stays with its device."""
         if not self.canvas.arrays:
             return
-        position = self._cells.position(self.cursor.cell)
+        position = self._position
         self._by_device = not self._by_device
         self._arrange()
         self._point(CellCursor(self.cursor.array, self._cells.index_of(position)))
@@ -279,6 +276,14 @@ class LayoutPane(Pane):
     @property
     def _cells(self) -> Cells:
         return self.canvas.cells(self.cursor)
+
+    @property
+    def _position(self) -> int:
+        """The device of the cursor's cell: of several the marked one, else the first."""
+        cells, lens = self._cells, self.state.lens
+        if lens is not None and cells.layout.holds_data(lens) and cells.index_of(lens) == self.cursor.cell:
+            return lens
+        return cells.position(self.cursor.cell)
 
     def _arrange(self) -> None:
         """Lay all arrays out for the size that the screen has."""

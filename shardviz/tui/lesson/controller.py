@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from shardviz.forms.form import History
@@ -36,15 +37,15 @@ class LessonController:
     `is_hint_new`. `difference` is what the sandbox still lacks, None where it meets the goal. `after` is the
     next lesson. `is_presented`: nobody chooses. `draft_before` is the sandbox to which undo leads.
 
-    Raises `ShardvizError` for a lesson that asks for what cannot be computed.
+    The answers to a lesson of the course are computed when a stage needs them, or by `compute_answers`.
+    Raises `ShardvizError` for a lesson of one's own that asks for what cannot be computed.
     """
 
     def __init__(
         self, attempt: Attempt, is_presented: bool = False, draft_before: ProblemForm | None = None
     ) -> None:
-        predictions = attempt.lesson.predictions
-        self._texts = tuple(map(stage_facts, predictions))
-        self._places = tuple(map(answer_location, predictions))
+        self._answers: dict[int, tuple[StageFacts, AnswerLocation]] = {}
+        self._computing = Lock()
         self.after = following(attempt.lesson)
         self.attempt = attempt
         self.is_presented = is_presented
@@ -55,7 +56,22 @@ class LessonController:
         self._sandbox = History(attempt.lesson.setup)
         self._sandbox.push(draft_before or attempt.draft)
         self._sandbox.push(attempt.draft)
+        if not self.lesson.number:  # those of the course have answers
+            self.compute_answers()
         self._enter()
+
+    def compute_answers(self) -> None:
+        """Compute the answers to all predictions, so that no stage waits for them. Any thread may do so."""
+        for number in range(len(self.lesson.predictions)):
+            self._answer(number)
+
+    def _answer(self, number: int) -> tuple[StageFacts, AnswerLocation]:
+        """The words of a prediction with its answer, and where that is to be seen; computed once."""
+        with self._computing:
+            if number not in self._answers:
+                prediction = self.lesson.predictions[number]
+                self._answers[number] = stage_facts(prediction), answer_location(prediction)
+            return self._answers[number]
 
     @property
     def lesson(self) -> Lesson:
@@ -89,7 +105,7 @@ class LessonController:
     @property
     def place(self) -> AnswerLocation:
         """The place where the stage's screen begins."""
-        return self._places[self.attempt.stage.number] if self.kind == "reveal" else AnswerLocation()
+        return self._answer(self.attempt.stage.number)[1] if self.kind == "reveal" else AnswerLocation()
 
     @property
     def is_hidden(self) -> bool:
@@ -103,7 +119,7 @@ class LessonController:
         if self.attempt.prediction is None:
             return StageFacts(after=self.after.title if self.after is not None else "")
         is_asked = self.kind == "predict" and not self.is_presented
-        told = self._texts[self.attempt.stage.number]
+        told, _place = self._answer(self.attempt.stage.number)
         return replace(told, chosen=self.chosen) if is_asked else told
 
     @property
@@ -201,7 +217,7 @@ class LessonController:
 
     @property
     def _choices(self) -> Sequence[str]:
-        return (*self._texts[self.attempt.stage.number].choices, UNKNOWN)
+        return (*self._answer(self.attempt.stage.number)[0].choices, UNKNOWN)
 
     def _enter(self) -> None:
         """The cursor where the answer was, if there was one."""

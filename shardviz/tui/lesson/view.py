@@ -35,7 +35,8 @@ ALWAYS = {f"lesson('{what}')" for what in ("next", "back", "hint", "reset", "lea
 """The commands whose keys mean them even where they do nothing, so that no pane takes them for its own."""
 LEADING_BACK = {"lesson('back')", "lesson('leave')"}
 CHOOSING = {f"lesson('{what}')" for what in ("answer", "down", "up")}
-GIVING_OUT = {"code", "export"}
+TELLING = {"code", "export", "history", "jump", "ranking", "shardings"}
+"""Those that would show the answer."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,11 @@ class LessonView:
         return AFTER_SANDBOX if area and controller.kind == "code" else ""
 
     @property
+    def is_sandbox(self) -> bool:
+        """True where the problem is the learner's to change."""
+        return self.controller.kind == "change"
+
+    @property
     def command_line(self) -> str:
         """The command line of the lesson, while that of the problem would show the answer; else empty."""
         number = self.controller.lesson.number
@@ -122,7 +128,7 @@ class LessonView:
         free = filter(None, (self._turned(command).without(keys) for command in others))
         first, *rest = [command for command in free if command.name != "problem" or self.turn]
         pane = [command for command in rest if command.area != "app"]
-        kept_back = GIVING_OUT if self.refusal() else ()
+        kept_back = TELLING if self.refusal() else ()
         app = [command for command in rest if command.area == "app" and command.name not in kept_back]
         turn = [command for command in app if command.name == "problem" and self.workspace.is_narrow]
         back = [command for command in own if command.name in LEADING_BACK]
@@ -154,6 +160,9 @@ class LessonView:
             if controller.is_presented:
                 self.app.theme = PROJECTOR.name
         await self._enter()
+        # Beside the screen, as some take half a second.
+        answers = controller.compute_answers
+        self.app.call_after_refresh(self.app.run_worker, answers, thread=True, exit_on_error=False)
 
     async def leave(self) -> None:
         """Take the widgets away, and put back what was there before."""
@@ -214,15 +223,14 @@ class LessonView:
 
     def draw(self) -> None:
         """Draw what the lesson has on screen, for the size of the terminal."""
-        is_sandbox = self.controller.kind == "change"
         self._bar.refresh()
-        self._strip.display = is_sandbox
+        self._strip.display = self.is_sandbox
         self._strip.draw()
         self._guide.draw()
         if self.controller.is_hidden:
             self._hidden.show(chain_lines(self.state.resolved, self.workspace.panel.palette))
         self.workspace.screen.set_class(self.app.size.height < LOW, "low")
-        self.workspace.screen.set_class(is_sandbox, "sandbox")
+        self.workspace.screen.set_class(self.is_sandbox, "sandbox")
 
     def _keep(self, before: Attempt) -> None:
         if self.controller.attempt != before and not self.controller.is_presented:

@@ -20,11 +20,12 @@ from shardviz.models.folding import alike_pattern
 from shardviz.models.memory import model_memory
 from shardviz.notation import write_spec
 from shardviz.render.caption import mesh_text
-from shardviz.tui.dialogs.dialog import CLOSE, Dialog
+from shardviz.tui.dialogs.dialog import CLOSE, HELP, Dialog
 from shardviz.tui.model.editor import ModelEditor, ModelForm
 from shardviz.tui.model.tree import TreeRow, row_texts, tree_rows
 from shardviz.tui.registry import bindings, commands_of
 from shardviz.tui.themes import palette_of
+from shardviz.units import human_count
 
 COMMANDS = commands_of(
     "model",
@@ -56,7 +57,7 @@ class ModelDialog(Dialog):
     """
 
     title_text = "A whole model"
-    commands = (*COMMANDS[:-1], CLOSE, COMMANDS[-1])
+    commands = (HELP, *COMMANDS[:-1], CLOSE, COMMANDS[-1])
     BINDINGS = bindings(COMMANDS)
     DEFAULT_CSS = """
     ModelDialog #fields { height: auto; }
@@ -107,7 +108,7 @@ class ModelDialog(Dialog):
         """Everything anew: the fields, the tree, and the answer as soon as it is planned."""
         question, palette = self.editor.question, palette_of(self.app)
         model, form = question.model, self.editor.form
-        line = Text.assemble((form.source, "bold"), f"  {model.elements:,} parameters  ")
+        line = Text.assemble((form.source, "bold"), f"  {human_count(model.elements)} parameters  ")
         line.append_text(mesh_text(question.mesh, palette)).append(f"  {form.rules}", "bold")
         line.append(f"  {question.placed.machine.name}")
         self.query_one("#fields", Static).update(line)

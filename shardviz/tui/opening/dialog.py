@@ -3,60 +3,39 @@ sharding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual import work
 from textual.widgets import Input
-from textual.worker import get_current_worker
 
-from shardviz.errors import ShardvizError
-from shardviz.forms.wording import error_words
-from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
-from shardviz.tui.opening.kinds import WORDS, Openable, openables, typed
-from shardviz.units import human_bytes
+from shardviz.render.sanitize import printable
+from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
+from shardviz.tui.opening.kinds import READ, WORDS, Kind, Openable, listed_folder, openables, typed, why_empty
+from shardviz.tui.opening.reading_dialog import ReadingDialog
+from shardviz.tui.registry import commands_of
 
 if TYPE_CHECKING:
-    from shardviz.tui.opening.reading import Opened
+    from shardviz.tui.opening.reading import OpenedProgram
     from shardviz.tui.state import EditorState
 
-    Progress = Callable[[int, int], None]
-
 HELP = (
-    "A compiled program (HLO, StableHLO, Shardy), a folder of XLA's dumps, a profile of jax.profiler, a "
-    "model's config.json or safetensors, a machine's TOML file; or type a sharding in any notation, a "
+    "A compiled program (HLO, StableHLO, Shardy), a folder of XLA's dumps, a function of a Python file, a "
+    "report of --save, a profile of jax.profiler, a model's config.json or safetensors, a machine's TOML "
+    "file, with --mesh, --target or --machine after it as after a command; or a sharding in any notation, a "
     "shardviz command line, a string that somebody has sent."
 )
 GUEST = "Type a sharding in any notation, a shardviz command line, or a string that somebody has sent."
+(COMPLETE,) = commands_of(
+    "dialog", ("complete", "tab", "Complete", "Write out what all lines that begin so have.", "complete")
+)
 
 
-class ReadingList(FilteredList):
-    """A list whose lines are read away from the screen's thread; what cannot be read leaves it open."""
+class ReadingList(ReadingDialog, FilteredList):
+    """A list whose lines are read away from the screen's thread."""
 
-    @work(thread=True, exclusive=True, exit_on_error=False)
-    def read(self, name: str, reader: Callable[[Progress], Opened]) -> None:
-        """Leave with what the reader returns."""
-        worker = get_current_worker()
-
-        def show(text: Text) -> None:
-            if not worker.is_cancelled:
-                self.app.call_from_thread(self.describe, text)
-
-        show(Text(f"reading {name} …", "dim"))
-        try:
-            opened = reader(lambda done, size: show(Text(progress_words(name, done, size), "dim")))
-        except ShardvizError as error:
-            show(Text(f"✗ {error_words(error)}"))
-            return
-        if not worker.is_cancelled:
-            self.app.call_from_thread(self.dismiss, opened)
-
-
-def progress_words(name: str, done: int, size: int) -> str:
-    """``reading traces: 12 MiB of 40 MiB …``."""
-    return f"reading {name}: {human_bytes(done)} of {human_bytes(size)} …"
+    def describe(self, text: Text) -> None:
+        FilteredList.describe(self, text)
 
 
 class OpenDialog(ReadingList):
@@ -68,8 +47,11 @@ class OpenDialog(ReadingList):
     title_text = "Open"
     placeholder = "a file, a folder/, a sharding, a command line"
     nothing = "No file has this name, and it is in no notation."
+    advice = HELP
+    commands = (OPEN, COMPLETE, MOVES[0], CLOSE)
+    taken = (COMPLETE,)
     DEFAULT_CSS = """
-    OpenDialog #about { max-height: 8; }
+    OpenDialog #about { max-height: 9; }
     OpenDialog.-broad.-high OptionList { width: 60; }
     """
 
@@ -81,47 +63,104 @@ class OpenDialog(ReadingList):
     def on_mount(self) -> None:
         self.show_rows(self._rows_of(""))
         if not self.rows:
-            self.describe(Text(HELP if self._has_files else GUEST, "dim"))
+            self.describe(Text(self.advice if self._has_files else GUEST, "dim"))
 
     def _rows_of(self, folder: str) -> tuple[ListRow, ...]:
-        return tuple(_row(each) for each in openables(folder)) if self._has_files else ()
+        found = openables(folder) if self._has_files else ()
+        return tuple(_row(each) for each in found if self.takes(each.kind))
+
+    def takes(self, _kind: Kind) -> bool:
+        """Return whether files of a kind are listed."""
+        return True
 
     def rows_for(self, typed: str) -> tuple[ListRow, ...]:
-        folder = typed[: typed.rfind("/") + 1]
+        folder = listed_folder(typed.strip())
         if folder == self._folder:
             return self.rows
         self._folder = folder
-        return self._rows_of(folder)
+        rows = self._rows_of(folder)
+        if self._has_files and not rows:
+            self.describe(Text(why_empty(folder)))
+        return rows
 
     def row_of(self, text: str) -> ListRow | None:
         found = typed(text, self._has_files)
-        return None if found is None else _row(found)
+        return None if found is None or not self.takes(found.kind) else _row(found)
 
     def about(self, row: ListRow) -> Text:
-        return Text.assemble((f"{row.value.name}\n", "bold"), WORDS[row.value.kind], ("\n\n" + HELP, "dim"))
+        found: Openable = row.value
+        name = printable(found.name)
+        return Text.assemble((f"{name}\n", "bold"), WORDS[found.kind], (f"\n\n{self.advice}", "dim"))
+
+    def action_complete(self) -> None:
+        """Write out the beginning that all listed names share which begin as what is typed, or the name under
+        the cursor."""
+        field, chosen = self.query_one(Input), self.chosen
+        text = field.value.strip()
+        names = [row.value.name for row in self.rows if row.value.name.startswith(text)]
+        shared = _beginning(min(names), max(names)) if names else ""
+        if len(shared) > len(text):
+            self._write(shared)
+        elif chosen is not None and chosen in self.rows:
+            self._write(chosen.value.name)
+
+    def _write(self, text: str) -> None:
+        field = self.query_one(Input)
+        field.value = text
+        field.cursor_position = len(text)
 
     def leave_with(self, row: ListRow) -> None:
         found: Openable = row.value
-        field = self.query_one(Input)
         if found.kind == "folder":
-            field.value = found.name
-            field.cursor_position = len(found.name)
-        elif found.kind in ("program", "modules", "profile"):
-            self.read(found.name, partial(self._opened, found))
+            self._write(found.name)
+        elif found.kind == "source":
+            self._write(f"{found.name}:")
+        elif found.kind in READ:
+            self.open(found)
         else:
             self.dismiss(found)
 
-    def _opened(self, found: Openable, tell: Progress) -> Opened:
-        from shardviz.tui.opening.reading import open_modules, open_profile, open_program
+    def open(self, found: Openable) -> None:
+        """Read it, and leave with that."""
+        from shardviz.tui.opening.reading import defaults_of, open_file
 
-        resolved = self._state.resolved
-        if found.kind == "program":
-            return open_program(found.name, resolved.machine)
-        if found.kind == "modules":
-            return open_modules(found.name, resolved.machine)
-        named = resolved.machine if resolved.named is not None else None
-        return open_profile(found.name, named, self._state.queries.worker, tell)
+        defaults = defaults_of(self._state)
+        self.read(found.name, partial(open_file, found, defaults))
+
+
+class CompareDialog(OpenDialog):
+    """Leaves with the changes from the program that is open to another one."""
+
+    placeholder = "a file, a folder/, FILE.py:FUNCTION"
+    nothing = "No file has this name."
+    advice = (
+        "Another compiled program, a function, a report of --save, a folder of XLA's dumps: the one that is "
+        "open is the old one, this the new one."
+    )
+
+    def __init__(self, state: EditorState, old: OpenedProgram) -> None:
+        super().__init__(state, has_files=True)
+        self._old = old
+        self.title_text = f"Compare {old.found.name} with"
+
+    def takes(self, kind: Kind) -> bool:
+        return kind in ("program", "saved", "source", "function", "modules", "folder")
+
+    def open(self, found: Openable) -> None:
+        from shardviz.tui.opening.reading import changes_from, defaults_of, open_changes
+
+        defaults = defaults_of(self._state)
+        self.read(found.name, partial(open_changes, changes_from(self._old, found, defaults), defaults))
+
+
+def _beginning(one: str, other: str) -> str:
+    """The beginning of both."""
+    same = (pair[0] == pair[1] for pair in zip(one, other, strict=False))
+    return one[
+        : next((number for number, is_same in enumerate(same) if not is_same), min(len(one), len(other)))
+    ]
 
 
 def _row(found: Openable) -> ListRow:
-    return ListRow(Text.assemble((found.name, "bold"), "  ", (WORDS[found.kind], "dim")), found.name, found)
+    line = Text.assemble((printable(found.label), "bold"), "  ", (WORDS[found.kind], "dim"))
+    return ListRow(line, found.label, found)

@@ -1,18 +1,38 @@
-"""The kind of a file, a folder or a typed text, by its name and its beginning; no file is read for it."""
+"""The kind of a file, a folder or a typed text, by its name and its beginning; no program is read for it, and
+none is run."""
 
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from shardviz.errors import ShardvizError
+from shardviz.compiler.user_file import EXAMPLES, mesh_functions_of
+from shardviz.documents.summary_file import HEAD, says_summary
+from shardviz.errors import ShardvizError, quote
 from shardviz.forms.parsing import looks_like_command
 from shardviz.forms.share import from_string
 from shardviz.hlo.passes.dump_files import final_files
+from shardviz.tui.opening.options import option_words
 
-Kind = Literal["folder", "modules", "profile", "program", "model", "machine", "line", "string", "notation"]
+Kind = Literal[
+    "folder",
+    "modules",
+    "profile",
+    "program",
+    "source",
+    "function",
+    "saved",
+    "diff",
+    "model",
+    "machine",
+    "line",
+    "string",
+    "notation",
+]
 
 ENDINGS: dict[str, Kind] = {
     ".xplane.pb": "profile",
@@ -21,7 +41,9 @@ ENDINGS: dict[str, Kind] = {
     "config.json": "model",
     ".safetensors": "model",
     ".safetensors.index.json": "model",
+    ".json": "saved",
     ".toml": "machine",
+    ".py": "source",
     ".txt": "program",
     ".txt.gz": "program",
     ".hlo": "program",
@@ -34,6 +56,10 @@ WORDS: dict[Kind, str] = {
     "modules": "the final programs of this folder of dumps",
     "profile": "profile",
     "program": "compiled program or log",
+    "source": "Python: its functions of a mesh",
+    "function": "runs the file, compiles what the function returns",
+    "saved": "saved report",
+    "diff": "what changes from one to the other",
     "model": "model",
     "machine": "machine",
     "line": "the problem of this command line",
@@ -41,6 +67,10 @@ WORDS: dict[Kind, str] = {
     "notation": "this sharding in every notation",
 }
 """What a kind is called."""
+READ: frozenset[Kind] = frozenset({"modules", "profile", "program", "function", "saved", "diff"})
+"""Kinds that take a while to read."""
+COMMANDS: dict[str, Kind] = {"hlo": "program", "program": "function", "profile": "profile", "model": "model"}
+"""The kind of what a command names; where its own name says otherwise, that is it."""
 PROFILES = Path("plugins", "profile")
 """Where jax.profiler puts profiles within its folder."""
 SIGNS = frozenset("()[]{}<>,_*")
@@ -51,37 +81,100 @@ MOST = 2000
 
 @dataclass(frozen=True)
 class Openable:
-    """Something to open: a path as it is typed, or a text."""
+    """Something to open: a path as it is typed, or a text. `options` are the words after a path, as after a
+    command. A "diff" is of a `pair` of programs, the old one first."""
 
     name: str
     kind: Kind
+    options: tuple[str, ...] = ()
+    pair: tuple[Openable, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The path that the name means, from the folder of a home where it begins with ``~``."""
+        return str(_path(self.name))
+
+    @property
+    def label(self) -> str:
+        """The name, and the words after it."""
+        return " ".join((self.name, shlex.join(self.options))).rstrip()
+
+
+def _path(text: str) -> Path:
+    """The path of a text; one that no home is known for stays as it is."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
 
 
 def kind_of_file(path: Path) -> Kind | None:
-    """The kind of a file by its name; None where its name says nothing."""
+    """The kind of a file by its name; None where it says nothing."""
     name = path.name.lower()
     found = [ending for ending in ENDINGS if name.endswith(ending)]
-    return ENDINGS[max(found, key=len)] if found else None
+    kind = ENDINGS[max(found, key=len)] if found else None
+    return kind if kind != "saved" or _is_saved(path) else None
+
+
+def _is_saved(path: Path) -> bool:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return says_summary(file.read(HEAD))
+    except (OSError, ValueError):
+        return False
+
+
+def listed_folder(text: str) -> str:
+    """The beginning of a typed path whose contents are listed: a folder, or a Python file with a colon."""
+    file, colon, _ = text.rpartition(":")
+    return f"{file}:" if colon and file.endswith(".py") else text[: text.rfind("/") + 1]
 
 
 def openables(folder: str) -> list[Openable]:
-    """The contents of a folder that can be opened, folders last; none of one that cannot be read.
+    """The contents of a folder that can be opened, folders last, or the functions of a Python file; none of
+    what cannot be read.
 
-    `folder` is as it is typed, empty or with a slash at its end, and the names begin with it. What all files
-    of a folder make together comes first.
+    `folder` is as it is typed, empty or with a slash or a colon at its end, and the names begin with it. What
+    all files of a folder make together comes first.
     """
+    here = _path(folder.removesuffix(":") or ".")
+    if folder.endswith(":"):
+        # A pipe would be waited for.
+        if not here.is_file():
+            return []
+        return [Openable(f"{folder}{name}", "function") for name in mesh_functions_of(here)]
     try:
-        with os.scandir(folder or ".") as entries:
-            named = sorted((each.name, each.is_dir()) for each in entries if not each.name.startswith("."))
+        with os.scandir(here) as entries:
+            kept = sorted((each.name, each) for each in entries if not each.name.startswith("."))[:MOST]
     except (OSError, ValueError):
         return []
-    named = named[:MOST]
-    found = [Openable(folder or "./", "modules")] if final_files(name for name, _ in named) else []
-    if Path(folder, PROFILES).is_dir():
+    found = [Openable(folder or "./", "modules")] if final_files(name for name, _ in kept) else []
+    if (here / PROFILES).is_dir():
         found.append(Openable(folder or "./", "profile"))
-    files = ((name, kind_of_file(Path(name))) for name, is_folder in named if not is_folder)
+    files = ((name, kind_of_file(here / name)) for name, each in kept if _is(each, os.DirEntry.is_file))
     found += [Openable(f"{folder}{name}", kind) for name, kind in files if kind is not None]
-    return found + [Openable(f"{folder}{name}/", "folder") for name, is_folder in named if is_folder]
+    inner = (name for name, each in kept if _is(each, os.DirEntry.is_dir))
+    return found + [Openable(f"{folder}{name}/", "folder") for name in inner]
+
+
+def why_empty(folder: str) -> str:
+    """A sentence on a folder, or a Python file, of which nothing is listed."""
+    here, name = _path(folder.removesuffix(":") or "."), quote(folder.removesuffix(":") or "./")
+    if folder.endswith(":"):
+        return f"{name} has no function that takes a mesh, or it is not Python that can be read."
+    try:
+        with os.scandir(here):
+            return f"Nothing in {name} is known by its name; any file in it can be named here."
+    except (OSError, ValueError) as error:
+        return f"{name} cannot be read: {getattr(error, 'strerror', None) or error}."
+
+
+def _is(entry: os.DirEntry[str], of_kind: Callable[[os.DirEntry[str]], bool]) -> bool:
+    """A link may lead in a circle."""
+    try:
+        return of_kind(entry)
+    except OSError:
+        return False
 
 
 def typed(text: str, has_files: bool) -> Openable | None:
@@ -89,12 +182,8 @@ def typed(text: str, has_files: bool) -> Openable | None:
     path."""
     if not text:
         return None
-    path = Path(text).expanduser()
-    try:
-        if has_files and path.is_file():
-            return Openable(str(path), kind_of_file(path) or "program")
-    except (OSError, ValueError):
-        pass
+    if has_files and (found := _file(text) or _with_options(text)) is not None:
+        return found
     if looks_like_command(text):
         return Openable(text, "line")
     try:
@@ -102,6 +191,55 @@ def typed(text: str, has_files: bool) -> Openable | None:
     except ShardvizError:
         return _notation(text)
     return Openable(text, "string")
+
+
+def _file(text: str) -> Openable | None:
+    """A file that is there, a function of one, an example of a function."""
+    file, _, name = text.rpartition(":")
+    try:
+        path = _path(text)
+        if path.is_file():
+            return Openable(text, kind_of_file(path) or "program")
+        if file.endswith(".py") and name.isidentifier() and _path(file).is_file():
+            return Openable(text, "function")
+    except (OSError, ValueError):
+        return None
+    is_example = text.isidentifier() and (EXAMPLES / f"{text}.py").exists()
+    return Openable(text, "function") if is_example else None
+
+
+def _with_options(text: str) -> Openable | None:
+    """A path with options after it, or the command line of a program, a profile, a model, or of two
+    programs."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return None
+    is_line = words[:1] == ["shardviz"]
+    command, words = (words[1], words[2:]) if is_line and len(words) > 1 else ("", words)
+    paths, options = option_words(words)
+    if command == "diff" and len(paths) == 2:
+        return diff_of(_program(paths[0]), _program(paths[1]), options)
+    if len(paths) != 1 or (is_line and command not in COMMANDS) or not (is_line or options):
+        return None
+    found = _file(paths[0])
+    if found is None and _path(paths[0]).is_dir():
+        found = Openable(paths[0], "modules")
+    kind = found.kind if found is not None else COMMANDS.get(command)
+    if command == "profile":
+        kind = "profile"
+    return Openable(paths[0], kind, options) if kind is not None else None
+
+
+def diff_of(old: Openable, new: Openable, options: Sequence[str]) -> Openable:
+    """Two programs to compare."""
+    return Openable(f"{shlex.quote(old.name)} {shlex.quote(new.name)}", "diff", tuple(options), (old, new))
+
+
+def _program(name: str) -> Openable:
+    """One of two programs to compare."""
+    is_folder = _path(name).is_dir()
+    return Openable(name, "modules") if is_folder else _file(name) or Openable(name, "program")
 
 
 def _notation(text: str) -> Openable | None:

@@ -5,32 +5,50 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.text import Text
+from textual import on
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
-from shardviz.errors import plural
+from shardviz.errors import ShardvizError, plural
 from shardviz.forms.any_notation import read_any
+from shardviz.forms.wording import error_words
 from shardviz.notation import write_all
+from shardviz.render.lines import sentence
+from shardviz.render.programs.changes_view import changes_view
 from shardviz.render.programs.hlo_view import hlo_view
 from shardviz.render.programs.modules_view import modules_view
+from shardviz.render.programs.program_view import program_view
 from shardviz.render.programs.rematerialization_lines import log_lines, rematerialization_lines
+from shardviz.render.programs.summary_view import summary_view
 from shardviz.render.times.report import memory_report_lines, timeline_view
+from shardviz.render.times.tellers import target_times_view
 from shardviz.render.translate_view import translate_view
 from shardviz.tui.compiler.program_box import ProgramBox
-from shardviz.tui.dialogs.dialog import CLOSE, Dialog
+from shardviz.tui.dialogs.dialog import CLOSE, HELP, Dialog
 from shardviz.tui.dialogs.filtered_list import ListRow
-from shardviz.tui.lines_view import LinesView, TextLines
-from shardviz.tui.opening.dialog import ReadingList
-from shardviz.tui.opening.reading import OpenedModules, OpenedProgram, open_program
+from shardviz.tui.dialogs.lines_dialog import LinesDialog, copy_line
+from shardviz.tui.opening.dialog import CompareDialog, ReadingList
+from shardviz.tui.opening.kinds import Openable
+from shardviz.tui.opening.options import ReadingOptions
+from shardviz.tui.opening.reading import (
+    Opened,
+    OpenedChanges,
+    OpenedModules,
+    OpenedProgram,
+    defaults_of,
+    open_file,
+)
+from shardviz.tui.opening.reading_dialog import ReadingDialog
 from shardviz.tui.registry import bindings, commands_of
 from shardviz.tui.themes import palette_of
 
 if TYPE_CHECKING:
-    from shardviz.hardware.machine import Machine
+    from shardviz.tui.state import EditorState
 
 VIEWS = ("collectives", "program", "time")
 PROGRAM = commands_of(
@@ -40,32 +58,40 @@ PROGRAM = commands_of(
     ("collective(-1)", "k", "Previous collective", "In the text."),
     ("search", "slash", "Search", "Find text in the program.", "search", "/"),
     ("fold", "f", "All of the text", "The text as it is in the file, or folded."),
+    ("compare", "d", "Compare", "What changes from this program to another one.", "compare"),
+    ("option('mesh')", "x", "Mesh", "The axes of another mesh.", "mesh"),
+    ("option('hardware')", "h", "Hardware", "Other hardware: for its times, or to compile for.", "hardware"),
     ("copy", "y", "Copy", "Copy the command line that prints the same.", "copy"),
-    ("move(-1)", "up", "Up", "A line up."),
+    ("move(-1)", "up", "Up", "A line up.", "", "↑"),
     ("move(1)", "down", "Down", "A line down.", "scroll", "↑↓"),
     ("page(-1)", "pageup", "Page up", "A page up."),
     ("page(1)", "pagedown", "Page down", "A page down."),
 )
 
+(KEEP,) = commands_of("dialog", ("keep", "enter", "Keep", "Read it again so.", "read again"))
+TITLES = {"mesh": "Mesh", "machine": "Machine that times are for", "target": "Target to compile for"}
+HINTS = {
+    "mesh": "data=4,model=2; empty: as the program's groups tell it, or the problem's mesh",
+    "machine": "v5e:2x4, h100:8, or a file; empty: the problem's",
+    "target": "cpu, v5e:2x4, h100:8; empty: the problem's",
+}
 
-class ProgramDialog(Dialog):
+
+class ProgramDialog(ReadingDialog):
     """A program of a file: `v` goes from its collectives to its text and to its times."""
 
-    commands = (*PROGRAM, CLOSE)
+    commands = (HELP, *PROGRAM, CLOSE)
     BINDINGS = bindings(PROGRAM)
     DEFAULT_CSS = """
-    ProgramDialog #views { height: 1; }
+    ProgramDialog #views { height: auto; max-height: 3; }
     ProgramDialog ProgramBox { height: 1fr; }
     """
 
-    def __init__(self, opened: OpenedProgram) -> None:
+    def __init__(self, opened: OpenedProgram, state: EditorState) -> None:
         super().__init__()
-        self.opened = opened
-        self.title_text = Path(opened.path).name
-        timeline = opened.report.timeline if opened.report is not None else None
-        has = {"collectives": True, "program": opened.listed is not None, "time": timeline is not None}
-        self._views = [view for view in VIEWS if has[view]]
-        self._view = self._views[0]
+        self.opened, self._state = opened, state
+        self.title_text = opened.found.name
+        self._view = VIEWS[0]
 
     def content(self) -> Sequence[Widget]:
         return [Static(id="views"), ProgramBox()]
@@ -81,22 +107,54 @@ class ProgramDialog(Dialog):
     def box(self) -> ProgramBox:
         return self.query_one(ProgramBox)
 
+    @property
+    def views(self) -> list[str]:
+        """Those that this program has."""
+        opened, report = self.opened, self.opened.report
+        has_times = opened.compiled is not None or (report is not None and report.timeline is not None)
+        has = {"collectives": True, "program": opened.listed is not None, "time": has_times}
+        return [view for view in VIEWS if has[view]]
+
+    def describe(self, text: Text) -> None:
+        self.query_one("#views", Static).update(text)
+
+    def show_failure(self, error: ShardvizError) -> None:
+        self._draw()
+        self.notify(error_words(error), severity="error", markup=False)
+
+    def show_opened(self, opened: Opened) -> None:
+        assert isinstance(opened, OpenedProgram)
+        self.opened = opened
+        if self._view not in self.views:
+            self._view = VIEWS[0]
+        self._draw()
+
     def _draw(self) -> None:
-        names = ((name, "bold reverse" if name == self._view else "dim") for name in self._views)
-        line = Text("  ").join(Text(f" {name} ", style) for name, style in names)
-        self.query_one("#views", Static).update(line)
+        if self.reading is None:
+            names = ((name, "bold reverse" if name == self._view else "dim") for name in self.views)
+            line = Text("  ").join(Text(f" {name} ", style) for name, style in names)
+            if words := self.opened.options.words:
+                line.append("  " + " ".join(words), "dim")
+            line.truncate(max(1, self.query_one("#views").size.width), overflow="ellipsis")
+            self.describe(line)
         if self._view == "program" and self.opened.listed is not None:
             self.box.show_program(self.opened.listed, palette_of(self.app), is_old=False)
         else:
-            self.box.show_lines(self._lines(self.box.view.room), self._view)
+            self.box.show_lines(self._lines(self.box.view.room), (self._view, self.opened))
 
     def _lines(self, width: int) -> list[Text]:
         opened, report, palette = self.opened, self.opened.report, palette_of(self.app)
+        if opened.saved is not None:
+            return summary_view(opened.saved, width)
+        if opened.compiled is not None:
+            if self._view == "time" and opened.told is not None:
+                return target_times_view(opened.told, width, palette)
+            return program_view(opened.compiled, report, width, palette)
         if report is None:
-            return log_lines(opened.remade, opened.mesh, width, is_given=False)
+            return log_lines(opened.remade, opened.mesh, width, is_given=bool(opened.options.mesh))
         if self._view == "time" and report.timeline is not None:
             return timeline_view(report.timeline, width, palette)
-        lines = hlo_view(report, None, width, palette)
+        lines = hlo_view(report, opened.mesh if opened.options.mesh else None, width, palette)
         if report.timeline is not None and report.timeline.memory is not None:
             lines += [Text(), *memory_report_lines(report.timeline.memory, width, palette)]
         if opened.remade:
@@ -105,7 +163,8 @@ class ProgramDialog(Dialog):
 
     def action_view(self) -> None:
         self.box.leave_search()
-        self._view = self._views[(self._views.index(self._view) + 1) % len(self._views)]
+        views = self.views
+        self._view = views[(views.index(self._view) + 1) % len(views)]
         self._draw()
 
     def _to_program(self) -> bool:
@@ -127,17 +186,71 @@ class ProgramDialog(Dialog):
             self.box.folded = not self.box.folded
             self._draw()
 
+    def action_compare(self) -> None:
+        def show(found: OpenedChanges | None) -> None:
+            if found is not None:
+                self.app.push_screen(ChangesDialog(found))
+
+        if self.opened.report is None and self.opened.saved is None:
+            self.notify("There is no program to compare.")
+        else:
+            self.app.push_screen(CompareDialog(self._state, self.opened), show)
+
+    def action_option(self, name: str) -> None:
+        """Read it again with another mesh or on other hardware, which is typed."""
+        opened = self.opened
+        if opened.saved is not None:
+            self.notify("A saved report has the mesh and the machine that it was saved with.")
+            return
+        if name == "hardware":
+            name = "target" if opened.found.kind == "function" else "machine"
+
+        def take(text: str | None) -> None:
+            if text is not None:
+                self._read_with(replace(opened.options, **{name: text.strip()}))
+
+        self.app.push_screen(OptionEntry(name, getattr(opened.options, name)), take)
+
+    def _read_with(self, options: ReadingOptions) -> None:
+        found = replace(self.opened.found, options=tuple(options.words))
+        self.read(found.name, partial(open_file, found, defaults_of(self._state)))
+
+    def action_close(self) -> None:
+        if self.stop_reading():
+            self._draw()
+        else:
+            self.dismiss()
+
     def action_copy(self) -> None:
-        words = ["shardviz", "hlo", self.opened.path]
-        words += ["--picture"] if self._view == "program" else ["--time"] if self._view == "time" else []
-        self.app.copy_to_clipboard(shlex.join(words))
-        self.notify("The command line is copied, where the terminal lets programs copy.", markup=False)
+        views = {"program": "--picture", "time": "--time"}
+        is_listed = self._view == "program" and self.opened.found.kind == "function"
+        copy_line(
+            self, self.opened.command(*([views[self._view]] if self._view in views and not is_listed else []))
+        )
 
     def action_move(self, step: int) -> None:
         self.box.view.move(step)
 
     def action_page(self, step: int) -> None:
         self.box.view.move(step * max(1, self.box.view.size.height - 1))
+
+
+class OptionEntry(Dialog):
+    """Leaves with the text of an option."""
+
+    commands = (KEEP, CLOSE)
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(classes="fitted")
+        self.title_text = TITLES[name]
+        self._option, self._text = name, text
+
+    def content(self) -> Sequence[Widget]:
+        return [Input(self._text, compact=True), Static(HINTS[self._option], markup=False)]
+
+    @on(Input.Submitted)
+    def action_keep(self) -> None:
+        self.dismiss(self.query_one(Input).value)
 
 
 class ModulesDialog(ReadingList):
@@ -151,9 +264,9 @@ class ModulesDialog(ReadingList):
     ModulesDialog.-broad.-high #about { padding: 1 0 0 0; max-height: 12; }
     """
 
-    def __init__(self, opened: OpenedModules, machine: Machine) -> None:
+    def __init__(self, opened: OpenedModules, state: EditorState) -> None:
         super().__init__()
-        self._opened, self._machine = opened, machine
+        self._opened, self._state = opened, state
 
     def on_mount(self) -> None:
         rows = []
@@ -169,11 +282,11 @@ class ModulesDialog(ReadingList):
         return Text("\n").join(modules_view([row.value], width)[:-2])
 
     def leave_with(self, row: ListRow) -> None:
-        path = row.value.file.path
-        self.read(path, lambda _: open_program(path, self._machine))
+        found = Openable(row.value.file.path, "program", tuple(self._opened.options.words))
+        self.read(found.name, partial(open_file, found, defaults_of(self._state)))
 
 
-class TranslationDialog(Dialog):
+class TranslationDialog(LinesDialog):
     """A sharding in every notation."""
 
     title_text = "In every notation"
@@ -182,19 +295,28 @@ class TranslationDialog(Dialog):
         super().__init__()
         self._text = text
 
-    def content(self) -> Sequence[Widget]:
-        return [LinesView()]
-
-    def on_mount(self) -> None:
-        self.query_one(LinesView).focus()
-        self.call_after_refresh(self._draw)
-
-    def on_resize(self) -> None:
-        self.call_after_refresh(self._draw)
-
-    def _draw(self) -> None:
-        view, palette = self.query_one(LinesView), palette_of(self.app)
+    def lines(self, width: int) -> list[Text]:
         notation, readings, context = read_any(self._text)
         written = [write_all(reading, context) for reading in readings]
-        width = max(20, view.size.width - 1)
-        view.show(TextLines(translate_view(readings, notation, written, context.mesh, width, palette)))
+        return translate_view(readings, notation, written, context.mesh, width, palette_of(self.app))
+
+    @property
+    def line(self) -> str:
+        return shlex.join(["shardviz", "translate", self._text])
+
+
+class ChangesDialog(LinesDialog):
+    """The changes from one program to another."""
+
+    def __init__(self, opened: OpenedChanges) -> None:
+        super().__init__()
+        self._opened = opened
+        self.title_text = " → ".join(each.name for each in opened.found.pair)
+
+    def lines(self, width: int) -> list[Text]:
+        notes = (line for note in self._opened.notes for line in sentence(note, width, lead="note: "))
+        return [*changes_view(self._opened.changes, (), width), *notes]
+
+    @property
+    def line(self) -> str:
+        return self._opened.command

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardviz.compiler.target_result import TargetResult
-from shardviz.errors import CompilerError, QuestionError
+from shardviz.compiler.targets import check_mesh, parse_targets
+from shardviz.compiler.user_file import UserFileProcess, UserFileRequest, find_function
+from shardviz.documents.summary_file import load_summary
+from shardviz.errors import CompilerError, QuestionError, TargetError, quote
+from shardviz.hardware.machine import assumed_machine
+from shardviz.hardware.machine_file import named_machine
 from shardviz.hlo import HloModule, read
 from shardviz.hlo.mlir.shardy import is_mlir
 from shardviz.hlo.module import is_hlo
-from shardviz.hlo.passes.dump_files import final_programs
+from shardviz.hlo.passes.dump_files import distinct_names, final_programs
 from shardviz.hlo.text_file import HOW, read_text_file
+from shardviz.notation import parse_mesh
 from shardviz.render.programs.program_pages import ListedProgram, read_program
+from shardviz.reports.changes import ReportChanges, report_changes
 from shardviz.reports.dumped_modules import DumpedModule, read_dumped
 from shardviz.reports.program_report import ProgramReport, program_report, report_of
 from shardviz.reports.rematerialization import (
@@ -25,94 +35,323 @@ from shardviz.reports.rematerialization import (
     rematerializations_of,
     without_warnings,
 )
+from shardviz.reports.summary import ReportSummary, summary, together
 from shardviz.sharding import Mesh
-from shardviz.tui.opening.kinds import Openable
+from shardviz.tui.opening.kinds import Openable, diff_of
+from shardviz.tui.opening.options import ReadingOptions, read_options
 from shardviz.tui.time.timelines import OpenedProfile
 
 if TYPE_CHECKING:
     from shardviz.compiler import Worker
+    from shardviz.compiler.target_program import TargetProgram
+    from shardviz.compiler.target_times import TimesAnswer
     from shardviz.hardware.machine import Machine
+    from shardviz.tui.opening.reading_dialog import ReadingProgress
+    from shardviz.tui.state import EditorState
 
 PATIENCE_S = 120.0
-"""Seconds for XLA to write the text of a profile's programs."""
+"""Seconds for XLA to write the text of a profile's programs, and for a file of the user's to run."""
+PIECE = 2**22
+"""Characters of a text that are searched at once."""
+OF_PROGRAM = ("mesh", "device_order", "machine")
+OF_FUNCTION = ("mesh", "target", "machine")
+OF_PROFILE = ("mesh", "device_order", "machine", "hlo", "step", "device")
+"""The options of each kind."""
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """The problem's own, where nothing else is named: its mesh and target are for functions, its `machine`
+    prices programs. `named_machine` is that of its field alone; empty where there is none."""
+
+    mesh: str
+    target: str
+    machine: str
+    named_machine: str
+    is_explicit: bool
+    worker: Worker
+
+
+def defaults_of(state: EditorState) -> Defaults:
+    """The defaults of the problem on screen. A function is compiled for the first hardware among the targets,
+    else for simulated CPUs."""
+    now = state.resolved
+    hardware = (each.name for each in now.targets if each.cluster is not None)
+    named = now.shown.machine if now.named is not None else ""
+    machine = named or ("" if now.machine.assumed else now.machine.name)
+    is_explicit = now.shown.axis_types == "explicit"
+    mesh = str(now.problem.mesh)
+    return Defaults(mesh, next(hardware, "cpu"), machine, named, is_explicit, state.queries.worker)
 
 
 @dataclass(frozen=True)
 class OpenedProgram:
-    """A program of a file, its report and its text by lines; of a log alone what it says was made whole, and
-    neither of them."""
+    """A program of a file, with the `options` that it was read with.
 
-    path: str
-    notes: tuple[str, ...]
-    mesh: Mesh | None
+    Of a text there are its report and its lines; of a log alone what it says was made whole, and neither; of
+    a function also what the target has answered, and of a report that was saved only that.
+    """
+
+    found: Openable
+    options: ReadingOptions
+    notes: tuple[str, ...] = ()
+    mesh: Mesh | None = None
     report: ProgramReport | None = None
     listed: ListedProgram | None = field(default=None, compare=False)
     remade: tuple[Rematerialization, ...] = ()
+    compiled: TargetProgram | None = None
+    told: TimesAnswer | None = None
+    saved: ReportSummary | None = None
+
+    def command(self, *views: str) -> str:
+        """The command line that prints the same."""
+        name = "program" if self.found.kind == "function" else "hlo"
+        return shlex.join(["shardviz", name, self.found.path, *self.options.words, *views])
 
 
 @dataclass(frozen=True)
 class OpenedModules:
     """The final programs of a folder of dumps."""
 
-    path: str
+    found: Openable
+    options: ReadingOptions
     modules: tuple[DumpedModule, ...]
 
 
-Opened = Openable | OpenedProgram | OpenedModules | OpenedProfile
+@dataclass(frozen=True)
+class OpenedChanges:
+    """The changes from the old program of `found` to the new one, and the command line that prints them."""
+
+    found: Openable
+    changes: ReportChanges
+    notes: tuple[str, ...]
+    command: str
+
+
+Opened = Openable | OpenedProgram | OpenedModules | OpenedChanges | OpenedProfile
 """What was opened: read, or chosen where nothing has to be read for it."""
 
 
-def open_program(path: str, machine: Machine) -> OpenedProgram:
-    """A file of HLO, StableHLO or Shardy text, or of a log; HLO is priced on the machine.
+def open_file(found: Openable, defaults: Defaults, reading: ReadingProgress) -> Opened:
+    """Read a file, a folder, a function or two programs. Raises what their readers raise, and `QuestionError`
+    for options that they do not have."""
+    if found.kind == "modules":
+        return open_modules(found, defaults)
+    if found.kind == "profile":
+        return _profile(found, defaults, reading)
+    if found.kind == "diff":
+        return open_changes(found, defaults, reading)
+    if found.kind == "function":
+        return _function(found, defaults, reading)
+    if found.kind == "saved":
+        return OpenedProgram(found, read_options(found.options, ()), saved=load_summary(Path(found.path)))
+    return open_program(found, defaults, reading)
 
-    Raises `QuestionError` for a file without any of that, and for a program that the machine cannot run.
+
+def open_program(found: Openable, defaults: Defaults, reading: ReadingProgress) -> OpenedProgram:
+    """A file of HLO, StableHLO or Shardy text, or of a log; HLO is priced on a machine.
+
+    Raises `QuestionError` for a file without any of that, and for a program that the machine cannot run. Only
+    one that is named has to.
     """
-    found = read_text_file(path)
-    text, log = found.text, ""
+    options = read_options(found.options, OF_PROGRAM)
+    given = _mesh(options)
+    file = read_text_file(found.path)
+    text, log = file.text, ""
     if has_rematerializations(text):
         log, text = text, without_warnings(text)
-        if not is_hlo(text) and not is_mlir(text):
-            mesh = mesh_of_warnings(log.splitlines())
-            return OpenedProgram(path, found.notes, mesh, remade=tuple(rematerializations(log, mesh)))
-    if is_hlo(text):
-        report = program_report(text, machine, infer=True)
+        if not _has(text, is_hlo, reading) and not _has(text, is_mlir, reading):
+            mesh = given or mesh_of_warnings(log.splitlines())
+            remade = rematerializations(log, mesh)
+            return OpenedProgram(found, options, file.notes, mesh, remade=tuple(remade))
+    name = Path(found.path).name
+    if _has(text, is_hlo, reading):
+        reading.say(f"reading the collectives of {name}")
+        report, options = _priced(text, given, options, defaults)
     else:
-        report = report_of(read(text, infer=True, origins=True))
+        # The error about a text that is none of these needs no more than its beginning.
+        text = text if _has(text, is_mlir, reading) else text[:PIECE]
+        report = report_of(read(text, given, infer=True, origins=True))
     module = report.module
     if module.unread_collectives and not module.collectives:
         raise QuestionError(module.unread[0], HOW)
-    remade = rematerializations(log, module.mesh, text) if log else ()
-    if isinstance(module, HloModule) and not remade:
-        remade = rematerializations_of(module)
+    whole = rematerializations(log, module.mesh, text) if log else ()
+    if isinstance(module, HloModule) and not whole:
+        whole = rematerializations_of(module)
     listed = None
     if module.mesh is not None:
-        result = TargetResult(Path(path).name, "ok", tuple(module.collectives), text=text)
+        reading.say(f"reading the lines of {name}")
+        result = TargetResult(name, "ok", tuple(module.collectives), text=text)
         listed = read_program(result, module.mesh)
-    return OpenedProgram(path, (*found.notes, *module.unread), module.mesh, report, listed, tuple(remade))
+    notes = (*file.notes, *module.unread)
+    return OpenedProgram(found, options, notes, module.mesh, report, listed, tuple(whole))
 
 
-def open_modules(path: str, machine: Machine) -> OpenedModules:
+def _mesh(options: ReadingOptions) -> Mesh | None:
+    """The mesh that is named, in the order that is named; None where none is."""
+    if options.mesh:
+        return parse_mesh(options.mesh, options.device_order or None)
+    if options.device_order:
+        raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
+    return None
+
+
+def _has(text: str, check: Callable[[str], bool], reading: ReadingProgress) -> bool:
+    """Return whether a check finds something in a text. It looks at pieces of whole lines: the screen waits
+    for each search, and between two a reading may be stopped."""
+    start = 0
+    while start < len(text):
+        reading.say("looking for a program")
+        end = text.find("\n", start + PIECE) + 1 or len(text)
+        if check(text[start:end]):
+            return True
+        start = end
+    return False
+
+
+def _priced(
+    text: str, given: Mesh | None, options: ReadingOptions, defaults: Defaults
+) -> tuple[ProgramReport, ReadingOptions]:
+    """The report on a program with seconds, and the options with the machine of these."""
+    if options.machine:
+        return program_report(text, named_machine(options.machine), mesh=given, infer=True), options
+    if defaults.machine:
+        try:
+            report = program_report(text, named_machine(defaults.machine), mesh=given, infer=True)
+        except QuestionError:
+            # The problem's machine is not for this program.
+            pass
+        else:
+            return report, replace(options, machine=defaults.machine)
+    return program_report(text, assumed_machine(), mesh=given, infer=True), options
+
+
+def open_modules(found: Openable, defaults: Defaults) -> OpenedModules:
     """A folder of dumps. Raises `QuestionError` where it has the final program of no module."""
-    files = final_programs(Path(path))
-    modules = (read_dumped(each, read_text_file(each.path).text, None, machine) for each in files)
-    return OpenedModules(path, tuple(modules))
+    options = read_options(found.options, OF_PROGRAM)
+    given = _mesh(options)
+    machine = options.machine or defaults.machine
+    on = named_machine(machine) if machine else assumed_machine()
+    files = final_programs(Path(found.path))
+    modules = (read_dumped(each, read_text_file(each.path).text, given, on) for each in files)
+    return OpenedModules(found, options, tuple(modules))
 
 
-def open_profile(
-    path: str, machine: Machine | None, worker: Worker, tell: Callable[[int, int], None]
-) -> OpenedProfile:
-    """A profile, with the program's text as far as XLA reads what it brings. `tell` hears how many bytes of
-    how many are read. Raises `QuestionError` for a file that is no profile."""
+def _function(found: Openable, defaults: Defaults, reading: ReadingProgress) -> OpenedProgram:
+    """A function of a Python file, which is run in a process of its own and compiled for one target."""
+    options = read_options(found.options, OF_FUNCTION)
+    options = replace(options, mesh=options.mesh or defaults.mesh, target=options.target or defaults.target)
+    file, name = find_function(found.path)
+    mesh, targets = parse_mesh(options.mesh), parse_targets(options.target)
+    if len(targets) != 1:
+        raise TargetError(f"{quote(options.target)} is not one target", "name one, such as v5e:2x4")
+    target = targets[0]
+    check_mesh(target, mesh)
+    machine = named_machine(options.machine) if options.machine else None
+    reading.say(f"running {Path(file).name}")
+    request = UserFileRequest(
+        file, name, mesh.axis_names, mesh.axis_sizes, (target.platform,), defaults.is_explicit
+    )
+    process = UserFileProcess(request, os.environ, is_silent=True)
+    reading.end_by(process.kill)
+    program = process.result(PATIENCE_S)
+    reading.say(f"{target.name} compiles {name}")
+    lowered = program.lowered_for(target.platform)
+    asked = defaults.worker.compile(lowered, target, with_costs=target.cluster is not None)
+    reading.end_by(asked.cancel)
+    compiled = asked.result()
+    if compiled.answer.status == "unavailable":
+        compiled.check()
+    reading.say(f"reading {name}")
+    told = compiled.times(machine)
+    listed = None
+    if compiled.module is not None and compiled.mesh is not None:
+        listed = read_program(compiled.answer, compiled.mesh)
+    report = compiled.report(told)
+    return OpenedProgram(found, options, (), compiled.mesh, report, listed, (), compiled, told)
+
+
+def _profile(found: Openable, defaults: Defaults, reading: ReadingProgress) -> OpenedProfile:
+    """A profile, with the program's text as far as XLA reads what it brings. Raises `QuestionError` for a
+    file that is no profile."""
     from shardviz.profiles.profile import profile_of, programs_that_ran
     from shardviz.profiles.trace_files import read_trace
 
-    files = read_trace(path, tell)
-    records = programs_that_ran(files)
+    options = read_options(found.options, OF_PROFILE)
+    options = replace(options, machine=options.machine or defaults.named_machine)
+    given = _mesh(options)
+    machine: Machine | None = named_machine(options.machine) if options.machine else None
+    if options.step and not options.step.isdecimal():
+        raise QuestionError(f"{quote(options.step)} is not the number of a step", "write --step 3")
+    hlo = read_text_file(options.hlo).text if options.hlo else ""
+    files = read_trace(found.path, partial(reading.say_bytes, found.name))
+    records = () if hlo else programs_that_ran(files)
     texts: list[str] = []
     if records:
+        asked = defaults.worker.module_texts([each.proto for each in records])
+        reading.end_by(asked.cancel)
         try:
-            texts = list(worker.module_texts([each.proto for each in records]).result(PATIENCE_S))
+            texts = list(asked.result(PATIENCE_S))
         except (CompilerError, TimeoutError):
             texts = [""] * len(records)
+    reading.say(f"reading {found.name}")
     named = {(each.name, each.program_id): text for each, text in zip(records, texts, strict=True) if text}
-    return OpenedProfile(profile_of(files, named, machine=machine), f"shardviz profile {path}")
+    step = int(options.step) if options.step else None
+    profile = profile_of(files, named, hlo=hlo, mesh=given, machine=machine, device=options.device, step=step)
+    return OpenedProfile(profile, shlex.join(["shardviz", "profile", found.path, *options.words]))
+
+
+def changes_from(old: OpenedProgram, new: Openable, defaults: Defaults) -> Openable:
+    """A program on screen and another one, to be compared: on one mesh and one machine, functions on the same
+    target."""
+    options = replace(old.options, device_order="")
+    kinds = {old.found.kind, new.kind}
+    if "function" in kinds:
+        mesh, target = options.mesh or defaults.mesh, options.target or defaults.target
+        options = replace(options, mesh=mesh, target=target)
+    if kinds == {"saved"}:
+        options = ReadingOptions()
+    elif not options.machine and "program" in kinds:
+        options = replace(options, machine=defaults.machine)
+    return diff_of(replace(old.found, options=()), new, options.words)
+
+
+def open_changes(found: Openable, defaults: Defaults, reading: ReadingProgress) -> OpenedChanges:
+    """Two programs, read and compared as `shardviz diff` does: with seconds where a machine is named."""
+    options = read_options(found.options, OF_FUNCTION)
+    notes: list[str] = []
+    summaries = []
+    for each in found.pair:
+        reading.say(f"reading {each.name}")
+        allowed = {"saved": (), "function": OF_FUNCTION}.get(each.kind, ("mesh", "machine"))
+        own = replace(ReadingOptions(), **{name: getattr(options, name) for name in allowed})
+        opened = open_file(replace(each, options=tuple(own.words)), defaults, reading)
+        summaries.append(_summary(opened, is_priced=bool(options.machine)))
+        notes += opened.notes if isinstance(opened, OpenedProgram) else ()
+    line = shlex.join(["shardviz", "diff", *(each.path for each in found.pair), *options.words])
+    old, new = summaries
+    return OpenedChanges(found, report_changes(old, new), tuple(notes), line)
+
+
+def _summary(opened: Opened, is_priced: bool) -> ReportSummary:
+    """The summary of a program, or of all modules of a folder. Raises `QuestionError` for what has no
+    program, and what a compiler has said where it has made none."""
+    if isinstance(opened, OpenedModules):
+        named = distinct_names(each.file for each in opened.modules)
+        reports = zip(named, (each.report for each in opened.modules), strict=True)
+        return together({name: _of_report(each, is_priced) for name, each in reports if each is not None})
+    assert isinstance(opened, OpenedProgram)
+    if opened.saved is not None:
+        return opened.saved
+    if opened.compiled is not None:
+        opened.compiled.check()
+        memory = opened.compiled.memory
+        assert opened.report is not None
+        return summary(opened.report, None if memory is None else memory.peak_bytes)
+    if opened.report is None:
+        raise QuestionError(f"{quote(opened.found.name)} is a log alone, without its program", HOW)
+    return _of_report(opened.report, is_priced)
+
+
+def _of_report(report: ProgramReport, is_priced: bool) -> ReportSummary:
+    return summary(report if is_priced else replace(report, timeline=None))

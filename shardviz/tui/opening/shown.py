@@ -10,6 +10,7 @@ from shardviz.forms.enter import enter
 from shardviz.forms.share import from_string
 from shardviz.forms.wording import error_words
 from shardviz.tui.opening.kinds import Openable
+from shardviz.tui.opening.options import read_options
 from shardviz.tui.time.timelines import OpenedProfile
 
 if TYPE_CHECKING:
@@ -34,13 +35,15 @@ async def _shown(app: ShardvizApp, found: Opened | None) -> None:
     elif isinstance(found, Openable):
         await _show(app, found)
     else:
-        from shardviz.tui.opening.pages import ModulesDialog, ProgramDialog
-        from shardviz.tui.opening.reading import OpenedModules
+        from shardviz.tui.opening.pages import ChangesDialog, ModulesDialog, ProgramDialog
+        from shardviz.tui.opening.reading import OpenedChanges, OpenedModules
 
-        if isinstance(found, OpenedModules):
-            app.push_screen(ModulesDialog(found, app.state.resolved.machine), partial(show_opened, app))
+        if isinstance(found, OpenedChanges):
+            app.push_screen(ChangesDialog(found))
+        elif isinstance(found, OpenedModules):
+            app.push_screen(ModulesDialog(found, app.state), partial(show_opened, app))
         else:
-            app.push_screen(ProgramDialog(found))
+            app.push_screen(ProgramDialog(found, app.state))
 
 
 async def _show(app: ShardvizApp, found: Openable) -> None:
@@ -51,9 +54,10 @@ async def _show(app: ShardvizApp, found: Openable) -> None:
 
         app.push_screen(TranslationDialog(found.name))
     elif found.kind == "model":
-        app.open_model(found.name)
+        read_options(found.options, ())
+        app.open_model(found.path)
     elif found.kind == "machine":
-        app.state.edit(enter(draft, "machine", found.name))
+        app.state.edit(enter(draft, "machine", found.path))
     elif found.kind == "line":
         await app.leave_lesson()
         app.state.edit(enter(draft, "einsum", found.name))

@@ -165,6 +165,10 @@ class PlanPane(Pane):
         if self._cost is not None and number <= len(self._cost.steps):
             self._choose(number)
 
+    @property
+    def step_shown(self) -> int:
+        return self.chosen
+
     def action_previous_step(self) -> None:
         if self.chosen > 1 and self._steps.scroll_offset.y <= self._place.start:
             self._choose(self.chosen - 1)

@@ -22,7 +22,7 @@ from shardviz.tui.pane import Pane
 from shardviz.tui.registry import FORM, STEP, Command, CommandsChanged, bindings
 from shardviz.tui.step.choice import CollectiveChoice, LinkFigures, is_large, worked_out
 from shardviz.tui.step.form import CollectiveForm
-from shardviz.tui.step.player import Player, RoundView, Slide, StepHead, slide_seconds
+from shardviz.tui.step.player import Player, RoundView, Slide, StepFoot, StepHead, slide_seconds
 
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 PAN = 16
 """Columns of one key press."""
+_OF_ROUNDS = ("play", "round", "algorithm", "compare", "view", "device", "figures", "links")
+"""Commands that do nothing where nothing is sent."""
 _OPTIONS = {"transfers": " --transfers", "matmul": " --matmul"}
 """What the command line adds for a view."""
 VERDICT_LINES = 2
@@ -64,6 +66,8 @@ class StepPane(Pane):
         self.chosen = CollectiveChoice(state.resolved)
         self._beginning: AnswerLocation | None = None
         self._group = 0
+        self._followed: int | None = None
+        """The device whose group was gone to; g goes on from there."""
         self._view: View = "devices"
         self._page: PlayerPage | None = None
         self._fault: ShardvizError | None = None
@@ -78,7 +82,7 @@ class StepPane(Pane):
         yield StepHead(id="step-head")
         yield RoundView()
         yield CollectiveForm(self.state)
-        yield Static(id="step-foot", markup=False)
+        yield StepFoot(id="step-foot", markup=False)
 
     def on_mount(self) -> None:
         self._open_form(False)
@@ -92,6 +96,27 @@ class StepPane(Pane):
                 self.call_next(self.action_back_to_plan)
         self.query_one(CollectiveForm).show_problem(resolved)
         self._choose()
+
+    def show_step(self, number: int) -> None:
+        if not self.chosen.is_own and number != self.chosen.step and number in self.chosen.collectives:
+            self.chosen.step = number
+            self._choose()
+
+    @property
+    def step_shown(self) -> int:
+        return 0 if self.chosen.is_own else self.chosen.step
+
+    def show_round(self, number: int) -> None:
+        if not self.is_loaded:
+            from shardviz.lessons.measures import AnswerLocation
+
+            self._beginning = replace(self._beginning or AnswerLocation(), round=number)
+        elif number != self.player.number:
+            self._go(number)
+
+    @property
+    def round_shown(self) -> int:
+        return self.player.number
 
     def begin(self, place: AnswerLocation) -> None:
         # Before the modules are there no round can be gone to.
@@ -108,9 +133,14 @@ class StepPane(Pane):
 
     @property
     def idle(self) -> Collection[str]:
-        idle = {"play", "round", "algorithm", "compare", "view"} if self.chosen.question is None else set()
-        if self.chosen.is_own or len(self.chosen.collectives) < 2:
+        question, is_own = self.chosen.question, self.chosen.is_own
+        idle = set() if question is not None else set(_OF_ROUNDS)
+        if question is None or question.layout.mesh.size == question.schedule.pattern.group_size:
+            idle.add("group")
+        if is_own or len(self.chosen.collectives) < 2:
             idle.add("collective")
+        if not is_own:
+            idle.add("back_to_plan")
         return idle
 
     @property
@@ -181,9 +211,8 @@ class StepPane(Pane):
     def action_view(self) -> None:
         from shardviz.render.rounds.player import VIEWS
 
-        self._view = VIEWS[(VIEWS.index(self._view) + 1) % len(VIEWS)]
-        if self._view == "matmul" and self._matmul is None:
-            self._view = VIEWS[0]
+        later = (*VIEWS[VIEWS.index(self._view) + 1 :], *VIEWS)
+        self._view = next(view for view in later if self._has_view(view))
         self._page = None
         self.query_one(RoundView).scroll_home(animate=False)
         self._draw()
@@ -252,11 +281,15 @@ class StepPane(Pane):
         self.state.set_lens(group[place % len(group)])
 
     def show_lens(self) -> None:
-        if self.prepared is not None and self.state.lens is not None:
-            group, _ = self.prepared.run.places.get(self.state.lens, (self._group, 0))
+        self._draw()
+
+    def _follow_lens(self, prepared: PreparedRun) -> None:
+        """Show the group of the marked device, wherever that was marked."""
+        if self.state.lens is not None and self.state.lens != self._followed:
+            group, _ = prepared.run.places.get(self.state.lens, (self._group, 0))
             if group != self._group:
                 self._group, self._page = group, None
-        self._draw()
+        self._followed = self.state.lens
 
     def action_pan(self, steps: int) -> None:
         self.query_one(RoundView).scroll_relative(x=steps * PAN, animate=False)
@@ -300,6 +333,26 @@ class StepPane(Pane):
             self.player.go(found)
             self._keep_time()
             self._draw()
+
+    def on_lines_view_scrolled(self) -> None:
+        """The map marks what is seen."""
+        if self._page is not None and self._page.minimap(self.player.number) is not None:
+            self._draw_foot()
+
+    def on_step_foot_clicked(self, message: StepFoot.Clicked) -> None:
+        """A click on the map leads there."""
+        drawn = None if self._page is None else self._page.minimap(self.player.number)
+        if drawn is None or self._page is None:
+            return
+        place = drawn.place_at(message.column - self._page.map_left, message.line - 1)
+        if place is not None:
+            view = self.query_one(RoundView)
+            middle = (place.column + 0.5) / drawn.columns, (place.row + 0.5) / drawn.rows
+            x, y = (
+                part * full - seen / 2
+                for part, full, seen in zip(middle, view.virtual_size, view.size, strict=True)
+            )
+            view.scroll_to(max(0, x), max(0, y), animate=False)
 
     def tick(self) -> None:
         """One round on, while it plays."""
@@ -354,7 +407,7 @@ class StepPane(Pane):
         found = self.chosen.look(self.state.resolved)
         moved = self.chosen.find_links()
         if found == "other":
-            self._group, self.player.playing = 0, False
+            self._group, self._followed, self.player.playing = 0, None, False
         if found != "same" or moved:
             self._load(0.0 if found == "other" else self.player.fraction)
         else:
@@ -430,6 +483,7 @@ class StepPane(Pane):
         if self.prepared is None:
             self._draw_words(width)
             return
+        self._follow_lens(self.prepared)
         if self._page is None or self._page.palette is not self.palette:
             self._page = self._new_page(self.prepared)
         self._page.lens = self.state.lens
@@ -452,7 +506,7 @@ class StepPane(Pane):
 
         lead = "" if self.chosen.is_own else f"step {self.chosen.step}  "
         palette, links_of = self.palette, self.chosen.links_of
-        if self._view == "matmul" and self._matmul is None:
+        if not self._has_view(self._view):
             self._view = "devices"
         return PlayerPage(
             prepared,
@@ -465,6 +519,12 @@ class StepPane(Pane):
             verdict,
             self._matmul if self._view == "matmul" else None,
         )
+
+    def _has_view(self, view: View) -> bool:
+        """True if what is played can be seen so."""
+        if view == "table":
+            return self.prepared is None or self.prepared.drawn.followed
+        return view != "matmul" or self._matmul is not None
 
     @property
     def _matmul(self) -> BlockwiseMatmul | None:
@@ -480,7 +540,7 @@ class StepPane(Pane):
         if self._page is None or self.prepared is None or not self.size.width:
             return  # A pane that a lesson hides has no room, and draws itself again when it is shown.
         verdict = self._verdict(self.prepared)
-        lines = self._page.foot(self.player.number, verdict)
+        lines = self._page.foot(self.player.number, verdict, self.query_one(RoundView).seen)
         if len(verdict) != self._page.verdict_lines:
             # The picture makes room for a longer verdict.
             self._page = self._new_page(self.prepared, len(verdict))
@@ -498,7 +558,8 @@ class StepPane(Pane):
         """JAX's verdict on the numbers that are shown; a line at least, so that little moves."""
         from shardviz.render.rounds.step_notes import short_verdict
 
-        width, question = self.size.width, prepared.drawn.question
+        question = prepared.drawn.question
+        width = self.size.width if self._page is None else self._page.words_width
         if question.shards is None:
             said = "no numbers to verify: they would be too many"
         else:

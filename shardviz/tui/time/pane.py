@@ -304,9 +304,11 @@ class TimePane(Pane):
             state = state_words(answer) if answer is not None else ""
             return Text.assemble((self._chosen, "bold"), f"  {state}" if state else "")
         if not self._is_current(self._chosen):
-            state = state_words(answer) if answer is not None else ""
-            return Text.assemble(("of the problem before", "bold"), f"  {state or 'working it out…'}")
-        if len(self.chart.parts) > 1:
+            return _of_before("of the problem before", answer)
+        if len(self.chart.parts) > 1 and self._below is not None:
+            name = self._below[0]
+            if not self._is_current(name):
+                return _of_before("below: of the problem before", self._answers.get(name))
             return comparison_heading(*(part.timeline for part in self.chart.parts))
         said = ["each mesh axis a ring, as no machine is named"] if told.is_assumed else []
         return timeline_heading(timeline, said, self.size.width)
@@ -353,6 +355,8 @@ class TimePane(Pane):
 
     def _explain(self) -> None:
         """The details of the selected operation, and below it, or beside the chart, the report."""
+        if not self.size.width:  # hidden meanwhile: it is drawn when it is shown
+            return
         details, report = self.query_one("#details", LinesView), self.query_one("#report", LinesView)
         timeline = self.timeline
         if timeline is None:
@@ -597,3 +601,9 @@ class TimePane(Pane):
 def _has_failed(answer: ShownAnswer) -> bool:
     """True if a target has answered, and has no program."""
     return answer.compiled is not None and answer.compiled.status != "ok"
+
+
+def _of_before(words: str, answer: ShownAnswer | None) -> Text:
+    """Words for times that are not of the problem on screen, and the state of the answer that will be."""
+    state = state_words(answer) if answer is not None else ""
+    return Text.assemble((words, "bold"), f"  {state or 'working it out…'}")

@@ -1,0 +1,20 @@
+"""The versions that answers depend on."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from shardviz.compiler.installed import installed_versions, libtpu_mismatch
+from shardviz.render.programs.target_status import info_view
+from shardviz.tui.dialogs.lines_dialog import LinesDialog
+
+
+class VersionsDialog(LinesDialog):
+    """The page of `shardviz info`."""
+
+    title_text = "Versions"
+    line = "shardviz info"
+
+    def lines(self, width: int) -> list[Text]:
+        versions = installed_versions()
+        return info_view(versions, libtpu_mismatch(versions), width)
