@@ -9,6 +9,7 @@ from typing import Any
 
 from textual.pilot import Pilot
 from textual.strip import Strip
+from textual.widgets import Input
 
 from shardviz.compiler import Worker
 from shardviz.forms.command_line import form_from_options
@@ -113,7 +114,7 @@ SCREENS = {
             "optimizer": "adam",
         },
         ("R",),
-        shows="MFU",
+        shows="results",
     ),
     "tui-small": Picture("layout", MLP, ("right",), SMALL),
     "lesson-predict": Picture("layout", lesson="four-cases", keys=("n", "down")),
@@ -164,6 +165,8 @@ async def until_shown(app: ShardvizApp, pilot: Pilot[Any], text: str) -> Sequenc
     for _ in range(PATIENCE):
         await pilot.pause(0.01)
         if any(text in strip.text for strip in strips_of(app.screen)):
+            for field in app.screen.query(Input):
+                field.cursor_blink = False
             # Its scrollbar may come a moment later.
             await pilot.pause()
             return strips_of(app.screen)

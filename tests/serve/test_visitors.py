@@ -138,6 +138,7 @@ def test_a_class_follows_the_teacher():
                 page = ""
                 while text not in page:
                     page = await (await http.get(counts)).text()
+                    await asyncio.sleep(0.02)
 
         async def script():
             async with visit(url) as pupil, visit(secret, Origin=url.rstrip("/")) as teacher:

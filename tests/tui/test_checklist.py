@@ -25,6 +25,8 @@ CHECKLIST = {
     "one-shot twin of every view": (
         f"{HERE}::test_every_screen_has_a_command_that_prints_the_same",
         "tests/tui/test_compiler_screen.py::test_the_command_line_shows_the_same",
+        "tests/tui/test_step_pane.py::test_every_transfer_is_listed_and_leads_to_its_round",
+        "tests/tui/test_step_pane.py::test_the_last_view_is_the_matmul_beside_the_collective",
     ),
     "no application without a terminal": ("tests/cli/test_tui.py::test_without_a_terminal_there_is_help",),
     "data on stdout, narration on stderr": (
@@ -78,6 +80,7 @@ CHECKLIST = {
     "the footer follows the mode and cuts nothing important": (
         "tests/tui/test_problem.py::test_the_footer_tells_the_keys_that_work_now_and_help_those_of_the_problem_first",
         "tests/tui/test_palette.py::test_the_footer_shows_help_first_and_whole_words_and_a_click_presses_the_key",
+        "tests/tui/test_palette.py::test_the_words_of_a_screen_stand_before_those_that_are_everywhere",
     ),
     "F1 for the part with the keys": (f"{HERE}::test_f1_is_about_the_part_that_has_the_keys",),
     "plain keys only": (f"{HERE}::test_every_key_is_one_that_every_terminal_sends",),

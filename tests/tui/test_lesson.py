@@ -342,6 +342,7 @@ def test_lists_that_tell_of_the_plan_wait_for_the_prediction(command):
         app = pilot.app
         await press(pilot, "n")
         await app.run_action(command)
+        await pilot.pause()
         assert len(app.screen_stack) == 1
         assert "predict first" in notes(app)
         await press(pilot, "enter")

@@ -19,6 +19,7 @@ from shardviz.errors import plural
 from shardviz.hardware import Switch
 from shardviz.render.canvas import LineBuilder
 from shardviz.render.caption import coordinates
+from shardviz.render.heat import Shade
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.rounds.buffer_rows import (
     NAMES,
@@ -74,13 +75,20 @@ class DevicePicture:
     """Frame `number` of one group: a canvas of `width` columns and `height` lines.
 
     `part` is how much of their way the round's chunks have gone, 0 to 1: devices have then what they had
-    before the round. None is the frame itself, when all have arrived. `lens` is a member that is marked.
+    before the round. None is the frame itself, when all have arrived. `lens` is a member that is marked;
+    members have a `shade`, if there is one.
     """
 
     def __init__(
-        self, boxes: GroupBoxes, number: int, part: float | None = None, lens: int | None = None
+        self,
+        boxes: GroupBoxes,
+        number: int,
+        part: float | None = None,
+        lens: int | None = None,
+        shade: Shade | None = None,
     ) -> None:
         self._boxes, self._shape, self._map = boxes, boxes.shape, boxes.map
+        self.shade = shade
         self._part, self._lens = part, lens
         self.traffic = RoundTraffic(boxes.run, number)
         held = number if part is None else number - 1
@@ -238,6 +246,10 @@ class DevicePicture:
         is_marked = member == self._lens
         edge = Style(bold=True) if is_marked else DIM
         lines = [self._boxes.border(member, is_marked)]
+        if self.shade is not None and not is_marked:
+            glyph, style = self.shade(member)
+            name = str(self._boxes.run.mesh.device_id(self._boxes.run.groups[self._boxes.group][member]))
+            lines = [Text.assemble(lines[0][:1], (glyph + name, style), lines[0][2 + len(name) :])]
         for line in body[: self._shape.lines]:
             line.truncate(inside, overflow="ellipsis")
             lines.append(Text.assemble(("│", edge), line, " " * (inside - line.cell_len), ("│", edge)))
