@@ -106,7 +106,7 @@ SCREENS = {
         {
             "einsum": "btd,df->btf; btf,fd->btd x 80",
             "mesh": "X=16,Y=8",
-            "sizes": "b=64,t=4Ki,d=8Ki,f=28Ki",
+            "sizes": "b=8,t=4Ki,d=8Ki,f=28Ki",
             "machine": "v5p:4x4x8",
             "targets": "none",
             "backward": "yes",
