@@ -91,7 +91,7 @@ class Layout:
     def bytes_per_device(self) -> int:
         return self.array.bytes_per_device(self.mesh)
 
-    @property
+    @cached_property
     def replicas(self) -> int:
         """The number of devices that hold each piece of data."""
         return self.array.replicas(self.mesh)

@@ -150,6 +150,7 @@ class ShardvizApp(ResilientApp):
         return self.workspace.panel
 
     def compose(self) -> ComposeResult:
+        self.workspace.mark_size(self.screen)
         yield Headline()
         yield ScreenTabs()
         yield self.workspace
@@ -159,7 +160,7 @@ class ShardvizApp(ResilientApp):
         self.theme_changed_signal.subscribe(self, lambda _theme: self.show_problem())
         self.workspace.is_left = not self.workspace.is_narrow and self.state.area == "layout"
         self.workspace.show_parts()
-        self.show_problem()
+        self.show_problem(is_first=True)
         if self._first_lesson is not None:
             await self.open_lesson(self._first_lesson)
         if self._refused is not None:
@@ -213,11 +214,10 @@ class ShardvizApp(ResilientApp):
             self.ask()
         self.show_problem()
 
-    def show_problem(self) -> None:
-        """Draw what is on screen."""
+    def show_problem(self, is_first: bool = False) -> None:
+        """Draw what is on screen, for the first time or again."""
         self._show_headline()
-        self.panel.show_problem(self.state.resolved)
-        self.workspace.show_problem()
+        self.workspace.show_problem(is_first)
         if self.lesson is not None:
             self.lesson.show_problem(self.state.resolved)
         self._show_keys()

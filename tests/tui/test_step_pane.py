@@ -723,6 +723,20 @@ def test_latency_and_bandwidth_are_typed():
 
 
 @pytest.mark.parametrize(
+    ("typed", "figures"), [("5GB/s", LinkFigures(bandwidth="5GB/s")), ("0us", LinkFigures(latency="0us"))]
+)
+def test_figures_that_are_typed_are_meant_before_others_that_have_their_digits(typed, figures):
+    async def script(pilot):
+        pane = pilot.app.pane
+        pane.query_one(RoundView).focus()
+        await until(pilot, lambda: is_ready(pane))
+        await pilot.press("b", *typed, "enter")
+        assert pane.chosen.figures == figures
+
+    drive(script, draft=SMALL, screen="step")
+
+
+@pytest.mark.parametrize(
     ("text", "figures"),
     [
         ("2us", LinkFigures("2us", None)),

@@ -348,25 +348,31 @@ class LayoutPane(Pane):
         if not self.canvas.arrays:
             return
         width = self._words_width
-        lines = self._said(width)
+        drawn = self._drawn_map()
+        lines = self._said(width, drawn)
         if len(lines) > self._room:
             # A column is the scrollbar's.
-            lines = self._said(width - 1)
+            lines = self._said(width - 1, drawn)
         self.query_one("#words", LinesView).show(TextLines(lines))
 
     @property
     def _words_width(self) -> int:
         return WORDS_WIDTH - 2 if self.has_class("beside") else self.size.width
 
-    def _said(self, width: int) -> list[Text]:
-        """The cursor's cell, an empty line, the arrays; between them or beside them the map."""
+    def _drawn_map(self) -> list[Text]:
+        """The lines of the map, with what is seen of the picture; none where there is no map."""
+        if self._map is None:
+            return []
+        self._seen = self._view.seen
+        window = self.canvas.window(self.cursor.array, *self._seen)
+        return self._map.lines(window, self._marks())
+
+    def _said(self, width: int, drawn: Sequence[Text]) -> list[Text]:
+        """The cursor's cell, an empty line, the arrays; between them or beside them the map that is drawn."""
         heading = self._heading(width)
         if self._map is None:
             cell, arrays = self._words(width)
             return [heading, *cell, Text(), *arrays]
-        self._seen = self._view.seen
-        window = self.canvas.window(self.cursor.array, *self._seen)
-        drawn = self._map.lines(window, self._marks())
         if self.has_class("beside"):
             cell, arrays = self._words(width)
             self._map_at = 0, len(cell) + 3
