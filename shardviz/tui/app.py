@@ -460,14 +460,23 @@ class ShardvizApp(ResilientApp):
             return
         from shardviz.tui.dialogs.shardings import ShardingsDialog
 
-        self.push_screen(ShardingsDialog(self.state.resolved.stated, palette_of(self)), self.open_form)
+        if self._is_planned():
+            self.push_screen(ShardingsDialog(self.state.resolved, palette_of(self)), self.open_form)
 
     def action_ranking(self) -> None:
         if self._is_kept_back():
             return
         from shardviz.tui.dialogs.ranking import RankingDialog
 
-        self.push_screen(RankingDialog(self.state.resolved, palette_of(self)), self.open_form)
+        if self._is_planned():
+            self.push_screen(RankingDialog(self.state.resolved, palette_of(self)), self.open_form)
+
+    def _is_planned(self) -> bool:
+        """True if what is on screen is what was entered; else it is said that it is not, yet."""
+        is_planned = self.state.resolved.planning is None
+        if not is_planned:
+            self.notify("What you entered is still being planned; ask again in a moment.", markup=False)
+        return is_planned
 
     async def open_form(self, form: ProblemForm | None) -> None:
         """Put the problem of a list's row on screen, as one step of undo; a lesson goes on in its sandbox."""
