@@ -106,7 +106,7 @@ SCREENS = {
         {
             "einsum": "btd,df->btf; btf,fd->btd x 80",
             "mesh": "X=16,Y=8",
-            "sizes": "b=64,t=4Ki,d=8Ki,f=28Ki",
+            "sizes": "b=8,t=4Ki,d=8Ki,f=28Ki",
             "machine": "v5p:4x4x8",
             "targets": "none",
             "backward": "yes",
@@ -147,11 +147,12 @@ def app_of(picture: Picture, worker: Worker) -> ShardvizApp:
 
 
 async def until_answered(app: ShardvizApp, pilot: Pilot[Any], targets: Collection[str]) -> None:
-    """Wait for the answers of these targets, and for what a screen loads beside itself."""
+    """Wait for the plan, the answers of these targets, and for what a screen loads beside itself."""
     for _ in range(PATIENCE):
         await pilot.pause(0.01)
         answers = app.state.queries.answers
-        if {*targets} <= {each for each in answers if answers[each].state == "answered"}:
+        answered = {each for each in answers if answers[each].state == "answered"}
+        if {*targets} <= answered and app.state.resolved.planning is None:
             break
         app.state.queries.ask_now()
     else:

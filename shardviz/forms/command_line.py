@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from shardviz.planner import Problem
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-MAX_LINE = 100_000
-"""Characters; a longer text is not a command line that a person has."""
-_COMMAND = re.compile(r"\s*(?:\$\s+)?(?:shardviz(?:\s|$)|(?:explain|tui|step)\s+\S)")
 _VIEW_FLAGS = {"--json", "--play", "--compare", "--hlo", "--last", "--no-layout", "--plain", "--time"}
 _VIEW_FLAGS |= {"--matmul", "--transfers", "--no-animation"}
 _VIEW_VALUES = {
@@ -245,11 +242,6 @@ def _given_sizes(problem: Problem, text: str, sizes: str) -> str:
     }
     said_by_specs = not sizes.strip() and "..." in text and "...0" in known
     return sizes_text(known if said_by_specs else parse_sizes(sizes))
-
-
-def looks_like_command(text: str) -> bool:
-    """Return whether a text begins as the command line of a problem does."""
-    return len(text) <= MAX_LINE and _COMMAND.match(text) is not None
 
 
 def form_from_line(text: str, form: ProblemForm) -> ProblemForm:

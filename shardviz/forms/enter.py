@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.axis_edits import enter_device_order, enter_mesh, replace_mesh
-from shardviz.forms.command_line import form_from_line, looks_like_command, with_collective_from_line
+from shardviz.forms.command_line import form_from_line, with_collective_from_line
 from shardviz.forms.form import OPEN, PROBLEM_FIELDS, CollectiveFields, ProblemForm, one_line
-from shardviz.forms.parsing import check_array, parsed, reader_errors, spec_texts
+from shardviz.forms.parsing import check_array, looks_like_command, parsed, reader_errors, spec_texts
 from shardviz.forms.retain_fields import enter_einsum, enter_sizes, sizes_text
 from shardviz.notation.program_text import joined_lines
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype

@@ -21,6 +21,9 @@ Spec: TypeAlias = "PartitionSpec | str | None"
 """A row's spec, None where it is open, its text where that cannot be read."""
 P = ParamSpec("P")
 T = TypeVar("T")
+MAX_LINE = 100_000
+"""Characters; a longer text is not a command line that a person has."""
+_COMMAND = re.compile(r"\s*(?:\$\s+)?(?:shardviz(?:\s|$)|(?:explain|tui|step)\s+\S)")
 _SPEC_STRING = re.compile(r"[\w ]*")
 """Texts that no other notation could mean."""
 
@@ -152,6 +155,11 @@ def reader_errors() -> Iterator[None]:
         raise QuestionError(
             f"this text cannot be read: {type(error).__name__}", "write it in another way; this is a bug"
         ) from error
+
+
+def looks_like_command(text: str) -> bool:
+    """Return whether a text begins as the command line of a problem does: then none of it is a field."""
+    return len(text) <= MAX_LINE and _COMMAND.match(text) is not None
 
 
 @lru_cache(maxsize=8)  # an order of many devices takes long to read, and seldom changes

@@ -18,7 +18,7 @@ from shardviz.forms.form import (
     FieldError,
     ProblemForm,
 )
-from shardviz.forms.parsing import Einsums, parsed, reader_errors
+from shardviz.forms.parsing import Einsums, looks_like_command, parsed, reader_errors
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
 if TYPE_CHECKING:
@@ -221,8 +221,6 @@ class _Resolver:
 
     def einsums(self) -> Einsums | None:
         """The einsums, if their text can be read and there is a spec for every row."""
-        from shardviz.forms.command_line import looks_like_command
-
         draft = self.draft
         self._check_parsed("sizes", draft.sizes)
         if "sizes" in self.errors and "..." in draft.einsum:
@@ -448,10 +446,10 @@ def _usual_place(targets: tuple[Target, ...] | None, mesh: Mesh) -> PlacedMesh:
 
 def _better(error: ShardvizError, text: str) -> ShardvizError:
     """The error of a text, or of the command line that it is."""
-    from shardviz.forms.command_line import form_from_line, looks_like_command
-
     if not looks_like_command(text):
         return error
+    from shardviz.forms.command_line import form_from_line
+
     try:
         form_from_line(text, ProblemForm())
     except ShardvizError as wrong:

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from shardviz.collectives.schedule import Phase, Schedule, Sends
-from shardviz.collectives.values import Ints
+from shardviz.collectives.values import Ints, Reals
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.round_routing import RoundRouting, RoundTime
@@ -266,10 +266,12 @@ class CumulativeCost:
 
     def __init__(self, timeline: Timeline) -> None:
         devices = timeline.topology.devices
+        self.is_exact = True
+        """False where unequal chunks are counted as the largest: the bytes of a device are a bound then."""
         self._last: list[int] = []
         """The last round of each run of alike rounds."""
-        self._before: list[tuple[Ints, float]] = [(np.zeros(devices, dtype=np.int64), 0.0)]
-        self._each: list[tuple[Ints, float]] = []
+        self._before = [_DeviceCosts(np.zeros(devices, dtype=np.int64), np.zeros(devices), 0.0)]
+        self._each: list[_DeviceCosts] = []
         last = 0
         for index, load, count in timeline.different_rounds():
             if (len(self._each) + 1) * devices > MAX_NUMBERS:
@@ -278,20 +280,50 @@ class CumulativeCost:
                     "add up one by one",
                     "use a smaller group",
                 )
-            sent = sums(load.src, load.bytes, devices)
+            self.is_exact &= index >= 0
             seconds = timeline[index if index >= 0 else -1 - index].seconds
-            before, took = self._before[-1]
-            self._each.append((sent, seconds))
-            self._before.append((before + count * sent, took + count * seconds))
+            busy = np.zeros(devices)
+            moving = load.bytes > 0
+            busy[load.src[moving]] = busy[load.dst[moving]] = seconds
+            each = _DeviceCosts(sums(load.src, load.bytes, devices), busy, seconds)
+            self._each.append(each)
+            self._before.append(self._before[-1].plus(each, count))
             last += count
             self._last.append(last)
 
     def after(self, number: int) -> CostSoFar:
         """The cost of rounds 1 to `number`."""
+        found = self._until(number)
+        return CostSoFar(int(found.sent.max(initial=0)), found.seconds)
+
+    def sent(self, number: int) -> Ints:
+        """The bytes that each device has sent in rounds 1 to `number`."""
+        return self._until(number).sent
+
+    def busy(self, number: int) -> Reals:
+        """The seconds of those of rounds 1 to `number` in which each device sends or receives."""
+        return self._until(number).busy
+
+    def _until(self, number: int) -> _DeviceCosts:
         run = bisect_left(self._last, number)
         if not number or run == len(self._last):
-            sent, seconds = self._before[-1 if number else 0]
-            return CostSoFar(int(sent.max(initial=0)), seconds)
+            return self._before[-1 if number else 0]
         rounds = number - (self._last[run - 1] if run else 0)
-        (before, took), (each, duration) = self._before[run], self._each[run]
-        return CostSoFar(int((before + rounds * each).max(initial=0)), took + rounds * duration)
+        return self._before[run].plus(self._each[run], rounds)
+
+
+@dataclass(frozen=True, eq=False)
+class _DeviceCosts:
+    """The bytes that each device sends, the seconds in which it sends or receives, the seconds of all."""
+
+    sent: Ints
+    busy: Reals
+    seconds: float
+
+    def plus(self, other: _DeviceCosts, times: int) -> _DeviceCosts:
+        """These costs and so many times the other ones."""
+        return _DeviceCosts(
+            self.sent + times * other.sent,
+            self.busy + times * other.busy,
+            self.seconds + times * other.seconds,
+        )

@@ -158,7 +158,7 @@ def room_below(width: int, lines: int) -> tuple[int, int] | None:
 
 
 def window_of(size: Place, canvas: tuple[int, int], seen: tuple[int, int, int, int]) -> Window:
-    """What is seen of as many rows and columns of cells, which share the columns and lines of a canvas alike.
+    """The part that is seen of rows and columns of cells, which share a canvas alike.
 
     `seen` are the first column and line, columns and lines of the window.
     """

@@ -150,6 +150,7 @@ class ShardvizApp(ResilientApp):
         return self.workspace.panel
 
     def compose(self) -> ComposeResult:
+        self.workspace.mark_size(self.screen)
         yield Headline()
         yield ScreenTabs()
         yield self.workspace
@@ -159,7 +160,7 @@ class ShardvizApp(ResilientApp):
         self.theme_changed_signal.subscribe(self, lambda _theme: self.show_problem())
         self.workspace.is_left = not self.workspace.is_narrow and self.state.area == "layout"
         self.workspace.show_parts()
-        self.show_problem()
+        self.show_problem(is_first=True)
         if self._first_lesson is not None:
             await self.open_lesson(self._first_lesson)
         if self._refused is not None:
@@ -213,11 +214,10 @@ class ShardvizApp(ResilientApp):
             self.ask()
         self.show_problem()
 
-    def show_problem(self) -> None:
-        """Draw what is on screen."""
+    def show_problem(self, is_first: bool = False) -> None:
+        """Draw what is on screen, for the first time or again."""
         self._show_headline()
-        self.panel.show_problem(self.state.resolved)
-        self.workspace.show_problem()
+        self.workspace.show_problem(is_first)
         if self.lesson is not None:
             self.lesson.show_problem(self.state.resolved)
         self._show_keys()
@@ -460,14 +460,23 @@ class ShardvizApp(ResilientApp):
             return
         from shardviz.tui.dialogs.shardings import ShardingsDialog
 
-        self.push_screen(ShardingsDialog(self.state.resolved.stated, palette_of(self)), self.open_form)
+        if self._is_planned():
+            self.push_screen(ShardingsDialog(self.state.resolved, palette_of(self)), self.open_form)
 
     def action_ranking(self) -> None:
         if self._is_kept_back():
             return
         from shardviz.tui.dialogs.ranking import RankingDialog
 
-        self.push_screen(RankingDialog(self.state.resolved, palette_of(self)), self.open_form)
+        if self._is_planned():
+            self.push_screen(RankingDialog(self.state.resolved, palette_of(self)), self.open_form)
+
+    def _is_planned(self) -> bool:
+        """True if what is on screen is what was entered; else it is said that it is not, yet."""
+        is_planned = self.state.resolved.planning is None
+        if not is_planned:
+            self.notify("What you entered is still being planned; ask again in a moment.", markup=False)
+        return is_planned
 
     async def open_form(self, form: ProblemForm | None) -> None:
         """Put the problem of a list's row on screen, as one step of undo; a lesson goes on in its sandbox."""

@@ -48,8 +48,12 @@ class LinesView(ScrollView, can_focus=True):
         """The widget's own style, which takes as long to find as a line to draw."""
         self._on_screen: dict[int, Text | None] = {}
         """The lines that were drawn last; None for one below the canvas."""
-        self._ahead: tuple[Canvas, Offset, dict[int, Text | None]] = self.canvas, Offset(), {}
-        """Lines of a canvas, scrolled to a place, that were drawn and are not yet on screen."""
+        self._ahead: tuple[Canvas, tuple[Offset, int], dict[int, Text | None]] = (
+            self.canvas,
+            (Offset(), 0),
+            {},
+        )
+        """Lines of a canvas, scrolled to a place of a width, that were drawn and are not yet on screen."""
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -68,23 +72,51 @@ class LinesView(ScrollView, can_focus=True):
         """Show another canvas in place of this one, or one that looks different now."""
         self.canvas = canvas
         size = Size(canvas.width, canvas.height)
-        if size != self.virtual_size:
+        if self._bars(size) != (self.show_horizontal_scrollbar, self.show_vertical_scrollbar):
             self.virtual_size = size
             self.refresh()
             return
+        if size != self.virtual_size:
+            self._resize(size)
         width, height = self.size
         lines = {y: self._draw(y) for y in range(height)}
         changed = [y for y, line in lines.items() if y not in self._on_screen or line != self._on_screen[y]]
-        self._ahead = canvas, self.scroll_offset, {y: lines[y] for y in changed}
+        self._ahead = canvas, self._window, {y: lines[y] for y in changed}
         if changed:
             self.refresh(*(Region(0, y, width, 1) for y in changed))
+
+    @property
+    def _window(self) -> tuple[Offset, int]:
+        """The first column and line that are seen, and the width."""
+        return self.scroll_offset, self.size.width
+
+    def _bars(self, size: Size) -> tuple[bool, bool]:
+        """True for each of the horizontal and the vertical scrollbar that a canvas of a size needs."""
+        width, height = self.container_size
+        hides = self.styles.overflow_x == "hidden"
+        across, down = not hides and size.width > width, size.height > height
+        return across or (down and not hides and size.width >= width), down or (
+            across and size.height >= height
+        )
+
+    def _resize(self, size: Size) -> None:
+        """Scroll over a canvas of another size with the same scrollbars: nothing else on screen moves."""
+        self.set_reactive(LinesView.virtual_size, size)
+        if self.show_horizontal_scrollbar:
+            self.horizontal_scrollbar.window_virtual_size = size.width
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.window_virtual_size = size.height
+        self.scroll_x, self.scroll_y = (
+            min(self.scroll_x, self.max_scroll_x),
+            min(self.scroll_y, self.max_scroll_y),
+        )
 
     def render_line(self, y: int) -> Strip:
         if self._ground is None:
             self._ground = self.rich_style
         width, style = self.size.width, self._ground
-        canvas, offset, ahead = self._ahead
-        is_valid = canvas is self.canvas and offset == self.scroll_offset and y in ahead
+        canvas, window, ahead = self._ahead
+        is_valid = canvas is self.canvas and window == self._window and y in ahead
         text = self._on_screen[y] = ahead.pop(y) if is_valid else self._draw(y)
         if text is None:
             return Strip.blank(width, style)

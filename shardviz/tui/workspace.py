@@ -3,7 +3,9 @@ three."""
 
 from __future__ import annotations
 
+from asyncio import Lock
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -72,8 +74,12 @@ class Workspace(Horizontal):
         """The right side: the panes, and what covers them."""
         self._panes: dict[str, Pane] = {}
         self._last = LAST[0]
-        self._waiting: list[tuple[Pane, Callable[[Pane], None]]] = []
-        """The panes that are still to draw what has changed, and how."""
+        self._mounting = Lock()
+        """Who finds a pane mounted finds its parts there, too."""
+        self._waiting: list[Callable[[], None]] = []
+        """The drawings of what has changed that are still to do, each in a frame of its own."""
+        self._is_due = False
+        """True if the next of them is to come after the next frame."""
 
     def compose(self) -> ComposeResult:
         yield self.panel
@@ -159,9 +165,10 @@ class Workspace(Horizontal):
             return  # the other panes show the plan
         for area in self.areas:
             pane = self._pane(area)
-            if not pane.is_attached:
-                await self.room.mount(pane)
-                self.room.sort_children(key=lambda widget: [*PANES, widget.id].index(widget.id))
+            async with self._mounting:
+                if not pane.is_attached:
+                    await self.room.mount(pane)
+                    self.room.sort_children(key=lambda widget: [*PANES, widget.id].index(widget.id))
             if pane not in before:
                 self._draw(pane)
 
@@ -169,12 +176,25 @@ class Workspace(Horizontal):
         pane.show_problem(self.state.resolved)
         pane.show_answers(self.state.queries.answers)
 
-    def show_problem(self) -> None:
-        """Draw the problem: the pane with the keys at once, each of the others in a frame of its own, so that
-        no key waits for all of them."""
+    def show_problem(self, is_first: bool = False) -> None:
+        """Draw the problem: at once what has the keys, its fields or a pane, then the other one, the figures
+        below the fields and the other panes, each in a frame of its own: no key waits for all of them.
+
+        For the first frame fields and pane are drawn together.
+        """
         self.room.visible = not self.state.is_empty
         self._waiting.clear()  # what they waited to draw is of the problem before
-        self._draw_one_by_one(lambda pane: pane.show_problem(self.state.resolved))
+        pane, *others = self._drawings(lambda pane: pane.show_problem(self.state.resolved))
+        first, second = (self._draw_fields, pane) if self.is_left else (pane, self._draw_fields)
+        first()
+        if is_first:
+            second()
+            self._draw_later(self.panel.draw_figures)
+        else:
+            self._draw_later(second, self.panel.draw_figures, *others)
+
+    def _draw_fields(self) -> None:
+        self.panel.show_problem(self.state.resolved)
 
     def show_lens(self) -> None:
         """Mark another device, or none, in the same order."""
@@ -185,20 +205,29 @@ class Workspace(Horizontal):
         self._draw_one_by_one(lambda pane: pane.show_answers(self.state.queries.answers))
 
     def _draw_one_by_one(self, draw: Callable[[Pane], None]) -> None:
-        first, *others = self.shown or [self.pane]
-        if first.is_mounted:
-            draw(first)
-        self._waiting += [(pane, draw) for pane in others]
-        if others:
-            self.call_after_refresh(self._draw_next)
+        first, *others = self._drawings(draw)
+        first()
+        self._draw_later(*others)
 
-    def _draw_next(self) -> None:
-        if self._waiting:
-            pane, draw = self._waiting.pop(0)
+    def _drawings(self, draw: Callable[[Pane], None]) -> list[Callable[[], None]]:
+        """One of each pane, first of the one with the keys; a pane that is gone by then draws nothing."""
+
+        def draw_if_shown(pane: Pane) -> None:
             if pane in self.shown:
                 draw(pane)
+
+        return [partial(draw_if_shown, pane) for pane in self.shown or [self.pane]]
+
+    def _draw_later(self, *drawings: Callable[[], None]) -> None:
+        self._waiting += drawings
+        if self._waiting and not self._is_due:
+            self._is_due = self.call_after_refresh(self._draw_next)
+
+    def _draw_next(self) -> None:
+        self._is_due = False
         if self._waiting:
-            self.call_after_refresh(self._draw_next)
+            self._waiting.pop(0)()
+        self._draw_later()
 
     def face(self, is_left: bool) -> None:
         """Have the keys go to the left or to the right."""
@@ -206,12 +235,17 @@ class Workspace(Horizontal):
         self.show_parts()
         self.post_message(CommandsChanged())
 
+    def mark_size(self, screen: Screen[object]) -> None:
+        """Give the screen and the right side the classes of the window's size. Done before anything is on the
+        screen, it finds no styles anew."""
+        screen.set_class(self.is_narrow, "narrow")
+        screen.set_class(self.app.size.height >= TALL, "tall")
+        self.room.set_class(len(self.areas) > 1, "dashboard")
+
     def show_parts(self) -> None:
         """Show left and right side by side, or the one with the keys alone in a narrow window."""
-        self.screen.set_class(self.is_narrow, "narrow")
-        self.screen.set_class(self.app.size.height >= TALL, "tall")
+        self.mark_size(self.screen)
         areas = self.areas
-        self.room.set_class(len(areas) > 1, "dashboard")
         for widget in self.children:
             is_here = not self.is_narrow or (widget is self.room) != self.is_left
             widget.display = is_here and widget in (self.left, self.room)

@@ -44,7 +44,7 @@ def test_only_lines_that_changed_are_put_on_screen_again():
                 ("aBc", [1]),
                 ("ABc", [0]),
                 ("xyz", [0, 1, 2]),
-                ("wxyz", [0, 1, 2, 3, 4]),  # another height: all of it
+                ("wxyz", [0, 1, 2, 3]),
                 ("wxyz", []),
             ):
                 app.asked.clear()
@@ -52,6 +52,26 @@ def test_only_lines_that_changed_are_put_on_screen_again():
                 await pilot.pause()
                 assert (words, sorted(set(app.asked))) == (words, changed)
                 assert text_of(app).split() == [*words]
+
+    asyncio.run(session())
+
+
+def test_a_shorter_canvas_is_scrolled_no_further_than_it_goes():
+    async def session():
+        app = Viewer()
+        async with app.run_test(size=(20, 5)) as pilot:
+            app.view.show(TextLines(lines(*map(str, range(30)))))
+            await pilot.pause()
+            app.view.scroll_to(y=25, animate=False)
+            await pilot.pause()
+            app.view.show(TextLines(lines(*map(str, range(10)))))
+            await pilot.pause()
+            assert (app.view.scroll_y, app.view.vertical_scrollbar.window_virtual_size) == (5, 10)
+            assert [line.split()[0] for line in text_of(app).splitlines()] == ["5", "6", "7", "8", "9"]
+            app.view.show(TextLines(lines("a", "b")))
+            await pilot.pause()
+            assert (app.view.scroll_y, app.view.show_vertical_scrollbar) == (0, False)
+            assert text_of(app).split() == ["a", "b"]
 
     asyncio.run(session())
 

@@ -241,6 +241,18 @@ def test_tab_completes_a_path():
     drive(script, screen="plan")
 
 
+def test_a_file_that_is_named_in_full_is_opened_before_one_that_ends_so(folder):
+    for name in ("my_step.txt", "step.txt"):
+        (folder / name).write_text(PROGRAM.read_text())
+
+    async def script(pilot):
+        await pilot.press("o", *"step.txt", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ProgramDialog))
+        assert pilot.app.screen.title_text == "step.txt"
+
+    drive(script, screen="plan")
+
+
 def test_a_name_that_would_move_the_cursor_is_shown_without_that(folder):
     (folder / "a\x1b[31m\nb.txt").write_text(PROGRAM.read_text())
 

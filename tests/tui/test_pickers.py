@@ -25,6 +25,7 @@ PICKED = [
     ("dtype", ["down", "enter"], "f32"),
     ("dtype", [*"e4m3b11", "enter"], "f8e4m3b11fnuz"),
     ("dtype", [*"int8", "escape"], "bf16"),
+    ("dtype", [*"f16", "enter"], "f16"),
     ("machine", [*"v5p", "enter"], "v5p:2x2x2"),
     ("machine", [*"2*v5e:2x2", "enter"], "2*v5e:2x2"),
     ("machine", [*"tpu v4", "enter"], "v4:2x2x2"),

@@ -115,9 +115,11 @@ def test_the_first_collective_is_chosen_and_stays_so_while_its_plan_does():
         pane = app.pane
         assert (pane.chosen, app.state.resolved.plan.steps[1].op) == (2, "psum")
         app.state.edit(enter(app.state.history.draft, "sizes", "b=64,d=64,f=64"))
+        await pilot.pause()
         assert pane.chosen == 2
         app.state.edit(replace(app.state.history.draft, specs=("_X", "__", "__")))
-        assert (pane.chosen, app.state.resolved.plan.steps[0].op) == (1, "all_gather")
+        await until(pilot, lambda: pane.chosen == 1)
+        assert app.state.resolved.plan.steps[0].op == "all_gather"
 
     drive(script, draft=ProblemForm(), screen="plan")
 

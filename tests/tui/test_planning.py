@@ -37,6 +37,19 @@ def has_plan(app):
     return app.state.resolved.planning is None
 
 
+def test_what_is_not_planned_yet_is_not_searched():
+    async def script(pilot):
+        app = pilot.app
+        app.state.edit(replace(app.state.history.draft, backward="yes"))
+        await pilot.press("R")
+        assert "still being planned" in next(iter(app._notifications)).message
+        await until(pilot, lambda: has_plan(app))
+        await pilot.press("R")
+        assert app.screen.title_text == "Meshes and their best shardings"
+
+    drive(script, draft=replace(TRAINED, backward="no"))
+
+
 def test_the_last_plan_stays_until_the_next_is_here():
     async def script(pilot):
         app = pilot.app

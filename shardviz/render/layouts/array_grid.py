@@ -82,9 +82,9 @@ def fits(cells: Cells) -> tuple[Fit, ...]:
     ends = {CellIndex(0, row, column) for row in (0, last.row) for column in (0, last.column)} | {last}
     corners = [cells.cell(index, ROOMY) for index in ends]
     widest_glyph = max(len(corner.glyph) for corner in corners)
-    partial = 2 * corners[0].partial
+    fill = 2 * bool(corners[0].fill)
     heading = max(_widest(cells.columns, 0) + 1, _title_width(cells.columns))
-    roomy = max(len(corner.fitting(ROOMY)) for corner in corners) + widest_glyph + 3 + partial
+    roomy = max(len(corner.fitting(ROOMY)) for corner in corners) + widest_glyph + 3 + fill
     brief = max(len(corner.brief) for corner in corners) + 2
     bare = max(len(corner.labels[-1]) for corner in corners) + 2
     return (

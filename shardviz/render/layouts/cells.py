@@ -13,6 +13,7 @@ from typing import NamedTuple
 from rich.style import Style
 from rich.text import Text
 
+from shardviz.render.heat import Heat
 from shardviz.render.palette import PADDING, PARTIAL, Palette, as_letters, glyph
 from shardviz.sharding import Layout, Mesh
 
@@ -29,13 +30,14 @@ EVERYTHING = 10**6
 class LayoutCell:
     """One block: its `labels`, the longest first, a glyph for its data, and how it is filled.
 
-    `padding` is the part of the cell's width (0 to 1) that lies beyond the array's edge.
+    `fill` is the character in place of blanks, if there is one; `padding` is the part of the cell's width (0
+    to 1) that lies beyond the array's edge.
     """
 
     labels: tuple[str, ...]
     glyph: str
     style: Style
-    partial: bool = False
+    fill: str = ""
     padding: float = 0.0
 
     @property
@@ -54,15 +56,16 @@ class LayoutCell:
 
     def filled(self, label: str, width: int) -> str:
         """A line of the cell with a label in its middle."""
-        if label and self.partial and len(label) <= width - 2:
+        # Of what fills the cell something is seen.
+        if label and self.fill and len(label) <= width - 4:
             label = f" {label} "
-        fill = PARTIAL if self.partial else " "
+        fill = self.fill or " "
         left = (width - len(label)) // 2
         text = fill * left + label + fill * (width - len(label) - left)
         if self.padding:
             # The number stays readable: padding replaces only blanks.
             real = min(round(width * (1 - self.padding)), width - 1)
-            text = text[:real] + "".join(PADDING if c in (" ", PARTIAL) else c for c in text[real:])
+            text = text[:real] + "".join(PADDING if c in (" ", fill) else c for c in text[real:])
         return text
 
 
@@ -89,15 +92,17 @@ class CellIndex(NamedTuple):
 class Cells(ABC):
     """The cells of one array, each found by arithmetic alone; `first` is the number of its first block.
 
-    `rows` and `columns` are the edges of every grid.
+    With a `heat` they are shaded by the bytes that a device holds. `rows` and `columns` are the edges of
+    every grid.
     """
 
     rows: Edge
     columns: Edge
     grids: int = 1
 
-    def __init__(self, layout: Layout, palette: Palette, first: int = 0) -> None:
+    def __init__(self, layout: Layout, palette: Palette, first: int = 0, heat: Heat | None = None) -> None:
         self.layout = layout
+        self.heat = heat
         self.palette = palette
         self.first = first
         self.copies = Copies(layout)
@@ -139,7 +144,11 @@ class Cells(ABC):
         return self.number(index), 0
 
     def sample(self, index: CellIndex) -> tuple[str, Style]:
-        """The first letter of the cell's glyph, in the colour of its ground: as much as a map shows of it."""
+        """The first letter of the cell's glyph, or its shade, in the colour of its ground: what a map
+        shows."""
+        if self.heat is not None:
+            shade, style = self.heat.shade(self.held_bytes(index))
+            return shade, as_letters(style)
         number = self.number(index)
         return glyph(number)[0], as_letters(self.palette.shard(number))
 
@@ -151,21 +160,28 @@ class Cells(ABC):
 
     def cell(self, index: CellIndex, room: int = EVERYTHING) -> LayoutCell:
         """The cell as it is drawn."""
-        number = self.number(index)
+        number, labels = self.number(index), self.labels(index, room)
+        if self.heat is not None:
+            shade, style = self.heat.shade(self.held_bytes(index))
+            return LayoutCell(labels, glyph(number), style, shade)
         return LayoutCell(
-            self.labels(index, room),
+            labels,
             glyph(number),
             self.palette.shard(number),
-            self.copies.partials > 1,
+            PARTIAL if self.copies.partials > 1 else "",
             padding(self.layout, self.block(index)) if self.layout.uneven else 0.0,
         )
+
+    def held_bytes(self, index: CellIndex) -> int:
+        """Bytes of the array's own elements that a device of the cell holds."""
+        return self.layout.held_bytes(self.position(index))
 
 
 class BlockCells(Cells):
     """The array's blocks: the last dimension but one down, the last across, a grid for each slice."""
 
-    def __init__(self, layout: Layout, palette: Palette, first: int = 0) -> None:
-        super().__init__(layout, palette, first)
+    def __init__(self, layout: Layout, palette: Palette, first: int = 0, heat: Heat | None = None) -> None:
+        super().__init__(layout, palette, first, heat)
         rank = layout.array.rank
         self.rows = edge(layout, rank - 2 if rank >= 2 else None, palette)
         self.columns = edge(layout, rank - 1 if rank else None, palette)
@@ -199,8 +215,8 @@ class BlockCells(Cells):
 class DeviceCells(Cells):
     """The mesh's devices: its last axis across, the others down."""
 
-    def __init__(self, layout: Layout, palette: Palette, first: int = 0) -> None:
-        super().__init__(layout, palette, first)
+    def __init__(self, layout: Layout, palette: Palette, first: int = 0, heat: Heat | None = None) -> None:
+        super().__init__(layout, palette, first, heat)
         mesh = layout.mesh
         down, across = mesh.axis_names[:-1], mesh.axis_names[-1:]
         self.rows = Edge(Text(), mesh.group_size(down), axis_labels(down, mesh, palette) if down else ())

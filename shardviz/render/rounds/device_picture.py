@@ -19,6 +19,7 @@ from shardviz.errors import plural
 from shardviz.hardware import Switch
 from shardviz.render.canvas import LineBuilder
 from shardviz.render.caption import coordinates
+from shardviz.render.heat import Shade
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.rounds.buffer_rows import (
     NAMES,
@@ -74,13 +75,20 @@ class DevicePicture:
     """Frame `number` of one group: a canvas of `width` columns and `height` lines.
 
     `part` is how much of their way the round's chunks have gone, 0 to 1: devices have then what they had
-    before the round. None is the frame itself, when all have arrived. `lens` is a member that is marked.
+    before the round. None is the frame itself, when all have arrived. `lens` is a member that is marked;
+    members have a `shade`, if there is one.
     """
 
     def __init__(
-        self, boxes: GroupBoxes, number: int, part: float | None = None, lens: int | None = None
+        self,
+        boxes: GroupBoxes,
+        number: int,
+        part: float | None = None,
+        lens: int | None = None,
+        shade: Shade | None = None,
     ) -> None:
         self._boxes, self._shape, self._map = boxes, boxes.shape, boxes.map
+        self.shade = shade
         self._part, self._lens = part, lens
         self.traffic = RoundTraffic(boxes.run, number)
         held = number if part is None else number - 1
@@ -237,7 +245,8 @@ class DevicePicture:
             sent = self._boxes.words(self.traffic.sent(member), "→")
         is_marked = member == self._lens
         edge = Style(bold=True) if is_marked else DIM
-        lines = [self._boxes.border(member, is_marked)]
+        shade = None if self.shade is None or is_marked else self.shade(member)
+        lines = [self._boxes.border(member, is_marked, shade)]
         for line in body[: self._shape.lines]:
             line.truncate(inside, overflow="ellipsis")
             lines.append(Text.assemble(("│", edge), line, " " * (inside - line.cell_len), ("│", edge)))
@@ -323,7 +332,7 @@ class GroupBoxes:
         self.width, self.height = page(self.map, self.shape)
         self.page_width, self.page_height = width, height
         self.columns = drawn_columns(run)
-        self._borders: dict[tuple[int, bool], Text] = {}
+        self._borders: dict[tuple[int, bool, tuple[str, Style] | None], Text] = {}
         self._bars: dict[bytes, Text] = {}
 
     def name(self, chunk: int) -> str:
@@ -388,22 +397,29 @@ class GroupBoxes:
             line, start = f"{shaft * before}{words}{shaft * (room - before)}→", before
         return Text(line, spans=[each.move(start) for each in spans])
 
-    def border(self, member: int, is_marked: bool = False) -> Text:
-        """The upper border with the device's number and, where there is room, its place in the mesh."""
-        if (member, is_marked) not in self._borders:
+    def border(self, member: int, is_marked: bool = False, shade: tuple[str, Style] | None = None) -> Text:
+        """The upper border with the device's number and, where there is room, its place in the mesh.
+
+        A `shade` takes the blank before the number.
+        """
+        key = member, is_marked, shade
+        if key not in self._borders:
             mesh, inside = self.run.mesh, self.shape.inside
             position = self.run.groups[self.group][member]
             edge = Style(bold=True) if is_marked else DIM
             name = str(mesh.device_id(position))
             if is_marked and len(name) + 4 <= inside:
                 name = f"▹{name}◃"
-            title = Text.assemble((name, self.palette.lens if is_marked else "bold"))
             place = coordinates(mesh, position, self.palette)
-            if title.cell_len + 2 + place.cell_len + 2 <= inside:
+            start, title = "┌ ", Text.assemble((name, self.palette.lens if is_marked else "bold"))
+            if shade is not None:
+                start, title = "┌", Text.assemble((shade[0] + name, shade[1]))
+            rest = inside - len(name) - 2
+            if len(name) + 2 + place.cell_len + 2 <= inside:
                 title = Text.assemble(title, "  ", place)
-            rest = inside - title.cell_len - 2
-            self._borders[member, is_marked] = Text.assemble(("┌ ", edge), title, (f" {'─' * rest}┐", edge))
-        return self._borders[member, is_marked]
+                rest -= 2 + place.cell_len
+            self._borders[key] = Text.assemble((start, edge), title, (f" {'─' * rest}┐", edge))
+        return self._borders[key]
 
     def bar(self, chunks: Ints) -> Text:
         """A bar of the chunks that are there; most rounds have the same ones."""

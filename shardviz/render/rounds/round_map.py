@@ -26,12 +26,14 @@ Mapped = DevicePicture | SwitchLanes | BufferTable
 
 def round_map(canvas: Mapped, width: int, height: int) -> Minimap:
     """The map of a picture of boxes or lanes, or of a table, in so many columns and lines."""
+    places = canvas.places
+    if canvas.shade is not None:
+        return Minimap(places.rows, places.columns, _shade_of(canvas), "", "device", width, height)
     if isinstance(canvas, BufferTable) and canvas.has_cells:
         rows, columns = canvas.size
         # The sample of a region takes as many chunks as that has.
         span = Minimap(rows, columns, _nothing, "", "", width, height).step.column
         return Minimap(rows, columns, _chunks_of(canvas, span), "", "chunk", width, height, CHUNKS)
-    places = canvas.places
     return Minimap(places.rows, places.columns, _moves_of(canvas), "", "device", width, height, MOVES)
 
 
@@ -40,8 +42,23 @@ def lens_mark(canvas: Mapped, member: int | None, style: Style) -> Mapping[Place
     return {} if member is None else {Place(*canvas.places.place(member)): (LENS, style)}
 
 
+def _shade_of(canvas: Mapped) -> Sample:
+    """The shade of the device at a place, as letters have it."""
+    shade, places = canvas.shade, canvas.places
+    assert shade is not None
+
+    def sample(place: Place) -> tuple[str, Style] | None:
+        member = places.member(*place)
+        if member is None:
+            return None
+        glyph, style = shade(member)
+        return glyph, as_letters(style)
+
+    return sample
+
+
 def _moves_of(canvas: Mapped) -> Sample:
-    """What the device at a place does in the round."""
+    """Show if the device at a place sends or gets something in the round."""
     traffic, places = canvas.traffic, canvas.places
 
     def sample(place: Place) -> tuple[str, Style] | None:

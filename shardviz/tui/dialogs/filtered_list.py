@@ -72,6 +72,8 @@ class FilteredList(Dialog):
     taken: ClassVar[Sequence[Command]] = ()
     placeholder = "type to find"
     nothing = "Nothing has these words; take some away."
+    typed_first: ClassVar = True
+    """True if a text that is a row by itself is meant before those that have its words."""
     BINDINGS = bindings((*MOVES, CLOSE))
     DEFAULT_CSS = """
     FilteredList Input { border: none; height: 1; padding: 0; background: $panel; }
@@ -143,14 +145,19 @@ class FilteredList(Dialog):
         return self.rows
 
     def _narrow(self, first: Any) -> None:
-        """List the rows that have the words that are typed, the text's own last; the cursor stays on its row
-        while that is one of them."""
+        """List the rows that have the words that are typed, the text's own last. The cursor is on the one
+        that is typed in full, else it stays on its row while that is listed."""
         typed = self.query_one(Input).value
         words = typed.lower().split()
         shown = [row for row in self.rows if all(word in row.words.lower() for word in words)]
+        named = [row for row in shown if row.words.lower().split()[:1] == words]
+        if len(named) == 1:
+            first = named[0].value
         own = self.row_of(typed.strip()) if words else None
-        if own is not None and all(row.value != own.value for row in shown):
-            shown.append(own)
+        if own is not None:
+            is_listed = any(row.value == own.value for row in shown)
+            shown += [] if is_listed else [own]
+            first = own.value if is_listed or self.typed_first else first
         self._shown = tuple(shown)
         options: list[Option] = []
         heading, place = None, None

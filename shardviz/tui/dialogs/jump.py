@@ -63,9 +63,7 @@ class JumpDialog(FilteredList):
         return None if device is None else self._device(device.position)
 
     def _narrow(self, first: Any) -> None:
-        """A device that is typed in full is chosen, whatever else has these words."""
-        own = self.row_of(self.query_one(Input).value)
-        super()._narrow(first if own is None else own.value)
+        super()._narrow(first)
         self.set_class(self.chosen is None, "nothing")
 
     def _devices(self) -> Iterator[ListRow]:

@@ -16,21 +16,24 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.wording import as_sentence
 from shardviz.planner.plan import decided_parts, einsum_parts
 from shardviz.render.caption import caption_cells, repetition
+from shardviz.render.heat import TINTS, Tint, layout_heat, layout_words
 from shardviz.render.layouts.array_grid import LEFT
 from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, device_lines
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, PointedLayout, arrange
 from shardviz.render.layouts.numbered_parts import Numbered, count_of, numbered_parts
-from shardviz.render.lines import sentence, table
+from shardviz.render.lines import records, sentence, table
 from shardviz.render.minimap import CURSOR, GAP, LENS, Minimap, Place, room_below, room_beside, with_map
 from shardviz.tui.layout.placements import device_placements
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import LAYOUT, bindings
+from shardviz.units import exact_bytes
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
+    from shardviz.sharding import Layout
     from shardviz.tui.state import EditorState
 
 BESIDE = 140
@@ -148,6 +151,7 @@ class LayoutPane(Pane):
         """A row for each array: its shape, and what of it a device holds."""
         self._by_device = False
         self._at_einsum = False
+        self._tint: Tint = "data"
         self._begins_at: AnswerLocation | None = None
         """The place of the cursor as soon as the screen has a size."""
         self.canvas = LayoutCanvas([], 0)
@@ -245,6 +249,12 @@ class LayoutPane(Pane):
         self._at_einsum = not self._at_einsum
         self.show_problem(self.state.resolved)
 
+    def action_tint(self) -> None:
+        """By the data, or by what devices hold, send or take."""
+        if self.canvas.arrays:
+            self._tint = TINTS[(TINTS.index(self._tint) + 1) % len(TINTS)]
+            self._arrange()
+
     def action_next_array(self, step: int) -> None:
         """The cursor to the first cell of the next array, or the one before."""
         if self.canvas.arrays:
@@ -270,6 +280,11 @@ class LayoutPane(Pane):
             self._point(self.canvas.cursor_at(x + width // 2, min(max(target, 0), self.canvas.height - 1)))
 
     @property
+    def _layouts(self) -> list[Layout]:
+        """The arrays that are shown, each once."""
+        return [*{str(layout): layout for part in self._parts for layout, _ in part}.values()]
+
+    @property
     def _view(self) -> CellsView:
         return self.query_one(CellsView)
 
@@ -293,12 +308,12 @@ class LayoutPane(Pane):
         beside = width >= BESIDE
         self.set_class(beside, "beside")
         kind = DeviceCells if self._by_device else BlockCells
-        parts = [[kind(layout, self.palette, first) for layout, first in part] for part in self._parts]
+        heat = layout_heat(self._layouts, self.palette) if self._tint == "memory" else None
+        parts = [[kind(layout, self.palette, first, heat) for layout, first in part] for part in self._parts]
         words = next((lines for most, lines in WORDS_HEIGHT if height <= most), ROOMY_WORDS)
         room = (width - WORDS_WIDTH, height) if beside else (width, height - words)
         self.canvas = arrange(parts, *room)
-        layouts = {str(layout): layout for part in self._parts for layout, _ in part}
-        self._shares = [caption_cells(layout, self.palette) for layout in layouts.values()]
+        self._shares = [caption_cells(layout, self.palette) for layout in self._layouts]
         if self._begins_at is not None:
             place, self._begins_at = self._begins_at, None
             self.cursor = self._cursor_at(place)
@@ -333,25 +348,31 @@ class LayoutPane(Pane):
         if not self.canvas.arrays:
             return
         width = self._words_width
-        lines = self._said(width)
+        drawn = self._drawn_map()
+        lines = self._said(width, drawn)
         if len(lines) > self._room:
             # A column is the scrollbar's.
-            lines = self._said(width - 1)
+            lines = self._said(width - 1, drawn)
         self.query_one("#words", LinesView).show(TextLines(lines))
 
     @property
     def _words_width(self) -> int:
         return WORDS_WIDTH - 2 if self.has_class("beside") else self.size.width
 
-    def _said(self, width: int) -> list[Text]:
-        """The cursor's cell, an empty line, the arrays; between them or beside them the map."""
+    def _drawn_map(self) -> list[Text]:
+        """The lines of the map, with what is seen of the picture; none where there is no map."""
+        if self._map is None:
+            return []
+        self._seen = self._view.seen
+        window = self.canvas.window(self.cursor.array, *self._seen)
+        return self._map.lines(window, self._marks())
+
+    def _said(self, width: int, drawn: Sequence[Text]) -> list[Text]:
+        """The cursor's cell, an empty line, the arrays; between them or beside them the map that is drawn."""
         heading = self._heading(width)
         if self._map is None:
             cell, arrays = self._words(width)
             return [heading, *cell, Text(), *arrays]
-        self._seen = self._view.seen
-        window = self.canvas.window(self.cursor.array, *self._seen)
-        drawn = self._map.lines(window, self._marks())
         if self.has_class("beside"):
             cell, arrays = self._words(width)
             self._map_at = 0, len(cell) + 3
@@ -365,8 +386,25 @@ class LayoutPane(Pane):
         """The details of the cursor's cell, and the words of the arrays; found once for a cursor."""
         if width not in self._found:
             cell = cell_details(self._cells, self.cursor.cell, width, self._placements)
-            self._found[width] = cell, self._of_arrays(width)
+            self._found[width] = [*self._of_tint(width), *cell], self._of_arrays(width)
         return self._found[width]
+
+    def _of_tint(self, width: int) -> list[Text]:
+        """The figure by which cells are shaded, with its scale and that of the cell; in which all devices are
+        alike, a sentence."""
+        if self._tint == "data":
+            return []
+        words = sentence(layout_words(self._tint, self._layouts, self.state.resolved.cost), width)
+        cells = self._cells
+        if cells.heat is None:
+            return words
+        here = exact_bytes(cells.held_bytes(self.cursor.cell))
+        parts = [cells.heat.legend(), Text.assemble("here ", (here, "bold"))]
+        if self._by_device:
+            position = cells.position(self.cursor.cell)
+            every = sum(layout.held_bytes(position) for layout in self._layouts)
+            parts.append(Text(f"in all arrays {exact_bytes(every)}"))
+        return [*records([parts], width), *words]
 
     def _marks(self) -> dict[Place, tuple[str, Style]]:
         """The marks of the map: the device that is marked everywhere, and the cursor."""
@@ -418,7 +456,7 @@ class LayoutPane(Pane):
     def _heading(self, width: int) -> Text:
         """``by array, at the einsum ───────── v by device``."""
         now, other = ("by device", "by array") if self._by_device else ("by array", "by device")
-        now += ", at the einsum" * self._at_einsum
+        now += ", at the einsum" * self._at_einsum + f", by {self._tint}" * (self._tint != "data")
         key = f"{' m as given ' * self._at_einsum} v {other}"
         return Text.assemble((f"{now} ", "bold"), ("─" * (width - len(now) - 1 - len(key)) + key, "dim"))
 

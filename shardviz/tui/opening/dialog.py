@@ -47,6 +47,7 @@ class OpenDialog(ReadingList):
     title_text = "Open"
     placeholder = "a file, a folder/, a sharding, a command line"
     nothing = "No file has this name, and it is in no notation."
+    typed_first = False  # the beginning of a file's name may be a sharding
     advice = HELP
     commands = (OPEN, COMPLETE, MOVES[0], CLOSE)
     taken = (COMPLETE,)

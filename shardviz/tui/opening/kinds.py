@@ -13,7 +13,7 @@ from typing import Literal
 from shardviz.compiler.user_file import EXAMPLES, mesh_functions_of
 from shardviz.documents.summary_file import HEAD, says_summary
 from shardviz.errors import ShardvizError, quote
-from shardviz.forms.command_line import looks_like_command
+from shardviz.forms.parsing import looks_like_command
 from shardviz.forms.share import from_string
 from shardviz.hlo.passes.dump_files import final_files
 from shardviz.tui.opening.options import option_words

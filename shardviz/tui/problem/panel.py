@@ -14,7 +14,6 @@ from textual.app import ComposeResult
 from textual.geometry import Region
 
 from shardviz.forms import axis_edits
-from shardviz.forms.enter import enter
 from shardviz.forms.parsing import parsed
 from shardviz.render.problem_picture import FieldCell, FieldRow, FieldsPicture, field_rows, mesh_in
 from shardviz.tui.pane import Side
@@ -103,11 +102,10 @@ class ProblemPanel(Side):
         """Draw the fields of another problem."""
         self._rows = field_rows(resolved)
         self._draw()
-        self.call_after_refresh(self._draw_figures)
 
     def on_resize(self) -> None:
         self._draw()
-        self.call_after_refresh(self._draw_figures)
+        self.call_after_refresh(self.draw_figures)
 
     def on_descendant_focus(self) -> None:
         self._mark_cursor()
@@ -130,7 +128,7 @@ class ProblemPanel(Side):
             self._entry.notes = self.picture.typing_notes
         self._mark_cursor()
 
-    def _draw_figures(self) -> None:
+    def draw_figures(self) -> None:
         """Draw what the problem costs into the lines that its fields leave, in a frame after theirs."""
         if self.picture is None or self.state.is_empty or self.state.resolved.is_as_given:
             return
@@ -214,6 +212,8 @@ class ProblemPanel(Side):
 
     def _picked(self, field: str, text: str | None) -> None:
         if text is not None:
+            from shardviz.forms.enter import enter
+
             self.state.edit(enter(self.state.resolved.draft, field, text))
 
     def action_sum(self) -> None:
