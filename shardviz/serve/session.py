@@ -163,22 +163,25 @@ class Session(AppService):
         """Files are not handed out."""
 
     async def stop(self) -> None:
-        """End the process: asked first, then killed. Returns when it is gone, and its folder with it."""
+        """End the process: asked first, then killed. Returns when it is gone, and its folder with it.
+
+        What it still shows is read to the end, for nobody: it would wait for that, and its pipes stay open.
+        """
         self._is_ending = True
         process = self._process
         if process is None:
             return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(KILL_AFTER_S):
-                await self.send_meta({"type": "quit"})
-                await process.wait()
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        self._tell({"type": "quit"})
+        with suppress(TimeoutError):
+            async with asyncio.timeout(KILL_AFTER_S):
+                await process.communicate()
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.communicate()
         if self._folder is not None:
             self._folder.cleanup()
 
