@@ -311,8 +311,7 @@ class DevicePicture:
         """The member's chunks as a bar in their colours; nothing where they are not followed."""
         if self._frame is None:
             return []
-        held = self._frame.buffer(member)
-        return [self._boxes.bar(held.chunk[held.needed])] * self._shape.tall
+        return [self._boxes.bar(self._frame.needed(member))] * self._shape.tall
 
     def _arrived(self, member: int) -> Text:
         words = self._boxes.words(self.traffic.received(member), "←")

@@ -181,10 +181,10 @@ def round_words(run: CollectiveRun, number: int) -> str:
     words = sends_line(sends, run.schedule.pattern, run.operation.axes)
     if not len(sends):
         return words
-    load = run.timeline[number - 1]
-    senders = len(set(sends.src.tolist()))
-    most = "" if load.bytes == load.device_bytes * senders else "at most "
-    return f"{words}, {most}{human_bytes(load.device_bytes)}"
+    sent = run.timeline.sent_bytes(number)
+    senders, most = len(_different(sends.src)), int(sent.max())
+    bound = "" if int(sent.sum()) == most * senders else "at most "
+    return f"{words}, {bound}{human_bytes(most)}"
 
 
 def sends_line(sends: Sends, pattern: Pattern, axes: Sequence[str]) -> str:
@@ -200,7 +200,7 @@ def sends_line(sends: Sends, pattern: Pattern, axes: Sequence[str]) -> str:
     counts = counts * sends.span
     most, least = int(counts.max()), int(counts.min())
     what = plural(most, "chunk") if most == least else f"{least:,} to {most:,} chunks"
-    everyone = len(np.unique(src)) == n
+    everyone = len(_different(src)) == n
     if everyone and len(src) == n * (n - 1) and n > 2:
         return f"each sends {what} to every other"
     if everyone:
@@ -220,7 +220,7 @@ def _along(src: Ints, dst: Ints, dims: tuple[int, ...], axes: Sequence[str]) -> 
         return ""
     steps = np.array(np.unravel_index(dst, dims)) - np.array(np.unravel_index(src, dims))
     # As single numbers: whole columns take long to compare.
-    different = np.unique(np.ravel_multi_index(tuple(steps % np.array(dims)[:, None]), dims))
+    different = _different(np.ravel_multi_index(tuple(steps % np.array(dims)[:, None]), dims))
     moved = np.array(np.unravel_index(different, dims)).T.tolist()
     if len(moved) * math.prod(dims) != len(src) or any(sum(map(bool, step)) != 1 for step in moved):
         return ""
@@ -233,10 +233,10 @@ def _along(src: Ints, dst: Ints, dims: tuple[int, ...], axes: Sequence[str]) -> 
 
 def _swapped(src: Ints, dst: Ints) -> str:
     """The partners, if all members swap with one other."""
-    apart = set((src ^ dst).tolist())
+    apart = _different(src ^ dst)
     if len(apart) != 1:
         return ""
-    distance = apart.pop()
+    distance = int(apart[0])
     if distance & (distance - 1):
         return f"partners (number xor {distance}) swap {{}}"
     return f"pairs {distance} apart swap {{}}" if len(src) > 2 else "the two swap {}"
@@ -244,12 +244,17 @@ def _swapped(src: Ints, dst: Ints) -> str:
 
 def _around(src: Ints, dst: Ints, n: int) -> str:
     """The distance at which all members send, around the whole group."""
-    shifts = [_signed(int(shift), n) for shift in np.unique((dst - src) % n)]
+    shifts = [_signed(int(shift), n) for shift in _different((dst - src) % n)]
     if len(shifts) * n != len(src):
         return ""
     if n > 2 and sorted(shifts) == [-1, 1]:
         return "each sends {} to either neighbour"
     return f"each sends {{}} {_listed([_shift(shift, n) for shift in sorted(shifts, key=abs)])}"
+
+
+def _different(numbers: Ints) -> Ints:
+    """The different numbers of many that are small and not below 0: many times faster than NumPy's unique."""
+    return np.flatnonzero(np.bincount(numbers))
 
 
 def _signed(shift: int, size: int) -> int:
