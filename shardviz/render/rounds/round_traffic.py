@@ -30,8 +30,8 @@ class Moves:
     """Entry k are the `span` consecutive chunks from `first[k]` on, counted modulo all `chunks`, which go to
     or come from member `others[k]`."""
 
-    first: Ints
-    others: Ints
+    first: list[int]
+    others: list[int]
     span: int
     chunks: int
 
@@ -41,7 +41,11 @@ class Moves:
     @property
     def listed(self) -> list[int]:
         """All the chunks, each once."""
-        every = ((first + step) % self.chunks for first in self.first.tolist() for step in range(self.span))
+        if self.span == 1:
+            return list(dict.fromkeys(self.first))
+        if len(self.first) == 1 and self.first[0] + self.span <= self.chunks:
+            return list(range(self.first[0], self.first[0] + self.span))
+        every = ((first + step) % self.chunks for first in self.first for step in range(self.span))
         return list(dict.fromkeys(every))
 
 
@@ -63,21 +67,19 @@ class RoundTraffic:
 
     def is_sender(self, member: int) -> bool:
         """True if a member sends anything."""
-        _, first = self._by_sender
-        return bool(first[member] < first[member + 1])
+        return self._by_sender.has(member)
 
     def is_receiver(self, member: int) -> bool:
         """True if a member receives anything."""
-        _, first = self._by_receiver
-        return bool(first[member] < first[member + 1])
+        return self._by_receiver.has(member)
 
     def sent(self, member: int) -> Moves:
         """The chunks that a member sends."""
-        return self._moves(_of(self._by_sender, member), True)
+        return self._moves(*self._by_sender.of(member))
 
     def received(self, member: int) -> Moves:
         """The chunks that a member receives."""
-        return self._moves(_of(self._by_receiver, member), False)
+        return self._moves(*self._by_receiver.of(member))
 
     def chunks(self, origin: int, target: int) -> list[int] | int:
         """The chunks on the link from one member to its neighbour; of too many messages how many go there."""
@@ -89,25 +91,26 @@ class RoundTraffic:
         if isinstance(self._topology, Switch):
             moves = self.sent(origin) if target == self._size else self.received(target)
         elif self._is_direct:
-            mine = _of(self._by_sender, origin)
-            moves = self._moves(mine[self._sends.dst[mine] == target], True)
+            chunks, others = self._by_sender.of(origin)
+            here = [chunk for chunk, other in zip(chunks, others, strict=True) if other == target]
+            moves = self._moves(here, [target] * len(here))
         elif len(self._sends) > MAX_FOLLOWED:
             return int(self._loads[self._link(origin, target)])
         else:
-            moves = self._moves(self._on(origin, target).nonzero()[0], True)
+            entries = self._on(origin, target).nonzero()[0]
+            moves = self._moves(self._sends.chunk[entries].tolist(), self._sends.dst[entries].tolist())
         return moves.listed
 
-    def _moves(self, entries: Ints, sending: bool) -> Moves:
-        others = self._sends.dst if sending else self._sends.src
-        return Moves(self._sends.chunk[entries], others[entries], self._sends.span, self._all)
+    def _moves(self, chunks: list[int], others: list[int]) -> Moves:
+        return Moves(chunks, others, self._sends.span, self._all)
 
     @cached_property
-    def _by_sender(self) -> tuple[Ints, Ints]:
-        return _ordered(self._sends.src, self._size)
+    def _by_sender(self) -> _ByMember:
+        return _ByMember.of_all(self._sends.src, self._sends.dst, self._sends.chunk, self._size)
 
     @cached_property
-    def _by_receiver(self) -> tuple[Ints, Ints]:
-        return _ordered(self._sends.dst, self._size)
+    def _by_receiver(self) -> _ByMember:
+        return _ByMember.of_all(self._sends.dst, self._sends.src, self._sends.chunk, self._size)
 
     @cached_property
     def _segments(self) -> dict[int, RouteSegment]:
@@ -162,17 +165,31 @@ class RoundTraffic:
         return link_loads(self._topology, src, dst, np.ones_like(pairs))
 
 
-def _of(ordered: tuple[Ints, Ints], member: int) -> Ints:
-    """The entries of a member."""
-    order, first = ordered
-    return order[first[member] : first[member + 1]]
+@dataclass(frozen=True)
+class _ByMember:
+    """The entries of a round in the order of their members: those of member m are `first[m]` to
+    `first[m + 1]`."""
 
+    chunks: Ints
+    others: Ints
+    first: Ints
 
-def _ordered(members: Ints, size: int) -> tuple[Ints, Ints]:
-    """The entries in the order of their members, and where those of each member begin."""
-    first = np.zeros(size + 1, dtype=np.int64)
-    first[1:] = np.bincount(members, minlength=size).cumsum()
-    return np.argsort(members, kind="stable"), first
+    @classmethod
+    def of_all(cls, members: Ints, others: Ints, chunks: Ints, size: int) -> _ByMember:
+        first = np.zeros(size + 1, dtype=np.int64)
+        first[1:] = np.bincount(members, minlength=size).cumsum()
+        # Numbers of two bytes, which most groups have, are sorted by their digits.
+        order = np.argsort(members.astype(np.min_scalar_type(size - 1)), kind="stable")
+        return cls(chunks[order], others[order], first)
+
+    def has(self, member: int) -> bool:
+        """True if a member has any."""
+        return bool(self.first[member] < self.first[member + 1])
+
+    def of(self, member: int) -> tuple[list[int], list[int]]:
+        """The chunks of a member, and whom each goes to or comes from."""
+        mine = slice(self.first[member], self.first[member + 1])
+        return self.chunks[mine].tolist(), self.others[mine].tolist()
 
 
 def round_words(run: CollectiveRun, number: int) -> str:
