@@ -78,7 +78,7 @@ class Frame:
         """The chunks that one member holds, as arrays."""
         return self._frames.trace.buffer(self.number, member)
 
-    def needed(self, member: int) -> Ints | Small:
+    def needed(self, member: int) -> Values:
         """The chunks that one member holds and still needs, in order."""
         return self._frames.trace.needed(self.number, member)
 

@@ -34,14 +34,15 @@ class HeldBytes:
         """The bytes of each member after a round; 0 is before the first."""
         row, since = divmod(number, self._every)
         if not since:
-            return self._kept[row]
-        found = self._kept[row].copy()
+            kept: Ints = self._kept[row]
+            return kept
+        found: Ints = self._kept[row].copy()
         for sign, when in ((1, self._spans.begin), (-1, self._spans.end)):
             found += sign * self._sums(when, (number - since < when) & (when <= number))
         return found
 
     def _sums(self, when: Values, chosen: Bools, rows: int = 0) -> Ints:
-        """The bytes of some pieces by member; with `rows`, by the first round that is kept, then by member."""
+        """The bytes of some pieces by member; with `rows`, by the first round kept, then by member."""
         place = self._spans.member[chosen]
         if rows:
             row = when[chosen]

@@ -117,7 +117,7 @@ class Trace(ABC):
         """The chunks that all members hold after a round, or one of them; 0 is before the first."""
 
     @abstractmethod
-    def needed(self, number: int, member: int) -> Ints:
+    def needed(self, number: int, member: int) -> Values:
         """The chunks that a member holds after a round and still needs, as `Buffer` says it; in order."""
 
     @property
@@ -205,7 +205,7 @@ class ReduceTrace(Trace):
         arrived = (self._since[change] == number) & (number > 0)
         return Buffer(members, chunk, self._datum[change], arrived, needed)
 
-    def needed(self, number: int, member: int) -> Ints:
+    def needed(self, number: int, member: int) -> Values:
         mine = slice(self._first_change[member], self._first_change[member + 1])
         spans = self.spans
         return spans.chunk[mine][(spans.begin[mine] <= number) & (number < spans.end[mine])]
@@ -363,7 +363,7 @@ class CopyTrace(Trace):
         arrived = (self._arrival[slot] == number) & (number > 0)
         return Buffer(holder, chunk, self._datum[chunk], arrived, self._last_use[slot] > number)
 
-    def needed(self, number: int, member: int) -> Ints:
+    def needed(self, number: int, member: int) -> Values:
         mine = slice(member * self._chunks, (member + 1) * self._chunks)
         return np.flatnonzero((self._arrival[mine] <= number) & (number < self._last_use[mine]))
 

@@ -14,7 +14,7 @@ import numpy as np
 from rich.style import Style
 from rich.text import Span, Text
 
-from shardviz.collectives.values import Ints
+from shardviz.collectives.values import Values
 from shardviz.errors import plural
 from shardviz.hardware import Switch
 from shardviz.render.canvas import LineBuilder
@@ -112,9 +112,11 @@ class DevicePicture:
         first = max(0, (left - self._edge) // pitch)
         last = min(self._map.columns - 1, (right - self._edge) // pitch)
         builder = LineBuilder(left, right)
+        # Most lines have nothing between boxes.
+        has_gaps = offset in (self._middle, self._middle + 1, -self._above)
         for column in range(first, last + 2):
             box = self._edge + column * pitch
-            if column or self._edge:
+            if has_gaps and (column or self._edge):
                 gap = self._beside(row, column, offset)
                 if gap is not None:
                     builder.put_text(box - shape.gap, gap)
@@ -189,7 +191,7 @@ class DevicePicture:
         shaft = AROUND if around else LINE
         if there:
             return arrow(there, width, "→", shaft, part)
-        return arrow(back, width, "←", shaft, part) if back else Text(shaft * width, DIM)
+        return arrow(back, width, "←", shaft, part) if back else self._boxes.still(shaft * width)
 
     def _above_box(self, row: int, column: int, offset: int) -> Text | None:
         """A line of a link above a box, or of the bar that all devices of a switch hang on; None for
@@ -352,6 +354,7 @@ class GroupBoxes:
         self._borders: dict[tuple[int, bool, tuple[str, Style] | None], Text] = {}
         self._bars: dict[bytes, Text] = {}
         self._names: dict[int, str] = {}
+        self._still: dict[str, Text] = {}
 
     def name(self, chunk: int) -> str:
         """The name of a chunk."""
@@ -421,6 +424,12 @@ class GroupBoxes:
             line, start = f"{shaft * before}{words}{shaft * (room - before)}→", before
         return Text(line, spans=[each.move(start) for each in spans])
 
+    def still(self, line: str) -> Text:
+        """A link over which nothing moves; there are few different ones."""
+        if line not in self._still:
+            self._still[line] = Text(line, DIM)
+        return self._still[line]
+
     def border(self, member: int, is_marked: bool = False, shade: tuple[str, Style] | None = None) -> Text:
         """The upper border with the device's number and, where there is room, its place in the mesh.
 
@@ -445,7 +454,7 @@ class GroupBoxes:
             self._borders[key] = Text.assemble((start, edge), title, (f" {'─' * rest}┐", edge))
         return self._borders[key]
 
-    def bar(self, chunks: Ints) -> Text:
+    def bar(self, chunks: Values) -> Text:
         """A bar of the chunks that are there; most rounds have the same ones."""
         places = chunks * len(self._bar_parts) // self.run.schedule.chunks
         parts = np.bincount(places, minlength=len(self._bar_parts))
