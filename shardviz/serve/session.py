@@ -85,7 +85,7 @@ class Session(AppService):
         self._notes = notes
         self._hear = hear
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._is_ending = False
+        self._ending: asyncio.Task[None] | None = None
 
     async def _close(self) -> None:
         await self._websocket.close()
@@ -155,7 +155,7 @@ class Session(AppService):
                 self._stdin.write(self.encode_packet(b"M", json.dumps(said).encode()))
 
     async def _fail(self, reason: str) -> None:
-        if not self._is_ending:
+        if self._ending is None:
             self._notes.say(f"a visitor's session failed: {reason}")
         await self._websocket.close(code=FAILED)
 
@@ -163,22 +163,28 @@ class Session(AppService):
         """Files are not handed out."""
 
     async def stop(self) -> None:
-        """End the process: asked first, then killed. Returns when it is gone, and its folder with it."""
-        self._is_ending = True
-        process = self._process
-        if process is None:
+        """End the process: asked first, then killed. Returns when it is gone, and its folder with it, also
+        to the second who asks."""
+        if self._process is None:
             return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(KILL_AFTER_S):
-                await self.send_meta({"type": "quit"})
-                await process.wait()
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end(self._process))
+        await asyncio.shield(self._ending)
+
+    async def _end(self, process: Process) -> None:
+        """What the process still shows is read to the end, for nobody: it would wait for that, and its pipes
+        would stay open."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        self._tell({"type": "quit"})
+        with suppress(TimeoutError):
+            async with asyncio.timeout(KILL_AFTER_S):
+                await process.communicate()
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.communicate()
         if self._folder is not None:
             self._folder.cleanup()
 

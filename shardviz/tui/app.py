@@ -318,6 +318,12 @@ class ShardvizApp(ResilientApp):
             if pane.area != event.area:
                 pane.show_step(event.number)
 
+    def on_pane_step_wanted(self, event: Pane.StepWanted) -> None:
+        shown = {pane.area: pane for pane in self.workspace.shown}
+        number = next((pane.step_shown for pane in shown.values() if pane.step_shown), 0)
+        if number and event.area in shown:
+            shown[event.area].show_step(number)
+
     async def on_pane_instruction_opened(self, event: Pane.InstructionOpened) -> None:
         await self.action_show(event.area)
         if self.pane.area == event.area:

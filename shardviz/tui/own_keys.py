@@ -165,10 +165,11 @@ def check_own_keys(
 
 
 def _clashes(chosen: OwnKeys, commands: Sequence[Command]) -> Iterable[tuple[Command, Command, str]]:
-    """Two commands with a key that both have, of which a person has chosen one at least."""
+    """Two commands with a key that both have, as a person has chosen: the usual keys that a lesson takes from
+    others are none of these."""
     for place, one in enumerate(commands):
         for other in commands[place + 1 :]:
-            both = set(one.keys) & set(other.keys)
+            both = set(one.keys) & set(other.keys) - (set(one.usual) & set(other.usual))
             is_chosen = any(each.setting in chosen.get(table_of(each.area), {}) for each in (one, other))
             if both and is_chosen and (one.area == other.area or "app" in (one.area, other.area)):
                 yield one, other, min(both)

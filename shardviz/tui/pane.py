@@ -78,6 +78,13 @@ class Pane(Side):
             super().__init__()
             self.area, self.number = area, number
 
+    class StepWanted(Message):
+        """The pane of an area shows the plan anew: its cursor goes to the step under the others' cursors."""
+
+        def __init__(self, area: str) -> None:
+            super().__init__()
+            self.area = area
+
     class InstructionOpened(Message):
         """An instruction of a target's program is to be shown on the screen of that area."""
 

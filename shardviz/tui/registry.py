@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from textual.binding import Binding, BindingType
 from textual.message import Message
@@ -22,7 +22,8 @@ class Command:
     `name` is the action: ``action_<name>`` of the widget of `area` ("problem", "layout", "plan", "step",
     "compiler" or "time"), or of the application ("app", "lesson"). `keys` are Textual's names of keys, the
     first the one that is shown, as `shown` where that is clearer. `title` names it in palette and help,
-    `help` is a sentence. `footer` is its word in the footer; empty where it does not appear there.
+    `help` is a sentence. `footer` is its word in the footer; empty where it does not appear there. `usual`
+    are the keys that it has unless a person has chosen others.
     """
 
     area: str
@@ -32,6 +33,7 @@ class Command:
     help: str
     footer: str = ""
     shown: str = ""
+    usual: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def setting(self) -> str:
@@ -70,7 +72,7 @@ def commands_of(area: str, *rows: tuple[str, ...]) -> tuple[Command, ...]:
     Keys that a person has chosen stand in place of those here.
     """
     usual = (Command(area, name, tuple(keys.split()), *words) for name, keys, *words in rows)
-    return tuple(map(_with_own_keys, usual))
+    return tuple(_with_own_keys(replace(command, usual=command.keys)) for command in usual)
 
 
 def _with_own_keys(command: Command) -> Command:

@@ -3,6 +3,7 @@ three."""
 
 from __future__ import annotations
 
+from asyncio import Lock
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -73,6 +74,8 @@ class Workspace(Horizontal):
         """The right side: the panes, and what covers them."""
         self._panes: dict[str, Pane] = {}
         self._last = LAST[0]
+        self._mounting = Lock()
+        """Who finds a pane mounted finds its parts there, too."""
         self._waiting: list[Callable[[], None]] = []
         """The drawings of what has changed that are still to do, each in a frame of its own."""
         self._is_due = False
@@ -162,9 +165,10 @@ class Workspace(Horizontal):
             return  # the other panes show the plan
         for area in self.areas:
             pane = self._pane(area)
-            if not pane.is_attached:
-                await self.room.mount(pane)
-                self.room.sort_children(key=lambda widget: [*PANES, widget.id].index(widget.id))
+            async with self._mounting:
+                if not pane.is_attached:
+                    await self.room.mount(pane)
+                    self.room.sort_children(key=lambda widget: [*PANES, widget.id].index(widget.id))
             if pane not in before:
                 self._draw(pane)
 

@@ -15,6 +15,8 @@ RUNS = 7
 def commands(*argvs: Sequence[str], runs: int = RUNS) -> list[float]:
     """Median wall seconds of each command, run in turn (A B A B …) after one warm-up, output thrown away."""
     environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    # As everywhere else: what is compiled once stays so.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     seconds: list[list[float]] = [[] for _ in argvs]
     for turn in range(runs + 1):
         for argv, taken in zip(argvs, seconds, strict=True):

@@ -47,6 +47,12 @@ def test_a_sum_is_made_in_the_order_of_its_sends():
     assert any(line.startswith("together ") for line in lines)
 
 
+def test_on_a_narrow_page_the_times_stand_below_one_another():
+    lines = [line.plain for line in matmul_lines(matmul(), 40, PLAIN)]
+    totals = [line for line in lines if line.startswith(("together", "one after"))]
+    assert [line.endswith(" µs") for line in totals] == [True, True]
+
+
 def test_the_rounds_that_are_left_multiply_nothing():
     picture = MatmulPicture(matmul(("XY", "Y_", "X_")), 0, 5, 80, PLAIN)
     assert picture.line(0, 0, 80).plain.startswith("all blocks are multiplied")

@@ -46,11 +46,14 @@ def test_of_too_many_to_count_the_round_has_its_own(run_of):
     assert {found.round_at(y) for y in range(1, found.height)} == {3}
 
 
-def test_a_narrow_table_leaves_out_the_values(run_of):
+def test_a_narrow_table_leaves_out_the_values_and_the_link_but_not_the_time(run_of):
     run = run_of("psum", "i=4", [3, 9, 5, 2])
     lines = [line.plain for line in transfer_lines(run, 40, PLAIN, 1)]
     assert all(len(line) <= 40 for line in lines)
-    assert not any("values" in line for line in lines)
+    (head,) = (line for line in lines if "from → to" in line)
+    assert head.split()[3:] == ["chunk", "bytes", "time"]
+    (first,) = (line for line in lines if "0 → 1" in line)
+    assert first.endswith("1 µs")
 
 
 def test_later_rounds_are_dim(run_of):

@@ -83,6 +83,28 @@ def test_an_application_that_fails_says_why(capfdbinary):
     assert said == b"shardviz: note: a visitor's session failed: ValueError: two lines\n"
 
 
+def test_a_process_that_shows_more_than_anybody_takes_is_not_killed_for_it(tmp_path, monkeypatch):
+    class Left:
+        send_str = None
+
+        async def send_bytes(self, _):
+            raise ConnectionResetError
+
+    program = tmp_path / "program"
+    # A picture that the browser does not take, and more than a pipe holds.
+    program.write_text("#!/bin/sh\necho __GANGLION__; printf 'D\\0\\0\\0\\1x'; head -c 400000 /dev/zero\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+
+    async def script():
+        session = Session([], Left(), Notes(), lambda *_: None)
+        await session.start(80, 24)
+        await session.stop()
+        assert session._process.returncode == 0
+
+    asyncio.run(script())
+
+
 def test_a_process_that_dies_is_said_and_an_interrupt_ends_the_others():
     with serving() as (server, url):
 

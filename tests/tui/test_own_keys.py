@@ -94,6 +94,12 @@ def test_what_cannot_be_is_refused_by_name(tmp_path, text, message):
     assert error.value.hint
 
 
+def test_a_usual_key_that_a_lesson_takes_may_have_another_beside_it():
+    """``h`` is a lesson's hint too, while one is open."""
+    chosen = {"everywhere": {"history": ("h", "f3")}}
+    check_own_keys(chosen, commands_with(chosen), AREAS, Path("keys.toml"))
+
+
 def test_the_example_of_the_documentation_is_not_refused(tmp_path):
     page = (ROOT / "docs" / "application.md").read_text(encoding="utf-8")
     path = tmp_path / "keys.toml"

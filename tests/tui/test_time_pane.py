@@ -371,6 +371,18 @@ def test_a_program_without_a_timeline_says_why(monkeypatch):
     play(script, name="plan")
 
 
+def test_an_operation_is_selected_where_the_report_alone_is_seen():
+    """After a target without a timeline the lanes of the next are not drawn yet."""
+
+    async def script(pilot):
+        await settle(pilot, "v", "n", "N", "right", "right")
+        assert not pilot.app.pane.chart.size.width
+        await settle(pilot, "v")
+        assert re.search(r"operation \d+ of \d+", text_of(pilot.app))
+
+    play(script)
+
+
 def test_a_program_that_fails_takes_the_place_of_the_one_before(monkeypatch):
     async def script(pilot):
         assert "700 µs on v5e:2x4" in pane_text(pilot)

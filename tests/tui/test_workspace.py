@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from shardviz.forms.command_line import form_from_options
 from shardviz.forms.form import ProblemForm
 from shardviz.tui.workspace import DASHBOARD
 from tests.tui.conftest import check_snapshot, drive, text_of, until
@@ -204,3 +205,15 @@ def test_the_marked_device_is_named_in_the_group_of_every_pane():
 
     draft = ProblemForm(targets="shardy,cpu", machine="v5e:2x4")
     on_dashboard(script, (200, 70), draft, worker=Recorded())
+
+
+def test_a_plan_that_is_drawn_anew_has_one_step_under_all_cursors():
+    usual = {"einsum": "bd,df->bf; bf,fd->bd", "specs": "X_,_Y->?; ?,Y_->X_", "sizes": "b=8Ki,d=4Ki,f=16Ki"}
+    chain = form_from_options(**usual, mesh="X=4,Y=2", targets="none", machine="v5e:2x4")
+
+    async def script(pilot):
+        panes = {pane.area: pane for pane in pilot.app.workspace.shown}
+        plan, time = panes["plan"], panes["time"]
+        await until(pilot, lambda: time.chart.selected is not None and time.chart.selected + 1 == plan.chosen)
+
+    on_dashboard(script, draft=chain)

@@ -164,7 +164,7 @@ class MatmulPicture:
             ("matmul", WORK, [slot.work for slot in matmul.slots]),
             ("links", SENDS, [slot.sends for slot in matmul.slots]),
         )
-        lines.append(_totals(("together", matmul.seconds), ("one after the other", matmul.apart_seconds)))
+        lines += self._totals(("together", matmul.seconds), ("one after the other", matmul.apart_seconds))
         if matmul.before is not None:
             place, before = matmul.before
             total = matmul.prefetched_seconds
@@ -173,12 +173,10 @@ class MatmulPicture:
             lines += [Text(), Text(f"or prefetched whole while step {place} multiplies: {rest}")]
             spans = [(0.0, before), (total - matmul.matmul_seconds, total)]
             lines += self._drawn(total, ("matmul", WORK, spans), ("links", SENDS, [(0.0, gather)]))
-            lines.append(
-                _totals(
-                    (f"with step {place} prefetched", total),
-                    ("block by block", before + matmul.seconds),
-                    ("one after the other", before + matmul.apart_seconds),
-                )
+            lines += self._totals(
+                (f"with step {place} prefetched", total),
+                ("block by block", before + matmul.seconds),
+                ("one after the other", before + matmul.apart_seconds),
             )
         for line in lines:
             line.truncate(self._page, overflow="ellipsis")
@@ -200,15 +198,15 @@ class MatmulPicture:
             lines.append(Text.assemble((name.ljust(self._gutter), "dim"), "".join(bar)))
         return [*lines, Text()]
 
-
-def _totals(*named: tuple[str, float]) -> Text:
-    """``together 1.4 ms   one after the other 2.05 ms``: the shortest in bold."""
-    least = min(took for _, took in named)
-    parts = [
-        Text.assemble((f"{name} ", "dim"), (seconds(took), "bold" if took == least else ""))
-        for name, took in named
-    ]
-    return Text("   ").join(parts)
+    def _totals(self, *named: tuple[str, float]) -> list[Text]:
+        """``together 1.4 ms   one after the other 2.05 ms``, or below one another: the shortest in bold."""
+        least = min(took for _, took in named)
+        parts = [
+            Text.assemble((f"{name} ", "dim"), (seconds(took), "bold" if took == least else ""))
+            for name, took in named
+        ]
+        line = Text("   ").join(parts)
+        return [line] if line.cell_len <= self._page else parts
 
 
 def matmul_lines(

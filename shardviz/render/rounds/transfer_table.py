@@ -167,11 +167,14 @@ class TransferTable:
     def _widths(self) -> tuple[int, ...]:
         ends = max(2 * self._id_width + 3, len(HEADINGS[0]))
         names = NAMES_WIDTH if self.width >= READABLE else NAMES_WIDTH // 2
-        others = ends, names, BYTES_WIDTH, self._link_width, TIME_WIDTH
-        left = self.width - GAP - sum(others) - len(others) * GAP
+        link = self._link_width
+        left = self.width - GAP - sum(GAP + each for each in (ends, names, BYTES_WIDTH, link, TIME_WIDTH))
+        if left < -GAP:  # no room even without values: the time tells more than the link
+            names = max(1, min(names, names + left + link + 2 * GAP))
+            link = 0
         has_values = self._drawn.question.shards is not None and left >= LEAST_VALUES
         values = min(left, MOST_VALUES) if has_values else 0
-        return ends, names, values, BYTES_WIDTH, self._link_width, TIME_WIDTH
+        return ends, names, values, BYTES_WIDTH, link, TIME_WIDTH
 
     @cached_property
     def _id_width(self) -> int:

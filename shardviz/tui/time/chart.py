@@ -171,8 +171,9 @@ class TimeChart(LinesView, inherit_bindings=False):
         self.show(StackedCharts(frames, titles if len(frames) > 1 else [], width, self._is_old))
 
     def _bring_in(self) -> None:
-        """Scroll to the lane of the selected operation."""
-        assert isinstance(self.canvas, StackedCharts)
+        """Scroll to the lane of the selected operation, where the chart is seen."""
+        if not isinstance(self.canvas, StackedCharts):
+            return
         line = self.canvas.line_of(self.place) if self.place else None
         if line is not None:
             top, height = round(self.scroll_y), self.size.height

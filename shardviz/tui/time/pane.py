@@ -331,6 +331,8 @@ class TimePane(Pane):
         if self.timelines != before:
             self._trail.clear()
             self._saving = -1
+            if self._chosen == PLAN and not chart.has_focus:
+                self.post_message(self.StepWanted(self.area))
         self._divide()
         self._explain()
 
