@@ -78,10 +78,9 @@ class Frame:
         """The chunks that one member holds, as arrays."""
         return self._frames.trace.buffer(self.number, member)
 
-    @property
-    def whole(self) -> Buffer:
-        """The chunks that all members hold, as arrays."""
-        return self._frames.trace.buffer(self.number)
+    def needed(self, member: int) -> Values:
+        """The chunks that one member holds and still needs, in order."""
+        return self._frames.trace.needed(self.number, member)
 
     def pieces(self, member: int, group: int = 0, chunks: range | None = None) -> tuple[Piece, ...]:
         """The pieces of a member of a group, ordered by chunk; of some `chunks` only, if given."""

@@ -81,6 +81,19 @@ class Buffer:
     needed: Bools
 
 
+@dataclass(frozen=True)
+class Spans:
+    """Members that hold a chunk which is needed, after the rounds `begin` to `end` - 1. Arrays of one length.
+
+    Of a chunk that is part of the result, `end` comes after the last round.
+    """
+
+    member: Small
+    chunk: Small
+    begin: Values
+    end: Values
+
+
 class Trace(ABC):
     """Every state of a schedule. A slot is a member and a chunk, `member * chunks + chunk`.
 
@@ -102,6 +115,15 @@ class Trace(ABC):
     @abstractmethod
     def buffer(self, number: int, member: int | None = None) -> Buffer:
         """The chunks that all members hold after a round, or one of them; 0 is before the first."""
+
+    @abstractmethod
+    def needed(self, number: int, member: int) -> Values:
+        """The chunks that a member holds after a round and still needs, as `Buffer` says it; in order."""
+
+    @property
+    @abstractmethod
+    def spans(self) -> Spans:
+        """All times in which pieces are held and needed."""
 
     @abstractmethod
     def final(self, member: Ints, chunk: Ints) -> Small:
@@ -182,6 +204,20 @@ class ReduceTrace(Trace):
         needed = (self._last_use[change] > number) | (self._is_end[slot] & (self._current[slot] == change))
         arrived = (self._since[change] == number) & (number > 0)
         return Buffer(members, chunk, self._datum[change], arrived, needed)
+
+    def needed(self, number: int, member: int) -> Values:
+        mine = slice(self._first_change[member], self._first_change[member + 1])
+        spans = self.spans
+        return spans.chunk[mine][(spans.begin[mine] <= number) & (number < spans.end[mine])]
+
+    @cached_property
+    def spans(self) -> Spans:
+        """Ordered by slot, then round."""
+        order, until = self._by_slot
+        slot, end = self._slot[order], self._last_use[order]
+        end[self._is_end[slot] & (self._current[slot] == order)] = self.schedule.rounds + 1
+        member, chunk = np.divmod(slot, self._chunks)
+        return Spans(member, chunk, self._since[order], np.minimum(end, until))
 
     def final(self, member: Ints, chunk: Ints) -> Small:
         datum: Small = self._datum[self._current[member * self._chunks + chunk]]
@@ -326,6 +362,16 @@ class CopyTrace(Trace):
         holder, chunk = np.divmod(slot, chunks)
         arrived = (self._arrival[slot] == number) & (number > 0)
         return Buffer(holder, chunk, self._datum[chunk], arrived, self._last_use[slot] > number)
+
+    def needed(self, number: int, member: int) -> Values:
+        mine = slice(member * self._chunks, (member + 1) * self._chunks)
+        return np.flatnonzero((self._arrival[mine] <= number) & (number < self._last_use[mine]))
+
+    @property
+    def spans(self) -> Spans:
+        slot = np.flatnonzero(self._arrival < self._last_use)
+        member, chunk = np.divmod(slot, self._chunks)
+        return Spans(member, chunk, self._arrival[slot], self._last_use[slot])
 
     def final(self, member: Ints, chunk: Ints) -> Small:
         if (self._arrival[member * self._chunks + chunk] == self._never).any():

@@ -73,6 +73,11 @@ class Timeline:
             waiting=outcome.waiting,
         )
 
+    def sent_bytes(self, number: int) -> Ints:
+        """Bytes that each device sends in a round, which count from 1; no link is looked at."""
+        load = self._messages(self.schedule.round(number))
+        return sums(load.src, load.bytes, self.topology.devices)
+
     def link_bytes(self, number: int) -> Ints:
         """Bytes on every directed link of the topology in a round, which count from 1."""
         load = self._messages(self.schedule.round(number))

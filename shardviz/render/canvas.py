@@ -67,7 +67,12 @@ class LineBuilder:
     def put_text(self, column: int, text: Text) -> None:
         """Write a text with its styles."""
         offset, before = column - self.left, self._column
-        self.put(column, text.plain, text.style)
+        plain = text.plain
+        self.put(column, plain, text.style)
+        if before <= column and column + len(plain) <= self.right:
+            # Nearly always nothing is cut off.
+            self._spans += [Span(start + offset, end + offset, style) for start, end, style in text.spans]
+            return
         first, last = max(offset, before - self.left), self._column - self.left
         for span in text.spans:
             start, end = max(span.start + offset, first), min(span.end + offset, last)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shardviz.collectives.frames import Frames
+from shardviz.collectives.held_bytes import HeldBytes
 from shardviz.collectives.trace import can_be_kept
 from shardviz.errors import QuestionError
 from shardviz.hardware.collective_time import CollectiveTime, collective_time
@@ -277,6 +278,13 @@ class PreparedRun:
     run: CollectiveRun
     drawn: CollectiveRun
 
+    @cached_property
+    def held_bytes(self) -> HeldBytes | None:
+        """The bytes that members hold after every round; None where there are too many pieces to follow."""
+        if not self.drawn.followed:
+            return None
+        return HeldBytes(self.drawn.frames.trace, self.run.chunk_bytes)
+
 
 def prepare_run(question: CollectiveQuestion, links: Links) -> PreparedRun:
     """Work out all that every frame needs. Raises `ShardvizError`."""
@@ -300,6 +308,7 @@ def _prepare(run: CollectiveRun) -> None:
     for number in (0, run.schedule.rounds):
         for piece in run.frames[number].pieces(0)[:1]:
             _ = (piece.count, piece.values)
+    _ = run.frames[0].needed(0)
     _ = run.final
 
 

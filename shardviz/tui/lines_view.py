@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
@@ -44,7 +45,7 @@ class LinesView(ScrollView, can_focus=True):
         super().__init__(id=id)
         self.canvas: Canvas = canvas or TextLines(())
         self.virtual_size = Size(self.canvas.width, self.canvas.height)
-        self._ground: Style | None = None
+        self._ground: Ground | None = None
         """The widget's own style, which takes as long to find as a line to draw."""
         self._on_screen: dict[int, Text | None] = {}
         """The lines that were drawn last; None for one below the canvas."""
@@ -113,15 +114,14 @@ class LinesView(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         if self._ground is None:
-            self._ground = self.rich_style
-        width, style = self.size.width, self._ground
+            self._ground = Ground(self.rich_style)
+        width = self.size.width
         canvas, window, ahead = self._ahead
         is_valid = canvas is self.canvas and window == self._window and y in ahead
         text = self._on_screen[y] = ahead.pop(y) if is_valid else self._draw(y)
         if text is None:
-            return Strip.blank(width, style)
-        strip = Strip(self._segments(text), text.cell_len)
-        return strip.crop_extend(0, width, style).apply_style(style)
+            return Strip.blank(width, self._ground.style)
+        return self._ground.strip(text, width, self.app.console)
 
     def _draw(self, y: int) -> Text | None:
         """Line `y` of what is seen; None below the canvas."""
@@ -138,21 +138,50 @@ class LinesView(ScrollView, can_focus=True):
         """Columns `left` to `right` of a line of the canvas."""
         return self.canvas.line(row, left, right)
 
-    def _segments(self, text: Text) -> Iterable[Segment]:
-        """The text in pieces of one style; where no styles overlap, five times faster than Rich does it."""
+
+class Ground:
+    """A widget's own style, on which texts are put; the styles over it are found once."""
+
+    def __init__(self, style: Style) -> None:
+        self.style = style
+        self._over: dict[str | Style, Style] = {}
+
+    def strip(self, text: Text, width: int, console: Console) -> Strip:
+        """A line of so many columns that begins with a text."""
+        length = text.cell_len
+        found = Strip(self._segments(text, width - length, console), max(width, length))
+        return found if length <= width else found.crop(0, width)
+
+    def _segments(self, text: Text, blanks: int, console: Console) -> Iterable[Segment]:
+        """A text with blanks behind it in as few pieces as it has styles beside one another; where none
+        overlap, many times faster than Rich and Textual do it step by step."""
+        ground, last = self.style, len(text.plain)
+        plain = text.plain + " " * blanks
         if text.style and not text.spans:
             # Rich gives such a text no style.
-            return [Segment(text.plain, _style(text.style))]
-        pieces, plain, end = [], text.plain, 0
-        for span in text.spans:
-            if span.start < end or text.style:
-                return text.render(self.app.console)
-            if span.start > end:
-                pieces.append(Segment(plain[end : span.start]))
-            pieces.append(Segment(plain[span.start : span.end], _style(span.style)))
-            end = span.end
-        return [*pieces, Segment(plain[end:])]
+            return [Segment(plain[:last], self._styled(text.style)), Segment(plain[last:], ground)]
+        pieces: list[Segment] = []
+        begin, end, style = 0, 0, ground
+        for start, stop, said in text.spans:
+            if start < end or text.style:
+                return Segment.apply_style([*text.render(console), Segment(" " * blanks)], ground)
+            if end < start and style is not ground:
+                pieces.append(Segment(plain[begin:end], style))
+                begin, style = end, ground
+            following = self._styled(said)
+            if following is not style:
+                if begin < start:
+                    pieces.append(Segment(plain[begin:start], style))
+                begin, style = start, following
+            end = min(stop, last)
+        if style is not ground:
+            pieces.append(Segment(plain[begin:end], style))
+            begin = end
+        return [*pieces, Segment(plain[begin:], ground)]
 
-
-def _style(style: str | Style) -> Style:
-    return style if isinstance(style, Style) else Style.parse(style)
+    def _styled(self, style: str | Style) -> Style:
+        """A style over that of the ground: the same object each time."""
+        if style not in self._over:
+            found = self.style + (style if isinstance(style, Style) else Style.parse(style))
+            self._over[style] = self.style if found == self.style else found
+        return self._over[style]

@@ -63,6 +63,7 @@ def test_rounds_and_sums_of_every_algorithm(unequal: bool) -> None:
                 by_round[src] += size
             by_device += by_round
             assert load.device_bytes == by_round.max()
+            assert line.sent_bytes(number).tolist() == by_round.tolist()
             loads = line.link_bytes(number)
             assert load.busiest_bytes == loads.max()
             if load.busiest_link is not None:

@@ -54,7 +54,7 @@ def is_ready(pane) -> bool:
 
 
 def round_of(pane) -> str:
-    return str(pane.query_one("#step-head").content).splitlines()[1]
+    return pane.query_one("#step-head").lines[1].plain
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -507,7 +507,7 @@ def test_lines_that_wrapped_on_the_way_to_another_size_leave_no_blank_ones(area)
         for size in (SIZES["small"], SIZES["usual"], SIZES["wide"], SIZES["usual"]):
             await pilot.resize_terminal(*size)
             await pilot.pause()
-            assert lines.size.height == len(str(lines.content).splitlines())
+            assert lines.size.height == len(lines.lines)
 
     drive(script, draft=SMALL, screen="step")
 
@@ -762,7 +762,7 @@ MANY = ProblemForm(
 
 def map_of(pane) -> list[str]:
     """The lines of the map, without its words; none where there is no map."""
-    lines = str(pane.query_one("#step-foot").content).splitlines()
+    lines = [line.plain for line in pane.query_one("#step-foot").lines]
     if pane._page.minimap(pane.player.number) is None:
         return []
     return [line[pane._page.map_left :] for line in lines[1:-2]]
@@ -790,7 +790,7 @@ def test_the_map_follows_scrolling_and_a_click_leads_there():
         _, lines = drawn.size
 
         def in_view():
-            spans = pane.query_one("#step-foot").content.spans
+            spans = pane.query_one("#step-foot").render().spans
             return [span for span in spans if getattr(span.style, "reverse", False)]
 
         before = in_view()

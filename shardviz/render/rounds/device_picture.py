@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 from rich.style import Style
 from rich.text import Span, Text
 
-from shardviz.collectives.values import Ints
+from shardviz.collectives.values import Values
 from shardviz.errors import plural
 from shardviz.hardware import Switch
 from shardviz.render.canvas import LineBuilder
@@ -45,7 +45,7 @@ FULL, SOME = "█", "▒"
 PART = 2
 """Columns of a part."""
 REMEMBERED = 1000
-"""Bars that are kept."""
+"""Bars, and names of chunks, that are kept."""
 GAPS = (7, 5, 3, 1)
 """Columns between boxes, where links are drawn."""
 BAR_WIDTH = 12
@@ -67,6 +67,7 @@ GROWTH = (
 )
 """What boxes get of the room that a page has left, one after the other: up to so many columns between boxes,
 lines between rows of boxes, lines and columns of a cell."""
+BOLD = Style(bold=True)
 SIDES = 2
 LEAST_INSIDE = 4
 
@@ -111,17 +112,21 @@ class DevicePicture:
         first = max(0, (left - self._edge) // pitch)
         last = min(self._map.columns - 1, (right - self._edge) // pitch)
         builder = LineBuilder(left, right)
+        # Most lines have nothing between boxes.
+        has_gaps = offset in (self._middle, self._middle + 1, -self._above)
         for column in range(first, last + 2):
             box = self._edge + column * pitch
-            if column or self._edge:
+            if has_gaps and (column or self._edge):
                 gap = self._beside(row, column, offset)
                 if gap is not None:
                     builder.put_text(box - shape.gap, gap)
             if column <= last:
-                builder.put_text(box, self._in_column(row, column, offset))
-        found = builder.text()
-        found.rstrip()
-        return found
+                found = self._in_column(row, column, offset)
+                if found is not None:
+                    builder.put_text(box, found)
+        line = builder.text()
+        line.rstrip()
+        return line
 
     @property
     def places(self) -> DeviceMap:
@@ -141,8 +146,8 @@ class DevicePicture:
         is_inside = offset >= self._above and within < self._shape.width
         return self._map.member(row, column) if is_inside else None
 
-    def _in_column(self, row: int, column: int, offset: int) -> Text:
-        """A line of a column: of a link above a box, or of the box."""
+    def _in_column(self, row: int, column: int, offset: int) -> Text | None:
+        """A line of a column: of a link above a box, or of the box; None for blanks."""
         width = self._shape.width
         if offset < 0:
             return self._above_box(row, column, offset)
@@ -155,7 +160,7 @@ class DevicePicture:
             half = width // 2
             turn = f"{LINE * half}┘" if offset == self._middle else f"{' ' * half}{UP_LINE}"
             return Text(turn.ljust(width), DIM)
-        return Text(" " * width)
+        return None
 
     @property
     def _middle(self) -> int:
@@ -175,28 +180,29 @@ class DevicePicture:
         pair = self._map.across(row, gap)
         if pair is None:
             return None
-        there, back = (self.traffic.chunks(*ends) for ends in (pair, pair[::-1]))
-        arrow = partial(self._boxes.arrow, width=width, part=self._part)
+        there, back = self.traffic.chunks(*pair), self.traffic.chunks(pair[1], pair[0])
+        arrow, part = self._boxes.arrow, self._part
         if line:
-            return arrow(back, head="←", shaft=LINE) if there and back else None
+            return arrow(back, width, "←", LINE, part) if there and back else None
         around = not self._map.corner(row, gap) and pair != (
             self._map.member(row, gap - 1),
             self._map.member(row, gap),
         )
         shaft = AROUND if around else LINE
         if there:
-            return arrow(there, head="→", shaft=shaft)
-        return arrow(back, head="←", shaft=shaft) if back else Text(shaft * width, DIM)
+            return arrow(there, width, "→", shaft, part)
+        return arrow(back, width, "←", shaft, part) if back else self._boxes.still(shaft * width)
 
-    def _above_box(self, row: int, column: int, offset: int) -> Text:
-        """A line of a link above a box, or of the bar that all devices of a switch hang on."""
+    def _above_box(self, row: int, column: int, offset: int) -> Text | None:
+        """A line of a link above a box, or of the bar that all devices of a switch hang on; None for
+        blanks."""
         width = self._shape.width
         if isinstance(self._map, SwitchMap) and offset == -self._above:
             name = f" {SWITCH} " if not column and not row else ""
             return Text(name.center(width, BAR), DIM)
         pair = self._map.down(row, column)
         if pair is None:
-            return Text(" " * width)
+            return None
         half = width // 2
         going = [
             (head, chunks)
@@ -207,11 +213,16 @@ class DevicePicture:
             shaft = UP_AROUND if self._goes_around(pair, row, column) else UP_LINE
             return Text(f"{' ' * half}{shaft}".ljust(width), DIM)
         room = width - half - 1 if len(going) == 1 else half - 1
-        words = [Text.assemble(head, self._boxes.names(chunks, room)) for head, chunks in going]
-        line = Text(" " * (half if len(words) == 1 else max(0, half - 1 - words[0].cell_len)))
-        line.append_text(Text(" ").join(words))
+        words = [(head, self._boxes.names(chunks, room)) for head, chunks in going]
+        plain = " " * (half if len(words) == 1 else max(0, half - 2 - len(words[0][1])))
+        spans: list[Span] = []
+        for place, (head, names) in enumerate(words):
+            plain += f"{' ' if place else ''}{head}"
+            spans += [each.move(len(plain)) for each in names.spans]
+            plain += names.plain
+        line = Text(plain, spans=spans)
         line.truncate(width)
-        return line.append(" " * (width - line.cell_len))
+        return line
 
     def _line_of(self, head: str) -> int | None:
         """The line above a box on which chunks that go down or up are; None where they are elsewhere."""
@@ -244,12 +255,10 @@ class DevicePicture:
             body = [*self._bar(member), self._arrived(member)]
             sent = self._boxes.words(self.traffic.sent(member), "→")
         is_marked = member == self._lens
-        edge = Style(bold=True) if is_marked else DIM
+        edge = BOLD if is_marked else DIM
         shade = None if self.shade is None or is_marked else self.shade(member)
         lines = [self._boxes.border(member, is_marked, shade)]
-        for line in body[: self._shape.lines]:
-            line.truncate(inside, overflow="ellipsis")
-            lines.append(Text.assemble(("│", edge), line, " " * (inside - line.cell_len), ("│", edge)))
+        lines += [_between(line, inside, edge) for line in body[: self._shape.lines]]
         return [*lines, self._bottom(sent, edge)]
 
     def _bottom(self, sent: str, edge: Style) -> Text:
@@ -257,7 +266,8 @@ class DevicePicture:
         inside = self._shape.inside
         if not sent or len(sent) + 2 > inside:
             return Text(f"└{'─' * inside}┘", edge)
-        return Text.assemble(("└ ", edge), sent, (f" {'─' * (inside - len(sent) - 2)}┘", edge))
+        line = f"└ {sent} {'─' * (inside - len(sent) - 2)}┘"
+        return Text(line, spans=[Span(0, 2, edge), Span(len(sent) + 2, len(line), edge)])
 
     def _cells(self, row: BufferRow, member: int) -> list[Text]:
         shape = self._shape
@@ -311,12 +321,20 @@ class DevicePicture:
         """The member's chunks as a bar in their colours; nothing where they are not followed."""
         if self._frame is None:
             return []
-        held = self._frame.buffer(member)
-        return [self._boxes.bar(held.chunk[held.needed])] * self._shape.tall
+        return [self._boxes.bar(self._frame.needed(member))] * self._shape.tall
 
     def _arrived(self, member: int) -> Text:
         words = self._boxes.words(self.traffic.received(member), "←")
         return Text(f"{ARRIVED}{words}") if words else Text()
+
+
+def _between(line: Text, inside: int, edge: Style | str) -> Text:
+    """A line between the borders of a box, put together at once: a picture has hundreds of them."""
+    if line.cell_len > inside:
+        line.truncate(inside, overflow="ellipsis")
+    spans = [Span(start + 1, end + 1, style) for start, end, style in line.spans]
+    spans = [Span(0, 1, edge), *spans, Span(inside + 1, inside + 2, edge)]
+    return Text(f"│{line.plain.ljust(inside)}│", spans=spans)
 
 
 class GroupBoxes:
@@ -332,13 +350,20 @@ class GroupBoxes:
         self.width, self.height = page(self.map, self.shape)
         self.page_width, self.page_height = width, height
         self.columns = drawn_columns(run)
+        self._members = run.groups[group]
         self._borders: dict[tuple[int, bool, tuple[str, Style] | None], Text] = {}
         self._bars: dict[bytes, Text] = {}
+        self._names: dict[int, str] = {}
+        self._still: dict[str, Text] = {}
 
     def name(self, chunk: int) -> str:
         """The name of a chunk."""
-        schedule = self.run.schedule
-        return chunk_name(schedule.pattern, schedule.chunks, chunk, self.group)
+        if chunk not in self._names:
+            schedule = self.run.schedule
+            if len(self._names) > REMEMBERED:
+                self._names.clear()
+            self._names[chunk] = chunk_name(schedule.pattern, schedule.chunks, chunk, self.group)
+        return self._names[chunk]
 
     def style(self, chunk: int) -> Style:
         """The colour of a chunk."""
@@ -351,11 +376,14 @@ class GroupBoxes:
         ends = [chunks[0], chunks[-1]]
         runs_on = len(chunks) > LISTED - 1 and ends[1] - ends[0] == len(chunks) - 1
         shown = ends if runs_on else chunks[:LISTED]
-        names = Text("–" if runs_on else ",").join(
-            Text(self.name(chunk), self.style(chunk)) for chunk in shown
-        )
-        if (runs_on or len(chunks) <= LISTED) and names.cell_len <= room:
-            return names
+        plain, spans = "", []
+        for chunk in shown:
+            plain += ("–" if runs_on else ",") if plain else ""
+            name = self.name(chunk)
+            spans.append(Span(len(plain), len(plain) + len(name), self.style(chunk)))
+            plain += name
+        if (runs_on or len(chunks) <= LISTED) and len(plain) <= room:
+            return Text(plain, spans=spans)
         many = plural(len(chunks), "chunk")
         few = f"{len(chunks):,}"
         return Text(many if len(many) <= room else few if len(few) <= room else "")
@@ -364,15 +392,14 @@ class GroupBoxes:
         """``α→1``, ``α–ω→1``, ``12 chunks→3 devices``."""
         if not len(moves):
             return ""
-        others = list(dict.fromkeys(moves.others.tolist()))
-        run = self.run
-        group = run.groups[self.group]
+        run, group = self.run, self._members
+        others = list(dict.fromkeys(moves.others))
         chunks = len(moves) * moves.span
         if len(moves) > 1 or len(others) > 1:
             ids = ",".join(str(run.mesh.device_id(group[other])) for other in others[:LISTED])
             to = ids if len(others) <= LISTED else f"{len(others):,} devices"
             return f"{plural(chunks, 'chunk')}{arrow}{to}"
-        first = int(moves.first[0])
+        first = moves.first[0]
         last = (first + moves.span - 1) % run.schedule.chunks
         names = self.name(first) + (f"–{self.name(last)}" if moves.span > 1 else "")
         return f"{names}{arrow}{run.mesh.device_id(group[others[0]])}"
@@ -397,6 +424,12 @@ class GroupBoxes:
             line, start = f"{shaft * before}{words}{shaft * (room - before)}→", before
         return Text(line, spans=[each.move(start) for each in spans])
 
+    def still(self, line: str) -> Text:
+        """A link over which nothing moves; there are few different ones."""
+        if line not in self._still:
+            self._still[line] = Text(line, DIM)
+        return self._still[line]
+
     def border(self, member: int, is_marked: bool = False, shade: tuple[str, Style] | None = None) -> Text:
         """The upper border with the device's number and, where there is room, its place in the mesh.
 
@@ -406,7 +439,7 @@ class GroupBoxes:
         if key not in self._borders:
             mesh, inside = self.run.mesh, self.shape.inside
             position = self.run.groups[self.group][member]
-            edge = Style(bold=True) if is_marked else DIM
+            edge = BOLD if is_marked else DIM
             name = str(mesh.device_id(position))
             if is_marked and len(name) + 4 <= inside:
                 name = f"▹{name}◃"
@@ -421,7 +454,7 @@ class GroupBoxes:
             self._borders[key] = Text.assemble((start, edge), title, (f" {'─' * rest}┐", edge))
         return self._borders[key]
 
-    def bar(self, chunks: Ints) -> Text:
+    def bar(self, chunks: Values) -> Text:
         """A bar of the chunks that are there; most rounds have the same ones."""
         places = chunks * len(self._bar_parts) // self.run.schedule.chunks
         parts = np.bincount(places, minlength=len(self._bar_parts))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 from rich.text import Text
 
 from shardviz.collectives.values import Ints, Reals
@@ -30,15 +29,10 @@ class RoundHeat:
 
     def figures(self) -> Ints | Reals | None:
         """Bytes, or seconds."""
-        run, drawn = self.prepared.run, self.prepared.drawn
+        run = self.prepared.run
         if self.tint == "memory":
-            if not drawn.followed:
-                return None
-            held = drawn.frames[self.number].whole
-            sizes = np.broadcast_to(run.chunk_bytes, (run.schedule.chunks,))[held.chunk[held.needed]]
-            found = np.zeros(run.schedule.pattern.group_size, dtype=np.int64)
-            np.add.at(found, held.member[held.needed], sizes)
-            return found
+            held = self.prepared.held_bytes
+            return None if held is None else held.after(self.number)
         if run.cost is None or not run.cost.is_exact:
             return None
         return run.cost.busy(self.number) if self.tint == "time" else run.cost.sent(self.number)

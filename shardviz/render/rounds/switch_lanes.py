@@ -141,8 +141,7 @@ class SwitchLanes:
             return Text("").join(map(self._cell, row.cells)).append(waiting, DIM)
         if self._frame is None:
             return Text()
-        held = self._frame.buffer(member)
-        return boxes.bar(held.chunk[held.needed])
+        return boxes.bar(self._frame.needed(member))
 
     def _cell(self, cell: PieceCell | None) -> Text:
         width = self._shape.cell

@@ -11,7 +11,6 @@ from rich.text import Text
 from textual import events, work
 from textual.app import ComposeResult
 from textual.timer import Timer
-from textual.widgets import Static
 
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.command_line import to_command_line
@@ -22,7 +21,7 @@ from shardviz.tui.pane import Pane
 from shardviz.tui.registry import FORM, STEP, Command, CommandsChanged, bindings
 from shardviz.tui.step.choice import CollectiveChoice, LinkFigures, is_large, worked_out
 from shardviz.tui.step.form import CollectiveForm
-from shardviz.tui.step.player import Player, RoundView, Slide, StepFoot, StepHead, slide_seconds
+from shardviz.tui.step.player import Player, RoundView, Slide, StepFoot, StepHead, StepLines, slide_seconds
 
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
@@ -84,7 +83,7 @@ class StepPane(Pane):
         yield StepHead(id="step-head")
         yield RoundView()
         yield CollectiveForm(self.state)
-        yield StepFoot(id="step-foot", markup=False)
+        yield StepFoot(id="step-foot")
 
     def on_mount(self) -> None:
         self._open_form(False)
@@ -563,7 +562,7 @@ class StepPane(Pane):
         """Show lines; the screen is laid out again only where they are more or fewer than before."""
         changed = self._lines.get(name) != len(lines)
         self._lines[name] = len(lines)
-        self.query_one(name, Static).update(Text("\n").join(lines), layout=changed)
+        self.query_one(name, StepLines).put(lines, layout=changed)
 
     def _verdict(self, prepared: PreparedRun) -> list[Text]:
         """JAX's verdict on the numbers that are shown; a line at least, so that little moves."""

@@ -6,13 +6,16 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.text import Text
 from textual import events
 from textual.binding import BindingType
+from textual.geometry import Region
 from textual.message import Message
-from textual.widgets import Static
+from textual.strip import Strip
+from textual.widget import Widget
 
 from shardviz.render.palette import DONE, NEXT_PHASE, TO_DO
-from shardviz.tui.lines_view import LinesView
+from shardviz.tui.lines_view import Ground, LinesView
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Rounds a second."""
@@ -101,7 +104,40 @@ def slide_seconds(speed: float | None) -> float:
     return min(SLIDE_S, seconds) if seconds >= SHORTEST_S else 0.0
 
 
-class StepHead(Static):
+class StepLines(Widget):
+    """Lines above or below the picture; only those that changed are put on screen."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.lines: Sequence[Text] = ()
+        self._ground: Ground | None = None
+
+    def put(self, lines: Sequence[Text], layout: bool) -> None:
+        """Show other lines; with `layout` the screen is laid out again."""
+        before, self.lines = self.lines, lines
+        if layout or len(before) != len(lines):
+            self.refresh(layout=layout)
+            return
+        changed = [y for y, (old, new) in enumerate(zip(before, lines, strict=True)) if old != new]
+        if changed:
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._ground = None
+
+    def render(self) -> Text:
+        return Text("\n").join(self.lines)
+
+    def render_line(self, y: int) -> Strip:
+        if self.text_selection is not None or y >= len(self.lines):
+            return super().render_line(y)
+        if self._ground is None:
+            self._ground = Ground(self.rich_style)
+        return self._ground.strip(self.lines[y], self.size.width, self.app.console)
+
+
+class StepHead(StepLines):
     """The lines above the picture: what is played, and how far it is."""
 
     class Scrubbed(Message):
@@ -112,7 +148,7 @@ class StepHead(Static):
             self.part = part
 
     def __init__(self, *, id: str) -> None:
-        super().__init__(id=id, markup=False)
+        super().__init__(id=id)
         self._held = False
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
@@ -132,8 +168,7 @@ class StepHead(Static):
 
     @property
     def _bar(self) -> re.Match[str] | None:
-        lines = str(self.content).splitlines()
-        return BAR.search(lines[BAR_LINE]) if len(lines) > BAR_LINE else None
+        return BAR.search(self.lines[BAR_LINE].plain) if len(self.lines) > BAR_LINE else None
 
     def _scrub(self, x: int) -> None:
         """Beyond the ends of the bar is the end that is nearer."""
@@ -142,7 +177,7 @@ class StepHead(Static):
             self.post_message(self.Scrubbed(min(max(0, x - bar.start()), last) / last))
 
 
-class StepFoot(Static):
+class StepFoot(StepLines):
     """The lines below the picture."""
 
     class Clicked(Message):
