@@ -9,7 +9,7 @@ from shardviz.planner.problem import Problem
 from shardviz.planner.problem.statement_text import named_statement
 from shardviz.timeline.memory import LiveBuffer, MemoryReport
 from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
-from shardviz.units import shaped
+from shardviz.units import estimated_seconds, shaped
 
 COMPUTE = Lane("compute", "compute")
 
@@ -39,7 +39,7 @@ def plan_timeline(cost: PlanCost) -> ProgramTimeline:
             by_lane[lanes[op.lane].name] += op.seconds or 0.0
     communication = tuple(by_lane.items())
     return ProgramTimeline(
-        title=cost.plan.problem.text,
+        title=f"one layer of {cost.plan.problem.text}" if cost.layers > 1 else cost.plan.problem.text,
         machine=cost.machine.name,
         lanes=tuple(lanes),
         ops=tuple(ops),
@@ -91,11 +91,14 @@ def _timed(priced: PricedStep, name: str, number: int, lane: int, start: float, 
 
 
 def _notes(cost: PlanCost) -> tuple[str, ...]:
-    """The steps that the total leaves out."""
-    if not cost.unknown:
-        return ()
-    count = plural(len(cost.unknown), "step")
-    return (f"the total leaves out {count}: {cost.missing_figure}",)
+    """The steps that the total leaves out, and what all layers take."""
+    notes = []
+    if cost.unknown:
+        count = plural(len(cost.unknown), "step")
+        notes.append(f"the total leaves out {count}: {cost.missing_figure}")
+    if cost.layers > 1:
+        notes.append(f"all {cost.layers} layers take {estimated_seconds(cost.layers_seconds)}")
+    return tuple(notes)
 
 
 def _memory(cost: PlanCost, edges: tuple[float, ...]) -> MemoryReport:

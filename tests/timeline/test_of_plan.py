@@ -8,6 +8,7 @@ from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.sharding import Mesh
 from shardviz.timeline.of_plan import plan_timeline
+from shardviz.units import estimated_seconds
 
 MESH = Mesh(("X", "Y"), (2, 4))
 FIGURES = DeviceFigures((("bf16", 1.97e14),), 16 * 10**9, 2**24, 8.2e11)
@@ -47,6 +48,17 @@ def test_statements_of_a_program_have_their_names():
     assert [op.name for op in found.ops] == [
         *("H = X * W1", "Y_1 = silu(H)", "Y_2 = Y_1 + H", "Y = Y_2 * W2", "psum Y")
     ]
+
+
+def test_a_timeline_is_of_one_layer_and_says_what_all_take():
+    one, all_of_them = (
+        cost_of(f"bd,df->bf; bf,fd->bd{times}", "X_,_Y->?; ?,Y_->X_") for times in ("", " x 4")
+    )
+    found = plan_timeline(all_of_them)
+    assert found.seconds == plan_timeline(one).seconds
+    assert found.title == "one layer of bd,df->bf; bf,fd->bd × 4"
+    assert found.notes == (f"all 4 layers take {estimated_seconds(4 * found.seconds)}",)
+    assert plan_timeline(one).notes == ()
 
 
 def test_a_step_of_unknown_length_takes_no_room_and_is_named():
