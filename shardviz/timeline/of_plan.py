@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from shardviz.errors import plural
 from shardviz.planner.plan import Step, axes_words
 from shardviz.planner.pricing.costs import PlanCost, PricedStep, ResidentArray
@@ -39,7 +41,7 @@ def plan_timeline(cost: PlanCost) -> ProgramTimeline:
             by_lane[lanes[op.lane].name] += op.seconds or 0.0
     communication = tuple(by_lane.items())
     return ProgramTimeline(
-        title=f"one layer of {cost.plan.problem.text}" if cost.layers > 1 else cost.plan.problem.text,
+        title=_title(cost.plan.problem),
         machine=cost.machine.name,
         lanes=tuple(lanes),
         ops=tuple(ops),
@@ -56,6 +58,13 @@ def plan_timeline(cost: PlanCost) -> ProgramTimeline:
         notes=_notes(cost),
         memory=_memory(cost, (*starts, clock)),
     )
+
+
+def _title(problem: Problem) -> str:
+    """The problem; of layers that are alike, the one that is drawn."""
+    if problem.layers == 1:
+        return problem.text
+    return f"{replace(problem, layers=1).text}, one layer of {problem.layers}"
 
 
 def _lane(priced: PricedStep) -> Lane:

@@ -56,7 +56,7 @@ def test_a_timeline_is_of_one_layer_and_says_what_all_take():
     )
     found = plan_timeline(all_of_them)
     assert found.seconds == plan_timeline(one).seconds
-    assert found.title == "one layer of bd,df->bf; bf,fd->bd × 4"
+    assert found.title == "bd,df->bf; bf,fd->bd, one layer of 4"
     assert found.notes == (f"all 4 layers take {estimated_seconds(4 * found.seconds)}",)
     assert plan_timeline(one).notes == ()
 
@@ -103,3 +103,8 @@ def test_a_psum_keeps_its_place():
     memory = plan_timeline(cost_of("bd,df->bf", "XY,Y_->X_")).memory
     assert (memory.temporary_bytes, memory.output_bytes) == (0, 8 * 2**20)
     assert memory.peak_bytes == memory.argument_bytes + memory.output_bytes
+
+
+def test_of_layers_that_are_alike_one_is_drawn_and_named():
+    told = plan_timeline(cost_of("btd,df->btf; btf,fd->btd x 80", "X__,__; X__,__->X__"))
+    assert told.title == "btd,df->btf; btf,fd->btd, one layer of 80"
