@@ -103,8 +103,3 @@ def test_a_psum_keeps_its_place():
     memory = plan_timeline(cost_of("bd,df->bf", "XY,Y_->X_")).memory
     assert (memory.temporary_bytes, memory.output_bytes) == (0, 8 * 2**20)
     assert memory.peak_bytes == memory.argument_bytes + memory.output_bytes
-
-
-def test_of_layers_that_are_alike_one_is_drawn_and_named():
-    told = plan_timeline(cost_of("btd,df->btf; btf,fd->btd x 80", "X__,__; X__,__->X__"))
-    assert told.title == "btd,df->btf; btf,fd->btd, one layer of 80"
