@@ -437,8 +437,10 @@ def _print_matmul(
     shown: StepOptions,
 ) -> int:
     """Show which block of a matmul is multiplied when, while the collective of a step moves its blocks."""
-    if shown.transfers or shown.compare or shown.play:
-        raise QuestionError("--matmul shows rounds in a way of its own", "leave out the other way")
+    others = {"--transfers": shown.transfers, "--compare": shown.compare, "--play": shown.play}
+    for flag, is_given in others.items():
+        if is_given:
+            raise QuestionError(f"--matmul and {flag} cannot be combined", "leave out one")
     shown.check(None)
     from shardviz.cli.step import check_round
     from shardviz.compiler.machines import placed_for

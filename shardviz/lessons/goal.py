@@ -14,13 +14,14 @@ from shardviz.forms.form import CollectiveFields
 from shardviz.forms.wording import as_sentence
 from shardviz.lessons.lesson import Goal, Lesson
 from shardviz.lessons.measures import measured
-from shardviz.lessons.measures.answers import Sent, collectives, numbers_text, shape_text
+from shardviz.lessons.measures.answers import Sent, byte_count, collectives, numbers_text, shape_text
 from shardviz.lessons.measures.collective import operands_of, results_of
 from shardviz.lessons.measures.layout import bounds_by_device, sums_by_device
 from shardviz.lessons.measures.plan import sent_by
 from shardviz.lessons.measures.subject import array_named, resolve_once
 from shardviz.planner.plan import LOCAL_OPS
 from shardviz.sharding import Layout, PartitionSpec, ShardedArray
+from shardviz.units import human_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -156,7 +157,10 @@ def _exceeded(ask: str, limit: str, resolved: ResolvedProblem) -> str | None:
     said = _LIMITED.get(name, f"{ask} is {{}}")
     if not arguments:
         said = said.removesuffix(" of {0}")
-    shown = said.replace("{}", answer.text).replace("{0}", (arguments or ["it"])[0])
+    text = answer.text
+    if answer.read is byte_count and human_bytes(int(value)) != human_bytes(int(most)):
+        text = human_bytes(int(value))
+    shown = said.replace("{}", text).replace("{0}", (arguments or ["it"])[0])
     return f"{shown}; the goal allows {answer.shown(limit)}"
 
 

@@ -172,7 +172,7 @@ class Session(AppService):
         await asyncio.shield(self._ending)
 
     async def _end(self, process: Process) -> None:
-        """What the process still shows is read to the end, for nobody: it would wait for that, and its pipes
+        """Read what the process still shows to the end, for nobody: it would wait for that, and its pipes
         would stay open."""
         if self._task is not None:
             self._task.cancel()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from shardviz.errors import plural
 from shardviz.planner.plan import Step, axes_words
 from shardviz.planner.pricing.costs import PlanCost, PricedStep, ResidentArray
@@ -9,7 +11,7 @@ from shardviz.planner.problem import Problem
 from shardviz.planner.problem.statement_text import named_statement
 from shardviz.timeline.memory import LiveBuffer, MemoryReport
 from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
-from shardviz.units import shaped
+from shardviz.units import estimated_seconds, shaped
 
 COMPUTE = Lane("compute", "compute")
 
@@ -39,7 +41,7 @@ def plan_timeline(cost: PlanCost) -> ProgramTimeline:
             by_lane[lanes[op.lane].name] += op.seconds or 0.0
     communication = tuple(by_lane.items())
     return ProgramTimeline(
-        title=cost.plan.problem.text,
+        title=_title(cost.plan.problem),
         machine=cost.machine.name,
         lanes=tuple(lanes),
         ops=tuple(ops),
@@ -56,6 +58,13 @@ def plan_timeline(cost: PlanCost) -> ProgramTimeline:
         notes=_notes(cost),
         memory=_memory(cost, (*starts, clock)),
     )
+
+
+def _title(problem: Problem) -> str:
+    """The problem; of layers that are alike, the one that is drawn."""
+    if problem.layers == 1:
+        return problem.text
+    return f"{replace(problem, layers=1).text}, one layer of {problem.layers}"
 
 
 def _lane(priced: PricedStep) -> Lane:
@@ -91,11 +100,14 @@ def _timed(priced: PricedStep, name: str, number: int, lane: int, start: float, 
 
 
 def _notes(cost: PlanCost) -> tuple[str, ...]:
-    """The steps that the total leaves out."""
-    if not cost.unknown:
-        return ()
-    count = plural(len(cost.unknown), "step")
-    return (f"the total leaves out {count}: {cost.missing_figure}",)
+    """The steps that the total leaves out, and what all layers take."""
+    notes = []
+    if cost.unknown:
+        count = plural(len(cost.unknown), "step")
+        notes.append(f"the total leaves out {count}: {cost.missing_figure}")
+    if cost.layers > 1:
+        notes.append(f"all {cost.layers} layers take {estimated_seconds(cost.layers_seconds)}")
+    return tuple(notes)
 
 
 def _memory(cost: PlanCost, edges: tuple[float, ...]) -> MemoryReport:

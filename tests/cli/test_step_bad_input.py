@@ -262,6 +262,11 @@ CASES = [
         "--round and --json cannot be combined",
         "leave out one",
     ),
+    (
+        (*EXPLAIN, "--step", "2", "--target", "none", "--matmul", "--compare"),
+        "--matmul and --compare cannot be combined",
+        "leave out one",
+    ),
     ((*EXPLAIN, "--matmul"), "--matmul is about the rounds of one collective", "--step N"),
     ((*EXPLAIN, "--compare"), "--compare is about the rounds of one collective", "--step N"),
     ((*EXPLAIN, "--latency", "1us"), "--latency is about the rounds of one collective", "--step N"),

@@ -312,3 +312,10 @@ def test_times_and_memory_have_limits(limit, found):
     (ask,) = limit
     shown = compute(ask, form_from_table(SUMMED)).text
     assert difference(SUMMED, {}, at_most=limit) == (found and found.format(shown))
+
+
+def test_a_size_of_many_digits_is_said_in_the_unit_of_a_reader():
+    changes = {"sizes": "b=255,d=8199,f=8201"}
+    assert compute("peak", form_from_table(SUMMED | changes)).text.endswith(" B")
+    found = difference(SUMMED, changes, at_most={"peak": "14 MiB"}, may_change=("specs", "sizes"))
+    assert found == "a device holds 37.1 MiB at once; the goal allows 14 MiB"

@@ -8,6 +8,7 @@ from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.sharding import Mesh
 from shardviz.timeline.of_plan import plan_timeline
+from shardviz.units import estimated_seconds
 
 MESH = Mesh(("X", "Y"), (2, 4))
 FIGURES = DeviceFigures((("bf16", 1.97e14),), 16 * 10**9, 2**24, 8.2e11)
@@ -47,6 +48,17 @@ def test_statements_of_a_program_have_their_names():
     assert [op.name for op in found.ops] == [
         *("H = X * W1", "Y_1 = silu(H)", "Y_2 = Y_1 + H", "Y = Y_2 * W2", "psum Y")
     ]
+
+
+def test_a_timeline_is_of_one_layer_and_says_what_all_take():
+    one, all_of_them = (
+        cost_of(f"bd,df->bf; bf,fd->bd{times}", "X_,_Y->?; ?,Y_->X_") for times in ("", " x 4")
+    )
+    found = plan_timeline(all_of_them)
+    assert found.seconds == plan_timeline(one).seconds
+    assert found.title == "bd,df->bf; bf,fd->bd, one layer of 4"
+    assert found.notes == (f"all 4 layers take {estimated_seconds(4 * found.seconds)}",)
+    assert plan_timeline(one).notes == ()
 
 
 def test_a_step_of_unknown_length_takes_no_room_and_is_named():
@@ -91,3 +103,8 @@ def test_a_psum_keeps_its_place():
     memory = plan_timeline(cost_of("bd,df->bf", "XY,Y_->X_")).memory
     assert (memory.temporary_bytes, memory.output_bytes) == (0, 8 * 2**20)
     assert memory.peak_bytes == memory.argument_bytes + memory.output_bytes
+
+
+def test_of_layers_that_are_alike_one_is_drawn_and_named():
+    told = plan_timeline(cost_of("btd,df->btf; btf,fd->btd x 80", "X__,__; X__,__->X__"))
+    assert told.title == "btd,df->btf; btf,fd->btd, one layer of 80"

@@ -437,6 +437,14 @@ def test_damaged_progress_is_said_and_a_lesson_opens(state_home):
     assert path.with_name("progress.json.damaged").exists()
 
 
+def test_the_number_of_a_lesson_finds_it_before_those_that_have_it_in_their_goals():
+    async def script(pilot):
+        assert "320 MiB" in find("13").goal.text
+        assert "Your own program" in await press(pilot, "L", "3", "2", "enter")
+
+    drive(script, SIZES["usual"])
+
+
 def test_a_guest_leaves_no_trace(state_home):
     async def script(pilot):
         await press(pilot, "n", "enter", "Q", "L")

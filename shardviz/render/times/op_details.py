@@ -33,7 +33,7 @@ def timeline_heading(timeline: ProgramTimeline, said: Sequence[str], width: int)
     facts.append(f"exposed {estimated_seconds(exposed)}")
     if timeline.utilisation is not None:
         facts.append(f"{percent(timeline.utilisation)} of the peak")
-    for fact in (*said, *facts):
+    for fact in (*facts, *said):
         if text.cell_len + 2 + len(fact) <= width:
             text.append(f"  {fact}", "dim")
     return text

@@ -72,7 +72,7 @@ class LessonsDialog(FilteredList):
         unsolved = None
         for lesson, entry in zip(lessons, await self._progress.entries(lessons), strict=True):
             line = course_line(entry)
-            rows.append(ListRow(line, f"{line.plain} {lesson.goal.text}", lesson))
+            rows.append(ListRow(line, f"{lesson.number} {line.plain} {lesson.goal.text}", lesson))
             if unsolved is None and entry.state != "solved":
                 unsolved = lesson
         self.show_rows(rows, self._open_now if self._open_now in lessons else unsolved)

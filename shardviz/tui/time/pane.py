@@ -310,7 +310,7 @@ class TimePane(Pane):
             if not self._is_current(name):
                 return _of_before("below: of the problem before", self._answers.get(name))
             return comparison_heading(*(part.timeline for part in self.chart.parts))
-        said = ["each mesh axis a ring, as no machine is named"] if told.is_assumed else []
+        said = ["each mesh axis a ring, assumed"] if told.is_assumed else []
         return timeline_heading(timeline, said, self.size.width)
 
     @property
