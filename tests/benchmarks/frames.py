@@ -20,6 +20,7 @@ from shardviz.tui.app import ShardvizApp
 
 SIZE = (120, 36)
 DASHBOARD = (160, 45)
+LARGE = (200, 60)
 PRESSED = 40
 """Keys that are pressed at least for one figure."""
 PATIENCE_S = 2.0
@@ -117,7 +118,8 @@ def layout() -> list[Frame]:
 
 
 def step() -> list[Frame]:
-    """Rounds of collectives over all devices, and over groups of them."""
+    """Rounds of collectives over all devices, and over groups of them: plain, and shaded by bytes held and
+    sent; on a page and on a large one."""
     meshes = (("X=512", "X=8,Y=64", 512), ("X=65536", "X=256,Y=256", 65_536))
     found = []
     for one, two, devices in meshes:
@@ -125,10 +127,19 @@ def step() -> list[Frame]:
             (one, CollectiveFields("all_gather")),
             (two, CollectiveFields("psum")),
             (two, CollectiveFields("psum", "X")),
+            (one, CollectiveFields("psum", algorithm="double-binary-tree")),
         ):
             draft = ProblemForm(mesh=mesh, specs=("__",) * 3, targets="none", collective=collective)
-            what = f"step: a round of {collective.op} on {mesh}, {collective.axis or 'all'}"
-            found.append((what, devices, frames(draft, "step", ["right", "left"] * 4)))
+            played = f"{collective.op} by {collective.algorithm or 'default'} on {mesh}"
+            what = f"step: a round of {played}, {collective.axis or 'all'}"
+            for size in (SIZE, LARGE):
+                for shaded, first in (("", ()), (", shaded by memory", "H"), (", shaded by sent", "HH")):
+                    taken = frames(draft, "step", ["right", "left"] * 4, tuple(first), size)
+                    found.append((f"{what}{shaded}, {size[0]} columns", devices, taken))
+        draft = ProblemForm(mesh=two, targets="none", collective=CollectiveFields("all_to_all"))
+        keys = ["end", *["left"] * 6, "home"]
+        taken = frames(draft, "step", keys)
+        found.append((f"step: the last rounds of all_to_all on {two}", devices, taken))
     return found
 
 

@@ -5,7 +5,7 @@ Lines are drawn where they are seen only, so that groups of any size cost the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -274,7 +274,7 @@ class DevicePicture:
         assert self._boxes.columns is not None
         is_all_to_all = self._boxes.run.schedule.pattern.kind == "all_to_all"
         leaving = set() if is_all_to_all else set(self.traffic.sent(member).listed)
-        texts, blank = [], Text(" " * shape.blank)
+        texts = []
         for column, cell in zip(self._boxes.columns, row.cells, strict=True):
             text = self._cell(cell)
             if column in leaving and cell is not None and not shape.bare:
@@ -283,13 +283,20 @@ class DevicePicture:
         lines = []
         for start in range(0, len(texts), shape.per_line):
             stop = start + shape.per_line
-            padding = blank.join(
-                Text(" " * shape.cell) if cell is None else cell.padding(shape.cell)
-                for cell in row.cells[start:stop]
+            line = _joined(texts[start:stop], shape.blank)
+            if shape.tall == 1:
+                lines.append(line)
+                continue
+            padding = _joined(
+                [
+                    Text(" " * shape.cell) if cell is None else cell.padding(shape.cell)
+                    for cell in row.cells[start:stop]
+                ],
+                shape.blank,
             )
             above = (shape.tall - 1) // 2
             lines += [padding] * above
-            lines.append(blank.join(texts[start:stop]))
+            lines.append(line)
             lines += [padding] * (shape.tall - 1 - above)
         if shape.passing:
             lines.append(self._passing(row))
@@ -335,6 +342,18 @@ def _between(line: Text, inside: int, edge: Style | str) -> Text:
     spans = [Span(start + 1, end + 1, style) for start, end, style in line.spans]
     spans = [Span(0, 1, edge), *spans, Span(inside + 1, inside + 2, edge)]
     return Text(f"│{line.plain.ljust(inside)}│", spans=spans)
+
+
+def _joined(cells: Sequence[Text], blank: int) -> Text:
+    """The cells of a line with so many blanks between, put together at once."""
+    plain, spans = "", []
+    for cell in cells:
+        start = len(plain) + blank * bool(plain)
+        if cell.style:
+            spans.append(Span(start, start + len(cell), cell.style))
+        spans += [each.move(start) for each in cell.spans]
+        plain = f"{plain}{' ' * (start - len(plain))}{cell.plain}"
+    return Text(plain, spans=spans)
 
 
 class GroupBoxes:
@@ -455,7 +474,7 @@ class GroupBoxes:
         return self._borders[key]
 
     def bar(self, chunks: Values) -> Text:
-        """A bar of the chunks that are there; most rounds have the same ones."""
+        """A bar of the chunks that are there; most rounds have the same ones, and share its text."""
         places = chunks * len(self._bar_parts) // self.run.schedule.chunks
         parts = np.bincount(places, minlength=len(self._bar_parts))
         key = parts.tobytes()
@@ -467,7 +486,7 @@ class GroupBoxes:
             if len(self._bars) > REMEMBERED:
                 self._bars.clear()
             self._bars[key] = bar
-        return self._bars[key].copy()
+        return self._bars[key]
 
     @cached_property
     def _bar_parts(self) -> list[tuple[int, Style]]:
