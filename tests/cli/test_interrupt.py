@@ -59,6 +59,7 @@ def interrupt(delay: float, times: int, mark: str) -> tuple[int, str, float]:
             process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("delay", [0, 0.02, 0.05, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3, 0.4, 0.6, 1.2])
 def test_an_interrupt_at_any_moment(

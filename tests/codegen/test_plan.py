@@ -178,6 +178,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_of_other_functions_give_the_result_of_one_device(capsys, name):
     text, sizes = PROGRAMS[name]

@@ -179,6 +179,7 @@ def random_answer(draw: random.Random) -> list[Collective]:
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "sizes"),
     [("bd,df->bf", "b=8,d=16,f=24"), ("bd,df->bf;bf,fd->bd", "b=8,d=16,f=24"), ("bd,df->bf", "b=8,d=8,f=8")],

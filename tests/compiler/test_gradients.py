@@ -112,6 +112,7 @@ def test_softmaxes_and_their_gradients_are_those_of_jax_itself(text):
     assert np.allclose(made["dX"], jax.grad(weighted)(values["X"]), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "remat"), covering([*PROGRAMS], ["none", "dots", "layer"]))
 def test_the_gradients_are_those_of_jax(name, remat):
     import jax

@@ -70,6 +70,7 @@ def test_local_work_is_in_the_loop_and_exact(case):
     assert all("while/body" in place for place in places)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bf16", "f16", "f64", "f8e4m3fn", "s8", "u32"])
 @pytest.mark.parametrize("op", ["psum", "all_to_all", "matmul"])
 def test_other_dtypes_are_exact(op, dtype):

@@ -49,6 +49,7 @@ def ends(pidfd, within_s=20):
         os.close(pidfd)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize(
     "at_compile",

@@ -123,6 +123,7 @@ READERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_a_reader_gives_a_value_or_an_error_in_bounded_time(name):
     @given(TEXTS, st.sampled_from([1, 1, 1, 2000]))

@@ -165,6 +165,7 @@ WHOLE = 8 * 3 * 5 * 7 * 16
 """Payloads that are multiples of it are cut into equal chunks by all algorithms of the groups below."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "links"),
     covering(
@@ -213,6 +214,7 @@ def test_lower_bounds_and_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fastest((rows["ring"],)) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "dims"),
     [

@@ -78,6 +78,7 @@ def clusters(most):
                         yield TpuSlices(chip, each, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chip", TPUS)
 def test_every_mesh_on_every_small_slice_lies_as_jax_places_it(chip):
     compared = 0

@@ -96,6 +96,7 @@ SMALL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cluster", SMALL, ids=lambda each: each.name)
 def test_no_collective_is_faster_than_the_narrowest_cut(cluster):
     check(machine_of(cluster))

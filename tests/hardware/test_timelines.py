@@ -46,6 +46,7 @@ def sent(schedule: Schedule, number: int, sizes: np.ndarray) -> dict[tuple[int, 
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unequal", [False, True])
 def test_rounds_and_sums_of_every_algorithm(unequal: bool) -> None:
     assert len(CASES) > 200

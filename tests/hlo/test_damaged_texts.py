@@ -211,6 +211,7 @@ def seconds(reader, text: str) -> float:
     return time.process_time() - start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_megabyte_of_hostile_hlo_takes_seconds_at_most(name):
     assert seconds(read_hlo, "HloModule m, num_partitions=8\n" + HOSTILE[name]) < 5
@@ -325,6 +326,7 @@ def test_a_text_without_lines_is_refused(text):
         assert "line ends" in refused.value.hint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE_MLIR)
 def test_a_megabyte_of_hostile_mlir_takes_seconds_at_most(name):
     assert (

@@ -49,7 +49,10 @@ def asked(kind, name):
     return [*found, *QUICKLY.get(found[0], [])]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+MARKED_ROWS = [pytest.param(row, marks=pytest.mark.slow) if "program `" in row[2] else row for row in ROWS]
+
+
+@pytest.mark.parametrize("row", MARKED_ROWS, ids=lambda row: row[0])
 def test_it_is_seen_there(row, capsys, request):
     _what, shows, where = row
     places = PLACE.findall(where)

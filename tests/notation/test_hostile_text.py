@@ -142,6 +142,7 @@ def answer(name, text):
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARSERS)
 def test_random_and_mutated_text(name):
     rng = random.Random(name)
@@ -235,6 +236,7 @@ OPENINGS += [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARSERS)
 def test_long_text_is_answered_at_once(name):
     slowest = (0.0, "")

@@ -20,6 +20,7 @@ def check(kind: Kind, count: int, objective: str) -> None:
     assert not tally.wrongly_claimed, "\n".join(described(tally.wrongly_claimed[0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "objective"), covering(KINDS, [TIME, BYTES]), ids=lambda each: getattr(each, "name", None)
 )

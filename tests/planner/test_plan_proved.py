@@ -188,6 +188,7 @@ def test_random_einsums(seed):
     assert refused < 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_random_chains_with_constraints(seed):
     draw = Draw(random.Random(100 + seed))

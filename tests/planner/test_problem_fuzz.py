@@ -57,6 +57,7 @@ def varied(draw: random.Random, texts: list[str]) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_only_shardviz_errors_escape(seed):
     draw = random.Random(seed)

@@ -221,6 +221,7 @@ SECONDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "device"), covering([*SECONDS], [("v5e:2x4", "s8"), ("h100:1x8", "bf16")]))
 def test_the_seconds_of_the_best_are_those_of_explain(text, device):
     """For the same mesh and specs, where nothing is hidden."""

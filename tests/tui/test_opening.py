@@ -450,8 +450,8 @@ def test_a_profile_has_the_options_of_its_command(options, refused):
         if refused:
             await until(pilot, lambda: refused in text_of(pilot.app))
             return
-        await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
-        assert pilot.app.pane.command_line() == f"shardviz profile step.xplane.pb {options}"
+        line = f"shardviz profile step.xplane.pb {options}"
+        await until(pilot, lambda: pilot.app.pane.command_line() == line)
 
     drive(script, screen="time", worker=Printer())
 
