@@ -39,6 +39,7 @@ def ask(worker):
     return asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "specs", "sizes", "codes"), REASONS)
 def test_each_difference_has_its_reason(ask, target, specs, sizes, codes):
     answer, found = ask(target, specs, sizes)

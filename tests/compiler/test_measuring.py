@@ -47,6 +47,7 @@ def measured(case):
     return measuring.measure(loop_request(case, MESH, TARGETS["real"], 3), lambda _stage: None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", cases(COLLECTIVES), ids=lambda case: f"{case.op}-{'-'.join(case.axes)}")
 def test_a_collective_is_in_the_loop_and_exact(case):
     output = measured(case)

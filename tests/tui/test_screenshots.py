@@ -36,6 +36,7 @@ SLOW = {"dashboard": pytest.mark.slow}
 """The compiler of a TPU needs half a minute where others work."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(each, marks=SLOW.get(each, ())) for each in screens.SCREENS])
 def test_a_picture_is_what_the_application_shows(name, worker):
     kept = lines_of((FOLDER / f"{name}.svg").read_text(encoding="utf-8"))
