@@ -156,7 +156,7 @@ def command(
             opened = to_command_line(with_shardings(form, shown_mesh(question, best), dict(best.specs)))
         output.show(search_view(answer, output.width, output.palette, limit, opened))
     rows = None
-    if target is not None and answer.is_complete:
+    if target is not None and answer.is_complete and answer.found:
         rows = _compiled(answer, compiled or 0, target, timeout)
         if not output.as_json:
             output.show(compiled_view(answer, rows, output.width, output.palette))
@@ -167,12 +167,16 @@ def command(
     if not answer.is_complete:
         print_note(f"interrupted after {answer.looked_at:,} of {answer.meshes:,} meshes: not complete")
         return interrupted
+    if rows and all(row.seconds is None for row in rows):
+        return ExitCode.COMPILER
     return ExitCode.FINE if answer.found else ExitCode.CHECK_FAILED
 
 
 def _target(machine: str) -> Target:
-    """The compiler's target of the same name. Raises `QuestionError` for a machine from a file."""
+    """The compiler's target of the same name. Raises `QuestionError` for a machine from a file, and for one
+    whose compiler is not installed."""
     from shardviz.compiler import parse_targets
+    from shardviz.compiler.installed import check_installed
     from shardviz.errors import QuestionError
 
     try:
@@ -180,6 +184,7 @@ def _target(machine: str) -> Target:
     except QuestionError as error:
         problem = f"no compiler knows the machine {quote(machine)}"
         raise QuestionError(problem, "leave out --compile, or name hardware such as v5e:4x4") from error
+    check_installed(target)
     return target
 
 

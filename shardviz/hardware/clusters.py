@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from shardviz.sharding import Mesh
 
 SUGGESTED = 2
+MAX_DEVICES = 2**15
+"""Devices of a target: more than any pod or cluster that is asked about, and described in half a second."""
+MAX_GPUS = 2**14
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,10 @@ class TpuSlices:
         )
 
     def of_size(self, devices: int) -> list[str]:
-        """Names of the same chip with that many devices: the most compact, the whole pod at most."""
+        """Names of the same chip with that many devices: the most compact, the whole pod at most; none where
+        nobody can be asked about so many."""
+        if devices > MAX_DEVICES:
+            return []
         found = []
         for slices in dict.fromkeys((self.slices, 1)):
             chips, rest = divmod(devices, slices * self.chip.devices_per_chip)
@@ -97,7 +103,9 @@ class GpuNodes:
         return self.nodes * self.gpus
 
     def of_size(self, devices: int) -> list[str]:
-        """The name with that many devices, in whole nodes."""
+        """The name with that many devices, in whole nodes; none where nobody can be asked about so many."""
+        if devices > MAX_GPUS:
+            return []
         if devices <= self.chip.node:
             return [GpuNodes(self.chip, 1, devices).name]
         nodes, rest = divmod(devices, self.chip.node)
@@ -171,9 +179,6 @@ def mesh_of_size(mesh: Mesh, size: int) -> str:
     return ",".join(f"{axis}={size}" for axis, size in sizes.items())
 
 
-MAX_DEVICES = 2**15
-"""Devices of a target: more than any pod or cluster that is asked about, and described in half a second."""
-MAX_GPUS = 2**14
 _NAME = re.compile(r"(?:(?P<count>[^:*]*)\*)?(?P<chip>[^:*]*)(?P<colon>:)?(?P<sizes>.*)", re.DOTALL)
 MAX_DIGITS = 9
 """Longer numbers are not computed with."""
@@ -324,6 +329,8 @@ def _gpus(gpu: Gpu, count: int, match: re.Match[str]) -> GpuNodes:
     span = match.span("chip")
     if match["count"] is not None:
         raise Fault("slices are for TPUs,", *match.span("count"), f"write {gpu.name}:2x{gpu.node}")
+    if count > MAX_GPUS:
+        raise _too_many_gpus(gpu, count, span)
     names = GpuNodes(gpu, 1, 1).of_size(count) if count else []
     if not names:
         hint = (
@@ -367,9 +374,13 @@ def _gpu(gpu: Gpu, match: re.Match[str]) -> GpuNodes:
         meant = f"{gpu.name}:{whole}x{gpu.node}" if not rest else example
         raise Fault(f"a node holds {gpu.node} GPUs, not {gpus:,}", start, stop, f"write {meant}")
     if nodes * gpus > MAX_GPUS:
-        problem = f"{nodes * gpus:,} GPUs are more than the {MAX_GPUS:,} that can be asked about"
-        raise Fault(problem, start, stop, f"use at most {gpu.name}:{MAX_GPUS // gpu.node}x{gpu.node}")
+        raise _too_many_gpus(gpu, nodes * gpus, (start, stop))
     return GpuNodes(gpu, nodes, gpus)
+
+
+def _too_many_gpus(gpu: Gpu, count: int, span: tuple[int, int]) -> Fault:
+    problem = f"{count:,} GPUs are more than the {MAX_GPUS:,} that can be asked about"
+    return Fault(problem, *span, f"use at most {gpu.name}:{MAX_GPUS // gpu.node}x{gpu.node}")
 
 
 def _sizes(match: re.Match[str], chip: str, hint: str) -> tuple[int, ...]:

@@ -69,7 +69,10 @@ def compiled_view(
         lines += sentence(
             row.error or "; ".join(said), width, 3, lead=f"{number} " if row.error or said else ""
         )
-    words = f"Compiled for {answer.question.machine.name}, one layer each, in the compiler's order."
+    if all(row.seconds is None for row in rows):
+        words = f"None could be compiled for {answer.question.machine.name}."
+    else:
+        words = f"Compiled for {answer.question.machine.name}, one layer each, in the compiler's order."
     return [*lines, *sentence(words, width, style="dim")]
 
 

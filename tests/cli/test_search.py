@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
+from contextlib import nullcontext
 
 import pytest
 
 from shardviz.cli.group import run
+from shardviz.compiler.compiled_shardings import CompiledSharding
 from shardviz.planner.search.dual_bounds import least_of_stars
 from shardviz.planner.search.elimination import TooWideError
 
@@ -23,6 +25,29 @@ def test_the_page_has_the_meshes_and_the_best_shardings(capsys):
     assert "data=8" in page
     assert "W1[d, f]" in page
     assert "All 10 meshes" in page
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_compiler_that_is_not_installed_is_refused_before_the_search(more, monkeypatch, capsys):
+    monkeypatch.setattr("shardviz.compiler.installed.find_spec", lambda name: None)
+    assert run(["search", "bd,df->bf", "--machine", "h100:8", "--compile", "2", *more]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "h100:8 needs the GPU compiler, JAX's CUDA plugin, which" in captured.err
+    assert "hint: " in captured.err
+
+
+def test_where_nothing_could_be_compiled_nothing_is_said_of_an_order(monkeypatch, capsys):
+    def fail(question, rows, worker, target):
+        return (CompiledSharding(row, error="it has died") for row in rows)
+
+    monkeypatch.setattr("shardviz.compiler.compiled_shardings.compiled_shardings", fail)
+    monkeypatch.setattr("shardviz.compiler.installed.check_installed", lambda target: None)
+    monkeypatch.setattr("shardviz.cli.target_session.started_worker", lambda *_: nullcontext())
+    assert run(["search", "bd,df->bf", "--machine", "h100:8", "--compile", "2"]) == 3
+    page = capsys.readouterr().out
+    assert "None could be compiled for h100:8." in page
+    assert "order" not in page.partition("it has died")[2]
 
 
 def test_a_narrow_page_has_no_line_that_is_too_long(capsys):

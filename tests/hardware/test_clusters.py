@@ -118,6 +118,7 @@ def test_what_a_name_means(text, name, devices, asked):
         ("v5p-99999999", "no slice of v5p has 99,999,999 cores", "v5p:2x2x1"),
         ("v5p-9999999999", "'9999999999' is too large at character 5", "the chips are"),
         ("v5p-1", "no slice of v5p has 1 core at", "counts cores, 2 a chip"),
+        ("99999xh100", "99,999 GPUs are more than the 16,384", "h100:2048x8"),
         ("12xh100", "12 H100 are not whole nodes", "h100:2x8 for two"),
         ("2*8xh100", "slices are for TPUs", "h100:2x8"),
         ("v9-8", "unknown target 'v9-8'", "hardware such as v5e:2x4"),
@@ -226,7 +227,7 @@ def test_the_tpu_compiler_takes_the_same_names():
     assert answers.count(None) > 100
 
 
-@pytest.mark.parametrize("devices", [1, 8, 12, 64, 4096])
+@pytest.mark.parametrize("devices", [1, 8, 12, 64, 4096, 32_768, 65_536])
 def test_hardware_of_a_size_has_it(devices):
     names = [cluster.name for cluster in clusters_of_size(devices)]
     assert all(cluster.devices == devices for cluster in clusters_of_size(devices))

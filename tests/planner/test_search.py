@@ -196,6 +196,14 @@ def test_where_no_machine_would_do_the_largest_that_was_tried_is_named():
     assert "v5e:16x16, the largest machine tried, is too small as well." in lines
 
 
+@pytest.mark.parametrize("machine", ["h100:1024x8", "h100:2048x8", "32*v2:2x2"])
+def test_a_machine_is_not_looked_for_among_those_that_nobody_can_ask_about(machine):
+    answer = best_meshes(asked(f"{MLP} x 9000000", training=TRAINING, machine=machine, axes="fsdp"))
+    named = with_smallest_machine(answer)
+    assert named.smallest_machine == ""
+    assert named.largest_machine_tried in ("", "h100:2048x8", "32*v2:16x16")
+
+
 @pytest.mark.parametrize("axes", ["data,fsdp,tensor", "X,Y", "fsdp,sequence"])
 @pytest.mark.parametrize("text", [MLP, "H = X[b,t,d] * W1[d,f]; Y = X + silu(H) * W2[f,d]"])
 def test_the_figures_of_a_row_are_those_of_its_plan(text, axes):
