@@ -58,7 +58,7 @@ def _fold(group: Sequence[SplitParameter]) -> list[FoldedParameter]:
 
 def alike_pattern(name: str) -> str:
     """The pattern of a name and of those that differ in the numbers of layers alone."""
-    return f"^{'[0-9]+'.join(map(re.escape, _NUMBER.split(name)))}$"
+    return f"^{'[0-9]++'.join(map(re.escape, _NUMBER.split(name)))}$"
 
 
 def number_ranges(numbers: Sequence[int]) -> str:

@@ -84,8 +84,9 @@ def split_model(model: Model, rules: RuleSet, mesh: Mesh) -> SplitModel:
     """The model, split by the rules. Raises `RuleError` for one that does not fit a parameter or the mesh."""
     used: set[ShardingRule] = set()
     found = []
-    for parameter in model.parameters:
-        spec, matched = rules.split(parameter, mesh)
+    for parameter, (spec, matched) in zip(
+        model.parameters, rules.splits(model.parameters, mesh), strict=True
+    ):
         used.update(matched)
         whole = PartitionSpec.replicated(len(parameter.shape))
         found.append(SplitParameter(parameter, whole if spec is None else spec, mesh, spec is not None))

@@ -29,7 +29,7 @@ def test_the_page_has_the_meshes_and_the_best_shardings(capsys):
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_a_compiler_that_is_not_installed_is_refused_before_the_search(more, monkeypatch, capsys):
-    monkeypatch.setattr("shardviz.compiler.installed.find_spec", lambda name: None)
+    monkeypatch.setattr("shardviz.compiler.installed.find_spec", lambda _: None)
     assert run(["search", "bd,df->bf", "--machine", "h100:8", "--compile", "2", *more]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -38,11 +38,11 @@ def test_a_compiler_that_is_not_installed_is_refused_before_the_search(more, mon
 
 
 def test_where_nothing_could_be_compiled_nothing_is_said_of_an_order(monkeypatch, capsys):
-    def fail(question, rows, worker, target):
+    def fail(_question, rows, *_):
         return (CompiledSharding(row, error="it has died") for row in rows)
 
     monkeypatch.setattr("shardviz.compiler.compiled_shardings.compiled_shardings", fail)
-    monkeypatch.setattr("shardviz.compiler.installed.check_installed", lambda target: None)
+    monkeypatch.setattr("shardviz.compiler.installed.check_installed", lambda _: None)
     monkeypatch.setattr("shardviz.cli.target_session.started_worker", lambda *_: nullcontext())
     assert run(["search", "bd,df->bf", "--machine", "h100:8", "--compile", "2"]) == 3
     page = capsys.readouterr().out

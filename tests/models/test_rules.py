@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
-from shardviz.errors import ShardvizError
+import pytest
+import yaml
+
+from shardviz.errors import ShardvizError, quote
+from shardviz.models.folding import alike_pattern
 from shardviz.models.model import ModelParameter
+from shardviz.models.rules import patterns
+from shardviz.models.rules.patterns import first_found
 from shardviz.models.rules.rule_files import function_rules, read_rule_file
-from shardviz.models.rules.rule_set import RuleSet, inputs_spec
+from shardviz.models.rules.rule_set import RuleSet, ShardingRule, inputs_spec
 from shardviz.models.rules.shipped import shipped_names, shipped_rules
 from shardviz.notation import parse_mesh, write_spec
 
@@ -68,7 +74,7 @@ def read(tmp_path, text, name):
 
 
 def spec(rules, name, shape, dims=(), mesh=MESH):
-    found, _ = rules.split(ModelParameter(name, shape, "bf16", dims), mesh)
+    ((found, _),) = rules.splits([ModelParameter(name, shape, "bf16", dims)], mesh)
     return None if found is None else write_spec(found)
 
 
@@ -149,6 +155,55 @@ def test_all_that_yaml_writes_a_table_in(tmp_path, table):
     assert {rule.subject: rule.split for rule in rules.rules} == splits
 
 
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "[[batch, [data, fsdp]], [mlp, mp], [norm, null], [embed, ~]]",
+        """[
+            ["batch", ['data', fsdp]],  # quotes or none
+            [mlp, [mp,]], ['norm', []], [embed, [null]],
+        ]""",
+        "\n  - [batch, [data, fsdp]]\n  - - mlp\n    - - mp\n  - [norm, null]\n  - - embed\n    -\n",
+        "\n- !!seq [batch, [data, fsdp]]\n- [mlp, &m mp]\n- [norm, []]\n- [embed, null]\n",
+    ],
+)
+def test_all_that_yaml_writes_a_list_in_is_what_pyyaml_constructs(tmp_path, rules):
+    """PyYAML's own loader is the judge: it makes values of the same text."""
+    text = f"a: 1\nlogical_axis_rules: {rules}"
+    loaded = yaml.safe_load(text)["logical_axis_rules"]
+    splits = [(name, [axes] if isinstance(axes, str) else axes or []) for name, axes in loaded]
+    wanted = [(name, tuple(axis for axis in axes if axis)) for name, axes in splits]
+    assert [(rule.subject, rule.split) for rule in read(tmp_path, text, "a.yml").rules] == wanted
+    assert wanted == [("batch", ("data", "fsdp")), ("mlp", ("mp",)), ("norm", ()), ("embed", ())]
+
+
+def test_tables_that_are_put_into_another(tmp_path):
+    text = """
+shared: &all {mlp: mp, embed: data, heads: mp}
+base: &base
+  <<: *all
+  heads: [data, fsdp]
+trainer:
+  axis_resources:
+    embed: fsdp
+    <<: [*base, *all]
+"""
+    loaded = yaml.safe_load(text)["trainer"]["axis_resources"]
+    rules = read(tmp_path, text, "a.yml").rules
+    assert {rule.subject: list(rule.split) for rule in rules} == {
+        name: [axes] if isinstance(axes, str) else axes for name, axes in loaded.items()
+    }
+    assert {rule.subject: rule.place for rule in rules}["heads"] == "line 5"
+
+
+def test_aliases_that_double_are_read_once(tmp_path):
+    """A hundred tables, each twice the one before: 2^100 entries for who follows every alias."""
+    lines = ["a0: &a0 {mlp: mp}"]
+    lines += [f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 100)]
+    rules = read(tmp_path, "\n".join([*lines, "axis_resources: *a99", ""]), "a.yml").rules
+    assert [(rule.subject, rule.split) for rule in rules] == [("mlp", ("mp",))]
+
+
 def test_a_plan_of_hugging_face(tmp_path):
     rules = read(tmp_path, PLAN, "configuration_llama.py")
     assert rules.kind == "patterns"
@@ -212,9 +267,22 @@ def test_json_of_patterns_and_of_logical_axes(tmp_path):
         ("a.py", "x = [('a', 'b')]\ny = [('c', 'd')]\n", "it has several lists of rules"),
         ("a.yml", "foo: 1\n", "it has no list logical_axis_rules and no axis_resources"),
         ("a.yml", "axis_resources:\n  mlp: a b\n", "line 2: 'mlp' is given ['a b']"),
-        ("a.yml", "axis_resources: *shared\n", "line 1: '*shared' is not a table"),
-        ("a.yml", "axis_resources:\n  mlp: mp\n  <<: *x\n", "line 3: '<<: *x' is not an axis of a table"),
-        ("a.yml", "logical_axis_rules: [\n", "line 1: the list logical_axis_rules does not end"),
+        ("a.yml", "axis_resources: *shared\n", "line 1: it is not YAML: found undefined alias 'shared'"),
+        ("a.yml", "axis_resources: shared\n", "line 1: 'shared' is not a table or a list of pairs"),
+        ("a.yml", "axis_resources:\n  mlp: mp\n  <<: 3\n", "line 3: '3' is not a table"),
+        ("a.yml", "logical_axis_rules: [\n", "line 2: it is not YAML: "),
+        ("a.yml", "logical_axis_rules: [[mlp]]\n", "line 1: it is not a pair of a logical axis"),
+        ("a.yml", "logical_axis_rules: [[mlp, 3]]\n", "line 1: '3' is not the name of an axis"),
+        ("a.yml", "logical_axis_rules: [[[], mp]]\n", "line 1: it is not the name of an axis"),
+        ("a.yml", "logical_axis_rules:\n", "there are no rules"),
+        ("a.yml", "a: 1\n---\nb: 2\n", "line 2: it is not YAML: but found another document"),
+        ("a.yml", "a: \x01\n", "it is not YAML: unacceptable character #x0001"),
+        ("a.yml", "[" * 5000, "it is not YAML: its lists are too deep"),
+        ("a.yml", "#" * 500_001, "it has more than 500,000 bytes"),
+        ("a.py", f"x = [('a', {'-' * 100_000}1)]", "its expressions are too deep"),
+        ("a.py", f"x = [('a', {'-' * 2_000}1)]", "it has no list of rules"),
+        ("a.py", "x = [('a', {[]: 1})]", "it has no list of rules"),
+        ("a.py", "[" * 100_000, "it is not Python: too many nested parentheses"),
         ("a.json", "{}", "there are no rules"),
     ],
 )
@@ -243,6 +311,55 @@ def test_a_spec_that_does_not_fit_says_its_line_and_the_parameter(tmp_path, valu
 def test_a_pattern_that_is_none(tmp_path):
     with pytest.raises(ShardvizError, match=r"line 2: 'q\(' is not a regular expression: missing \)"):
         spec(read(tmp_path, "[rules]\n'q(' = \"mp _\"\n", "a.toml"), "q", (8, 8))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "error"),
+    [
+        ("a{99999999999999999999}", "the repetition number is too large"),
+        ("(" * 5000 + ")" * 5000, "its groups are too deep"),
+    ],
+)
+def test_a_pattern_that_python_refuses_otherwise(pattern, error):
+    with pytest.raises(ShardvizError, match=error):
+        spec(RuleSet("mine", "patterns", (ShardingRule(pattern, "mp _"),)), "q", (8, 8))
+
+
+LONG = f"{'a' * 60}.kernel"
+
+
+@pytest.mark.parametrize("pattern", ["((.*)*)*z", "(a|a)*$|z", r"(?:\w+\.?)+!", "(.*){30}z"])
+def test_a_pattern_that_goes_back_for_ever_is_refused(pattern, monkeypatch):
+    monkeypatch.setattr(patterns, "SECONDS", 0.5)
+    with pytest.raises(ShardvizError) as raised:
+        spec(RuleSet("mine", "patterns", (ShardingRule(pattern, "mp _", "line 4"),)), LONG, (8, 8))
+    assert raised.value.message == f"'mine', line 4: the search for {quote(pattern)} takes more than 0.5 s"
+    assert "do not repeat" in raised.value.hint
+
+
+@pytest.mark.slow
+def test_the_change_whose_pattern_goes_back_is_named_among_others():
+    changes = tuple(ShardingRule(each, "mp _", "a change") for each in ("wq", "(.*)*z", "wk"))
+    with pytest.raises(ShardvizError, match=r"a change: the search for '\(\.\*\)\*z' takes more than 5 s"):
+        spec(RuleSet("mine", "logical", changes=changes), LONG, (8, 8))
+
+
+NAMES = ("q", "a.q_proj", "layers.10.w", "a\nb", "{i}", "h{2}", "(.é", "", "k_proj")
+PATTERNS = ("^q$", r"[0-9]++\.w", ".", "x|q", "(q|k)_proj", ".{i}", "a*b", r"\(", "é", "h{2}", "", "(?i)Q_")
+
+
+def test_every_pattern_is_found_where_python_finds_it():
+    for ordered in (PATTERNS, PATTERNS[::-1], *((each,) for each in PATTERNS)):
+        found = [
+            next((place for place, each in enumerate(ordered) if re.search(each, name)), -1) for name in NAMES
+        ]
+        assert [*first_found(ordered, NAMES)] == found
+
+
+def test_the_pattern_of_alike_names_needs_no_process(monkeypatch):
+    """A visitor's session may start none."""
+    monkeypatch.delattr(patterns.subprocess, "run")
+    assert first_found((alike_pattern("model.layers.3.w"),), ("model.layers.12.w", "x")) == [0, -1]
 
 
 def test_a_function_that_fails_is_named():

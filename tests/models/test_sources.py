@@ -183,9 +183,14 @@ def test_an_index_names_many_files(weights, tmp_path):
     index.write_text(json.dumps({"weight_map": {"c": "one.safetensors"}}))
     with pytest.raises(ShardvizError, match=r"weight_map.c: 'one.safetensors' has no such tensor"):
         read_model(str(index))
-    index.write_text(json.dumps({"weight_map": {"c": "../one.safetensors"}}))
-    with pytest.raises(ShardvizError, match="is not a file beside the index"):
-        read_model(str(index))
+    for name in ("../one.safetensors", "", ".", "/", "a/"):
+        index.write_text(json.dumps({"weight_map": {"c": name}}))
+        with pytest.raises(ShardvizError, match=r"weight_map.c: .* is not a file beside the index"):
+            read_model(str(index))
+    for name in ("..", "gone", "~", "~x", "a" * 255):
+        index.write_text(json.dumps({"weight_map": {"c": name}}))
+        with pytest.raises(ShardvizError):
+            read_model(str(index))
 
 
 def test_a_config_beside_the_weights_says_what_they_are_for(weights, config):

@@ -15,11 +15,13 @@ import ast
 import json
 import re
 import tomllib
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from shardviz.errors import ShardvizError, quote
-from shardviz.models.rules.rule_set import STYLES, Kind, RuleError, RuleSet, ShardingRule
+from shardviz.models.rules.rule_set import STYLES, Kind, Pair, RuleError, RuleSet, ShardingRule
+from shardviz.models.rules.yaml_rules import yaml_pairs
 from shardviz.models.sources.model_files import json_table, text_of
 from shardviz.sharding import PartitionSpec
 from shardviz.strict_table import StrictTable
@@ -28,16 +30,9 @@ _ENDINGS = (".toml", ".json", ".yml", ".yaml", ".py")
 _SPECS = ("PartitionSpec", "PS", "P")
 _WORD = re.compile(r"[A-Za-z0-9](?:\w*[A-Za-z0-9])?", re.ASCII)
 """A logical axis, or a mesh axis; ``X_`` is a spec."""
-_YAML = "logical_axis_rules"
-_RESOURCES = ("parameter_axis_resources", "axis_resources")
-"""Where Levanter says how named axes are split: of parameters, and of all arrays, whose word counts for the
-axes that the first does not name."""
-_RESOURCE = re.compile(r"""\s+["']?(\w+)["']?\s*:\s*(\[[^]]*\]|[^#]*?)\s*(?:#.*)?""")
-_ITEM = re.compile(r"""\s+-\s*["']?(\w+)["']?\s*(?:#.*)?""")
-_FLOW_PAIR = re.compile(r"""["']?(\w+)["']?\s*:\s*(\[[^]]*\]|[^,]*)""")
 _TABLES: dict[str, Kind] = {"rules": "patterns", "logical": "logical"}
-Pair = tuple[str, object, int]
-"""A subject, what it is given, and its line."""
+MAX_BYTES = 500_000
+"""Bytes of a file of rules, ten times those of the longest that is known, MaxText's."""
 
 
 def is_rule_file(text: str) -> bool:
@@ -54,14 +49,14 @@ def read_rule_file(text: str) -> RuleSet:
     """
     name, wanted = (text.rpartition(":")[::2]) if ".py:" in text else (text, "")
     path = Path(name)
-    content = text_of(path)
+    content = text_of(path, MAX_BYTES)
     match path.suffix.lower():
         case ".py":
             return _python_rules(content, path, wanted)
         case ".json":
             return _json_rules(content, name)
         case ".yml" | ".yaml":
-            return _yaml_rules(content, name)
+            return rules_of_pairs(yaml_pairs(content, name), name, "logical")
     return _toml_rules(content, name)
 
 
@@ -150,83 +145,16 @@ def _json_rules(text: str, name: str) -> RuleSet:
     return rules_of_pairs([(subject, value, 0) for subject, value in table.values.items()], name)
 
 
-def _yaml_rules(text: str, name: str) -> RuleSet:
-    """The list of a MaxText configuration, which is written as Python writes lists; else the tables of a
-    Levanter one."""
-    begin = re.search(rf"^\s*{_YAML}\s*:\s*(?=\[)", text, re.MULTILINE)
-    if begin is None and (pairs := _resources(text, name)):
-        return rules_of_pairs(pairs, name, "logical")
-    if begin is None:
-        reason = f"it has no list {_YAML} and no {_RESOURCES[1]}"
-        raise RuleError(name, "", reason, "give a configuration of MaxText or Levanter, or rules in TOML")
-    first = text.count("\n", 0, begin.end())
-    # The list ends with the first bracket after which it can be read; comments may have brackets as well.
-    for end in re.finditer(r"\]", text[begin.end() :]):
-        try:
-            read = ast.parse("\n" * first + text[begin.end() : begin.end() + end.end()], mode="eval")
-        except (SyntaxError, ValueError):
-            continue
-        return rules_of_pairs(_pairs(read.body), name, "logical")
-    raise RuleError(
-        name, f"line {first + 1}", f"the list {_YAML} does not end", "write [['mlp', 'tensor'], …]"
-    )
-
-
-def _resources(text: str, name: str) -> list[Pair]:
-    """The named axes of Levanter's tables, each with its mesh axis or a list of some, and its line."""
-    lines = text.split("\n")
-    found: dict[str, Pair] = {}
-    for key in _RESOURCES:
-        for number, line in enumerate(lines):
-            own, _, value = line.split("#")[0].strip().partition(":")
-            if own == key:
-                table = _flow_table(value.strip(), name, number + 1) if value else _block(lines, number, name)
-                for pair in table:
-                    found.setdefault(pair[0], pair)
-    return [*found.values()]
-
-
-def _flow_table(value: str, name: str, line: int) -> Iterator[Pair]:
-    """A table in braces, behind its name."""
-    if not value.startswith("{") or not value.endswith("}"):
-        hint = "write {mlp: tensor} on one line, or a line below for each axis"
-        raise RuleError(name, f"line {line}", f"{quote(value)} is not a table", hint)
-    for pair in _FLOW_PAIR.finditer(value[1:-1]):
-        yield pair[1], _mesh_axes(pair[2]), line
-
-
-def _block(lines: Sequence[str], number: int, name: str) -> Iterator[Pair]:
-    """The table below a line: all that is indented more."""
-    indent = len(lines[number]) - len(lines[number].lstrip())
-    axes: list[str] = []
-    for place, own in enumerate(lines[number + 1 :], number + 2):
-        if not own.split("#")[0].strip():
-            continue
-        if len(own) - len(own.lstrip()) <= indent:
-            return
-        if match := _RESOURCE.fullmatch(own):
-            axes = _mesh_axes(match[2])
-            yield match[1], axes, place
-        elif match := _ITEM.fullmatch(own):
-            # One line of a list, which belongs to the axis above it.
-            axes.append(match[1])
-        else:
-            hint = "write mlp: tensor, or mlp: [tensor, sequence]"
-            raise RuleError(name, f"line {place}", f"{quote(own.strip())} is not an axis of a table", hint)
-
-
-def _mesh_axes(value: str) -> list[str]:
-    words = [word.strip(" \"'") for word in value.strip("[] ").split(",")]
-    return [word for word in words if word not in ("", "null", "~")]
-
-
 def _python_rules(text: str, path: Path, wanted: str) -> RuleSet:
     name = str(path)
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError) as error:
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError) as error:
         place = f"line {error.lineno}" if isinstance(error, SyntaxError) else ""
         raise RuleError(name, place, f"it is not Python: {error}", "look at that line") from None
+    except (MemoryError, RecursionError):
+        raise RuleError(name, "", "its expressions are too deep", "look at its brackets and signs") from None
     found = dict(_literals(tree))
     if wanted in found or (not wanted and len(found) == 1):
         return rules_of_pairs(found[wanted or next(iter(found))], name)
@@ -280,13 +208,20 @@ def _subject(node: ast.expr | None) -> str:
 
 
 def _value(node: ast.expr) -> object:
-    """A spec of JAX's under any of its names, or a constant."""
+    """A spec of JAX's under any of its names, or a constant. Raises `ValueError` for anything else."""
     if not isinstance(node, ast.Call):
-        return ast.literal_eval(node)
+        return _constant(node)
     called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     if called not in _SPECS or node.keywords:
         raise ValueError
-    return PartitionSpec(tuple(_axes(ast.literal_eval(each)) for each in node.args))
+    return PartitionSpec(tuple(_axes(_constant(each)) for each in node.args))
+
+
+def _constant(node: ast.expr) -> object:
+    try:
+        return ast.literal_eval(node)
+    except (TypeError, SyntaxError, MemoryError, RecursionError):
+        raise ValueError from None
 
 
 def _function_rules(path: Path, wanted: str) -> RuleSet:

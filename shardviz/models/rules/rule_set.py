@@ -7,14 +7,14 @@ where neither that nor its mesh axes are taken (Flax's `logical_to_mesh_axes`).
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
 from shardviz.models.model import ModelParameter
+from shardviz.models.rules.patterns import PatternSearchError, first_found, pattern_error
 from shardviz.notation import Context, read_sharding
 from shardviz.sharding import Mesh, PartitionSpec
 
@@ -57,6 +57,12 @@ class ShardingRule:
     place: str = ""
 
 
+Pair: TypeAlias = "tuple[str, object, int]"
+"""What a file of rules says: a subject, what it is given, and its line; 0 where that is not known."""
+Split: TypeAlias = "tuple[PartitionSpec | None, list[ShardingRule]]"
+"""The spec of a parameter, None where nothing is said of it, and the rules that say it."""
+
+
 @dataclass(frozen=True)
 class RuleSet:
     """Rules of one kind, in order.
@@ -75,15 +81,25 @@ class RuleSet:
     for_any_model: bool = False
     function: Callable[[str, tuple[int, ...]], object] | None = None
 
-    def split(self, parameter: ModelParameter, mesh: Mesh) -> tuple[PartitionSpec | None, list[ShardingRule]]:
-        """The spec of a parameter, None where nothing is said of it, and the rules that say it.
+    def splits(self, parameters: Sequence[ModelParameter], mesh: Mesh) -> Iterator[Split]:
+        """The spec of each parameter, None where nothing is said of it, and the rules that say it.
 
-        Raises `RuleError` for a spec that does not fit the parameter or the mesh.
+        Raises `RuleError` for a spec that does not fit the parameter or the mesh, and for patterns that take
+        too long.
         """
-        if (found := self._found(self.changes, parameter, mesh)) is not None:
-            return found
-        if self.kind == "patterns":
-            return self._by_patterns(parameter, mesh)
+        changes = self._first_found(self.changes, parameters)
+        rules = self._first_found(self.rules if self.kind == "patterns" else (), parameters)
+        for parameter, change, rule in zip(parameters, changes, rules, strict=True):
+            if change is not None:
+                yield self._spec(change, parameter, mesh), [change]
+            elif self.kind != "patterns":
+                yield self._without_patterns(parameter, mesh)
+            elif parameter.elements == 1:
+                yield PartitionSpec.replicated(len(parameter.shape)), []
+            else:
+                yield (None, []) if rule is None else (self._spec(rule, parameter, mesh), [rule])
+
+    def _without_patterns(self, parameter: ModelParameter, mesh: Mesh) -> Split:
         if self.kind == "logical":
             return logical_spec(parameter.dims, self.rules, mesh)
         if self.kind == "function":
@@ -95,30 +111,27 @@ class RuleSet:
             return self._spec(ShardingRule(parameter.name, parameter.spec), parameter, mesh), []
         return _annotated(parameter, mesh), []
 
-    def _by_patterns(
-        self, parameter: ModelParameter, mesh: Mesh
-    ) -> tuple[PartitionSpec | None, list[ShardingRule]]:
-        if parameter.elements == 1:
-            return PartitionSpec.replicated(len(parameter.shape)), []
-        return self._found(self.rules, parameter, mesh) or (None, [])
-
-    def _found(
-        self, rules: Sequence[ShardingRule], parameter: ModelParameter, mesh: Mesh
-    ) -> tuple[PartitionSpec, list[ShardingRule]] | None:
-        """The spec of the first pattern that is found, and its rule."""
+    def _first_found(
+        self, rules: Sequence[ShardingRule], parameters: Sequence[ModelParameter]
+    ) -> Sequence[ShardingRule | None]:
+        """The first rule of each parameter whose pattern is found in its name."""
+        if not rules:
+            return [None] * len(parameters)
         for rule in rules:
-            if self._pattern(rule).search(parameter.name):
-                return self._spec(rule, parameter, mesh), [rule]
-        return None
-
-    def _pattern(self, rule: ShardingRule) -> re.Pattern[str]:
+            if error := pattern_error(rule.subject):
+                reason = f"{quote(rule.subject)} is not a regular expression: {error}"
+                hint = "write . for any character, \\. for a dot"
+                raise RuleError(self.name, rule.place, reason, hint)
         try:
-            return re.compile(rule.subject)
-        except re.error as error:
-            reason = f"{quote(rule.subject)} is not a regular expression: {error}"
-            raise RuleError(
-                self.name, rule.place, reason, "write . for any character, \\. for a dot"
-            ) from None
+            found = first_found(
+                tuple(rule.subject for rule in rules), tuple(each.name for each in parameters)
+            )
+        except PatternSearchError as error:
+            rule = rules[error.number]
+            reason = f"the search for {quote(rule.subject)} {error.reason}"
+            hint = "do not repeat what repeats, as in (.*)*: write .* once"
+            raise RuleError(self.name, rule.place, reason, hint) from None
+        return [None if number < 0 else rules[number] for number in found]
 
     def _spec(self, rule: ShardingRule, parameter: ModelParameter, mesh: Mesh) -> PartitionSpec:
         rank = len(parameter.shape)

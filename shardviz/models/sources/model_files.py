@@ -49,15 +49,16 @@ def opened(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def text_of(path: Path) -> str:
-    """The text of a file. Raises `ModelFileError` for one that cannot be read, and for no text in UTF-8."""
+def text_of(path: Path, most: int = MAX_BYTES) -> str:
+    """The text of a file of at most so many bytes. Raises `ModelFileError` for one that cannot be read, and
+    for no text in UTF-8."""
     try:
         with opened(path) as file:
-            read = file.read(MAX_BYTES + 1)
+            read = file.read(most + 1)
     except OSError as error:
         fail_reading(path, error)
-    if len(read) > MAX_BYTES:
-        raise ModelFileError(str(path), "", f"it has more than {MAX_BYTES:,} bytes", "give the right file")
+    if len(read) > most:
+        raise ModelFileError(str(path), "", f"it has more than {most:,} bytes", "give the right file")
     try:
         return read.decode("utf-8-sig")
     except UnicodeDecodeError:

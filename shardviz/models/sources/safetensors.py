@@ -77,7 +77,7 @@ def _of_index(path: Path) -> list[ModelParameter]:
 
 def _file_name(index: StrictTable, name: str) -> str:
     file = index.line(name, 255)
-    if Path(file).name != file:
+    if not file or Path(file).name != file:
         index.fail(name, f"{quote(file)} is not a file beside the index", "give the index of a checkpoint")
     return file
 
