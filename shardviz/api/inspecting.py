@@ -120,7 +120,7 @@ class Report(Shown):
         entries = entries_of(self.module)
         if self.compiled is not None:
             return self.compiled.reasons(entries)
-        return reasons(entries, (), self.mesh)
+        return reasons(entries, self.mesh)
 
     def why(self, timeout: float = 300.0) -> WhyReport:
         """Why the collectives are there, those that cost most first, and what avoids them.

@@ -62,7 +62,7 @@ def why(module: HloModule | ShardyModule, compiled: TargetProgram | None, timeou
 
     if compiled is None:
         report = report_of(module)
-        return WhyReport(report, reasons(report.entries, (), module.mesh))
+        return WhyReport(report, reasons(report.entries, module.mesh))
     priced = compiled.report(compiled.times())
     assert priced is not None
     return WhyReport(priced, compiled.reasons(priced.entries), _suggestions(compiled, timeout), compiled)

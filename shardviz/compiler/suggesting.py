@@ -7,7 +7,6 @@ from itertools import islice
 
 from shardviz.compiler.messages import ShardingChange
 from shardviz.compiler.target_program import TargetProgram
-from shardviz.hlo.mlir.reshards import local_products, meetings, split_arguments
 from shardviz.reports.entries import entries_of
 from shardviz.reports.suggestions import Outcome, ShardingCandidate, Suggestion, best, candidates, suggestion
 from shardviz.reports.why import Reason
@@ -28,7 +27,7 @@ def suggestions(
     plain = ask(())
     if plain.module is None or plain.mesh is None:
         return {}
-    before, arguments = _outcome(plain), split_arguments(plain.reshards)
+    before, arguments = _outcome(plain), plain.explicit_reshards.arguments
     found: dict[Reason, Suggestion] = {}
     tried: dict[ShardingCandidate, Outcome | None] = {}
     looked_at = ((each, candidates(each, arguments, plain.mesh)) for each in dict.fromkeys(reasons))
@@ -68,7 +67,8 @@ def dearest_reasons(program: TargetProgram) -> tuple[Reason, ...]:
 def _outcome(program: TargetProgram) -> Outcome:
     assert program.module is not None
     sent = sum((each.count or 1) * each.wire_bytes for each in program.module.collectives)
-    return Outcome(sent, meetings(program.reshards), local_products(program.reshards))
+    found = program.explicit_reshards
+    return Outcome(sent, found.meetings, found.products)
 
 
 def _message(change: ShardingCandidate) -> ShardingChange:

@@ -13,7 +13,7 @@ from shardviz.compiler.target_result import TargetResult, bytes_sent, without_an
 from shardviz.compiler.target_times import TimesAnswer, answer_times
 from shardviz.errors import CompilerError, ShardvizError, TargetError
 from shardviz.hlo import HloModule, read_hlo, read_shardy
-from shardviz.hlo.mlir.reshards import meetings
+from shardviz.hlo.mlir.reshards import read_reshards
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from shardviz.compiler.targets import Target
     from shardviz.hardware.machine import Machine
     from shardviz.hlo import Collective, ShardyModule
-    from shardviz.hlo.mlir.reshards import Meeting
+    from shardviz.hlo.mlir.reshards import ExplicitReshards
     from shardviz.reports.entries import CollectiveEntry
     from shardviz.reports.program_report import ProgramReport
     from shardviz.reports.rematerialization import Rematerialization
@@ -85,7 +85,7 @@ class TargetProgram:
         """Why each of the entries of its report is there."""
         from shardviz.reports.why import reasons
 
-        return reasons(entries, self._meetings, self.mesh)
+        return reasons(entries, self.mesh, self.explicit_reshards)
 
     @cached_property
     def rematerializations(self) -> tuple[Rematerialization, ...]:
@@ -98,11 +98,14 @@ class TargetProgram:
         from shardviz.reports.rematerialization import unwarned_rematerializations
 
         entries = entries_of(self.module)
-        return self.warnings + unwarned_rematerializations(entries, self._meetings, mesh, self.warnings)
+        return self.warnings + unwarned_rematerializations(
+            entries, self.explicit_reshards.meetings, mesh, self.warnings
+        )
 
     @cached_property
-    def _meetings(self) -> tuple[Meeting, ...]:
-        return meetings(self.reshards)
+    def explicit_reshards(self) -> ExplicitReshards:
+        """`reshards`, read; empty where Shardy has refused the program."""
+        return read_reshards(self.reshards)
 
     def times(self, machine: Machine | None = None) -> TimesAnswer:
         """When each instruction runs on the target's own hardware, or on a machine; or why it has none."""

@@ -91,7 +91,9 @@ _REPORTED = {
                 *("contraction", "gradient", "parameter", "constraint", "result", "reshard", "unknown"),
             ),
             words=text("The reason, a sentence."),
-            is_wanted=flag("Programs have it by design: the sum of a gradient, a parameter stored in parts."),
+            is_expected=flag(
+                "Proved to be by design: a parameter's gather under FSDP, or a gradient's sum once a step."
+            ),
             before=nullable(SPEC("The value's own sharding; null: not known.")),
             after=nullable(SPEC("The sharding that is wanted; null: not known.")),
             shape=nullable(counts("The value's global shape; null: not known.")),

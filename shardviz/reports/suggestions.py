@@ -66,8 +66,8 @@ class Suggestion:
 def candidates(
     reason: Reason, arguments: Sequence[SplitArgument], mesh: Mesh
 ) -> tuple[ShardingCandidate, ...]:
-    """The changes to try, the most likely first; none for what is meant to be there."""
-    if reason.meeting is None or reason.is_wanted:
+    """The changes to try, the most likely first; none for what is expected."""
+    if reason.meeting is None or reason.is_expected:
         return ()
     # Arguments may be on another of the program's meshes.
     known = {*mesh.axis_names}

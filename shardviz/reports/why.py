@@ -14,20 +14,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from shardviz.hlo.collective import Collective
-from shardviz.hlo.mlir.reshards import ARGUMENT, Meeting
+from shardviz.hlo.mlir.reshards import ARGUMENT, ExplicitReshards, Meeting
 from shardviz.hlo.named_scopes import program_place
 from shardviz.reports.alike import AlikeEntries, common_name, numberless
 from shardviz.reports.entries import CollectiveEntry
+from shardviz.reports.train_step import TrainStep
 from shardviz.sharding import Mesh, shard_shape
 
 ReasonKind = Literal["contraction", "gradient", "parameter", "constraint", "result", "reshard", "unknown"]
 CONTRACTIONS = frozenset(("dot_general", "dot", "convolution"))
 CONSTRAINTS = frozenset(("sharding_constraint", "reshard"))
 """JAX's names of operations that say how a value is split."""
-WANTED: frozenset[ReasonKind] = frozenset(("gradient", "parameter"))
-"""Collectives that a program has by design: data-parallel sums, parameters that are stored in parts."""
-_GRADIENTS_GO_TO = frozenset(("reshard", "transpose", "return", "dynamic_update_slice", "convert"))
-"""Operations that take a parameter's gradient, and seldom one of a value inside of a layer."""
 LEAST = 2.0
 """Points for names and sizes from which on a collective and a meeting belong together."""
 _MOVES = frozenset(("all-gather", "all-to-all", "collective-permute", "ragged-all-to-all"))
@@ -38,19 +35,16 @@ class Reason:
     """Why one collective is there.
 
     A "contraction" sums over a split dimension, a "gradient" sums a parameter's gradient over the devices
-    that have parts of the batch, a "parameter" is stored in parts and wanted whole, a "constraint" and a
+    that hold parts of the batch, a "parameter" is stored in parts and wanted whole, a "constraint" and a
     "result" are split as the program says, and in a "reshard" two operations want a value in two ways. Where
-    the kind is "unknown" there is no `meeting`, and `words` say what shapes and groups tell.
+    the kind is "unknown" there is no `meeting`, and `words` say what shapes and groups tell. It `is_expected`
+    where it is proved to be there by design (`train_step`).
     """
 
     kind: ReasonKind
     words: str
     meeting: Meeting | None = None
-
-    @property
-    def is_wanted(self) -> bool:
-        """True for what a data-parallel or fully sharded program has by design."""
-        return self.kind in WANTED
+    is_expected: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,22 +80,29 @@ def alike_reasons(told: Iterable[tuple[CollectiveEntry, Reason]]) -> tuple[Alike
 
 
 def reasons(
-    entries: Iterable[CollectiveEntry], found: Sequence[Meeting], mesh: Mesh | None
+    entries: Iterable[CollectiveEntry], mesh: Mesh | None, found: ExplicitReshards | None = None
 ) -> tuple[Reason, ...]:
-    """The reason of each entry; `found` are the meetings of the same program, () where nobody has its
-    StableHLO."""
-    return tuple(_reason(each, found, mesh) for each in entries)
+    """The reason of each entry; `found` is the same program with explicit reshards, where its StableHLO is at
+    hand."""
+    step = TrainStep(found or ExplicitReshards())
+    return tuple(_reason(each, step, mesh) for each in entries)
 
 
-def _reason(entry: CollectiveEntry, found: Sequence[Meeting], mesh: Mesh | None) -> Reason:
-    meeting = None if mesh is None else meeting_of(entry, found, mesh)
+def _reason(entry: CollectiveEntry, step: TrainStep, mesh: Mesh | None) -> Reason:
+    meeting = None if mesh is None else meeting_of(entry, step.program.meetings, mesh)
     if meeting is None and entry.gradient_of:
-        axes = " and ".join(entry.collective.axes) or "its groups"
-        return Reason("gradient", f"a gradient, of which each device along {axes} has a part")
+        return Reason("gradient", _of_gradient(entry.collective.axes))
     if meeting is None:
         return Reason("unknown", _of_shapes(entry.collective))
-    kind = _kind(entry, meeting)
-    return Reason(kind, _words(kind, entry, meeting), meeting)
+    kind = _kind(entry, meeting, step)
+    is_expected = (kind == "gradient" and step.sums_once(meeting, entry.runs)) or (
+        kind == "parameter" and step.gathers_parameter(entry.argument, meeting, entry.runs)
+    )
+    return Reason(kind, _words(kind, entry, meeting, step), meeting, is_expected)
+
+
+def _of_gradient(axes: Sequence[str]) -> str:
+    return f"a gradient, of which each device along {' and '.join(axes) or 'its groups'} holds a partial sum"
 
 
 def meeting_of(entry: CollectiveEntry, found: Sequence[Meeting], mesh: Mesh) -> Meeting | None:
@@ -116,9 +117,10 @@ def meeting_of(entry: CollectiveEntry, found: Sequence[Meeting], mesh: Mesh) -> 
         if not _axes_of(meeting) <= set(mesh.axis_names):
             # It is on another of the program's meshes.
             continue
-        points = _likeness(collective.op_name or collective.source, meeting) + _size_points(
-            collective, meeting, mesh
-        )
+        size = _size_points(collective, meeting, mesh)
+        if not size and entry.argument and meeting.argument not in ("", entry.argument):
+            continue
+        points = _likeness(collective.op_name or collective.source, meeting) + size
         points += (axes == own) * 0.5 + (meeting.argument != "" and meeting.argument == entry.argument)
         if points > score and points >= LEAST:
             best, score = meeting, points
@@ -180,13 +182,9 @@ def _dims(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(size for size in shape if size > 1))
 
 
-def _kind(entry: CollectiveEntry, meeting: Meeting) -> ReasonKind:
+def _kind(entry: CollectiveEntry, meeting: Meeting, step: TrainStep) -> ReasonKind:
     if meeting.kind == "sum":
-        # The text of Shardy names its own collectives after nothing.
-        phases = {entry.phase, program_place(meeting.name).phase}
-        if phases & {"backward", "optimizer"} and meeting.consumer in _GRADIENTS_GO_TO:
-            return "gradient"
-        return "contraction"
+        return "gradient" if entry.gradient_of or step.is_gradient(meeting) else "contraction"
     if (entry.argument or meeting.argument) and all(
         set(new) <= set(old) for old, new in zip(meeting.before.dims, meeting.after.dims, strict=True)
     ):
@@ -198,7 +196,7 @@ def _kind(entry: CollectiveEntry, meeting: Meeting) -> ReasonKind:
     return "result" if meeting.consumer == "return" else "reshard"
 
 
-def _words(kind: ReasonKind, entry: CollectiveEntry, meeting: Meeting) -> str:
+def _words(kind: ReasonKind, entry: CollectiveEntry, meeting: Meeting, step: TrainStep) -> str:
     axes = " and ".join(meeting.axes)
     before, after = meeting.before, meeting.after
     made, user = (
@@ -214,11 +212,11 @@ def _words(kind: ReasonKind, entry: CollectiveEntry, meeting: Meeting) -> str:
         value = "a value from outside of this function"
     match kind:
         case "contraction":
-            return (
-                f"{made} sums over a dimension that is split over {axes}: each device has a part of the sum"
-            )
+            return f"{made} sums over a dimension that is split over {axes}: each device holds a partial sum"
+        case "gradient" if step.is_gradient(meeting):
+            return f"a gradient, summed over the devices along {axes}, which each hold part of the batch"
         case "gradient":
-            return f"a gradient, summed over the devices along {axes}, which have parts of the batch"
+            return _of_gradient(meeting.axes)
         case "parameter":
             return f"{value} is stored split, as {before}, and {user} wants it as {after}"
         case "constraint":
@@ -244,9 +242,9 @@ def _of_shapes(collective: Collective) -> str:
         case "all-gather" if dim is not None:
             return f"dimension {dim} of the value is split over {axes}, and is wanted whole"
         case "all-reduce":
-            return f"each device along {axes} has a part of a sum, and all want the total"
+            return f"each device along {axes} holds a partial sum, and all want the total"
         case "reduce-scatter" if dim is not None:
-            return f"each device along {axes} has a part of a sum, and wants its part of dimension {dim}"
+            return f"each device along {axes} holds a partial sum, and wants its part of dimension {dim}"
         case "all-to-all" if dim is not None and split is not None and dim != split:
             return f"dimension {dim} is split over {axes}, and dimension {split} is wanted split instead"
         case "collective-permute":

@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 from shardviz.compiler import parse_targets
 from shardviz.compiler.lowering import lower_program
 from shardviz.compiler.suggesting import dearest_reasons, suggestions
-from shardviz.hlo.mlir.reshards import Meeting
+from shardviz.hlo.mlir.reshards import ExplicitReshards, Meeting, SplitArgument, read_reshards
 from shardviz.reports.entries import entries_of
 from shardviz.reports.why import alike_reasons
 from shardviz.sharding import Mesh, PartitionSpec
@@ -51,7 +51,7 @@ def test_a_contraction_over_a_split_dimension_is_one(worker):
     compiled = ask(worker, *mlp(("model", None)))
     ((collective, reason),) = told(compiled)
     assert (collective.op, collective.axes, reason.kind) == ("all-reduce", ("model",), "contraction")
-    assert not reason.is_wanted
+    assert not reason.is_expected
     assert reason.meeting.producer == "dot_general"
     assert reason.meeting.shape == (512, 256)
     assert not compiled.rematerializations
@@ -91,10 +91,96 @@ def test_what_is_meant_is_said_to_be_and_nothing_is_advised(worker):
     kinds = {(collective.op, reason.kind) for collective, reason in told(compiled)}
     assert ("all-gather", "parameter") in kinds
     assert any(kind == "gradient" for _, kind in kinds)
-    wanted = [reason for reason in dearest_reasons(compiled) if reason.is_wanted]
+    wanted = [reason for reason in dearest_reasons(compiled) if reason.is_expected]
     refuse = pytest.fail  # nothing is tried but the program as it stands
     plain = ask(worker, program, arguments, "shardy")
     assert suggestions(lambda changes: refuse() if changes else plain, wanted) == {}
+
+
+def updated(weights, gradients):
+    return jax.tree.map(lambda w, g: w - 0.1 * g, weights, gradients)
+
+
+def squares(w, x):
+    return jnp.mean(jnp.square(jnp.tanh(x @ w["up"]) @ w["down"]))
+
+
+def micro_batches(is_unrolled, *split):
+    """Gradients of four micro-batches, summed over the devices in each of them."""
+
+    def step(w, x):
+        if is_unrolled:
+            found = [jax.grad(squares)(w, x[number]) for number in range(4)]
+            return updated(w, jax.tree.map(lambda *each: sum(each), *found))
+        add = lambda total, one: (jax.tree.map(jnp.add, total, jax.grad(squares)(w, one)), None)  # noqa: E731
+        return updated(w, jax.lax.scan(add, jax.tree.map(jnp.zeros_like, w), x)[0])
+
+    weights = {"up": array((256, 512), *split), "down": array((512, 256), *split)}
+    kept = jax.tree.map(lambda each: each.sharding, weights)
+    return jax.jit(step, out_shardings=kept), (weights, array((4, 128, 256), None, "data"))
+
+
+def one_batch(*split):
+    _, (weights, _) = micro_batches(False, *split)
+    kept = jax.tree.map(lambda each: each.sharding, weights)
+    once = jax.jit(lambda w, x: updated(w, jax.grad(squares)(w, x)), out_shardings=kept)
+    return once, (weights, array((4096, 256), ("data", "model")))
+
+
+def sequence_parallel():
+    """The sum of an activation's gradient over `model`, which splits the sequence outside of the layer."""
+    rows, columns = (NamedSharding(MESH, spec) for spec in (P("data", "model"), P("data", None, "model")))
+
+    def loss(w, x):
+        for each in w:
+            h = jax.lax.with_sharding_constraint(jnp.tanh(x @ each["up"]), columns)
+            x = jax.lax.with_sharding_constraint(x + h @ each["down"], rows)
+        return jnp.mean(jnp.square(x))
+
+    weights = [{"up": array((128, 512), None, "model"), "down": array((512, 128), "model")}] * 2
+    step = jax.jit(lambda w, x: updated(w, jax.grad(loss)(w, x)))
+    return step, (weights, array((16, 256, 128), "data", "model"))
+
+
+def scatter():
+    """Rows of activations at places that the program knows."""
+    at = jnp.arange(0, 512, 2)
+    return (lambda x, u: x.at[at].add(u) * 2), (array((512, 64), "data"), array((256, 64), "data"))
+
+
+def convolution():
+    """The channels of an activation, gathered for a convolution."""
+
+    def loss(k, x):
+        found = jax.lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        return jnp.mean(jnp.square(found))
+
+    step = jax.jit(lambda k, x: k - 0.1 * jax.grad(loss)(k, x))
+    return step, (
+        array((3, 3, 16, 32), None, None, None, "model"),
+        array((8, 8, 8, 16), "data", None, None, "model"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        (one_batch(), {("all-reduce", "gradient")}),
+        (one_batch(("data", "model")), {("all-reduce", "gradient"), ("all-gather", "parameter")}),
+        (micro_batches(False), set()),
+        (micro_batches(True), set()),
+        (sequence_parallel(), {("all-reduce", "gradient")}),
+        (scatter(), set()),
+        (convolution(), {("all-reduce", "gradient")}),
+    ],
+    ids=["data", "fsdp", "scanned", "unrolled", "sequence", "scatter", "convolution"],
+)
+def test_only_what_is_proved_is_expected(worker, program, expected):
+    collectives = told(ask(worker, *program))
+    assert collectives
+    found = [(each, reason.kind) for each, reason in collectives if reason.is_expected]
+    assert {(each.op, kind) for each, kind in found} == expected
+    assert all("data" in each.axes for each, _ in found)
 
 
 def test_a_rematerialization_is_heard_and_its_route_is_free_of_it(worker):
@@ -194,8 +280,12 @@ ENTRY main {{
     )
     entries = entries_of(read_hlo(text, mesh, origins=True))
     assert [each.argument for each in entries] == ["w", ""]
-    found = reasons(entries, (parameter, gradient), mesh)
-    assert [each.kind for each in found] == ["parameter", "gradient"]
+    arguments = (
+        SplitArgument(0, "w", (16, 8), "f32", split, is_returned=True),
+        SplitArgument(1, "x", (32, 16), "f32", split),
+    )
+    found = reasons(entries, mesh, ExplicitReshards((parameter, gradient), arguments))
+    assert [(each.kind, each.is_expected) for each in found] == [("parameter", True), ("gradient", True)]
 
 
 def test_dimensions_are_not_layers():
@@ -219,9 +309,7 @@ ENTRY main {
 
 @pytest.mark.parametrize("text", ["", "module {}", "not a program"])
 def test_text_without_meetings_has_none(text):
-    from shardviz.hlo.mlir.reshards import local_products, meetings, split_arguments
-
-    assert (meetings(text), split_arguments(text), local_products(text)) == ((), (), 0)
+    assert read_reshards(text) == ExplicitReshards()
 
 
 def test_a_release_whose_shardy_would_crash_is_not_asked_about_loops(monkeypatch):

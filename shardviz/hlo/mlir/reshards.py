@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,7 +53,7 @@ class Meeting:
     the text has none; `name` is that of the change itself.
     `argument` is the path of the program's argument that it is. Inside of a function, which does not tell, it
     is the first that has its shape and sharding, or that does along all dimensions but the first, as the
-    layers of a scan do; "" where none has.
+    layers of a scan do; "" where none has. `calls` counts the calls of the function around it.
     """
 
     kind: Literal["reshard", "sum"]
@@ -66,37 +68,40 @@ class Meeting:
     consumer_name: str
     name: str
     argument: str = ""
-
-
-def meetings(text: str) -> tuple[Meeting, ...]:
-    """The meetings of a module with explicit reshards and places, in the order of the text. What cannot be
-    read is passed over."""
-    return tuple(_Reader(text).read())
+    calls: int = 1
 
 
 @dataclass(frozen=True)
 class SplitArgument:
-    """An argument of the program, by its path and its number; `shape` is global."""
+    """An argument of the program, by its path and its number; `shape` is global.
+
+    One whose shape and dtype a result has `is_returned`, as the state of a step is and its batch is not.
+    """
 
     number: int
     name: str
     shape: tuple[int, ...]
     dtype: str
     spec: PartitionSpec
+    is_returned: bool = False
 
 
-def split_arguments(text: str) -> tuple[SplitArgument, ...]:
-    """The arguments whose sharding and place the text tells."""
+@dataclass(frozen=True)
+class ExplicitReshards:
+    """A program in whose text every reshard is an operation: the `meetings` in the order of the text, the
+    `arguments` whose sharding and place it tells, and the multiplications of one device in all of its
+    matmuls, each counted once."""
+
+    meetings: tuple[Meeting, ...] = ()
+    arguments: tuple[SplitArgument, ...] = ()
+    products: int = 0
+
+
+def read_reshards(text: str) -> ExplicitReshards:
+    """Read a module with explicit reshards and places. What cannot be read is passed over."""
     reader = _Reader(text)
-    reader.read()
-    return tuple(reader.arguments)
-
-
-def local_products(text: str) -> int:
-    """The multiplications of one device in every matmul of the text, each counted once."""
-    reader = _Reader(text)
-    reader.read()
-    return sum(reader.products())
+    found = tuple(reader.read())
+    return ExplicitReshards(found, tuple(reader.arguments), sum(reader.products()))
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,7 @@ class _Reader:
         self.arguments: list[SplitArgument] = []
         self.callers: dict[str, tuple[str, str]] = {}
         """The function around the first call of each function, and the name of that call."""
+        self.calls: Counter[str] = Counter()
 
     def read(self) -> Iterator[Meeting]:
         found: list[_Found] = []
@@ -131,6 +137,7 @@ class _Reader:
         for operation in walk.operations():
             if call := _CALL.match(operation.text):
                 called = call[1].strip('"')
+                self.calls[called] += 1
                 self.callers.setdefault(called, (operation.function.name, self._place(operation.text)))
             elif match := _RESHARD.match(operation.text):
                 found += self._found(operation, match[1], match.end(), "")
@@ -141,6 +148,11 @@ class _Reader:
         return map(self._meeting, found)
 
     def _arguments(self, main: Function) -> Iterator[SplitArgument]:
+        returned = set()
+        for chunk in main.results:
+            with suppress(NotationError):
+                tensor = parse_tensor(chunk)
+                returned.add((tensor.sizes, tensor.dtype))
         for number, chunk in enumerate(main.arguments):
             place = _ARGUMENT_PLACE.search(chunk)
             at = chunk.find(_SHARDING)
@@ -152,7 +164,8 @@ class _Reader:
             except (NotationError, QuestionError):
                 continue
             name = place[1] or self.places.get(place[2], "")
-            yield SplitArgument(number, name, tensor.sizes, tensor.dtype, spec)
+            is_returned = (tensor.sizes, tensor.dtype) in returned
+            yield SplitArgument(number, name, tensor.sizes, tensor.dtype, spec, is_returned)
 
     def products(self) -> Iterator[int]:
         """The multiplications of one device in each matmul: of its part of the result, and of what is
@@ -225,6 +238,7 @@ class _Reader:
             consumer_name,
             own,
             self._argument(found) if maker in (ARGUMENT, "optimization_barrier") else "",
+            math.prod(self.calls[each] for each in self._around(operation.function.name)),
         )
 
     def _argument(self, found: _Found) -> str:
@@ -264,14 +278,17 @@ class _Reader:
 
     def _qualified(self, function: str, name: str) -> str:
         """A name with those of the calls that lead to its function: bodies name their operations anew."""
-        seen = {function}
-        while function in self.callers:
-            function, caller = self.callers[function]
-            if function in seen:
-                break
-            seen.add(function)
-            name = "/".join(filter(None, (caller, name)))
+        for each in self._around(function):
+            name = "/".join(filter(None, (self.callers[each][1], name)))
         return name
+
+    def _around(self, function: str) -> Iterator[str]:
+        """A function that is called, and those that call it, the innermost first."""
+        seen: set[str] = set()
+        while function in self.callers and function not in seen:
+            seen.add(function)
+            yield function
+            function = self.callers[function][0]
 
 
 def _moved(before: PartitionSpec, after: PartitionSpec) -> tuple[str, ...]:

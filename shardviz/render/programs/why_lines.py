@@ -45,8 +45,8 @@ def why_lines(
     lines = [Text(), Text("why", "bold")]
     for group in groups[: selection.top]:
         lines += [_head(group, report, width, palette)]
-        meant = " (as meant)" if group.reasons[0].is_wanted else ""
-        lines += sentence(f"{printable(group.name)}{meant}", width, 2)
+        expected = " (expected)" if all(each.is_expected for each in group.reasons) else ""
+        lines += sentence(f"{printable(group.name)}{expected}", width, 2)
         found = (suggestions[reason] for reason in group.reasons if reason in suggestions)
         if best := next(found, None):
             lines += _suggestion_lines(best, width)
@@ -74,7 +74,7 @@ def _head(group: AlikeReasons, report: ProgramReport, width: int, palette: Palet
 
 def shape_lines(report: ProgramReport, selection: Selection, width: int, palette: Palette) -> list[Text]:
     """Reasons by a compiled program's shapes and groups, without the program that it was made of."""
-    told = reasons_of(report.entries, (), report.module.mesh)
+    told = reasons_of(report.entries, report.module.mesh)
     lines = why_lines(report, told, selection, width, palette, {})
     return [*lines, *sentence(FROM_SHAPES, width, style="dim")] if lines else []
 
