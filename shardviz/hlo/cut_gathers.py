@@ -8,7 +8,6 @@ tells.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
@@ -97,14 +96,11 @@ class _Cuts:
         line: InstructionLine,
         caller: _Caller,
     ) -> tuple[int, ...] | None:
-        lines, text, shapes = self._lines, self._lines.text, set()
+        lines, shapes = self._lines, set()
         if line.is_root and caller is None:
             return None
-        for taken in re.compile(rf"{re.escape(line.name)}[,)]").finditer(text, line.stop, home.stop):
-            user = lines.at(taken.start())
-            names = [] if user is None else lines.operands(user)
-            if user is None or line.name not in names:
-                continue
+        for user in lines.users(home, line.name):
+            names = lines.operands(user)
             self._steps += 1
             if self._steps > MAX_STEPS or names.count(line.name) > 1:
                 return None

@@ -18,7 +18,11 @@ from shardviz.hlo.origins import InstructionOrigins, InstructionValue, Made
 from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
 
 MAX_LOOKS = 100_000
-"""Values looked at in one module at most."""
+"""Values looked at in one module at most, and no more than `LOOKS_PER_BYTE` for each byte of its text: a
+computation has as many values as ways lead to it through calls, which a short text can make any number."""
+LOOKS_PER_BYTE = 1
+MAX_REACHED = 500
+"""A value that is made of more arguments, sums or pairs than this is no parameter's update."""
 MAX_STEPS = 20
 """Instructions from a sum back to one that is named after a gradient, at most."""
 _SUMS = ("all-reduce", "all-reduce-start", "reduce-scatter", "reduce-scatter-start")
@@ -117,6 +121,7 @@ class _Updates:
     def __init__(self, lines: InstructionLines, origins: InstructionOrigins) -> None:
         self._lines, self._origins = lines, origins
         self._known: dict[InstructionValue, _Reached] = {}
+        self._max_looks = min(MAX_LOOKS, LOOKS_PER_BYTE * len(lines.text))
 
     def of_results(self) -> Iterator[_Reached]:
         """The arguments and the sums that each result of the program is made of."""
@@ -142,7 +147,7 @@ class _Updates:
             elif current not in self._known:
                 # What is made of itself, as in a loop, is what else it is made of.
                 self._known[current] = _NOTHING
-                if len(self._known) > MAX_LOOKS:
+                if len(self._known) > self._max_looks:
                     return _NOTHING
                 found = self._step(current)
                 if isinstance(found, _Reached):
@@ -231,8 +236,9 @@ def _joined(parts: Sequence[_Reached], adds: bool) -> _Reached:
             frozenset((name, number) for name in one.sums for number in other.arguments)
             for one, other in permutations(parts, 2)
         ]
-    return _Reached(
+    found = _Reached(
         frozenset().union(*(each.arguments for each in parts)),
         frozenset().union(*(each.sums for each in parts)),
         frozenset().union(*pairs),
     )
+    return found if max(map(len, found)) <= MAX_REACHED else _NOTHING

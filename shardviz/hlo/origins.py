@@ -144,12 +144,26 @@ def _joined(origins: Sequence[Origin | None], only_moved: bool = True) -> Origin
     return Origin(tuple(sorted(arguments)), bool(arguments) and computed)
 
 
+@dataclass(frozen=True, eq=False)
+class CallSite:
+    """A `line` of the computation `home` that runs another one, `depth` calls below the outermost.
+
+    `outer` runs `home`. Each is made once and compared by identity: a chain of calls costs no more to look
+    up than one call.
+    """
+
+    home: Computation
+    line: InstructionLine
+    outer: CallSite | None
+    depth: int
+
+
 class InstructionValue(NamedTuple):
-    """An instruction of a computation, as the value `caller` runs it; maybe one `element` of its tuple."""
+    """An instruction of a computation, as `caller` runs it; maybe one `element` of its tuple."""
 
     computation: Computation
     name: str
-    caller: InstructionValue | None = None
+    caller: CallSite | None = None
     element: int | None = None
 
 
@@ -160,6 +174,7 @@ class InstructionOrigins(_Origins[InstructionValue]):
         super().__init__()
         self._lines = lines
         self._callers: dict[int, tuple[Computation, InstructionLine] | None] = {}
+        self._call_sites: dict[tuple[CallSite | None, int], CallSite] = {}
 
     def of(self, instruction: Instruction, home: Computation) -> Origin | None:
         """The origin of a collective's operands together; None when it cannot be told."""
@@ -176,12 +191,10 @@ class InstructionOrigins(_Origins[InstructionValue]):
         if opcode == "parameter":
             return self._parameter(value, lines.parameter_number(line))
         if opcode in _CALLING and (callee := lines.callee(line)) is not None:
-            root = lines.root(callee)
-            if root is None:
+            root, site = lines.root(callee), self._call_site(value, line)
+            if root is None or site is None:
                 return None
-            # Which element is asked for is the root's affair; the parameters are the same for all.
-            made_by = value._replace(element=None)
-            return Made((InstructionValue(callee, root.name, made_by, value.element),), True)
+            return Made((InstructionValue(callee, root.name, site, value.element),), True)
         if opcode == "while":
             return self._kept(value, line)
         if opcode in ("conditional", "recv", "infeed"):
@@ -207,11 +220,21 @@ class InstructionOrigins(_Origins[InstructionValue]):
             return None
         if caller is None:
             return Origin((number,)) if value.computation.is_entry else self._from_outside(value, number)
-        line = self._lines.named(caller.computation, caller.name)
-        operands = self._operands(caller.computation, line) if line else []
+        operands = self._operands(caller.home, caller.line)
         if number >= len(operands):
             return None
-        return Made((InstructionValue(caller.computation, operands[number], caller.caller),), True)
+        return Made((InstructionValue(caller.home, operands[number], caller.outer),), True)
+
+    def _call_site(self, value: InstructionValue, line: InstructionLine) -> CallSite | None:
+        """The call that makes a value; None where a computation runs itself, which has no end."""
+        outer = value.caller
+        depth = 0 if outer is None else outer.depth + 1
+        if depth > len(self._lines.computations.all):
+            return None
+        key = outer, line.start
+        if key not in self._call_sites:
+            self._call_sites[key] = CallSite(value.computation, line, outer, depth)
+        return self._call_sites[key]
 
     def _from_outside(self, value: InstructionValue, number: int) -> Made[InstructionValue] | None:
         """The value that the one instruction that runs a computation hands to a parameter of it.

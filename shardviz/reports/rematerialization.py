@@ -13,6 +13,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -50,10 +51,11 @@ _WARNING = re.compile(
 )
 _INSTRUCTION = re.compile(r" for HLO operation:? (.*?)(?:\. As the last resort|\. You probably want|$)")
 _METADATA = re.compile(r'\b(op_name|source_file|source_line|stack_frame_id)=("(?:[^"\\]|\\.)*"|\d+)')
-_NAMED_MESH = re.compile(r"mesh\[((?:'[^']*'=\d+,?\s*)+)\]")
+_NAMED_MESH = re.compile(r"mesh\[((?:'[^']*'=\d{1,9},?\s*)+)\]")
 _NAMED_AXIS = re.compile(r"'([^']*)'=(\d+)")
-_IOTA = re.compile(r"<=\[([\d,]+)\]")
-_TILES = re.compile(r"devices=\[([\d,]+)\]")
+_SIZES = r"\d{1,9}(?:,\d{1,9})*"
+_IOTA = re.compile(rf"<=\[({_SIZES})\]")
+_TILES = re.compile(rf"devices=\[({_SIZES})\]")
 _NAMED_DIMS = re.compile(r"\], \[(.*)\]")
 _GROUPS = re.compile(r"last_tile_dims=\{([^}]*)\}")
 
@@ -224,16 +226,19 @@ def rematerializations_of(module: HloModule) -> tuple[Rematerialization, ...]:
 
 
 def mesh_of_warnings(lines: Iterable[str]) -> Mesh | None:
-    """The mesh that the shardings name, else one of the sizes in which they number the devices most
-    finely."""
+    """The mesh that the shardings name, else one of the sizes in which they number the devices most finely.
+
+    What a damaged line says of one is passed over.
+    """
     finest: tuple[int, ...] = ()
     for line in lines:
         if named := _NAMED_MESH.search(line):
             axes = _NAMED_AXIS.findall(named[1])
-            return Mesh(tuple(name for name, _ in axes), tuple(int(size) for _, size in axes))
+            with suppress(QuestionError):
+                return Mesh(tuple(name for name, _ in axes), tuple(int(size) for _, size in axes))
         for iota in _IOTA.findall(line):
-            sizes = tuple(int(size) for size in iota.split(",") if size != "1")
-            finest = max(finest, sizes, key=len)
+            sizes = tuple(size for size in map(int, iota.split(",")) if size != 1)
+            finest = max(finest, sizes, key=len) if 0 not in sizes else finest
     if not finest or len(finest) > MOST_AXES:
         return None
     return Mesh(tuple("xyzwv"[: len(finest)]), finest)

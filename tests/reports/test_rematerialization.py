@@ -71,6 +71,19 @@ def test_equal_warnings_are_one_and_other_lines_stay():
     assert not has_rematerializations(without_warnings(log))
 
 
+@pytest.mark.parametrize("version", ["shardy", "named axes"])
+def test_a_line_with_one_damaged_sign_is_read_as_far_as_it_goes(version):
+    line = WORDS[version]
+    first, last = line.index("{"), line.index(" efficiently")
+    for place in range(first, last):
+        for sign in ("", ",", "0", "'", "]"):
+            for found in rematerializations(f"{line[:place]}{sign}{line[place + 1 :]}"):
+                assert found.times == 1
+    (found,) = rematerializations(line.replace(BEFORE, "{devices=[2,1,4]<=[4,,2]T(1,0)}"))
+    assert found.written is not None
+    assert (found.before is None) == (version == "shardy")
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

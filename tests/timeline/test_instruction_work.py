@@ -155,3 +155,8 @@ def test_arrays_as_they_lie(shape, bytes_, space):
     assert (found.bytes, found.space) == (bytes_, space)
     assert bytes_in(shape, space) == bytes_
     assert bytes_in(f"({shape}, token[])", 7) == 0
+
+
+@pytest.mark.parametrize("size", ["5<=2", "<=", "5 2", "-1", "9" * 20, "a"])
+def test_a_size_that_is_none_takes_nothing(size):
+    assert placed_arrays(f"f32[{size}]{{0}}") == ()

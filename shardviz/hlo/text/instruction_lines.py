@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -51,6 +52,7 @@ class InstructionLines:
         self._lines: dict[int, list[InstructionLine]] = {}
         self._named: dict[int, dict[str, InstructionLine]] = {}
         self._operands: dict[int, list[str]] = {}
+        self._users: dict[int, dict[str, list[InstructionLine]]] = {}
         self._callees: dict[int, Computation | None] = {}
         self._multiplies: dict[int, bool] = {}
         self._inside: dict[int, tuple[bool, list[Computation]]] = {}
@@ -93,6 +95,15 @@ class InstructionLines:
                 names = operand_names(rest[: closing(rest, 0)])
             self._operands[line.start] = names
         return names
+
+    def users(self, home: Computation, name: str) -> list[InstructionLine]:
+        """The instructions of a computation that take a value of it, each once."""
+        if home.start not in self._users:
+            users = self._users[home.start] = defaultdict(list)
+            for line in self.of(home):
+                for operand in dict.fromkeys(self.operands(line)):
+                    users[operand].append(line)
+        return self._users[home.start].get(name, [])
 
     def parameter_number(self, line: InstructionLine) -> int | None:
         """The number of the parameter that an instruction is; None where it is damaged."""

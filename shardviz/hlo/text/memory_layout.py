@@ -17,9 +17,10 @@ from shardviz.sharding.array import BITS
 HBM, HOST = 0, 5
 """Memory spaces; any other is on the chip."""
 
-_ARRAY = re.compile(r"([a-z][a-z0-9]*)\[([\d,<= ]*)\](?:\{([\d,]*)(?::([^{}]*))?\})?")
-_TOO_LONG = re.compile(r"\d{20}")
-"""In no size of 64 bits; with such the text is damaged."""
+_ARRAY = re.compile(
+    r"([a-z][a-z0-9]*)\[((?:[ ]*(?:<=)?[ ]*\d{1,19}[ ]*(?:,|(?=\])))*+)\](?:\{([\d,]*)(?::([^{}]*))?\})?"
+)
+_LENGTH = re.compile(r"\d+")
 _SPACE = re.compile(r"S\((\d{1,3})\)")
 _TILE = re.compile(r"T\(([\d,]{1,40})\)")
 
@@ -44,9 +45,7 @@ def placed_arrays(shape: str) -> tuple[PlacedArray, ...]:
         bits = BITS.get(dtype, 0)
         if not bits:
             continue
-        if _TOO_LONG.search(sizes):
-            continue
-        lengths = tuple(int(size.strip(" <=")) for size in sizes.split(",") if size.strip(" <="))
+        lengths = tuple(map(int, _LENGTH.findall(sizes)))
         space = _SPACE.search(rest) if rest else None
         padded = _padded(lengths, order, rest) if rest else lengths
         found.append(
