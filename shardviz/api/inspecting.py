@@ -256,7 +256,8 @@ def inspect(
     options: Mapping[str, Any] | None = None,
     times: bool = False,
     timeout: float = 300.0,
-    **kwargs: Any,
+    kwargs: Mapping[str, Any] | None = None,
+    **named: Any,
 ) -> Report: ...
 
 
@@ -270,7 +271,8 @@ def inspect(
     options: Mapping[str, Any] | None = None,
     times: bool = False,
     timeout: float = 300.0,
-    **kwargs: Any,
+    kwargs: Mapping[str, Any] | None = None,
+    **named: Any,
 ) -> TargetReports: ...
 
 
@@ -283,7 +285,8 @@ def inspect(
     options: Mapping[str, Any] | None = None,
     times: bool = False,
     timeout: float = 300.0,
-    **kwargs: Any,
+    kwargs: Mapping[str, Any] | None = None,
+    **named: Any,
 ) -> Report | TargetReports:
     """The collectives that XLA put into a program, with the mesh's own axis names and device ids.
 
@@ -299,7 +302,8 @@ def inspect(
     the others. `times` asks for the compiler's own schedule and full account of memory too. `timeout` is in
     seconds a target.
 
-    `options` are the compiler's, by name, such as ``{"xla_tpu_scoped_vmem_limit_kib": 16384}``.
+    `options` are the compiler's, by name, such as ``{"xla_tpu_scoped_vmem_limit_kib": 16384}``. `kwargs` are
+    the program's own keyword arguments; those whose names are not of `inspect` may also be `named`.
 
     Raises `QuestionError` for what is not a program, `TargetError` for a target with another number of
     devices, and `CompilerError` for what one target refuses: `OutOfMemoryError`, whose `memory` says what
@@ -309,17 +313,20 @@ def inspect(
         raise QuestionError("target and targets cannot be combined", "leave out one of them")
     if options is not None and not isinstance(options, Mapping):
         raise QuestionError(f"options={quote(repr(options))} is not a dictionary", "give {'xla_…': value}")
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        raise QuestionError(f"kwargs={quote(repr(kwargs))} is not a dictionary", "give {'name': value}")
+    named |= kwargs or {}
     check_timeout(timeout)
     if targets is not None:
-        found = _compiled_for(target_text(targets), program, args, kwargs, options, times, timeout)
+        found = _compiled_for(target_text(targets), program, args, named, options, times, timeout)
         return TargetReports(_name(program), found)
     if target is not None:
         name = target_text(target)
         if "," in name:
             raise QuestionError(f"{quote(name)} is not one target", f"use targets={name.split(',')}")
-        (answer,) = _compiled_for(name, program, args, kwargs, options, times, timeout)
+        (answer,) = _compiled_for(name, program, args, named, options, times, timeout)
         return _report(answer)
-    return _inspected(compiled_program(program, args, kwargs, options))
+    return _inspected(compiled_program(program, args, named, options))
 
 
 def _report(compiled: TargetProgram) -> Report:

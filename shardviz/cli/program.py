@@ -117,10 +117,12 @@ def command(
     """List the collectives of your own function on hardware that you do not have.
 
     FUNCTION takes a jax mesh of the axes and sizes of --mesh, and returns the function to compile and its
-    arguments: return step, params, batch. Arguments are arrays or jax.ShapeDtypeStruct, with shardings.
+    arguments: return step, params, batch. Arguments are arrays or jax.ShapeDtypeStruct, with shardings, or
+    the jit has in_shardings.
 
-    This runs FILE.py, in a process of its own, with simulated devices; the function itself is traced and
-    compiled, not run. In place of FILE.py:FUNCTION the name of an example does: train_step.
+    This runs FILE.py, in a process of its own, with simulated devices; the function itself is traced under
+    jax.set_mesh of that mesh, and compiled, not run. In place of FILE.py:FUNCTION the name of an example
+    does: train_step.
     """
     from shardviz.cli.target_session import ProgramSession
     from shardviz.compiler import check_mesh, parse_targets
@@ -185,8 +187,8 @@ def _note_machine(machine: Machine, programs: Reported, told: Sequence[TimesAnsw
 
 
 def _save(path: Path, program: TargetProgram, report: ProgramReport | None) -> None:
-    if report is None:
-        print_note(f"{path} is not written: there is no program")
+    if report is None or program.answer.status != "ok":
+        print_note(f"{path} is not written: there is no program that runs")
         return
     from shardviz.reports.summary import summary
 

@@ -12,8 +12,9 @@ import io
 import math
 import re
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -24,7 +25,13 @@ from shardviz.sharding.mesh import writable_names
 
 _AXIS = re.compile(r'"((?:[^"\\]|\\.)*)"=(\d+)')
 _PARTITIONS = re.compile(r"\d+")
+_PLACE = re.compile(r'loc\("((?:[^"\\]|\\.)*)"')
 _OF_A_CALLBACK = "is different from the lowering platform"
+_LOST_DONATION = "Some donated buffers were not usable"
+_SHARDINGS = ("sdy.sharding", "mhlo.sharding")
+_DONATIONS = ("jax.buffer_donor", "tf.aliasing_output")
+FEW_ELEMENTS = 1024
+"""Keys, steps and other small arrays, which need no sharding of their own, have no more."""
 MAX_WORDS = 400
 PROGRAM_HINT = "give a function, a jitted one, what its lower(…) returns, or what compile() returns"
 
@@ -36,6 +43,10 @@ class LoweredModule:
     `platform` is the one that it is lowered for, "" where that was done before and cannot be told. It runs on
     `devices`, which all of its `meshes` have in the same order: JAX takes no others. Without a mesh it runs
     on one device.
+
+    `unsplit` are the paths of large arguments that have no sharding, nor does the jit give them one,
+    `donated` the number and the path of each argument whose memory a result may take, and `lost_donation` is
+    JAX's warning of others. `notes` are sentences on how it was traced.
     """
 
     name: str
@@ -43,6 +54,10 @@ class LoweredModule:
     devices: int
     meshes: tuple[Mesh, ...]
     code: bytes
+    unsplit: tuple[str, ...] = ()
+    donated: tuple[tuple[int, str], ...] = ()
+    lost_donation: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def mesh(self) -> Mesh:
@@ -58,8 +73,10 @@ def lower_program(
     A plain function is jitted as it stands. Raises `QuestionError` for what is not a program, and for one
     that is compiled already; what JAX raises comes through.
     """
+    lost: list[str] = []
     try:
-        lowered, was_lowered = _lowered(program, args, kwargs, platform)
+        with _lost_donations(lost):
+            lowered, was_lowered = _lowered(program, args, kwargs, platform)
     except ValueError as error:
         if _OF_A_CALLBACK not in str(error):
             raise
@@ -79,7 +96,43 @@ def lower_program(
     meshes = [*_meshes(module)] or [*_meshes_of(args, kwargs)]
     meshes = [mesh for mesh in dict.fromkeys(meshes) if mesh.size == devices]
     name = str(attributes["sym_name"]).strip('"')
-    return LoweredModule(name, "" if was_lowered else platform, devices, tuple(meshes), code.getvalue())
+    given = [*_arguments(module)]
+    return LoweredModule(
+        name,
+        "" if was_lowered else platform,
+        devices,
+        tuple(meshes),
+        code.getvalue(),
+        tuple(
+            path for path, size, of in given if devices > 1 and size > FEW_ELEMENTS and not of & {*_SHARDINGS}
+        ),
+        tuple((number, path) for number, (path, _, of) in enumerate(given) if of & {*_DONATIONS}),
+        " ".join(lost),
+    )
+
+
+@contextmanager
+def _lost_donations(lost: list[str]) -> Iterator[None]:
+    """A context that keeps JAX's warnings of donations that no result can use; all others are shown."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.filterwarnings("always", _LOST_DONATION)
+        yield
+    for each in said:
+        if _LOST_DONATION in str(each.message):
+            lost.append(str(each.message).partition("\n")[0])
+        else:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+
+
+def _arguments(module: Any) -> Iterator[tuple[str, int, set[str]]]:
+    """The path of each argument of a module, its number of elements, and the names of its attributes."""
+    for operation in module.body.operations:
+        attributes = operation.attributes
+        if "arg_attrs" not in attributes or str(attributes["sym_name"]) != '"main"':
+            continue
+        for value, own in zip(operation.arguments, attributes["arg_attrs"], strict=True):
+            path = _PLACE.match(str(value.location))
+            yield path[1] if path else "", math.prod(value.type.shape), {each.name for each in own}
 
 
 def refusal_of(error: Exception) -> ShardvizError:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from shardviz.compiler.reading import memory_of, placement_of, schedule_of, unfit
 from shardviz.compiler.target_result import TargetResult, bytes_sent, without_answer
 from shardviz.compiler.target_times import TimesAnswer, answer_times
-from shardviz.errors import CompilerError, ShardvizError, TargetError
+from shardviz.errors import CompilerError, ShardvizError, TargetError, plural
 from shardviz.hlo import HloModule, read_hlo, read_shardy
+from shardviz.hlo.arguments import arguments_of
 from shardviz.hlo.mlir.reshards import read_reshards
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from shardviz.reports.why import Reason
     from shardviz.timeline.memory import MemoryReport
 
+FEW_PATHS = 3
+"""Arguments that a sentence names."""
 _FLOAT = re.compile(r"\b(bf16|f\d\w*)\[")
 
 
@@ -46,16 +49,18 @@ class TargetProgram:
     """One target's answer: the `module` that it has made of the program, None where it has made none.
 
     `mesh` is the program's mesh whose axes the collectives name, `notes` are sentences on how it was read.
-    `warnings` are the arrays that XLA has said it makes whole on every device. `reshards` is
-    the program's text with Shardy's reshards made explicit, "" where Shardy has refused it, and `lowered` the
-    program as the target was given it, None where it was asked nothing.
+    `warnings` are sentences on what the program loses silently, `warned` the arrays that XLA has said it
+    makes whole on every device. `reshards` is the program's text with Shardy's reshards made explicit, ""
+    where Shardy has refused it, and `lowered` the program as the target was given it, None where it was asked
+    nothing. A program that does not fit may have a module, and an answer that says so.
     """
 
     answer: TargetResult
     module: HloModule | ShardyModule | None = None
     mesh: Mesh | None = None
     notes: tuple[str, ...] = ()
-    warnings: tuple[Rematerialization, ...] = ()
+    warnings: tuple[str, ...] = ()
+    warned: tuple[Rematerialization, ...] = ()
     reshards: str = field(default="", repr=False)
     lowered: LoweredModule | None = field(default=None, repr=False)
 
@@ -93,13 +98,13 @@ class TargetProgram:
         program shows. Of Shardy's own program there are none."""
         mesh = self.mesh
         if not isinstance(self.module, HloModule) or not self.reshards or mesh is None or mesh.size == 1:
-            return self.warnings
+            return self.warned
         from shardviz.reports.entries import entries_of
         from shardviz.reports.rematerialization import unwarned_rematerializations
 
         entries = entries_of(self.module)
-        return self.warnings + unwarned_rematerializations(
-            entries, self.explicit_reshards.meetings, mesh, self.warnings
+        return self.warned + unwarned_rematerializations(
+            entries, self.explicit_reshards.meetings, mesh, self.warned
         )
 
     @cached_property
@@ -149,7 +154,9 @@ def read_program(output: Output, program: LoweredModule, target: Target, version
         memory=memory_of(output, target),
     )
     if output.status != "ok":
-        return TargetProgram(unfit(answer), warnings=_warned(output, program.mesh))
+        answer = unfit(answer)
+        if not output.text:
+            return TargetProgram(answer, warned=_warned(output, program.mesh))
     if target.name == "shardy":
         shardy = read_shardy(output.text, program.mesh)
         answer = replace(answer, collectives=shardy.collectives)
@@ -160,9 +167,14 @@ def read_program(output: Output, program: LoweredModule, target: Target, version
     placed = [mesh if placement is None else placement.on(mesh) for mesh in meshes]
     modules = [read_hlo(output.text, mesh, slices=slices, origins=True) for mesh in placed]
     named, mesh = max(zip(modules, meshes, strict=True), key=lambda each: _named(each[0]))
-    notes = [f"this program has several meshes: {_listed(meshes)}; axes are named after {mesh}"] * (
-        len(meshes) > 1
-    )
+    notes = [
+        *program.notes,
+        *[f"this program has several meshes: {_listed(meshes)}; axes are named after {mesh}"]
+        * (len(meshes) > 1),
+    ]
+    if program.unsplit:
+        told = _first_few(program.unsplit)
+        notes.append(f"no sharding is given for {told}: the compiler chooses, as it does when the step runs")
     if target.name == "cpu":
         notes += widened_types(output.text, named.collectives)
     if not program.platform and target.cluster is not None:
@@ -173,7 +185,17 @@ def read_program(output: Output, program: LoweredModule, target: Target, version
         collective_matmuls=named.collective_matmuls,
         placement=placement,
     )
-    return TargetProgram(answer, named, mesh, tuple(notes), _warned(output, mesh), output.reshards, program)
+    lost = _lost_donations(program, output.text)
+    warned = _warned(output, mesh)
+    return TargetProgram(answer, named, mesh, tuple(notes), lost, warned, output.reshards, program)
+
+
+def _lost_donations(program: LoweredModule, text: str) -> tuple[str, ...]:
+    """A sentence for donated arguments whose memory the compiled `text` gives to no result, and JAX's own."""
+    kept = {each.number for each in arguments_of(text) if each.is_donated}
+    lost = [path for number, path in program.donated if number not in kept]
+    told = [f"donated in vain: no result takes the memory of {_first_few(lost)}"] if lost else []
+    return (*told, *(f"JAX: {said}" for said in [program.lost_donation] if said))
 
 
 def _warned(output: Output, mesh: Mesh) -> tuple[Rematerialization, ...]:
@@ -202,6 +224,12 @@ def widened_types(text: str, collectives: Sequence[Collective]) -> list[str]:
 def _named(module: HloModule) -> int:
     """The number of collectives with axes."""
     return sum(bool(each.axes) for each in module.collectives)
+
+
+def _first_few(paths: Sequence[str]) -> str:
+    """``w['a'], w['b'] and 3 more arguments``."""
+    more = len(paths) - FEW_PATHS
+    return ", ".join(paths[:FEW_PATHS]) + f" and {plural(more, 'more argument')}" * (more > 0)
 
 
 def _listed(meshes: Sequence[Mesh]) -> str:

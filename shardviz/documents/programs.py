@@ -556,6 +556,7 @@ PROGRAM = DocumentKind(
             ).of("memory"),
             seconds=nullable(number("Seconds of a run on the machine; null: nobody can tell.")),
             notes=texts("Notes on how the program was read, a sentence each."),
+            warnings=texts("What the program loses silently, a sentence each, such as a donation."),
             program=nullable(HLO.record),
         ),
         "The targets' programs.",
@@ -587,7 +588,16 @@ def program_document(
             if not with_timelines:
                 read = Beside(read, timeline=None)
             seconds = None if report.timeline is None else report.timeline.seconds
-        targets.append(Beside(answer, notes=each.notes, placement=placed, seconds=seconds, program=read))
+        targets.append(
+            Beside(
+                answer,
+                notes=each.notes,
+                warnings=each.warnings,
+                placement=placed,
+                seconds=seconds,
+                program=read,
+            )
+        )
     return PROGRAM.document(name=name, targets=targets)
 
 

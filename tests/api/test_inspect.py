@@ -119,7 +119,9 @@ def test_donated_static_unused_and_named_arguments(mesh):
         return {"w": state["w"] * scale**power, "norm": getattr(jnp, how)(state["w"])}
 
     array = jax.device_put(np.ones((8, 64), np.float32), NamedSharding(mesh, P("X", "Y")))
-    report = shardviz.inspect(step, {"w": array, "none": None}, 1.0, 2, scale=3.0, how="sum")
+    given = {"w": array, "none": None}, 1.0, 2
+    report = shardviz.inspect(step, *given, scale=3.0, how="sum")
+    assert shardviz.inspect(step, *given, kwargs={"scale": 3.0, "how": "sum"}).text == report.text
     assert {axis for each in report.collectives for axis in each.axes} == {"X", "Y"}
     assert {each.op for each in report.collectives} == {"all-reduce"}
     assert not array.is_deleted()

@@ -233,13 +233,32 @@ def test_a_program_that_does_not_fit_says_by_how_much(compile_for):
         found.check()
     assert raised.value.memory == memory
     assert raised.value.hint.startswith("most are temporaries")
-    page = "\n".join(line.plain for line in program_view(found, None, 120, PLAIN))
+    report = found.report(found.times())
+    # The weights are gathered over data and model, and the second matmul sums over model.
+    assert {each.collective.op for each in report.entries} >= {"all-gather", "all-reduce"}
+    page = "\n".join(line.plain for line in program_view(found, report, 120, PLAIN))
     assert page.count("does not fit") == 1
+    assert "all-reduce model" in page
     assert "v5e:2x4  refused after " in page
     (hidden,) = [line.split() for line in page.splitlines() if line.startswith("   16 GiB ")]
     assert hidden[3:5] == ["temporary", "bf16[262144,32768]"]
     # Without a clock instructions tell how long: up to the second matmul.
     assert hidden[5:7] == ["to", memory.buffers[0].last]
+
+
+def test_a_donation_that_no_result_can_use_is_a_warning(compile_for):
+    """XLA's own header has the arguments whose memory holds a result."""
+    mesh = MESHES["abstract"]()
+    weights = {"kept": split(mesh, (64, 64), "data"), "lost": split(mesh, (64, 128), "data")}
+    step = jax.jit(lambda w: (w["kept"] * 2, w["lost"].sum()), donate_argnums=0)
+    found = compile_for((step, weights), "cpu")
+    assert "input_output_alias={ {0}: (0, {}, may-alias) }" in found.answer.text
+    (said,) = found.warnings
+    assert said == "donated in vain: no result takes the memory of w['lost']"
+    page = "\n".join(line.plain for line in program_view(found, None, 120, PLAIN))
+    assert f"warning: {said}" in page
+    kept = jax.jit(lambda w: jax.tree.map(lambda each: each * 2, w), donate_argnums=0)
+    assert compile_for((kept, weights), "cpu").warnings == ()
 
 
 @needs_libtpu

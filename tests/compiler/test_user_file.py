@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from jax.interpreters.mlir import make_ir_context
 
 from shardviz.compiler.user_file import (
     EXAMPLES,
@@ -47,6 +48,39 @@ def large(mesh):
 def unsplit(mesh):
     function, params, x = good(mesh)
     return function, {"w": jax.ShapeDtypeStruct((64, 128), jnp.bfloat16)}, x
+
+def whole(mesh):
+    weight, x = (jax.ShapeDtypeStruct(shape, jnp.bfloat16) for shape in ((64, 128), (8, 64)))
+    return layer, {"w": weight}, x
+
+def jitted(mesh):
+    kept = ({"w": NamedSharding(mesh, P(None, "model"))}, NamedSharding(mesh, P("data")))
+    return jax.jit(layer, in_shardings=kept), *whole(mesh)[1:]
+
+def silent(mesh):
+    # Libraries leave their constraints out where they find no mesh, in either context.
+    from jax._src.mesh import thread_resources
+
+    def step(params, x):
+        if not jax.sharding.get_abstract_mesh().empty and not thread_resources.env.physical_mesh.empty:
+            x = jax.lax.with_sharding_constraint(x, P("data"))
+        return layer(params, x)
+    return step, *whole(mesh)[1:]
+
+def other(mesh):
+    mine = jax.sharding.Mesh(mesh.devices.reshape(8), ("x",))
+    total = jax.shard_map(lambda x: jax.lax.psum(x, "x"), mesh=mine, in_specs=P("x"), out_specs=P())
+    return total, split(mine, (8, 64), "x")
+
+def donated(mesh):
+    def step(params, state, x):
+        return {"w": params["w"] * 2}, state["w"].astype(jnp.float32), x
+    function, params, x = good(mesh)
+    return jax.jit(step, donate_argnums=(0, 1)), params, params, x
+
+def gathered(mesh):
+    function, params, x = good(mesh)
+    return jax.jit(lambda w: w * 2, donate_argnums=0, out_shardings=NamedSharding(mesh, P())), params["w"]
 
 def number(mesh):
     return 3
@@ -120,15 +154,16 @@ def test_a_mesh_of_more_devices_than_can_be_simulated_has_none(file):
 @pytest.mark.parametrize(
     ("function", "line", "words"),
     [
-        ("unsplit", "return function, {", "params['w'] has no sharding on the mesh"),
+        ("whole", 'return layer, {"w": weight}, x', "nothing that whole returns has a sharding on the mesh"),
         ("number", "return 3", "number returned a value of the type int, not a function and its arguments"),
         ("pair", "return (3, 4)", "what pair returned begins with a value of the type int"),
         ("alone", "return split", "alone returned a function alone without its arguments"),
         (
             "unmeshed",
             "return layer, None",
-            "TypeError: unmeshed() takes 0 positional arguments but 1 was given",
+            "unmeshed does not take the mesh alone: too many positional arguments",
         ),
+        ("layer", "return beside.double", "layer does not take the mesh alone: missing a required argument"),
         ("uneven", "(7, 64)", "IndivisibleError: "),
         ("raises", "return mesh.nothing", "AttributeError: 'Mesh' object has no attribute 'nothing'"),
         ("shapes", "return beside.double(x @", "TypeError: dot_general requires contracting dimensions"),
@@ -142,6 +177,48 @@ def test_what_is_wrong_is_one_sentence_with_the_line(file, function, line, words
     assert raised.value.message.startswith(f"{file}:{number}: {words}")
     assert raised.value.hint
     assert "\n" not in raised.value.message
+
+
+def lowered(file, function):
+    return ran(file, function).lowered_for("cpu")
+
+
+def text_of(module):
+    from jaxlib.mlir import ir
+
+    with make_ir_context():
+        return str(ir.Module.parse(module.code))
+
+
+def test_shardings_of_the_jit_count(file):
+    found = lowered(file, "jitted")
+    assert found.unsplit == ()
+    assert text_of(found) == text_of(lowered(file, "good")).replace("jit_layer", found.name)
+
+
+def test_a_large_array_without_a_sharding_is_named(file):
+    assert lowered(file, "unsplit").unsplit == ("params['w']",)
+
+
+def test_tracing_has_the_mesh_in_context(file):
+    found = lowered(file, "silent")
+    assert "sdy.sharding_constraint" in text_of(found)
+    assert found.notes == ()
+
+
+def test_constraints_that_may_be_dropped_are_told(file):
+    found = lowered(file, "other")
+    assert found.meshes == (Mesh(("x",), (8,)),)
+    (note,) = found.notes
+    assert note.startswith("it is traced without a mesh in context, and constraints that look for one are")
+
+
+def test_donations_are_known_and_those_that_jax_gives_up_are_told(file):
+    found = lowered(file, "donated")
+    assert found.donated == ((0, "params['w']"), (1, "state['w']"))
+    gathered = lowered(file, "gathered")
+    assert gathered.donated == ()
+    assert gathered.lost_donation.startswith("Some donated buffers were not usable: ")
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,10 @@ def _answer(request: CompileModule, module: ir.Module, devices: np.ndarray[Any, 
             failure = error
     if NO_ROOM.search(str(failure)):
         words, memory = words_of(failure, MOST_WORDS), recording.memory()
+        # Its last text: scheduled, or as far as the compiler came.
+        text = memory.module or recording.partitioned or ""
         return Output(
-            "error", error=words, schedule=recording.schedule, memory=memory, warnings=warnings.text
+            "error", text, error=words, schedule=recording.schedule, memory=memory, warnings=warnings.text
         )
     if recording.final is None:
         raise failure

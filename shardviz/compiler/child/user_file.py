@@ -10,8 +10,10 @@ import ast
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import signature
 from pathlib import Path
@@ -24,7 +26,7 @@ from jax.sharding import AbstractMesh, AxisType
 
 from shardviz.compiler.child.main import end_with_parent
 from shardviz.compiler.installed import OLDEST_JAX, older_than
-from shardviz.compiler.lowering import MAX_WORDS, LoweredModule, lower_program
+from shardviz.compiler.lowering import MAX_WORDS, LoweredModule, lower_program, refusal_of
 from shardviz.compiler.messages import Channel
 from shardviz.compiler.targets import MAX_CPU_DEVICES
 from shardviz.compiler.user_file import UserFileRequest, UserProgram, functions_of
@@ -68,22 +70,31 @@ class UserFile:
             module = self._module()
         function = self._function(module)
         _simulate(request.devices)  # the file may have asked for others
+        self._check_takes_mesh(function)
+        mesh = _mesh(request)
         with self._blamed(f"calling {request.function}(mesh)"):
-            returned = function(_mesh(request))
+            returned = function(mesh)
         program, args = self._checked(returned)
-        self._check_shardings(program, args)
-        lowered = tuple((each, self._lowered(program, args, each)) for each in request.platforms)
+        lowered = tuple((each, self._lowered(program, args, mesh, each)) for each in request.platforms)
         errors = [each for _, each in lowered if isinstance(each, ShardvizError)]
         if len(errors) == len(lowered):
             raise errors[0]
         return UserProgram(request.function, lowered)
 
-    def _lowered(self, program: Any, args: Sequence[Any], platform: str) -> LoweredModule | ShardvizError:
+    def _lowered(
+        self, program: Any, args: Sequence[Any], mesh: Any, platform: str
+    ) -> LoweredModule | ShardvizError:
         try:
             with self._blamed(f"tracing what {self.request.function} returns"):
-                return lower_program(program, args, {}, platform)
+                found = _traced(program, args, mesh, platform)
         except ShardvizError as error:
             return error
+        if found.meshes or mesh.size == 1:
+            return found
+        return QuestionError(
+            f"{self._return()}nothing that {self.request.function} returns has a sharding on the mesh",
+            "give an argument sharding=NamedSharding(mesh, P(…)), or the jit in_shardings",
+        )
 
     def _module(self) -> ModuleType:
         """The file as a module, which finds what lies beside it, as a script does."""
@@ -127,22 +138,19 @@ class UserFile:
             )
         return program, tuple(args)
 
-    def _check_shardings(self, program: Any, args: Sequence[Any]) -> None:
-        """Complain about an array that does not say how it is split over the mesh."""
-        names: list[str] = []
-        with suppress(TypeError, ValueError):
-            names = [*signature(program).parameters]
-        for number, argument in enumerate(args):
-            name = names[number] if number < len(names) else f"argument {number + 1}"
-            for path, leaf in jax.tree_util.tree_leaves_with_path(argument):
-                if (
-                    getattr(leaf, "shape", None)
-                    and getattr(getattr(leaf, "sharding", None), "mesh", None) is None
-                ):
-                    raise QuestionError(
-                        f"{self._return()}{name}{jax.tree_util.keystr(path)} has no sharding on the mesh",
-                        "give it sharding=NamedSharding(mesh, P(…)); with P() each device holds all of it",
-                    )
+    def _check_takes_mesh(self, function: Callable[..., Any]) -> None:
+        """Complain about a function that cannot be called with the mesh alone, such as the step itself."""
+        name = self.request.function
+        try:
+            signature(function).bind(None)
+        except TypeError as error:
+            raise QuestionError(
+                f"{self._return()}{name} does not take the mesh alone: {error}",
+                "FUNCTION takes the mesh, and returns the function to compile and its arguments: "
+                f"def program(mesh): return {name}, argument, argument, …",
+            ) from None
+        except ValueError:  # a function of C says nothing of its arguments
+            return
 
     def _return(self) -> str:
         """``FILE:12: `` with the line in which the function returns; "" where it is not in the file."""
@@ -184,6 +192,29 @@ class UserFile:
             if frame.filename == str(self.path):
                 line = frame.lineno
         return f"{self.request.file}:{line}: " if line else self._return() or f"{self.request.file}: "
+
+
+def _traced(program: Any, args: Sequence[Any], mesh: Any, platform: str) -> LoweredModule:
+    """The program, traced with the mesh in context: libraries leave their constraints out without one."""
+    with ExitStack() as contexts:
+        if isinstance(mesh, AbstractMesh):
+            contexts.enter_context(jax.sharding.use_abstract_mesh(mesh))
+        else:
+            contexts.enter_context(jax.set_mesh(mesh))
+            # Some libraries look for the older context alone.
+            contexts.enter_context(warnings.catch_warnings(action="ignore", category=DeprecationWarning))
+            contexts.enter_context(mesh)
+        try:
+            return lower_program(program, args, {}, platform)
+        except Exception as error:
+            failure = error
+    try:
+        found = lower_program(program, args, {}, platform)
+    except Exception:
+        raise failure from None
+    words = refusal_of(failure).message.partition(": ")[2]
+    note = f"it is traced without a mesh in context, and constraints that look for one are left out: {words}"
+    return replace(found, notes=(note,))
 
 
 def _kind(value: Any) -> str:

@@ -43,9 +43,11 @@ def program_view(
     that are made whole, the memory, and the notes; of a target without a program, and so without a report,
     the reason."""
     lines = target_lines(program, width)
-    if report is None:
+    if program.answer.status != "ok":
         lines += error_lines(program.answer, width, 0)
-    else:
+    for each in program.warnings:
+        lines += sentence(printable(each), width, lead="warning: ")
+    if report is not None:
         lines += hlo_view(report, program.mesh, width, palette, selection)
         if program.reshards:
             of_few = replace(selection, top=FEW) if suggestions is None else selection
@@ -62,7 +64,8 @@ def program_view(
     lines += rematerialization_lines(program.rematerializations, width)
     if program.memory is not None:
         # A target that has refused it for that has said so above.
-        lines += [Text(), *(() if report is None else misfit_lines(program.memory, width))]
+        is_refused = program.answer.status != "ok"
+        lines += [Text(), *(() if is_refused else misfit_lines(program.memory, width))]
         lines += memory_report_lines(program.memory, width, palette)
         estimate = None if report is None or report.timeline is None else report.timeline.memory
         if not program.memory.buffers and estimate is not None and estimate.by == "estimate":
@@ -120,16 +123,22 @@ def programs_view(
         lines = records([[cell for cell in row if cell] for row in named], width)
     few = selection if selection.top is not None else replace(selection, top=FEW)
     for program, report in programs:
-        if report is None:
-            lines += [Text(), Text(program.target, "bold"), *error_lines(program.answer, width, 2)]
-        elif report.entries:
-            lines += [Text(), Text(program.target, "bold"), *cost_lines(report, few, width, palette)]
+        is_refused = program.answer.status != "ok"
+        if is_refused or (report is not None and report.entries):
+            lines += [Text(), Text(program.target, "bold")]
+        if is_refused:
+            lines += error_lines(program.answer, width, 2)
+        if report is not None and report.entries:
+            lines += cost_lines(report, few, width, palette)
     placed = [
         (each.target, placement_words(each.answer.placement, each.mesh))
         for each, _ in programs
         if each.answer.placement is not None and each.mesh is not None
     ]
     lines += [Text()] * bool(placed) + shared(placed, width, 0, "{} placed: ", "dim")
+    lines += shared(
+        ((each.target, f"warning: {said}") for each, _ in programs for said in each.warnings), width
+    )
     lines += shared(((each.target, note) for each, _ in programs for note in each.notes), width)
     return [printable_line(line) for line in lines]
 
@@ -141,8 +150,10 @@ def _cells(program: TargetProgram, report: ProgramReport | None) -> list[Text]:
     taken = Text("" if memory is None else human_bytes(memory.peak_bytes))
     if memory is not None and memory.limit_bytes is not None:
         taken.append(f" of {human_bytes(memory.limit_bytes)}", "dim")
+    if program.answer.status != "ok":
+        name.append(" ").append("✗", SIGNS["✗"])
     if report is None or program.bytes_sent is None:
-        return [name.append(" ").append("✗", SIGNS["✗"]), Text(), Text(), Text(), Text(), taken]
+        return [name, Text(), Text(), Text(), Text(), taken]
     runs = sum(each.runs or 0 for each in report.entries if each.collective.wire_bytes)
     unknown = any(each.runs is None for each in report.entries)
     times = [Text(), Text()]
