@@ -36,7 +36,12 @@ _ACTIVITY: dict[str, JsonField] = {
     "compute_seconds": number("Seconds of compute.").of("compute"),
     "communication_seconds": number("Seconds in which data move between devices.").of("communication"),
     "exposed_seconds": number("Seconds of communication beside which nothing is computed.").of("exposed"),
-    "copy_seconds": number("Seconds of copies between memories of the device.").of("copies"),
+    "copy_seconds": number("Seconds of copies within the device's memory, and to and from the host.").of(
+        "copies"
+    ),
+    "exposed_copy_seconds": number("Those beside which nothing is computed or communicated.").of(
+        "exposed_copies"
+    ),
 }
 _DEVICES = array_of(closed("A device.", **_ACTIVITY), "What each device did.")
 PROFILE = DocumentKind(
@@ -78,9 +83,12 @@ PROFILE = DocumentKind(
             predicted_seconds=nullable(
                 number("Seconds that the machine which was named should take; null: not known.")
             ).of("predicted"),
-            waited_seconds=number("Mean seconds for which a device waits for the last to arrive.").of(
-                "waited"
-            ),
+            waited_seconds=nullable(
+                number(
+                    "Mean seconds for which a device waits for the last to arrive; null: devices of its "
+                    "groups are not in the profile."
+                )
+            ).of("waited"),
             exposed_seconds=number("Mean seconds in which a device computes nothing meanwhile.").of(
                 "exposed"
             ),

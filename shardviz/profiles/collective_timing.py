@@ -26,9 +26,10 @@ class CollectiveTiming:
     """A collective's instruction, measured over all its runs; times in seconds, of one run.
 
     `seconds` is the median from the last arrival to the last end, `least` and `most` the extremes; `waited`
-    the mean for which a device waited for the last to arrive, `exposed` the mean in which it computed nothing
-    meanwhile. `runs` counts all runs of a group, and `groups` how many groups ran it at a time. `collective`
-    is the program's, with axes, bytes and source, None where there is no text.
+    the mean for which a device waited for the last to arrive, None where that may be one that is not in the
+    profile, and `exposed` the mean in which it computed nothing meanwhile. `runs` counts those of all groups
+    together, and `groups` the groups that ran it at a time. `collective` is the program's, with axes, bytes
+    and source, None where there is no text.
     `predicted` are seconds of one run on the machine that was named.
     `last` is the device that was the last one most often, in `last_share` of the runs.
     """
@@ -39,7 +40,7 @@ class CollectiveTiming:
     seconds: float
     least: float
     most: float
-    waited: float
+    waited: float | None
     exposed: float
     runs: int
     groups: int
@@ -95,8 +96,10 @@ class _Found:
     name: str
     program: Program
     fact: InstructionFacts
-    group_ids: Mapping[int, int]
+    groups_of: Mapping[str, int]
     """The number of the group that each device is in; where there is none, all are in one."""
+    is_whole: bool
+    """All devices of these groups are in the profile."""
     seconds: list[int] = field(default_factory=list)
     waited: int = 0
     exposed: int = 0
@@ -114,7 +117,7 @@ class _Found:
         self.exposed += sum(each.exposed for each in group)
         self.events += len(group)
         self.groups.add(tuple(each.device.name for each in group))
-        if len(group) > 1:
+        if len(group) > 1 and self.is_whole:
             self.last[late.device.name].append(sum(waits))
 
 
@@ -126,12 +129,13 @@ def collective_timings(
     traces = [each.device.trace for each in devices]
     for key, fact, arrivals in _runs(devices):
         if key not in found:
-            found[key] = _Found(*key, fact, _group_ids(fact.collective, programs.get(key[1]), traces))
+            program = programs.get(key[1])
+            is_lost = program is not None and key[0] in program.lost
+            found[key] = _Found(*key, fact, *_groups(fact.collective, program, traces, is_lost))
         each = found[key]
         groups: defaultdict[int, list[_Arrival]] = defaultdict(list)
         for arrival in arrivals:
-            number = arrival.device.number
-            groups[each.group_ids.get(number, ~number if each.group_ids else 0)].append(arrival)
+            groups[each.groups_of.get(arrival.device.name, 0)].append(arrival)
         for group in groups.values():
             each.add(group)
     timings, stragglers = [], []
@@ -156,7 +160,7 @@ def _timing(found: _Found, predicted: float | None) -> CollectiveTiming:
         median(found.seconds) * PICO,
         min(found.seconds) * PICO,
         max(found.seconds) * PICO,
-        found.waited * PICO / found.events,
+        found.waited * PICO / found.events if found.is_whole else None,
         found.exposed * PICO / found.events,
         runs,
         len(found.groups),
@@ -195,25 +199,52 @@ def _runs(
         yield (name, program), facts[name, program], arrivals
 
 
-def _group_ids(
-    collective: Collective | None, program: JoinedProgram | None, traces: Sequence[DeviceTrace]
-) -> dict[int, int]:
-    """The number of the group that each device is in; nothing where all are in one, or nobody knows."""
-    if collective is None or collective.group_count < 2 or collective.op in ("send", "recv"):
-        return {}
-    if collective.groups is None or len({(each.kind, each.number) for each in traces}) < len(traces):
-        # Hosts that count their devices from 0 do not tell who is in a group: then none waits for another.
-        return {each.number: each.number for each in traces}
+def _groups(
+    collective: Collective | None, program: JoinedProgram | None, traces: Sequence[DeviceTrace], is_lost: bool
+) -> tuple[dict[str, int], bool]:
+    """The number of the group that each device is in, by their names, nothing where all are in one; and True
+    where the profile has all devices of these groups.
+
+    Devices of which nobody knows the group are one each: then none waits for another.
+    """
+    alone = {each.name: -1 - number for number, each in enumerate(traces)}
+    if collective is None or collective.op in ("send", "recv"):
+        return (alone, False) if is_lost else ({}, True)
+    if collective.group_count < 2:
+        return {}, collective.group_size <= len(traces)
+    where = None if collective.groups is None else _device_ids(program, traces)
+    if where is None:
+        return alone, False
     mesh = None if program is None else program.module.mesh
     # Of a mesh with an order of its own the groups are ids already, else positions.
     ids = () if program is None or (mesh and mesh.device_order) else program.device_ids
     is_permute = collective.op == "collective-permute"
-    groups = _joined(collective.groups) if is_permute else collective.groups
-    return {
+    groups = _joined(collective.groups or ()) if is_permute else collective.groups or ()
+    numbers = {
         ids[position] if position < len(ids) else position: number
         for number, group in enumerate(groups)
         for position in group
     }
+    found = {name: numbers.get(device, alone[name]) for name, device in where.items()}
+    present = {*found.values()}
+    return found, {device for device, number in numbers.items() if number in present} <= {*where.values()}
+
+
+def _device_ids(program: JoinedProgram | None, traces: Sequence[DeviceTrace]) -> dict[str, int] | None:
+    """JAX's number of each device of a program, by their names; None where nobody knows it.
+
+    A host counts its devices from 0: where the program has others besides, that is not their number.
+    """
+    if program is None:
+        return {each.name: each.number for each in traces}
+    total = program.module.num_partitions * program.module.replica_count
+    wanted = {*program.device_ids} or {*range(total)}
+    told = {each.name: each.device_id for each in traces if each.device_id is not None}
+    counted = {each.name: each.number for each in traces} if len(traces) >= total else {}
+    for found in (told, counted):
+        if len({*found.values()}) == len(traces) and {*found.values()} <= wanted:
+            return found
+    return None
 
 
 def _joined(pairs: Sequence[tuple[int, ...]]) -> list[set[int]]:

@@ -28,7 +28,9 @@ class Activity:
     """A device in a stretch of time, in seconds.
 
     It is `busy` while an operation or a transfer runs, and else idle. `exposed` is communication
-    beside which nothing is computed; `copies` are those of HBM.
+    beside which nothing is computed; `copies` are those within HBM and to and from the host, and
+    `exposed_copies` the part of them beside which the device neither computes nor communicates: `compute`,
+    `exposed`, `exposed_copies` and `idle` add up to all `seconds`.
     """
 
     start: float
@@ -38,6 +40,7 @@ class Activity:
     communication: float
     exposed: float
     copies: float
+    exposed_copies: float
 
     @property
     def idle(self) -> float:
@@ -62,14 +65,23 @@ class DeviceOperations:
 
     def _sort(self) -> None:
         trace, facts = self.trace, self.facts
-        # XLA's line of asynchronous operations has those of a TPU whole; a GPU's stream runs what was begun.
-        whole = {each.name for each in trace.instruction_table if each.is_async}
+        # XLA's line of asynchronous operations has those of a TPU whole, but not every TPU has that line; a
+        # GPU's stream runs what was begun.
+        own = map(trace.instruction_table.__getitem__, set(trace.instructions))
+        whole = {each.name for each in own if each.is_async}
         is_stream = trace.kind == "GPU"
-        begun: defaultdict[str, deque[int]] = defaultdict(deque)
+        # What one run begins, no other ends.
+        begun_in: defaultdict[int, defaultdict[str, deque[int]]] = defaultdict(lambda: defaultdict(deque))
         starts, ends, numbers, runs = trace.starts, trace.ends, trace.instructions, trace.runs
-        for place in sorted(range(len(starts)), key=starts.__getitem__):
+
+        def moment(place: int) -> tuple[int, bool]:
+            # TPUs write some operations with one and the same time, in any order.
+            return starts[place], facts[numbers[place]].role == "ends"
+
+        for place in sorted(range(len(starts)), key=moment):
             number = numbers[place]
             fact, instruction = facts[number], trace.instruction_table[number]
+            begun = begun_in[runs[place]]
             if fact.role == "frame":
                 self.frames.append(place)
             elif fact.lane.kind == "compute" and fact.role == "work":
@@ -85,7 +97,7 @@ class DeviceOperations:
                 number = number if first is None else numbers[first]
                 start = starts[place] if first is None else starts[first]
                 self.transfers.append(Transfer(start, ends[place], number, runs[place]))
-        for waiting in begun.values():
+        for waiting in (each for begun in begun_in.values() for each in begun.values()):
             self.transfers += [Transfer(starts[p], ends[p], numbers[p], runs[p]) for p in waiting]
         self._drop_empty_frames()
 
@@ -179,15 +191,16 @@ class DeviceStretch:
         start, end = self.span
         compute = self.compute
         communication = self._moving(lambda fact: fact.is_communication)
-        copies = self._moving(lambda fact: fact.lane.kind == "copy")
-        exposed = total(union([*communication, *compute])) - total(compute)
-        busy = union([*compute, *communication, *copies])
+        copies = self._moving(lambda fact: fact.is_copy)
+        without_copies = union([*communication, *compute])
+        busy = union([*without_copies, *copies])
         return Activity(
             start=start * PICO,
             seconds=(end - start) * PICO,
             busy=total(busy) * PICO,
             compute=total(compute) * PICO,
             communication=total(communication) * PICO,
-            exposed=exposed * PICO,
+            exposed=(total(without_copies) - total(compute)) * PICO,
             copies=total(copies) * PICO,
+            exposed_copies=(total(busy) - total(without_copies)) * PICO,
         )

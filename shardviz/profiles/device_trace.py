@@ -4,8 +4,10 @@
   ``device_ordinal``. Some run on after the event: their end is that of the event ``end: NAME``, whose ``_c``
   is their ``_p``.
 - TPU: planes ``/device:TPU:N`` with the lines XLA Ops, Async XLA Ops, XLA Modules and Steps (XLA's
-  ``tsl/profiler/utils/xplane_schema.cc``). An operation's name is its whole line of HLO.
+  ``tsl/profiler/utils/xplane_schema.cc``); some devices lack the second. An operation's name is its whole
+  line of HLO. Each device counts its ``run_id`` for itself.
 - GPU: planes ``/device:GPU:N`` with a line for each stream; kernels name the ``hlo_op`` that they are for.
+  So do the calls of ROCm that launch them, on the host's threads, which have no ``device_ordinal``.
 """
 
 from __future__ import annotations
@@ -13,10 +15,13 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
+from shardviz.hlo.groups.group_text import GROUPS, LISTED_GROUPS
 from shardviz.profiles.trace_event import Program, TraceEvent, program_number
 
 _DEVICE = re.compile(r"/device:([A-Z]+):(\d+)$")
@@ -24,8 +29,20 @@ _HLO_LINE = re.compile(r"%?([^\s=,(){}]+) = (?:\S.*?) ([a-z][a-z0-9-]*)\(")
 _ENDED = re.compile(r"[^%]*%([^\s,(){}]+)")
 _MODULE = re.compile(r"(.+)\((-?\d+)\)$")
 """``jit_step(12)``: a module's name and its program's number."""
-_KERNEL_OF_NCCL = re.compile(r"nccl", re.IGNORECASE)
-_COPY = re.compile(r"[Mm]em(?:cpy|set)")
+HOST_COPY, HBM_COPY, PEER_COPY, SOME_COPY = "host-copy", "hbm-copy", "peer-copy", "memcpy"
+"""Stand for the opcodes of copies on a GPU's streams, which are no instructions."""
+_ON_STREAMS = {
+    "nccl": re.compile(r"nccl", re.IGNORECASE),
+    HOST_COPY: re.compile(r"^(?:Memcpy(?:H2D|D2H)|Copy(?:HostToDevice|DeviceToHost))"),
+    HBM_COPY: re.compile(r"^(?:MemcpyD2D|[Mm]emset|FillBuffer|__amd_rocclr_fillBuffer)"),
+    PEER_COPY: re.compile(r"^MemcpyP2P"),
+    SOME_COPY: re.compile(r"^(?:[Mm]emcpy|Copy[A-Z]\w*To[A-Z]|__amd_rocclr_copyBuffer)"),
+}
+"""What runs on a GPU's streams beside XLA's kernels, by how CUPTI and ROCm call it. ROCm calls a copy to
+another GPU as it does one within a GPU."""
+_REPLICA_GROUPS = re.compile(rf" replica_groups=({LISTED_GROUPS}|{GROUPS})")
+_HOST_MEMORY = re.compile(r"[:)]S\(5\)")
+"""The memory space of the host in a shape's layout, as in `shardviz.hlo.text.memory_layout`."""
 END = "end: "
 """Before the name of the operation that ends there."""
 NO_RUN = -1
@@ -36,7 +53,8 @@ class TracedInstruction(NamedTuple):
 
     `opcode` is HLO's where the trace tells it, else "", and `awaited` the operation that a ``-done`` ends.
     `is_async` marks a span of XLA's line of asynchronous operations, beside which the device does something
-    else.
+    else. `replica_groups` is the attribute of a collective's own text, and `with_host` marks a copy from or
+    to the host's memory.
     """
 
     name: str
@@ -45,6 +63,8 @@ class TracedInstruction(NamedTuple):
     opcode: str = ""
     awaited: str = ""
     is_async: bool = False
+    replica_groups: str = ""
+    with_host: bool = False
 
     @property
     def program(self) -> Program:
@@ -52,8 +72,11 @@ class TracedInstruction(NamedTuple):
 
 
 class ProgramRun(NamedTuple):
-    """A run of a program on all of a host's devices; `run_id` is None where the trace does not tell runs
-    apart."""
+    """A run of a program on all of a host's devices.
+
+    `run_id` tells the runs of a program apart: on a TPU by their order, elsewhere as the trace numbers them,
+    None where it does not.
+    """
 
     module: str
     program_id: int
@@ -69,6 +92,7 @@ class DeviceTrace:
     """A device's operations: entry i of `starts`, `ends` (picoseconds), `instructions` and `runs` is one.
 
     `kind` is "CPU", "TPU" or "GPU" and `number` counts a host's devices of it; `host` is "" for the only one.
+    `device_id` is the number among the devices of all hosts, None where the trace does not tell.
     `instruction_table` and `run_table` have what the entries number, the same objects for all devices of a
     host; `NO_RUN` is an operation outside of any. `step_spans` are (number, start, end) where the device's
     own line of steps has them.
@@ -85,11 +109,21 @@ class DeviceTrace:
     run_table: Sequence[ProgramRun]
     step_spans: tuple[tuple[int, int, int], ...] = ()
     steps_of_runs: dict[int, int] = field(default_factory=dict)
+    device_id: int | None = None
 
     @property
     def name(self) -> str:
         """``TPU 3``, with its host where there are several."""
         return f"{self.host} {self.kind} {self.number}".lstrip()
+
+
+class _ModuleRun(NamedTuple):
+    """A run of a program on one device, in picoseconds, with the number that the device gives it."""
+
+    start: int
+    end: int
+    program: Program
+    run_id: int | None
 
 
 @dataclass
@@ -98,10 +132,8 @@ class _Columns:
     ends: array[int] = field(default_factory=lambda: array("q"))
     instructions: array[int] = field(default_factory=lambda: array("l"))
     runs: array[int] = field(default_factory=lambda: array("l"))
-    modules: list[tuple[int, int, int]] = field(default_factory=list)
-    """Start and end of each run of a module, and the run's number, where the device has a line of them."""
-    seen: dict[tuple[str, int], int] = field(default_factory=dict)
-    """How many runs of a module without a number there were."""
+    modules: list[_ModuleRun] = field(default_factory=list)
+    """The runs of modules, where the device has a line of them."""
     steps: list[tuple[int, int, int]] = field(default_factory=list)
 
 
@@ -120,9 +152,12 @@ class TraceReading:
         self._ended: dict[int, int] = {}
         self._marks: list[tuple[str, int, int, int]] = []
         """Steps that the user's program marked: the thread, start, end, the step's number."""
-        self._launches: list[tuple[str, int, int]] = []
-        """Threads and times at which a run was begun, and its run's number."""
-        self._lacks_ends = False
+        self._launches: list[tuple[int, str, int, object]] = []
+        """Times and threads at which a run was begun, its run's number, and the device that counts so."""
+        self._by_number: defaultdict[tuple[object, int], set[int]] = defaultdict(set)
+        """The runs that have a number, on a device and on any (None)."""
+        self.lacks_ends = False
+        """True where the CPU's asynchronous operations look shorter than they are."""
 
     def add(self, event: TraceEvent) -> None:
         """Take an event."""
@@ -131,23 +166,12 @@ class TraceReading:
         elif device := _DEVICE.match(event.plane):
             self._of_device((device[1], int(device[2])), event)
 
-    @property
-    def notes(self) -> list[str]:
-        """Warnings, a sentence each."""
-        found = []
-        if self._lacks_ends:
-            found.append(
-                "this form of trace does not tell when operations end that the CPU runs asynchronously: they "
-                "look shorter than they are; the .xplane.pb beside it tells"
-            )
-        return found
-
-    def devices(self, host: str) -> list[DeviceTrace]:
-        """The devices by kind and number. `host` is the name by which they are told from other hosts'."""
-        for columns in self._devices.values():
-            self._assign_runs(columns)
+    def devices(self, host: str, device_ids: Mapping[str, int] = MappingProxyType({})) -> list[DeviceTrace]:
+        """The devices by kind and number. `host` is the name by which they are told from other hosts', and
+        `device_ids` has the numbers among the devices of all hosts by the names of planes."""
+        self._assign_runs()
         instructions, runs = tuple(self._instructions), tuple(self._runs)
-        steps = self._steps_of_runs(runs)
+        steps = self._steps_of_runs()
         found = []
         for (kind, number), columns in sorted(self._devices.items()):
             marks = columns.steps
@@ -168,6 +192,7 @@ class TraceReading:
                     runs,
                     marked,
                     steps,
+                    device_ids.get(f"/device:{kind}:{number}"),
                 )
             )
         return found
@@ -180,8 +205,8 @@ class TraceReading:
 
     def _of_host(self, event: TraceEvent) -> None:
         stats = event.stats
-        if "hlo_op" in stats:
-            columns = self._columns(("CPU", _int(stats.get("device_ordinal"))))
+        if "hlo_op" in stats and "device_ordinal" in stats:
+            columns = self._columns(("CPU", _int(stats["device_ordinal"])))
             name, told = stats["hlo_op"], (stats.get("hlo_module", ""), stats.get("program_id"))
             instruction = self._known.get((name, *told))
             if instruction is None:
@@ -192,10 +217,12 @@ class TraceReading:
             if run is None:
                 traced_run = ProgramRun(str(told[0]), program_number(told[1]), _optional(run_id))
                 run = self._known_runs[run_id, *told] = self._run(traced_run)
+                if traced_run.run_id is not None:
+                    self._by_number[None, traced_run.run_id].add(run)
             end = event.end
             joined = stats.get("_p")
             if joined is None:
-                self._lacks_ends = True
+                self.lacks_ends = True
             else:
                 other = self._ended.pop(_int(joined), None)
                 if other is None:
@@ -216,7 +243,8 @@ class TraceReading:
         elif "step_num" in stats:
             self._marks.append((event.line, event.start, event.end, _int(stats["step_num"])))
         elif "run_id" in stats:
-            self._launches.append((event.line, event.start, _int(stats["run_id"])))
+            ordinal = stats.get("device_ordinal")
+            self._launches.append((event.start, event.line, _int(stats["run_id"]), ordinal))
 
     def _of_device(self, device: tuple[str, int], event: TraceEvent) -> None:
         stats, line = event.stats, event.line
@@ -230,10 +258,7 @@ class TraceReading:
             module = named[1] if named else event.name
             program = program_number(int(named[2]) if named else stats.get("program_id"))
             run_id = _optional(stats.get("run_id"))
-            if run_id is None:
-                run_id = columns.seen[module, program] = columns.seen.get((module, program), -1) + 1
-            run = self._run(ProgramRun(module, program, run_id))
-            columns.modules.append((event.start, event.end, run))
+            columns.modules.append(_ModuleRun(event.start, event.end, (module, program), run_id))
         elif event.end >= event.start:
             self._operation(self._columns(device), event)
 
@@ -256,21 +281,31 @@ class TraceReading:
     def _run(self, run: ProgramRun) -> int:
         return self._runs.setdefault(run, len(self._runs))
 
-    def _assign_runs(self, columns: _Columns) -> None:
+    def _assign_runs(self) -> None:
         """Give each operation the run of a module during which it starts, and that one's name, where the
         device has a line of these: its operations name their program by its number alone, or not at all."""
-        if not columns.modules:
-            return
-        modules = sorted(columns.modules)
-        begins = [start for start, _, _ in modules]
-        runs, table = tuple(self._runs), [*self._instructions]
+        found = {device: sorted(columns.modules) for device, columns in self._devices.items()}
+        orders = _joined_runs(found)
+        for device, modules in found.items():
+            if not modules:
+                continue
+            runs = []
+            for each, order in zip(modules, orders[device], strict=True):
+                runs.append(self._run(ProgramRun(*each.program, order)))
+                if each.run_id is not None:
+                    self._by_number[None, each.run_id].add(runs[-1])
+                    self._by_number[device[1], each.run_id].add(runs[-1])
+            self._assign(self._devices[device], modules, runs)
+
+    def _assign(self, columns: _Columns, modules: Sequence[_ModuleRun], runs: Sequence[int]) -> None:
+        begins, table = [each.start for each in modules], [*self._instructions]
         changed: dict[tuple[int, Program], int] = {}
         for place, start in enumerate(columns.starts):
             at = bisect_right(begins, start) - 1
-            if at < 0 or start >= modules[at][1]:
+            if at < 0 or start >= modules[at].end:
                 continue
-            run = columns.runs[place] = modules[at][2]
-            module, program_id, _ = runs[run]
+            columns.runs[place] = runs[at]
+            module, program_id = modules[at].program
             key = columns.instructions[place], (module, program_id)
             number = changed.get(key)
             if number is None:
@@ -278,22 +313,59 @@ class TraceReading:
                 number = changed[key] = self._instruction(whole)
             columns.instructions[place] = number
 
-    def _steps_of_runs(self, runs: Sequence[ProgramRun]) -> dict[int, int]:
+    def _steps_of_runs(self) -> dict[int, int]:
         """The step of each run: the one during which it was begun, on the thread that marked the step, or on
-        another, where the marking thread has no word of it."""
-        by_id = {run.run_id: number for number, run in enumerate(runs) if run.run_id is not None}
+        another, where the marking thread has no word of it. Events of its end may be in a later step."""
         marks = sorted(self._marks, key=lambda each: each[1])
         of_thread = {
             thread: [each for each in marks if each[0] == thread] for thread in {each[0] for each in marks}
         }
         own: dict[int, int] = {}
         other: dict[int, int] = {}
-        for thread, time, run_id in self._launches:
+        for time, thread, run_id, ordinal in sorted(self._launches, key=lambda each: each[0]):
+            runs = self._by_number.get((ordinal, run_id)) or self._by_number.get((None, run_id), set())
             for found, known in ((own, of_thread.get(thread, [])), (other, marks)):
                 step = _step_at(known, time)
-                if step is not None and run_id in by_id:
-                    found[by_id[run_id]] = step
+                if step is not None and len(runs) == 1:
+                    found.setdefault(next(iter(runs)), step)
         return other | own
+
+
+def _joined_runs(found: Mapping[tuple[str, int], Sequence[_ModuleRun]]) -> dict[tuple[str, int], list[int]]:
+    """The number of each run of a device among its program's, the same on all devices for one launch.
+
+    Devices launch a program in one order, but a profile may begin or end between their first or last runs:
+    each device's are shifted against those of the device with most so that runs overlap as long as they can.
+    """
+    by_program: defaultdict[Program, dict[tuple[str, int], list[int]]] = defaultdict(dict)
+    for device, modules in found.items():
+        for place, each in enumerate(modules):
+            by_program[each.program].setdefault(device, []).append(place)
+    orders = {device: [0] * len(modules) for device, modules in found.items()}
+    for places in by_program.values():
+        most = max(places, key=lambda device: len(places[device]))
+        reference = [found[most][place] for place in places[most]]
+        for device, own in places.items():
+            shift = _shift([found[device][place] for place in own], reference)
+            for number, place in enumerate(own):
+                orders[device][place] = number + shift
+    return orders
+
+
+def _shift(own: Sequence[_ModuleRun], reference: Sequence[_ModuleRun]) -> int:
+    """By how many runs a device began later than the reference; 0 where nothing tells."""
+    begins = [each.start for each in reference]
+    shifts = {0}
+    for place in (0, len(own) // 2, len(own) - 1):
+        last = bisect_right(begins, own[place].end) - 1 - place
+        shifts |= {last, last - 1}
+
+    def overlap(shift: int) -> int:
+        first = max(-shift, 0)
+        pairs = zip(own[first:], reference[max(shift, 0) :], strict=False)
+        return sum(max(min(a.end, b.end) - max(a.start, b.start), 0) for a, b in pairs)
+
+    return max(sorted(shifts, key=abs), key=overlap)
 
 
 def _step_at(marks: Sequence[tuple[str, int, int, int]], time: int) -> int | None:
@@ -318,14 +390,16 @@ def _of_event(event: TraceEvent, module: str) -> TracedInstruction:
     if written is not None:
         ended = _ENDED.match(line, written.end()) if written[2].endswith("-done") else None
         awaited = ended[1] if ended else ""
-        return TracedInstruction(written[1], module, program, written[2], awaited, is_async)
-    if "hlo_op" in stats:
-        opcode = "" if not _KERNEL_OF_NCCL.search(event.name) else "nccl"
-        return TracedInstruction(str(stats["hlo_op"]), module, program, opcode)
-    opcode = str(stats.get("hlo_category", ""))
+        groups = _REPLICA_GROUPS.search(line, written.end())
+        said = groups[1] if groups else ""
+        with_host = _HOST_MEMORY.search(line) is not None
+        return TracedInstruction(written[1], module, program, written[2], awaited, is_async, said, with_host)
     if event.line.startswith("Stream"):
-        opcode = "nccl" if _KERNEL_OF_NCCL.search(event.name) else "memcpy" if _COPY.match(event.name) else ""
-    return TracedInstruction(event.name, module, program, opcode, is_async=is_async)
+        opcode = next((what for what, name in _ON_STREAMS.items() if name.search(event.name)), "")
+        return TracedInstruction(str(stats.get("hlo_op", event.name)), module, program, opcode)
+    opcode = "" if "hlo_op" in stats else str(stats.get("hlo_category", ""))
+    name = str(stats.get("hlo_op", event.name))
+    return TracedInstruction(name, module, program, opcode, is_async=is_async)
 
 
 def _int(value: object) -> int:

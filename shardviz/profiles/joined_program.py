@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from shardviz.hardware.machine import Machine, assumed_machine
 from shardviz.hlo.collective import OPS, Collective
+from shardviz.hlo.groups.group_text import GROUPS, LISTED_GROUPS
 from shardviz.hlo.module import HloModule, Reader
 from shardviz.hlo.text.instruction import base_op
+from shardviz.profiles.device_trace import HBM_COPY, HOST_COPY, PEER_COPY, SOME_COPY, TracedInstruction
 from shardviz.timeline.link_times import COMPUTE, COPIES, HOST, UNKNOWN_LINKS
 from shardviz.timeline.of_program import timed_program
 from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
 
 if TYPE_CHECKING:
-    from shardviz.profiles.device_trace import TracedInstruction
     from shardviz.sharding import Mesh
 
 Role = Literal["work", "begins", "ends", "frame"]
@@ -27,6 +29,13 @@ ANY_OPS = ("async", "async-collective")
 _FRAMES = frozenset(("while", "conditional", "call"))
 _COLLECTIVES = frozenset((*OPS, "nccl", *ANY_OPS)) - {"slice"}
 _COPIES = frozenset(("copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"))
+_ON_STREAMS = {
+    HOST_COPY: HOST,
+    HBM_COPY: COPIES,
+    PEER_COPY: UNKNOWN_LINKS,
+    SOME_COPY: Lane("copy", "copies"),
+}
+"""The lanes of a GPU's copies."""
 _OF_JAX = {
     "psum": "all-reduce",
     "psum_invariant": "all-reduce",
@@ -42,6 +51,10 @@ _OF_JAX = {
     "pbroadcast": "collective-broadcast",
 }
 """JAX's names of collectives, which shard_map's instructions have."""
+_STORED_GROUPS = re.compile(rf" replica_groups=({LISTED_GROUPS}|{GROUPS})")
+_LINE_NAME = re.compile(r"\s*(?:ROOT\s+)?%?([^\s=,(){}]+) = ")
+_GLOBAL_IDS = " use_global_device_ids=true"
+_LOST = "{lost}"
 _NUMBER = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
 
 
@@ -64,7 +77,12 @@ class InstructionFacts:
     @property
     def is_communication(self) -> bool:
         """True for what moves data between devices."""
-        return self.lane.kind in ("axis", "network", "host")
+        return self.lane.kind in ("axis", "network")
+
+    @property
+    def is_copy(self) -> bool:
+        """True for what moves data within a device's memory, or between it and the host's."""
+        return self.lane.kind in ("copy", "host")
 
 
 @dataclass(frozen=True)
@@ -72,7 +90,8 @@ class JoinedProgram:
     """The text of a program with what is predicted of it.
 
     `machine` is the one that was named, None where none was: then nothing of the prediction is shown, and
-    only its lanes and its names of collectives count. `device_ids` are those at the text's positions.
+    only its lanes and its names of collectives count. `device_ids` are those at the text's positions, and
+    `lost` names the collectives whose groups nobody knows.
     """
 
     text: str
@@ -80,6 +99,7 @@ class JoinedProgram:
     predicted: ProgramTimeline
     machine: Machine | None
     device_ids: tuple[int, ...] = ()
+    lost: frozenset[str] = frozenset()
     _ops: dict[str, TimedOp] = field(default_factory=dict)
 
     @cached_property
@@ -105,7 +125,11 @@ class JoinedProgram:
 
 
 def join_program(
-    text: str, mesh: Mesh | None, machine: Machine | None, device_ids: tuple[int, ...] = ()
+    text: str,
+    mesh: Mesh | None,
+    machine: Machine | None,
+    device_ids: tuple[int, ...] = (),
+    lost: frozenset[str] = frozenset(),
 ) -> JoinedProgram:
     """Read a program's text, and predict it on a machine.
 
@@ -116,7 +140,8 @@ def join_program(
     module, predicted = timed_program(
         text, machine or assumed_machine(), mesh=given, infer=True, origins=True
     )
-    return JoinedProgram(text, module, predicted, machine, device_ids, {op.name: op for op in predicted.ops})
+    ops = {op.name: op for op in predicted.ops}
+    return JoinedProgram(text, module, predicted, machine, device_ids, lost, ops)
 
 
 def with_devices(text: str, device_ids: tuple[tuple[int, ...], ...]) -> str:
@@ -129,6 +154,27 @@ def with_devices(text: str, device_ids: tuple[tuple[int, ...], ...]) -> str:
     return head + newline + rest
 
 
+def with_groups(text: str, said: Mapping[str, str]) -> tuple[str, frozenset[str]]:
+    """A stored module's text with the groups that its collectives' events have, by names of instructions, and
+    the names of those whose groups nobody knows.
+
+    XLA's message of a module has changed: today's reader loses an older one's groups, and prints
+    ``replica_groups={}`` beside ``use_global_device_ids=true``, which XLA's verifier refuses. Where no event
+    has them either they are made unreadable: then nothing is told of that collective's axes and bytes.
+    """
+    pieces, done, lost = [], 0, []
+    for written in _STORED_GROUPS.finditer(text):
+        stop = text.find("\n", written.end())
+        name = _LINE_NAME.match(text, text.rfind("\n", 0, written.start()) + 1)
+        groups = said.get(name[1], "") if name else ""
+        if not groups and written[1] == "{}" and text.find(_GLOBAL_IDS, written.end(), stop) >= 0:
+            groups = _LOST
+            lost += [name[1]] if name else []
+        pieces += [text[done : written.start(1)], groups or written[1]]
+        done = written.end(1)
+    return "".join((*pieces, text[done:])), frozenset(lost)
+
+
 def facts_of(instruction: TracedInstruction, program: JoinedProgram | None) -> InstructionFacts:
     """The kind of a traced instruction: by the program's text, else by the trace, else by its name."""
     timed = None if program is None else program.op(instruction.name)
@@ -137,10 +183,13 @@ def facts_of(instruction: TracedInstruction, program: JoinedProgram | None) -> I
         opcode, awaited = program.lines.get(instruction.name, (opcode, awaited))
     if program is not None and timed is not None:
         record = program.collectives.get(timed.collective)
+        if record is None and instruction.opcode in _ON_STREAMS:
+            return InstructionFacts("memcpy", _ON_STREAMS[instruction.opcode], "work", "", timed)
         role: Role = "begins" if timed.is_async else "work"
         return InstructionFacts(timed.op, program.predicted.lanes[timed.lane], role, "", timed, record)
     named = _opcode_of_name(instruction.name)
     opcode = named if not opcode or named.startswith("async-collective-") else opcode
+    copies = HOST if instruction.with_host else COPIES
     if opcode in _FRAMES:
         return InstructionFacts(opcode, COMPUTE, "frame")
     base = opcode.removesuffix("-done").removesuffix("-update")
@@ -151,16 +200,16 @@ def facts_of(instruction: TracedInstruction, program: JoinedProgram | None) -> I
             return InstructionFacts(
                 begun.op, lane, "ends", awaited, begun, program.collectives.get(begun.collective)
             )
-        lane = UNKNOWN_LINKS if base in _COLLECTIVES else COPIES if f"{base}-start" in _COPIES else COMPUTE
+        lane = UNKNOWN_LINKS if base in _COLLECTIVES else copies if f"{base}-start" in _COPIES else COMPUTE
         return InstructionFacts(base, lane, "ends", awaited)
     base = base_op(opcode)
     role = "begins" if base != opcode else "work"
     if base in _COLLECTIVES:
         return InstructionFacts(base, UNKNOWN_LINKS, role)
     if opcode in _COPIES:
-        return InstructionFacts(base, COPIES, "begins")
-    if opcode == "memcpy":
-        return InstructionFacts(opcode, COPIES)
+        return InstructionFacts(base, copies, "begins")
+    if opcode in _ON_STREAMS:
+        return InstructionFacts("memcpy", _ON_STREAMS[opcode])
     if opcode in ("infeed", "outfeed"):
         return InstructionFacts(opcode, HOST)
     if "convolution" in opcode or opcode in ("dot", "gemm"):

@@ -89,7 +89,7 @@ def _by_lane(stretch: DeviceStretch) -> tuple[dict[Lane, int], dict[Lane, int]]:
     unions = {lane: union(found) for lane, found in pieces.items()}
     counted, exposed = list(stretch.compute), {}
     # Communication before copies, as `exposed` counts it: |communication ∪ compute| − |compute|.
-    for lane in sorted(unions, key=lambda lane: (lane.kind == "copy", lane.name)):
+    for lane in sorted(unions, key=lambda lane: (lane.kind in ("copy", "host"), lane.name)):
         more = union([*counted, *unions[lane]])
         exposed[lane] = total(more) - total(counted)
         counted = more

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
@@ -18,9 +18,10 @@ from shardviz.profiles.joined_program import (
     facts_of,
     join_program,
     with_devices,
+    with_groups,
 )
 from shardviz.profiles.measured_timeline import measured_timeline
-from shardviz.profiles.steps import are_marked, step_rule
+from shardviz.profiles.steps import are_marked, runs_in_order, step_rule
 from shardviz.profiles.trace_event import Program, ProgramRecord
 from shardviz.profiles.trace_files import ProfileFiles
 from shardviz.sharding import Mesh
@@ -119,16 +120,22 @@ def profile_of(
     marked = are_marked(files.devices)
     devices = [DeviceOperations(each, facts) for each in files.devices if len(each.starts)]
     wholes = [each.whole for each in devices]
-    by_step = {each.trace.name: each.by_step(step_rule(each.trace, main, marked)) for each in devices}
+    runs = {} if marked else runs_in_order(files.devices, main)
+    by_step = {
+        each.trace.name: each.by_step(step_rule(each.trace, main, marked, runs.get(each.trace.host, {})))
+        for each in devices
+    }
     steps = _steps(by_step, len(files.hosts) > 1)
     if not steps:
         raise QuestionError(
             "no operation of the profile is in a step", "mark steps around what runs on devices"
         )
     collectives, stragglers = collective_timings(wholes, programs)
+    notes += _gaps(files, marked, len(wholes), bool(collectives))
     shown, chosen = _chosen(by_step, steps, device, step)
     joined = None if main is None else programs.get(main)
     title = main[0] if main is not None and main[0] else "a program without a name"
+    predicted = joined.predicted if joined is not None and machine is not None else None
     if joined is None:
         notes.append(
             f"the profile does not bring the text of {title}, so that axes, bytes and source lines are not "
@@ -145,10 +152,26 @@ def profile_of(
         stragglers,
         measured_timeline(shown, f"step {chosen} of {title}"),
         chosen,
-        joined.predicted if joined is not None and machine is not None else None,
+        None if predicted is None else replace(predicted, title=f"prediction of {title}"),
         None if joined is None else joined.module.mesh,
         (*files.notes, *notes),
     )
+
+
+def _gaps(files: ProfileFiles, marked: bool, devices: int, communicates: bool) -> list[str]:
+    """Sentences on what the profile does not tell apart, and on the devices that it lacks."""
+    main, found = files.main, []
+    tables = (run for each in files.devices for run in each.run_table)
+    if main and not marked and all(run.run_id is None for run in tables if run.program == main):
+        found.append(
+            f"the profile does not tell the runs of {main[0]} apart: all of them count as one step; mark "
+            "steps with jax.profiler.StepTraceAnnotation, and wait for the results in each"
+        )
+    ran = max((sum(map(len, each.device_ids)) for each in programs_that_ran(files)), default=0)
+    if ran > devices:
+        consequence = ": the time of a collective with others includes the wait for them" * communicates
+        found.append(f"the profile has {devices} of the {ran} devices that ran{consequence}")
+    return found
 
 
 def _joined(
@@ -163,19 +186,26 @@ def _joined(
     found: dict[Program, JoinedProgram] = {}
     notes = []
     records = {record.program: record for record in files.programs}
+    traced = {each for device in files.devices for each in device.instruction_table}
     for key, text in texts.items():
         ids = records[key].device_ids if key in records else ()
         flat = tuple(device for row in ids for device in row)
         priced = machine if key == main else None
+        said = {each.name: each.replica_groups for each in traced if each.program == key}
+        text, lost = with_groups(with_devices(text, ids), said)
+        if lost:
+            notes.append(
+                f"the profile's text of {key[0]} is of an older XLA and has lost the groups of "
+                f"{plural(len(lost), 'collective')}, such as {min(lost)}: axes, bytes and waits are not known"
+            )
         try:
-            found[key] = join_program(with_devices(text, ids), mesh, priced, flat)
+            found[key] = join_program(text, mesh, priced, flat, lost)
         except ShardvizError as error:
             if key == main and (mesh is not None or machine is not None):
                 raise
             notes.append(f"the text of {key[0]} cannot be used: {error.message}")
     if hlo:
         joined = join_program(hlo, mesh, machine)
-        traced = {each for device in files.devices for each in device.instruction_table}
         ran = {each.program for each in traced}
         named = [each for each in ran if each[0] == joined.module.name]
         meant = named or [main or ("", 0)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from shardviz.profiles.device_trace import NO_RUN, DeviceTrace
 from shardviz.profiles.trace_event import Program
@@ -29,11 +29,11 @@ def are_marked(devices: Sequence[DeviceTrace]) -> bool:
     return any(device.step_spans or device.steps_of_runs for device in devices)
 
 
-def step_rule(device: DeviceTrace, main: Program | None, marked: bool) -> StepOf:
+def step_rule(device: DeviceTrace, main: Program | None, marked: bool, runs: Mapping[int, int]) -> StepOf:
     """The rule by which a device's operations belong to steps.
 
-    Without marks each run of the main program is a step, in order; where the trace does not tell runs apart,
-    all of it is one.
+    Without marks each run of the main program is a step, as `runs_in_order` numbers them; where the trace
+    does not tell runs apart, all of it is one.
     """
     if device.step_spans:
         begins = [start for _, start, _ in device.step_spans]
@@ -47,14 +47,21 @@ def step_rule(device: DeviceTrace, main: Program | None, marked: bool) -> StepOf
         return lambda run, _: device.steps_of_runs.get(run)
     if main is None:
         return lambda *_: 0
-    numbers = _in_order(device, main)
-    return lambda run, _: numbers.get(run)
+    return lambda run, _: runs.get(run)
 
 
-def _in_order(device: DeviceTrace, main: Program) -> dict[int, int]:
-    """The runs of a program, numbered in the order in which they begin."""
-    begins: dict[int, int] = {}
-    for run, start in zip(device.runs, device.starts, strict=True):
-        if run != NO_RUN and device.run_table[run].program == main:
-            begins[run] = min(begins.get(run, start), start)
-    return {run: number for number, run in enumerate(sorted(begins, key=begins.__getitem__))}
+def runs_in_order(devices: Sequence[DeviceTrace], main: Program | None) -> dict[str, dict[int, int]]:
+    """The runs of a program by host, numbered in the order in which a host's devices begin them.
+
+    A profile may begin when some devices are in a run that others have ended.
+    """
+    begins: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    for device in devices:
+        found = begins[device.host]
+        for run, start in zip(device.runs, device.starts, strict=True):
+            if run != NO_RUN and device.run_table[run].program == main:
+                found[run] = min(found.get(run, start), start)
+    return {
+        host: {run: number for number, run in enumerate(sorted(found, key=found.__getitem__))}
+        for host, found in begins.items()
+    }

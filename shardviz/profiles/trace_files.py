@@ -19,12 +19,17 @@ from shardviz.profiles.chrome_trace import chrome_events
 from shardviz.profiles.device_trace import DeviceTrace, TraceReading
 from shardviz.profiles.steps import main_program
 from shardviz.profiles.trace_event import Program, ProgramRecord, TraceEvent
-from shardviz.profiles.xplane import hostname, programs, xplane_events
+from shardviz.profiles.xplane import device_ids, hostname, programs, xplane_events
 
 Progress = Callable[[int, int], None]
 """Told how many bytes of how many are read."""
 XPLANE, CHROME = ".xplane.pb", ".trace.json.gz"
 HOW = "take one: with shardviz.profiled() as p: …, or with jax.profiler.trace(DIR): …"
+NO_ENDS = (
+    "this profile does not tell when operations end that the CPU runs asynchronously: they look shorter than "
+    "they are"
+)
+NO_ENDS_HINT = f"; the {XPLANE} beside it tells"
 SESSION = "%Y_%m_%d_%H_%M_%S"
 """JAX's name of the folder of a profile, as `time.strftime` writes it."""
 SECOND = len("2026_11_23_13_30_15")
@@ -68,21 +73,22 @@ def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFil
         def tell(at: int, done: int = done) -> None:
             on_progress(done + at, sum(sizes))
 
-        host, records, reading = _read(file, tell)
+        host, records, reading, ids = _read(file, tell)
         # Of several files the names, by which `profiled` tells several processes of a host apart.
         host = host if len(files) == 1 else host_name(file)
         hosts.append(host)
-        devices += reading.devices(host if len(files) > 1 else "")
+        devices += reading.devices(host if len(files) > 1 else "", ids)
         for record in records:
             found.setdefault(record.program, record)
-        notes += [note for note in reading.notes if note not in notes]
+        if reading.lacks_ends:
+            notes.append(NO_ENDS + (NO_ENDS_HINT if file.name.endswith(CHROME) else ""))
         before += size
     if not any(len(device.starts) for device in devices):
         where = quote(name)
         raise QuestionError(f"{where} has no operation of a device", f"profile while a program runs; {HOW}")
     if len(files) > 1:
         notes.append("each process has a clock of its own: waits are compared within a process only")
-    return ProfileFiles(tuple(devices), tuple(found.values()), tuple(hosts), tuple(notes))
+    return ProfileFiles(tuple(devices), tuple(found.values()), tuple(hosts), tuple(dict.fromkeys(notes)))
 
 
 def profile_files(name: str) -> list[Path]:
@@ -139,7 +145,11 @@ def _written(session: Path) -> datetime | None:
         return None
 
 
-def _read(file: Path, tell: Callable[[int], None]) -> tuple[str, list[ProgramRecord], TraceReading]:
+_Read = tuple[str, list[ProgramRecord], TraceReading, dict[str, int]]
+"""A file's host, its programs, its events by device, and the devices' numbers among those of all hosts."""
+
+
+def _read(file: Path, tell: Callable[[int], None]) -> _Read:
     where = quote(str(file))
     try:
         with file.open("rb") as opened:
@@ -150,7 +160,7 @@ def _read(file: Path, tell: Callable[[int], None]) -> tuple[str, list[ProgramRec
                 return _read_chrome(file, opened, tell)
             with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 reading = _collected(xplane_events(data, tell))
-                return hostname(data) or host_name(file), programs(data), reading
+                return hostname(data) or host_name(file), programs(data), reading, device_ids(data)
     except DAMAGED as error:
         # The words of the others are about Python's own types.
         words = str(error) if isinstance(error, ValueError | EOFError | zlib.error) else "it is damaged"
@@ -162,15 +172,13 @@ def _read(file: Path, tell: Callable[[int], None]) -> tuple[str, list[ProgramRec
         raise QuestionError(f"cannot read {where}: {error.strerror or error}", HOW) from None
 
 
-def _read_chrome(
-    file: Path, opened: BinaryIO, tell: Callable[[int], None]
-) -> tuple[str, list[ProgramRecord], TraceReading]:
+def _read_chrome(file: Path, opened: BinaryIO, tell: Callable[[int], None]) -> _Read:
     head = opened.read(len(GZIP))
     opened.seek(0)
     source: BinaryIO = gzip.GzipFile(fileobj=opened) if head == GZIP else opened  # type: ignore[assignment]
     with io.TextIOWrapper(source, encoding="utf-8", errors="replace") as text:
         reading = _collected(chrome_events(text, lambda: tell(opened.tell())))
-    return host_name(file), [], reading
+    return host_name(file), [], reading, {}
 
 
 def _collected(events: Iterator[TraceEvent]) -> TraceReading:

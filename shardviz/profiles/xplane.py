@@ -32,7 +32,7 @@ Stat = str | int | float
 _Events = tuple[list[int], list[int], list[int], list[Mapping[str, Stat]]]
 """The numbers of their names, when they start and end in picoseconds, and their stats."""
 _PLANES, _HOSTNAMES = 1, 4
-_PLANE_NAME, _LINES, _EVENT_NAMES, _STAT_NAMES = 2, 3, 4, 5
+_PLANE_NAME, _LINES, _EVENT_NAMES, _STAT_NAMES, _PLANE_STATS = 2, 3, 4, 5, 6
 _LINE_NAME, _TIMESTAMP_NS, _EVENTS = 2, 3, 4
 _METADATA_NAME, _METADATA_STATS = 2, 5
 _EVENTS_KEY = _EVENTS << 3 | LENGTH
@@ -46,6 +46,9 @@ PROTOS = "/host:metadata"
 PROTO_STAT = "Hlo Proto"
 _HLO_MODULE = 1
 """`HloProto.hlo_module`."""
+_CORE_DETAILS, _GLOBAL_CORE_ID = "core_details", 6
+"""A stat of a TPU's plane, a message of XLA's ``steps_db.proto``, and in it the number of the device among
+those of all hosts."""
 _DEVICE_ASSIGNMENT, _COMPUTATION_DEVICES = 15, 3
 """`HloModuleProto.device_assignment` and, in it, the devices of each partition, one for each replica."""
 
@@ -58,6 +61,7 @@ class _Plane:
     lines: list[tuple[int, int]] = field(default_factory=list)
     events: dict[int, tuple[int, int]] = field(default_factory=dict)
     stats: dict[int, str] = field(default_factory=dict)
+    own_stats: list[tuple[int, int]] = field(default_factory=list)
 
 
 def xplane_events(data: Bytes, on_progress: Callable[[int], None]) -> Iterator[TraceEvent]:
@@ -84,8 +88,27 @@ def programs(data: Bytes) -> list[ProgramRecord]:
             name, _, number = _metadata_name(data, first, last).removesuffix(")").rpartition("(")
             program_id = program_number(int(number) if number.lstrip("-").isdecimal() else key)
             for field_number, begin, end in fields(data, first, last):
-                if field_number == _METADATA_STATS and (proto := _proto(data, begin, end, plane.stats)):
+                if field_number != _METADATA_STATS:
+                    continue
+                hlo = _message(data, begin, end, plane.stats, PROTO_STAT)
+                modules = fields(data, *hlo) if hlo else ()
+                if proto := next((data[a:b] for part, a, b in modules if part == _HLO_MODULE), b""):
                     found.append(ProgramRecord(name, program_id, proto, _device_ids(proto)))
+    return found
+
+
+def device_ids(data: Bytes) -> dict[str, int]:
+    """The numbers of devices among those of all hosts, by the names of their planes, of TPUs alone."""
+    found = {}
+    for start, stop in _planes(data):
+        plane = _plane(data, start, stop)
+        for first, last in plane.own_stats:
+            if details := _message(data, first, last, plane.stats, _CORE_DETAILS):
+                # A number that is 0, as that of the first device, is left out.
+                numbers = (
+                    varint(data, at)[0] for key, at, _ in fields(data, *details) if key == _GLOBAL_CORE_ID
+                )
+                found[plane.name] = next(numbers, 0)
     return found
 
 
@@ -106,6 +129,8 @@ def _plane(data: Bytes, start: int, stop: int) -> _Plane:
             plane.name = text(data, begin, end)
         elif number == _LINES:
             plane.lines.append((begin, end))
+        elif number == _PLANE_STATS:
+            plane.own_stats.append((begin, end))
         elif number in (_EVENT_NAMES, _STAT_NAMES):
             key, value = _entry(data, begin, end)
             if number == _EVENT_NAMES:
@@ -131,17 +156,15 @@ def _metadata_name(data: Bytes, start: int, stop: int) -> str:
     return next((text(data, at, end) for number, at, end in found if number == _METADATA_NAME), "")
 
 
-def _proto(data: Bytes, start: int, stop: int, stats: dict[int, str]) -> bytes:
-    """The `HloModuleProto` in a stat, b"" where it is another stat."""
-    name, value = "", (stop, stop)
+def _message(data: Bytes, start: int, stop: int, stats: dict[int, str], name: str) -> tuple[int, int] | None:
+    """Where the message in a stat of this name is, None where it is another stat."""
+    found, value = "", (stop, stop)
     for number, begin, end in fields(data, start, stop):
         if number == 1:
-            name = stats.get(varint(data, begin)[0], "")
+            found = stats.get(varint(data, begin)[0], "")
         elif number == _BYTES:
             value = begin, end
-    if name != PROTO_STAT:
-        return b""
-    return next((data[a:b] for number, a, b in fields(data, *value) if number == _HLO_MODULE), b"")
+    return value if found == name else None
 
 
 def _device_ids(proto: bytes) -> tuple[tuple[int, ...], ...]:

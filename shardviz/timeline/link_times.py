@@ -27,6 +27,7 @@ COMPUTE = Lane("compute", "compute")
 
 Channel = tuple[str, int]
 """The links of a physical dimension, by its name, in one of the two directions."""
+HOST_CHANNELS: tuple[Channel, ...] = (("host", 0), ("host", 1))
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class LinkTimes:
             unknown = Duration(
                 None, "unknown", "host", "no bandwidth between host and device is known", record.bytes
             )
-            return LinkUse(unknown, HOST, (("host", 0), ("host", 1)))
+            return LinkUse(unknown, HOST, HOST_CHANNELS)
         levels = self._levels(record)
         if levels is None or record.op not in TIMED:
             why = "its devices are not known" if levels is None else f"{record.op} has no formula"

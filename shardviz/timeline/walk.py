@@ -21,7 +21,16 @@ from shardviz.hlo.text.instruction import base_op
 from shardviz.hlo.text.instruction_lines import InstructionLine
 from shardviz.timeline.durations import Duration, Durations
 from shardviz.timeline.instruction_work import Path
-from shardviz.timeline.link_times import COMPUTE, COPIES, UNKNOWN_LINKS, Channel, LinkTimes, LinkUse
+from shardviz.timeline.link_times import (
+    COMPUTE,
+    COPIES,
+    HOST,
+    HOST_CHANNELS,
+    UNKNOWN_LINKS,
+    Channel,
+    LinkTimes,
+    LinkUse,
+)
 from shardviz.timeline.program_steps import (
     CARRIED,
     Block,
@@ -310,10 +319,12 @@ class _BlockWalk:
         walker = self._walker
         if line.opcode in _COPIES:
             duration = walker.durations.of_copy(line)
-            number = self._timed(line, names, base_op(line.opcode), COPIES, duration, is_async=True)
+            with_host = duration.bound == "host"
+            lane = HOST if with_host else COPIES
+            number = self._timed(line, names, base_op(line.opcode), lane, duration, is_async=True)
             step = self._steps[number]
             assert isinstance(step, TimedStep)
-            step.channels = _COPY_CHANNEL
+            step.channels = HOST_CHANNELS if with_host else _COPY_CHANNEL
             return
         if line.opcode in _MESSAGES:
             self._message(line, names)

@@ -86,6 +86,20 @@ def test_spans_of_xlas_own_line_go_before_pairs() -> None:
     assert [(each.start, each.end) for each in found.transfers] == [(0, 7), (5, 9)]
 
 
+def test_what_a_run_begins_no_other_ends() -> None:
+    # The first done is written before its start, at one time with it; the second run lacks its start.
+    rows: list[Operation] = [
+        ("copy-done.1", 5, 9, 0),
+        ("copy-start.1", 5, 5, 0),
+        ("copy-done.1", 15, 19, 1),
+        ("copy-start.1", 20, 21, 2),
+        ("copy-done.1", 25, 29, 2),
+    ]
+    assert sorted((start, end) for _, start, end in transfers(device(rows))) == [(5, 9), (15, 19), (20, 29)]
+    begun_late: list[Operation] = [("copy-start.1", 5, 6, 0), ("copy-done.1", 15, 19, 1)]
+    assert sorted((start, end) for _, start, end in transfers(device(begun_late))) == [(5, 6), (15, 19)]
+
+
 def test_a_loop_counts_by_what_runs_in_it() -> None:
     rows: list[Operation] = [("while.1", 0, 100, 0), ("fusion.1", 10, 20, 0), ("all-reduce.1", 20, 50, 0)]
     activity = operations(device(rows)).whole.activity()

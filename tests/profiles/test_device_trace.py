@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 from jax.profiler import ProfileData
 
-from shardviz.profiles.device_trace import NO_RUN, DeviceTrace, ProgramRun, TraceReading
+from shardviz.profiles.device_trace import (
+    HBM_COPY,
+    HOST_COPY,
+    NO_RUN,
+    PEER_COPY,
+    SOME_COPY,
+    DeviceTrace,
+    ProgramRun,
+    TraceReading,
+)
 from shardviz.profiles.trace_event import TraceEvent
 from shardviz.profiles.xplane import xplane_events
 from tests.profiles.traces import MICRO, Event, gpu_plane, tpu_plane, xspace
@@ -99,7 +108,7 @@ def test_a_tpu_names_operations_by_their_lines_and_runs_by_those_of_its_modules(
         "jit_step",
         5,
     )
-    assert device.run_table == (ProgramRun("jit_step", 5, 70), ProgramRun("jit_step", 5, 71))
+    assert device.run_table == (ProgramRun("jit_step", 5, 0), ProgramRun("jit_step", 5, 1))
     assert [*device.runs] == [0] * 5 + [1] * 5 + [0, 1]
     assert [number for number, *_ in device.step_spans] == [0, 1]
     used = {device.instruction_table[number] for number in device.instructions}
@@ -145,9 +154,32 @@ def test_a_gpu_names_the_operation_of_each_kernel() -> None:
     ]
     opcodes = {each.name: each.opcode for each in device.instruction_table}
     assert opcodes["all-reduce.3"] == opcodes["all-gather-start.1"] == "nccl"
-    assert opcodes["MemcpyD2D"] == "memcpy"
+    assert opcodes["MemcpyD2D"] == HBM_COPY
     runs = {each[0]: run for each, run in zip(named(device), device.runs, strict=True)}
     assert {name for name, run in runs.items() if run == NO_RUN} == {"MemcpyD2D"}
+
+
+@pytest.mark.parametrize(
+    ("name", "opcode"),
+    [
+        ("MemcpyH2D", HOST_COPY),
+        ("MemcpyD2H", HOST_COPY),
+        ("CopyHostToDevice", HOST_COPY),
+        ("MemcpyD2D", HBM_COPY),
+        ("Memset", HBM_COPY),
+        ("__amd_rocclr_fillBufferAligned.kd", HBM_COPY),
+        ("MemcpyP2P", PEER_COPY),
+        ("MemcpyOther", SOME_COPY),
+        ("CopyDeviceToDevice", SOME_COPY),
+        ("__amd_rocclr_copyBuffer.kd", SOME_COPY),
+        ("ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)", "nccl"),
+        ("loop_memset_fusion", ""),
+    ],
+)
+def test_what_runs_on_a_stream_beside_xlas_kernels(name: str, opcode: str) -> None:
+    lines = {"Stream #8(MemcpyOther)": [Event(name, 0, 1, {"correlation_id": 1})]}
+    (device,) = devices(xspace({"/device:GPU:0": lines}))
+    assert [(each.name, each.opcode) for each in device.instruction_table] == [(name, opcode)]
 
 
 def test_a_gpus_steps_are_the_times_of_the_marks() -> None:
@@ -163,6 +195,4 @@ def test_a_form_without_ends_says_so() -> None:
     reading = TraceReading()
     stats = {"hlo_op": "dot.1", "hlo_module": "jit_f", "run_id": 4, "device_ordinal": 0}
     reading.add(TraceEvent("/host:CPU", "one", "dot.1", 10, 20, stats))
-    assert [note.partition(":")[0] for note in reading.notes] == [
-        "this form of trace does not tell when operations end that the CPU runs asynchronously"
-    ]
+    assert reading.lacks_ends

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.profiles.device_trace import TracedInstruction
-from shardviz.profiles.joined_program import facts_of, join_program, with_devices
+from shardviz.profiles.device_trace import HBM_COPY, HOST_COPY, PEER_COPY, SOME_COPY, TracedInstruction
+from shardviz.profiles.joined_program import facts_of, join_program, with_devices, with_groups
 from tests.profiles.traces import TPU_TEXT
 
 
@@ -29,7 +29,10 @@ from tests.profiles.traces import TPU_TEXT
         ("async-start.2", "async-start", ("async", "axis", "begins")),
         ("async-done.2", "async-done", ("async", "axis", "ends")),
         ("async-collective-done.3", "fusion", ("async-collective", "axis", "ends")),
-        ("MemcpyD2D", "memcpy", ("memcpy", "copy", "work")),
+        ("MemcpyD2D", HBM_COPY, ("memcpy", "copy", "work")),
+        ("CopyDeviceToDevice", SOME_COPY, ("memcpy", "copy", "work")),
+        ("MemcpyH2D", HOST_COPY, ("memcpy", "host", "work")),
+        ("MemcpyP2P", PEER_COPY, ("memcpy", "axis", "work")),
         ("outfeed.1", "", ("outfeed", "host", "work")),
     ],
 )
@@ -50,6 +53,33 @@ def test_the_text_goes_before_the_name() -> None:
     assert moved.collective is not None
     assert moved.collective.source.endswith("step.py:15")
     assert (computed.op, computed.lane.kind, computed.is_communication) == ("fusion", "compute", False)
+
+
+def test_a_copy_on_a_gpus_stream_is_one_whatever_the_text_calls_it() -> None:
+    program = join_program(TPU_TEXT, None, None)
+    found = facts_of(TracedInstruction("fusion.1", "jit_step", 5, HBM_COPY), program)
+    assert (found.op, found.lane.kind, found.timed) == ("memcpy", "copy", program.op("fusion.1"))
+
+
+def test_groups_are_read_back_from_the_events() -> None:
+    lost = TPU_TEXT.replace("replica_groups=[1,4]<=[4]", "replica_groups={}")
+    assert with_groups(lost, {"all-reduce.3": "[1,4]<=[4]", "all-gather-start.1": "[1,4]<=[4]"}) == (
+        TPU_TEXT,
+        frozenset(),
+    )
+    other, unknown = with_groups(lost, {"all-reduce.3": "{{0,1},{2,3}}"})
+    assert unknown == {"all-gather-start.1"}
+    (reduction,) = join_program(other, None, None).module.collectives
+    assert reduction.groups == ((0, 1), (2, 3))
+
+
+def test_a_text_whose_groups_are_there_stays_as_it_is() -> None:
+    assert with_groups(TPU_TEXT, {}) == (TPU_TEXT, frozenset())
+    # Without global ids {} is one group of all.
+    all_of_them = TPU_TEXT.replace("replica_groups=[1,4]<=[4]", "replica_groups={}").replace(
+        ", use_global_device_ids=true", ""
+    )
+    assert with_groups(all_of_them, {}) == (all_of_them, frozenset())
 
 
 def test_what_ends_is_known_by_what_it_waits_for() -> None:

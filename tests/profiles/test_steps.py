@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shardviz.profiles.device_trace import NO_RUN
-from shardviz.profiles.steps import are_marked, main_program, step_rule
+from shardviz.profiles.steps import are_marked, main_program, runs_in_order, step_rule
 from tests.profiles.hand_made import device
 
 RUNS = device([("dot.1", 30, 40, 1), ("dot.1", 10, 20, 0), ("dot.1", 50, 60, 2)])
@@ -21,19 +21,25 @@ def test_the_main_program_is_the_one_that_runs_longest() -> None:
 
 
 def test_without_marks_each_run_is_a_step_in_the_order_in_which_they_begin() -> None:
-    rule = step_rule(RUNS, ("jit_f", 1), are_marked([RUNS]))
+    runs = runs_in_order([RUNS], ("jit_f", 1))
+    rule = step_rule(RUNS, ("jit_f", 1), are_marked([RUNS]), runs[""])
     assert [rule(run, 0) for run in (0, 1, 2, NO_RUN)] == [0, 1, 2, None]
-    assert step_rule(RUNS, None, False)(NO_RUN, 5) == 0
+    assert step_rule(RUNS, None, False, {})(NO_RUN, 5) == 0
+
+
+def test_a_device_that_lacks_the_first_run_has_the_numbers_of_the_others() -> None:
+    late = device([("dot.1", 31, 41, 1), ("dot.1", 51, 61, 2)], number=1)
+    assert runs_in_order([late, RUNS], ("jit_f", 1)) == {"": {0: 0, 1: 1, 2: 2}}
 
 
 def test_marked_steps_have_the_runs_that_they_began() -> None:
     marked = replace(RUNS, steps_of_runs={0: 7, 2: 8})
     assert are_marked([RUNS, marked])
-    rule = step_rule(marked, ("jit_f", 1), True)
+    rule = step_rule(marked, ("jit_f", 1), True, {})
     assert [rule(run, 0) for run in (0, 1, 2)] == [7, None, 8]
 
 
 def test_a_line_of_steps_goes_by_time() -> None:
     spans = replace(RUNS, step_spans=((3, 5, 25), (4, 25, 45)), steps_of_runs={0: 9})
-    rule = step_rule(spans, ("jit_f", 1), True)
+    rule = step_rule(spans, ("jit_f", 1), True, {})
     assert [rule(NO_RUN, time) for time in (4, 5, 24, 25, 44, 45)] == [None, 3, 3, 4, 4, None]

@@ -58,6 +58,8 @@ GROUPS: str = (
     rf"|{_AXES},?\s*+(?:{_ORDER},?\s*+)?{_USED}"
 )
 """The second and the third form, to be found in a line."""
+LISTED_GROUPS: str = r"\{(?:[^{}]++|\{[^{}]*+\})*+\}"
+"""The first form."""
 _IOTA = re.compile(r"\[([\d, ]*)\]<=\[([\d, ]*)\](?:T\(([\d, ]*)\))?")
 _MESH = re.compile(rf"({_AXES}),?\s*+({_ORDER})?,?\s*+({_USED})")
 _NAME = rf"({_QUOTED}|[^'\"=,:\s{{}}\[\]]++)"

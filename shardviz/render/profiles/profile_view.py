@@ -40,7 +40,7 @@ def profile_view(profile: Profile, width: int, palette: Palette) -> list[Text]:
 
 def _heading(profile: Profile, width: int) -> list[Text]:
     names = [each.device for each in profile.devices]
-    devices = names[0] if len(names) == 1 else f"{len(names)} devices, {names[0]} to {names[-1]}"
+    devices = names[0] if len(names) == 1 else f"{len(names)} devices, {_between(names)}"
     lengths = [each.seconds for each in profile.steps]
     words = f"{plural(len(lengths), 'step')} of {estimated_seconds(median(lengths))}"
     if len(lengths) > 1:
@@ -55,6 +55,14 @@ def _heading(profile: Profile, width: int) -> list[Text]:
     return lines
 
 
+def _between(names: list[str]) -> str:
+    """``TPU 0 to TPU 3``, where it is all of those; else ``GPU 0 and GPU 7``, ``a TPU 0 … b TPU 3``."""
+    kind, _, first = names[0].rpartition(" ")
+    if names == [f"{kind} {int(first) + place}" for place in range(len(names))]:
+        return f"{names[0]} to {names[-1]}"
+    return " and ".join(names) if len(names) == 2 else f"{names[0]} … {names[-1]}"
+
+
 def _titled(title: str, lines: list[Text]) -> list[Text]:
     return [Text(title, "bold underline"), *lines] if lines else []
 
@@ -67,6 +75,10 @@ def _timeline(profile: Profile, width: int, palette: Palette) -> list[Text]:
         # What is in memory was not measured, and stands beside nothing.
         tellers.append((f"predicted on {printable(predicted.machine)}", replace(predicted, memory=None)))
         lines += [Text(), *totals_table(tellers, width)]
+        if predicted.unknown:
+            count = plural(len(predicted.unknown), "operation")
+            words = f"the prediction is not of the whole step: the model has no estimate (?) of {count}"
+            lines += sentence(words, width, 2)
     lines += stacked_pictures(tellers, width, palette)
     for _, each in tellers:
         notes = note_lines(each, width)

@@ -69,16 +69,23 @@ def _cells(each: CollectiveTiming, mesh: Mesh | None, palette: Palette) -> dict[
         "collective": Text(label, "bold"),
         "axes": axes,
         "bytes": Text("" if collective is None else human_bytes(collective.bytes)),
-        "runs": Text(f"{each.runs:,}"),
+        "runs": _runs(each),
         "time": Text(estimated_seconds(each.seconds), "bold"),
         "least to most": Text(f"{estimated_seconds(each.least)} to {estimated_seconds(each.most)}"),
         "algbw": Text(measured_rate(each.algbw) if each.algbw else ""),
         "busbw": Text(measured_rate(each.busbw) if each.busbw else ""),
         "predicted": predicted,
-        "waited": Text(estimated_seconds(each.waited)),
+        "waited": Text("?", "bold") if each.waited is None else Text(estimated_seconds(each.waited)),
         "exposed": Text(estimated_seconds(each.exposed)),
         "source": Text(printable(source), "dim"),
     }
+
+
+def _runs(each: CollectiveTiming) -> Text:
+    """The runs of a group, and how many groups there are; of groups that ran unequally often all runs."""
+    if each.groups == 1 or each.runs % each.groups:
+        return Text(f"{each.runs:,}")
+    return Text.assemble(f"{each.runs // each.groups:,}", (f" × {each.groups:,}", "dim"))
 
 
 def straggler_lines(profile: Profile, width: int) -> list[Text]:
@@ -97,4 +104,12 @@ def straggler_lines(profile: Profile, width: int) -> list[Text]:
 def wait_words(timings: Sequence[CollectiveTiming]) -> str:
     """The meaning of the columns, in a sentence."""
     words = "time is from the last device's arrival to the last one's end; waited is the time before"
-    return f"{words}, for the last to arrive" if any(each.waited for each in timings) else words
+    if any(each.waited is None for each in timings):
+        words += (
+            "; ? where devices of a group are not in the profile, or not known: then time includes the wait "
+            "for them"
+        )
+    elif any(each.waited for each in timings):
+        words += ", for the last to arrive"
+    has_groups = any(each.groups > 1 for each in timings)
+    return f"runs × groups of devices; {words}" if has_groups else words

@@ -12,7 +12,6 @@ from shardviz.render.palette import Palette
 from shardviz.render.sanitize import printable
 from shardviz.render.times.gantt import first_column
 from shardviz.render.times.report import (
-    busy_text,
     cause_lines,
     memory_report_lines,
     misfit_lines,
@@ -87,22 +86,39 @@ def difference_lines(comparison: TellerComparison, width: int) -> list[Text]:
 
 
 def totals_table(tellers: Sequence[tuple[str, ProgramTimeline]], width: int) -> list[Text]:
-    """A row a teller: the total, compute, communication, and what of that is exposed."""
-    head = [Text(words, "bold") for words in ("", "total", "compute", "communication", "exposed")]
+    """A row a teller: the total, compute, communication, copies where there are any, and what of both is
+    exposed. Where something has no estimate, a figure is a sum without it, ``24.3 ms + ?``."""
+    kinds = {lane.name: lane.kind for _, timeline in tellers for lane in timeline.lanes}
+    used = {name for _, each in tellers for name, seconds in each.communication_seconds if seconds}
+    used.update(*(unknown_lanes(timeline) for _, timeline in tellers))
+    columns_of = {"communication": ("axis", "network")}
+    if any(kinds[name] in ("copy", "host") for name in used):
+        columns_of["copies"] = ("copy", "host")
+    words = ("total", "compute", *columns_of, "exposed")
+    head = [Text(each, "bold") for each in ("", *words)]
     rows = []
     for name, timeline in tellers:
-        compute = busy_text(timeline.compute_seconds, "compute" in unknown_lanes(timeline))
-        moving, exposed = (
-            Text(estimated_seconds(sum(seconds for _, seconds in lanes)))
-            for lanes in (timeline.communication_seconds, timeline.exposed_seconds)
-        )
-        rows.append([Text(name, "bold"), Text(estimated_seconds(timeline.seconds)), compute, moving, exposed])
-    whole = columns([head, *rows], width, 2, frozenset({1, 2, 3, 4}))
+        unknown = unknown_lanes(timeline)
+        row = [Text(name, "bold"), _without_unknown(timeline.seconds, bool(unknown))]
+        row.append(_without_unknown(timeline.compute_seconds, "compute" in unknown))
+        for wanted in columns_of.values():
+            seconds = sum(each for lane, each in timeline.communication_seconds if kinds[lane] in wanted)
+            row.append(_without_unknown(seconds, any(kinds[lane] in wanted for lane in unknown)))
+        exposed = sum(seconds for _, seconds in timeline.exposed_seconds)
+        rows.append([*row, _without_unknown(exposed, bool(unknown - {"compute"}))])
+    whole = columns([head, *rows], width, 2, frozenset(range(1, len(head))))
     if whole is not None:
         return whole
-    words = ("in all", "compute", "communication", "exposed")
+    words = ("in all", *words[1:])
     named = [
         [row[0], *(cell.append(f" {what}") for cell, what in zip(row[1:], words, strict=True))]
         for row in rows
     ]
     return records(named, width, 2)
+
+
+def _without_unknown(seconds: float, is_partial: bool) -> Text:
+    """A time, or what is known of one."""
+    if not is_partial:
+        return Text(estimated_seconds(seconds))
+    return Text.assemble(f"{estimated_seconds(seconds)} + " if seconds else "", ("?", "bold"))

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from shardviz.errors import plural
 from shardviz.forms.form import one_line
 from shardviz.render.palette import TRUECOLOR, Palette
 from shardviz.render.times.gantt import axis_names, bar_label, first_axis, is_matmul, lane_names, span_text
@@ -73,11 +74,12 @@ def _total(timeline: ProgramTimeline) -> str:
         f"{percent(waits / total)} waiting for {name}" for name, waits in timeline.exposed_seconds if waits
     ]
     parts += [f"{percent(timeline.idle_seconds / total)} idle"] * bool(timeline.idle_seconds)
-    said = f"{estimated_seconds(timeline.seconds)} in all: {', '.join(parts)}"
+    whole = "in all"
+    if timeline.unknown:
+        whole = f"without {plural(len(timeline.unknown), 'operation')} of which there is no estimate"
+    said = f"{estimated_seconds(timeline.seconds)} {whole}: {', '.join(parts)}"
     if timeline.utilisation is not None:
         said += f"; {percent(timeline.utilisation)} of the peak FLOP/s"
-    if timeline.unknown:
-        said += f"; {len(timeline.unknown)} without an estimate not included"
     return said
 
 
