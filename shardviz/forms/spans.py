@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shardviz.errors import NotationError
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
@@ -114,7 +115,11 @@ def split_product(
         name = last.name if product.result is None else product.result.name
         result = array_spans(name, last.dims, wanted, tuple(axis_sizes))
     spans = _multiplied(product, operands, result)
-    read = parse_product("".join(span.text for span in spans), axis_sizes)
+    try:
+        read = parse_product("".join(span.text for span in spans), axis_sizes)
+    except NotationError:
+        # Without its result the product has two readings.
+        return None
     return spans if read.chain == einsums.parts else None
 
 

@@ -17,9 +17,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from shardviz.errors import QuestionError, quote
 from shardviz.notation.einsum import Einsum
+from shardviz.notation.product_readings import ProductFactors, two_readings
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import Scanner, Word
 from shardviz.sharding import PartitionSpec, canonical_dtype
@@ -247,34 +249,29 @@ class Product:
     contracted: tuple[tuple[str, ...] | None, ...] = ()
 
     @property
+    def factors(self) -> ProductFactors:
+        """The factors by their dimensions."""
+        result = None if self.result is None else self.result.dims
+        return ProductFactors(tuple(array.dims for array in self.operands), self.contracted, result)
+
+    @property
     def chain(self) -> tuple[Einsum, ...]:
         """The contractions, in order.
 
         Where a product does not say what it sums over, it sums over the dimensions of both factors that
         neither the result nor a later factor has.
         """
-        dims = self.operands[0].dims
         wanted = None if self.result is None else self.result.dims
-        if len(self.operands) == 1:
-            return (Einsum((dims,), dims if wanted is None else wanted),)
-        parts = []
-        for i in range(1, len(self.operands)):
-            left, right = dims, self.operands[i].dims
-            dims = self._remaining(left, i)
-            if wanted is not None and i == len(self.operands) - 1:
-                dims = wanted
-            parts.append(Einsum((left, right), dims))
-        return tuple(parts)
-
-    def _remaining(self, left: tuple[str, ...], i: int) -> tuple[str, ...]:
-        """The dimensions after factor `i` was multiplied to an array of dimensions `left`."""
-        right = self.operands[i].dims
-        summed = self.contracted[i - 1]
-        if summed is None:
-            needed = {dim for other in self.operands[i + 1 :] for dim in other.dims}
-            needed.update(self.result.dims if self.result else ())
-            summed = tuple(dim for dim in left if dim in right and dim not in needed)
-        return tuple(dim for dim in dict.fromkeys((*left, *right)) if dim not in summed)
+        left = self.factors.left(self.factors.readings()[0])
+        if len(left) == 1:
+            return (Einsum((left[0],), left[0] if wanted is None else wanted),)
+        if wanted is not None:
+            left[-1] = wanted
+        factors = (array.dims for array in self.operands[1:])
+        return tuple(
+            Einsum((before, factor), made)
+            for (before, made), factor in zip(pairwise(left), factors, strict=True)
+        )
 
 
 def parse_product(text: str, axis_sizes: Mapping[str, int] | None = None) -> Product:
@@ -282,7 +279,8 @@ def parse_product(text: str, axis_sizes: Mapping[str, int] | None = None) -> Pro
 
     With `axis_sizes` a bare subscript is cut into known names, which must be possible in one way; without,
     each of its letters is an axis. Raises `NotationError` for text of another form, an unknown axis, an axis
-    used twice in one array, and a result with a dimension that its factors do not leave.
+    used twice in one array, a result with a dimension that its factors do not leave, and a product that has
+    two readings (`product_readings`).
     """
     scanner = Scanner(text, _HINT)
     if scanner.at_end:
@@ -307,6 +305,12 @@ def parse_product(text: str, axis_sizes: Mapping[str, int] | None = None) -> Pro
     product = Product(tuple(operands), result, tuple(contracted))
     if result is not None:
         _check_result(scanner, product, result, result_at)
+    readings = product.factors.readings()
+    if len(readings) > 1:
+        dims = product.factors.left(readings[0])[-1]
+        made = result or BookArray("Out", dims, PartitionSpec.replicated(len(dims)))
+        problem, hint = two_readings(readings, product.contracted, [*map(str, operands)], str(made))
+        scanner.fail(problem, 0, len(text), hint)
     return product
 
 

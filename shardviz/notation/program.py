@@ -9,13 +9,14 @@
     factor    := array | number | function '(' argument (',' argument)* ')' | '(' sum ')' | '-' factor
     argument  := sum | letter '=' letters
     array     := name | name '[' dimensions ']' as the scaling book writes it
-    einsum    := operand (',' operand)* '->' letters
+    einsum    := operand (',' operand)* '->' (letters | array)
     operand   := letters | sum
 
 ``H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]``, and with the same letters as an einsum
 has them ``h = bd,df->bf; g = bd,df->bf; y = silu(h)*g,fd->bd``. An array that nothing has made is an argument
 and has its dimensions where it stands first; where it stands again, brackets may name them otherwise. Behind
-``#`` the rest of a line is a comment. A product means what it means in `book`; ``->`` may stand for ``=``.
+``#`` the rest of a line is a comment. A product means what it means in `book`, and in brackets what it would
+mean in a statement of its own; ``->`` may stand for ``=``.
 Any text of a problem, an einsum's as well, may end with ``× 32``, which runs it 32 times.
 """
 
@@ -190,6 +191,9 @@ class _Reader:
                 if target is not None:
                     scanner.fail_here("the end: the result has a name already", "write = or ->, not both")
                 target = self._mention()
+                if len(operands) > 1 and target.array is not None:
+                    value = EinsumCall(tuple(operands), target.array.dims, operands[0].start, scanner.pos)
+                    operands = []
             else:
                 letters = scanner.match(_LETTERS)
                 result = tuple(letters.text) if letters else ()

@@ -13,7 +13,7 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.notation import SpecPart, write_specs
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step, axes_words
-from shardviz.planner.problem import Problem
+from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.problem.notices import notices
 from shardviz.planner.problem.statement_text import statement_text
 from shardviz.planner.ranking import Candidate
@@ -69,9 +69,15 @@ def statement_lines(problem: Problem, width: int) -> list[Text]:
     if problem.is_chain:
         return []
     return [
-        *(line for part in problem.forward for line in sentence(statement_text(part), width, INDENT)),
+        *(line for part in problem.forward for line in sentence(_statement_words(part), width, INDENT)),
         *(line for notice in notices(problem) for line in sentence(f"{notice}.", width)),
     ]
+
+
+def _statement_words(part: Statement) -> str:
+    """``Y[b,f] = X[b,d] * W[d,f] (sums over d)``; a function along dimensions names these itself."""
+    summed = part.summed if part.function == "multiply" and len(part.operands) > 1 else ()
+    return statement_text(part) + (f" (sums over {', '.join(summed)})" if summed else "")
 
 
 def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:

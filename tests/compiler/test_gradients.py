@@ -51,7 +51,7 @@ PROGRAMS = {
         D[e,b,c,d] = P * X
         H[e,b,c,f] = D * W1[e,d,f]
         O[e,b,c,d] = silu(H) * W2[e,f,d]
-        Y[b,t,d] = O * (P * G)
+        Y[b,t,d] = O * scale(P, G)
         """,
 }
 

@@ -184,6 +184,14 @@ def test_the_words_ask_what_the_draft_asks(draft, command):
             assert (array.shape, array.dtype, array.spec) == (other.shape, other.dtype, other.spec)
 
 
+def test_a_product_that_needs_its_result_keeps_its_specs_apart():
+    """Without its result ``A[a,b] * B[b,c] * C[b,c,e]`` has two readings; an open result is not written."""
+    text = "A[a, b] * B[b, c] * C[b, c, e] -> Y[a, e]"
+    form = replace(USUAL, einsum=text, specs=("XY", "Y_", "?", "?", "___", "?"))
+    again = resolve(form_from_arguments(to_arguments(form), USUAL)).problem
+    assert again.text == resolve(form).problem.text == "ab,bc->abc; abc,bce->ae"
+
+
 def test_an_example_can_stand_in_a_pasted_line():
     shipped = form_from_line("shardviz explain --example swiglu --sizes b=64", USUAL)
     assert shipped.einsum == named_example("swiglu").entry["einsum"]

@@ -23,6 +23,7 @@ from shardviz.render.plan_view import (
     plan_view,
     ranking_view,
     specs_text,
+    statement_lines,
 )
 from shardviz.render.programs.target_answers import target_view
 from shardviz.sharding import PartitionSpec
@@ -463,6 +464,18 @@ def test_specs_can_be_asked_again() -> None:
         assert parse_specs(text, PROBLEM.mesh.axis_names)
         again = problem_from_text("bd,df->bf", mesh=PROBLEM.mesh, specs=text, sizes="b=8,d=2048,f=8192")
         assert plan(again).wire_bytes == candidate.plan.wire_bytes
+
+
+def test_the_statements_of_a_program_say_what_they_sum_over():
+    text = "Y = (silu(X[b,d] * W1[d,f]) * (X * W3[d,f])) * W2[f,d]"
+    problem = problem_from_text(text, mesh=parse_mesh("X=2"))
+    assert [line.plain.strip() for line in statement_lines(problem, 80)] == [
+        "Y_1[b,f] = X[b,d] * W1[d,f] (sums over d)",
+        "Y_2[b,f] = silu(Y_1[b,f])",
+        "Y_3[b,f] = X[b,d] * W3[d,f] (sums over d)",
+        "Y_4[b,f] = Y_2[b,f] * Y_3[b,f]",
+        "Y[b,d] = Y_4[b,f] * W2[f,d] (sums over f)",
+    ]
 
 
 def test_a_program_is_its_statements_with_their_splits_and_only_moves_have_words():

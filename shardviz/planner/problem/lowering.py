@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from shardviz.errors import NotationError, plural, quote
 from shardviz.notation.einsum import Einsum
+from shardviz.notation.product_readings import ProductFactors, two_readings
 from shardviz.notation.program import (
     Assignment,
     EinsumCall,
@@ -95,11 +96,13 @@ class LoweredProgram:
 def lower(program: ProgramText, sizes: Mapping[str, int]) -> LoweredProgram:
     """Take a program's expressions apart. `sizes` are those of dimensions that errors may say.
 
-    A product sums over the dimensions of both factors that neither the result nor another factor has, also
-    one outside the brackets around it; where both have the same dimensions and the result's are not written,
-    it is elementwise. A partial result has the name of its statement and a number: ``Y_1``.
+    A product sums over the dimensions of both factors that neither the result nor another factor has; where
+    both have the same dimensions and the result's are not written, it is elementwise. In brackets it is what
+    it would be in a statement of its own. A partial result has the name of its statement and a number:
+    ``Y_1``.
 
-    Raises `NotationError` where an array, a function or a dimension does not fit.
+    Raises `NotationError` where an array, a function or a dimension does not fit, and for a product that has
+    two readings (`notation.product_readings`).
     """
     lowering = _Lowering(program, sizes)
     for number, assignment in enumerate(program.statements):
@@ -116,12 +119,13 @@ def lower(program: ProgramText, sizes: Mapping[str, int]) -> LoweredProgram:
 
 @dataclass(frozen=True)
 class _Target:
-    """The result that an expression is to have; `dims` is None where they follow from the expression. A
-    partial result has no `name` yet."""
+    """The result that an expression is to have; `dims` is None where they follow from the expression, whose
+    products then do not sum over those in `kept`. A partial result has no `name` yet."""
 
     name: str
     dims: tuple[str, ...] | None
     spec: PartitionSpec | None
+    kept: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -212,43 +216,68 @@ class _Lowering:
         return self._pointwise(value, target)
 
     def _product(
-        self, call: FunctionCall, target: _Target | None, needed: AbstractSet[str] = frozenset()
+        self, call: FunctionCall, target: _Target | None, outside: AbstractSet[str] = frozenset()
     ) -> ArrayUse:
-        """Factors from left to right; numbers among them scale the result. `needed` are dimensions that what
-        multiplies the result has."""
+        """Factors from left to right; numbers among them scale the result. `outside` are dimensions that what
+        multiplies a product in brackets has."""
         numbers = [each.value for each in call.operands if isinstance(each, Literal)]
         factors = [each for each in call.operands if not isinstance(each, Literal)]
         if not factors:
             self._fail("numbers alone are multiplied,", call, "multiply an array: 0.5 * X")
         if numbers:
             if len(factors) == 1:
-                return self._scaled(self._expression(factors[0], None), math.prod(numbers), target)
-            product = FunctionCall("multiply", tuple(factors), call.start, call.stop, _sums(call))
-            return self._scaled(self._product(product, _partial(target), needed), math.prod(numbers), target)
-        uses = self._factors(factors, set((target and target.dims) or ()) | needed)
-        left, sums = uses[0], call.sums
-        for index, right in enumerate(uses[1:], 1):
-            is_last = index == len(uses) - 1
-            wanted = target.dims if is_last and target is not None else None
-            later = {dim for each in uses[index + 1 :] for dim in each.dims}
-            later.update((target and target.dims) or needed)
-            shared = [dim for dim in left.dims if dim in right.dims]
-            summed = sums[index - 1]
-            if not shared:
-                self._check_outer(left, right, later, wanted is not None, call)
-            if summed is not None:
-                self._check_summed(summed, shared, call)
-            elif is_last and wanted is None and set(left.dims) == set(right.dims):
-                summed = ()
+                use = self._expression(factors[0], _operand_target(factors[0], target))
             else:
-                summed = tuple(dim for dim in shared if dim not in later)
-            natural = tuple(dim for dim in dict.fromkeys((*left.dims, *right.dims)) if dim not in summed)
+                product = FunctionCall("multiply", tuple(factors), call.start, call.stop, _sums(call))
+                use = self._product(product, _partial(target), outside)
+            return self._scaled(use, math.prod(numbers), target)
+        wanted, kept = (None, frozenset[str]()) if target is None else (target.dims, target.kept)
+        uses = self._factors(factors, {*(wanted or ()), *kept, *outside})
+        left, later = uses[0], [{*each.dims} for each in uses]
+        product_of = ProductFactors(tuple(each.dims for each in uses), call.sums, wanted, kept, True)
+        readings = product_of.readings()
+        if len(readings) > 1:
+            self._refuse_two_readings(call, product_of, readings, target)
+        for index, (right, said, natural) in enumerate(
+            zip(uses[1:], call.sums, product_of.left(readings[0])[1:], strict=True), 1
+        ):
+            is_last = index == len(uses) - 1
+            shared = [dim for dim in left.dims if dim in right.dims]
+            if not shared:
+                needed = {*outside, *(wanted or kept)}.union(*later[index + 1 :])
+                self._check_outer(left, right, needed, is_last and wanted is not None, call)
+            self._check_summed(said or (), shared, (is_last and wanted) or (), call)
             left = self._einsum((left, right), natural, target if is_last else None, call)
         return left
 
+    def _refuse_two_readings(
+        self,
+        call: FunctionCall,
+        factors: ProductFactors,
+        readings: Sequence[Sequence[tuple[str, ...]]],
+        target: _Target | None,
+    ) -> NoReturn:
+        """Raise for a product that has two readings, with both as they can be written."""
+        dims = factors.left(readings[0])[-1] if factors.result is None else factors.result
+        own = target is not None and target.name and not factors.needed
+        result = f"{self._name if own else 'T'}[{', '.join(dims)}]"
+        problem, hint = two_readings(readings, factors.sums, [*map(self._written, call.operands)], result)
+        self._fail(problem, call, hint if own else f"{hint}, the latter in a statement of its own")
+
+    def _written(self, value: Expression) -> str:
+        """An expression as its text has it, in brackets where it needs them as a factor."""
+        text = self.program.text[value.start : value.stop].strip()
+        needs = isinstance(value, FunctionCall) and value.function in (
+            "multiply",
+            "add",
+            "subtract",
+            "divide",
+        )
+        return f"({text})" if needs else text
+
     def _factors(self, factors: Sequence[Expression], needed: AbstractSet[str]) -> list[ArrayUse]:
-        """The factors of a product; those that are products themselves come last, for they keep what the
-        others need."""
+        """The factors of a product; those that are products themselves come last, for an outer product among
+        them must be of what the others need."""
         uses: dict[int, ArrayUse] = {}
         nested = [_is_product(factor) for factor in factors]
         for number in sorted(range(len(factors)), key=nested.__getitem__):
@@ -260,13 +289,16 @@ class _Lowering:
                 uses[number] = self._expression(factor, None)
         return [uses[number] for number in range(len(factors))]
 
-    def _check_summed(self, summed: Sequence[str], shared: Sequence[str], call: FunctionCall) -> None:
+    def _check_summed(
+        self, summed: Sequence[str], shared: Sequence[str], result: Sequence[str], call: FunctionCall
+    ) -> None:
         for dim in summed:
-            if dim not in shared:
+            if dim not in shared or dim in result:
+                where = "which its factors do not share" if dim not in shared else "which the result has"
                 self._fail(
-                    f"the product sums over {quote(dim, 30)}, which its factors do not share,",
+                    f"the product sums over {quote(dim, 30)}, {where},",
                     call,
-                    "the subscript of a product names a dimension of both factors",
+                    "the subscript of a product names a dimension of both factors that the result lacks",
                 )
 
     def _check_outer(
@@ -305,9 +337,18 @@ class _Lowering:
                     f"{self._result_name(target)} has the dimension {self._sized(dim)}, which no factor has: "
                     f"{' and '.join([str(each) for each in operands])},",
                     place,
-                    "each dimension of the result is one that the factors have",
+                    self._where_summed(dim, operands)
+                    or "each dimension of the result is one that the factors have",
                 )
         return self._emit("multiply", operands, dims, target)
+
+    def _where_summed(self, dim: str, operands: Sequence[ArrayUse]) -> str:
+        """A hint where one of the operands is a product in brackets that sums over a dimension, or ""."""
+        for each in self.statements:
+            if each.result in operands and each.source is self._source and dim in each.einsum.contracted:
+                factors = ", ".join([use.name for use in each.operands])
+                return f"the product in brackets sums over {dim}; scale({factors}) keeps it"
+        return ""
 
     def _letters_einsum(self, value: EinsumCall, target: _Target | None) -> ArrayUse:
         """An einsum of letters: a name that is known is that array, other letters are an array of their own.
@@ -373,12 +414,11 @@ class _Lowering:
         if call.function == "divide" and isinstance(operands[1], Literal):
             if not operands[1].value:
                 self._fail("an array is divided by 0,", call, "divide by another number")
-            value = operands[0]
-            is_product = isinstance(value, FunctionCall) and _is_product(value)
-            use = self._expression(value, _partial(target) if is_product else None)
+            use = self._expression(operands[0], _operand_target(operands[0], target))
             return self._scaled(use, 1 / operands[1].value, target)
         self._check_count(call, function.operands or 1, "array")
-        uses = tuple(self._at_points(each, target) for each in operands)
+        kept = None if target is None else _Target("", None, None, frozenset(target.dims or target.kept))
+        uses = tuple(self._expression(each, _operand_target(each, kept)) for each in operands)
         largest = max(uses, key=lambda use: len(use.dims))
         for use in uses:
             if missing := [dim for dim in use.dims if dim not in largest.dims]:
@@ -392,13 +432,6 @@ class _Lowering:
                     "both have the same dimensions, or one of them some of the other's",
                 )
         return self._emit(call.function, uses, largest.dims, target)
-
-    def _at_points(self, value: Expression, target: _Target | None) -> ArrayUse:
-        """An operand of a function of elements: a product keeps the dimensions that the result has."""
-        if target is None or target.dims is None or not _is_product(value):
-            return self._expression(value, None)
-        assert isinstance(value, FunctionCall)
-        return self._product(value, None, {*target.dims})
 
     def _scaled(self, use: ArrayUse, number: float, target: _Target | None) -> ArrayUse:
         return self._emit("scale", (use,), use.dims, target, number=number)
@@ -762,7 +795,17 @@ _DOES = {
 
 def _partial(target: _Target | None) -> _Target | None:
     """A partial result with the dimensions of the result."""
-    return None if target is None else _Target("", target.dims, None)
+    return None if target is None else _Target("", target.dims, None, target.kept)
+
+
+def _operand_target(value: Expression, target: _Target | None) -> _Target | None:
+    """The partial result that an operand makes of a function that keeps all dimensions; an array that stands
+    there makes none. A product has the dimensions of the `target`, in their order; what a function makes may
+    lack some."""
+    if target is None or not isinstance(value, FunctionCall):
+        return None
+    kept = frozenset(target.dims or target.kept)
+    return _partial(target) if _is_product(value) else _Target("", None, None, kept)
 
 
 def _spec(mention: Mention) -> PartitionSpec | None:
