@@ -83,7 +83,8 @@ class ProgramFunction:
         if problem.layers == 1:
             body = self._statements(problem.forward)
             return [f"def {name}({self._listed(self._taken)}):", *body, self._return(self._returned)]
-        first, *others = self._taken
+        first = next(name for name in self._taken if name not in stacked_names(problem))
+        others = [name for name in self._taken if name != first]
         *kept, last = self._returned
         own, stacks = self._packed(others), self._packed(kept)
         body = self._statements(problem.forward)

@@ -117,7 +117,8 @@ def stacked_names(problem: Problem) -> frozenset[str]:
     if problem.layers == 1:
         return frozenset()
     gradients = dict(problem.gradients)
-    handed_on = (problem.arguments[0].name, problem.forward[-1].result.name)
+    passed = problem.passed_on or problem.arguments[0]
+    handed_on = (passed.name, problem.forward[-1].result.name)
     names = {array.name for array in problem.arrays}
     return frozenset(names.difference(handed_on, (gradients.get(name) for name in handed_on)))
 

@@ -289,9 +289,12 @@ _TOTALS = {
         wire_bytes=count("Bytes that the device must send at least.").of(
             lambda cost: cost.wire_bytes * cost.layers
         ),
-        peak_memory_bytes=count("The most bytes that the device holds at once, with all weights.").of(
-            "layers_peak_bytes"
-        ),
+        peak_memory_bytes=count(
+            "The most bytes that the device holds at once, with the arguments of all layers."
+        ).of("layers_peak_bytes"),
+        own_arguments=texts(
+            "Arguments of which each layer has its own, such as weights and caches; others pass through."
+        ).of("plan.problem.own_arguments"),
     ).of(lambda cost: cost),
     "padding": closed(
         "The part of the cost that is padding, of each step as much as of its elements.",

@@ -60,6 +60,9 @@ SEARCH = DocumentKind(
     "The best meshes and shardings of a program on a machine.",
     program=text("The program.").of("question.problem.text"),
     layers=count("How often it runs in a step.").of("question.problem.layers"),
+    own_arguments=texts(
+        "Arguments of which each layer has its own, such as weights and caches; others pass through."
+    ).of("question.problem.own_arguments"),
     is_train_step=flag("With the gradients, and the optimizer if there is one.").of(
         lambda answer: answer.question.training is not None
     ),

@@ -17,7 +17,7 @@ from shardviz.render.train_steps import update_runs, update_text
 from shardviz.units import flops, human_bytes, rate, seconds
 
 if TYPE_CHECKING:
-    from shardviz.planner.problem.problem import PaddedDim
+    from shardviz.planner.problem.problem import PaddedDim, Problem
 
 INDENT, HOW_INDENT = 1, 4
 RIGHT = frozenset({2, 3})
@@ -113,6 +113,7 @@ def total_words(cost: PlanCost) -> list[str]:
             threshold_words(cost.thresholds),
             _intensity_words(cost),
             memory_words(cost),
+            own_words(cost.plan.problem),
             _training_words(cost),
         )
         if words
@@ -250,6 +251,18 @@ def memory_words(cost: PlanCost) -> str:
     if cost.layers > 1:
         words += f" of one layer, {human_bytes(cost.layers_peak_bytes)} with all {cost.layers}"
     return words + limit
+
+
+def own_words(problem: Problem) -> str:
+    """``each of the 80 layers has its own W1, W2; X passes through all``: the arguments that count in memory
+    for each layer, and the one that counts once; nothing for one layer."""
+    if problem.layers == 1:
+        return ""
+    passed = problem.passed_on
+    words = f"each of the {problem.layers} layers has its own {', '.join(problem.own_arguments)}"
+    if not problem.own_arguments:
+        words = f"the {problem.layers} layers have no arguments of their own"
+    return words if passed is None else f"{words}; {passed.name} passes through all"
 
 
 def _training_words(cost: PlanCost) -> str:

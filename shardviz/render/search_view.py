@@ -12,6 +12,7 @@ from shardviz.planner.search import MeshRanking, MeshSharding
 from shardviz.planner.search.mesh_shapes import without_ones
 from shardviz.render.caption import axes_text, spec_text
 from shardviz.render.command_lines import command_lines
+from shardviz.render.cost_view import own_words
 from shardviz.render.lines import columns, records, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.sharding import Mesh
@@ -243,6 +244,8 @@ def _space_sentences(answer: MeshRanking) -> Iterator[str]:
             f"Not complete: {answer.looked_at:,} of {answer.meshes:,} meshes; the others take "
             f"{seconds(answer.least_seconds)} or more."
         )
+    if own := own_words(question.problem):
+        yield f"Memory: {own}."
     if question.training is not None:
         yield "A gradient is split as its array, the optimizer's state as its parameter."
     yield f"On {question.machine.name}; {OVERLAP_WORDS[question.overlap]}."

@@ -7,10 +7,12 @@ from itertools import product
 
 import pytest
 
+from shardviz.codegen.problem import problem_code
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine_file import named_machine
 from shardviz.planner import plan
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.problem import problem_from_text
 from shardviz.planner.search import (
     best_meshes,
     parse_axes,
@@ -28,6 +30,7 @@ from shardviz.planner.training import Optimizer, Training
 from shardviz.planner.training.memory import training_memory
 from shardviz.render.palette import PLAIN
 from shardviz.render.search_view import search_view
+from shardviz.sharding import Mesh
 from tests.conftest import covering
 
 MLP = "btd,df->btf; btf,fd->btd"
@@ -175,6 +178,54 @@ def test_too_little_memory_is_a_reason():
     assert answer.found == ()
     assert "each device would hold" in answer.infeasible[0].reason
     assert answer.infeasible[0].memory_bytes > answer.memory_limit
+
+
+CACHES = "S[b,s] = Q[b,h] * K[b,s,h]; Y[b,h] = softmax(S, s) * V[b,s,h]"
+
+
+def test_each_layer_has_its_own_caches():
+    """80 layers with keys and values of 1 GiB each: 160 GiB, of which each of 4 chips has 40 at least."""
+    sizes = "b=16,s=8192,h=4096"
+    answer = best_meshes(asked(f"{CACHES} x 80", "v5e:2x2", sizes=sizes))
+    assert answer.found == ()
+    assert min(each.memory_bytes for each in answer.infeasible) > 40 * 2**30
+    (first, *_) = best_meshes(asked(f"{CACHES} x 80", "v5e:4x4", sizes=sizes)).found
+    assert 10 * 2**30 < first.memory_bytes < 11 * 2**30
+    said = " ".join(line.plain for line in search_view(answer, 200, PLAIN, 5))
+    assert "Memory: each of the 80 layers has its own K, V; Q passes through all." in said
+
+
+@pytest.mark.parametrize(
+    ("text", "own", "passed"),
+    [
+        ("H = X[b,d] * W1[d,f]; Y = X + silu(H) * W2[f,d] x 8", ("W1", "W2"), "X"),
+        (f"{CACHES} x 8", ("K", "V"), "Q"),
+        ("Y[b,d] = g[d] * X[b,d] x 8", ("g",), "X"),
+        ("bd,df->bf; bf,fd->bd x 8", ("W1", "W2"), "A"),
+        ("bd,df->bf x 8", ("A", "W"), None),
+        ("bd,df->bf", (), None),
+    ],
+)
+def test_an_argument_is_the_layers_own_or_passes_through(text, own, passed):
+    question = asked(text, sizes="")
+    problem = question.problem
+    assert problem.own_arguments == own
+    assert (problem.passed_on and problem.passed_on.name) == passed
+    if problem.layers > 1:
+        assert question.held == dict.fromkeys(own, 8.0) | ({passed: 1.0} if passed else {})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [CACHES, "Y[b,h] = g[h] * K[b,h]"])
+def test_xla_takes_as_many_bytes_of_arguments(text, printed_by):
+    """The program of 4 layers that JAX runs has the arguments that the memory counts."""
+    problem = problem_from_text(f"{text} x 4", mesh=Mesh(("X",), (2,)), sizes="b=8,h=32", dtype="f32")
+    code = problem_code(problem) + "\nprint(compiled.memory_analysis().argument_size_in_bytes)\n"
+    counts = dict.fromkeys(problem.own_arguments, 4)
+    taken = sum(
+        array.bytes_per_device(problem.mesh) * counts.get(array.name, 1) for array in problem.arguments
+    )
+    assert printed_by({"layers": code})["layers"].splitlines()[-1] == str(taken)
 
 
 def test_the_smallest_machine_that_would_do_is_named():

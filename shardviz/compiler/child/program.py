@@ -120,7 +120,8 @@ class Program:
         if question.layers == 1:
             results: dict[str, Any] = once(own)
             return results
-        first, last = question.arguments[0], made[question.results[-1].name]
+        last = made[question.results[-1].name]
+        first = next(each for each in question.arguments if each.name in taken - question.stacked)
         if (last.shape, last.dtype) != (first.shape, first.dtype):
             raise CompilerError(
                 f"{last.name} cannot be the next layer's {first.name}: it has another shape",

@@ -224,11 +224,9 @@ class PlanCost:
         """The most bytes that a device holds at once while all layers run, the arguments of each included."""
         if self.training_memory is not None:
             return self.training_memory.peak
-        carried = self.plan.problem.carried
-        own = {array.name: array.bytes for array in self.steps[0].resident if array.is_argument}
-        return self.peak_bytes + (self.layers - 1) * sum(
-            size for name, size in own.items() if carried is None or name != carried.name
-        )
+        own = self.plan.problem.own_arguments
+        held = {array.name: array.bytes for array in self.steps[0].resident if array.is_argument}
+        return self.peak_bytes + (self.layers - 1) * sum(size for name, size in held.items() if name in own)
 
     @property
     def over_bytes(self) -> int:

@@ -130,12 +130,30 @@ class Problem:
         return self.parts[-1].result
 
     @property
-    def carried(self) -> ShardedArray | None:
+    def passed_on(self) -> ShardedArray | None:
         """Where the program runs several times, the argument whose place its result takes in the next run:
-        the first of its dimensions and shape."""
-        result = self.result
-        alike = (each for each in self.arguments if (each.dims, each.shape) == (result.dims, result.shape))
-        return next(alike, None) if self.layers > 1 and self.training is None else None
+        the first of its dimensions and shape, or else the first of all if that has its shape. Of all other
+        arguments each run has its own."""
+        if self.layers == 1:
+            return None
+        forward = replace(self, parts=self.forward)
+        result, arguments = forward.result, forward.arguments
+        alike = [each for each in arguments if (each.dims, each.shape) == (result.dims, result.shape)]
+        return next((each for each in (*alike, arguments[0]) if each.shape == result.shape), None)
+
+    @property
+    def own_arguments(self) -> tuple[str, ...]:
+        """The names of the forward arguments of which each of several runs has its own: weights, caches."""
+        passed = self.passed_on
+        arguments = replace(self, parts=self.forward).arguments if self.layers > 1 else ()
+        return tuple(each.name for each in arguments if passed is None or each.name != passed.name)
+
+    @property
+    def carried(self) -> ShardedArray | None:
+        """The argument that is `passed_on` by a forward pass, if the result has its dimensions: both are
+        split alike."""
+        passed = self.passed_on if self.training is None else None
+        return passed if passed is not None and passed.dims == self.result.dims else None
 
     @property
     def wanted_spec(self) -> PartitionSpec | None:

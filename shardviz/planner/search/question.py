@@ -107,14 +107,16 @@ class SearchQuestion:
 
     @cached_property
     def held(self) -> dict[str, float]:
-        """The copies of an array that a device keeps through the step, by name: one for each layer of the
-        parameters, of what belongs to them, and of what waits for the backward pass; one of the inputs."""
+        """The copies of an array that a device keeps through the step, by name: one for each layer of its
+        own arguments, of what belongs to them, and of what waits for the backward pass; one of what is passed
+        on."""
         step, roles = self.step, self.roles
+        passed = step.passed_on and step.passed_on.name
         layers = float(step.layers)
         late = {each.name for part in step.parts if part.phase != "forward" for each in part.operands}
         found = {}
         for each in step.arguments:
-            one = each.name in roles.inputs and each.name not in late
+            one = each.name == passed and each.name not in late
             found[each.name] = 1.0 if one or each.name in roles.given else layers
         for part in step.parts:
             name = part.result.name
