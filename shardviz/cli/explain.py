@@ -291,7 +291,7 @@ def refuse_beside(given: Mapping[str, Any], ranked: bool) -> None:
             "--time shows when each operation of one plan runs", one if ranked else "leave out --step"
         )
     has_pictures = not (ranked or about["--step"] or about["--vary"] or given["versus"] is not None)
-    if given["no_layout"] and (given["as_json"] or not has_pictures):
+    if given["no_layout"] and not has_pictures:
         raise QuestionError(
             "--no-layout leaves out the pictures of one plan's arrays, and there are none here",
             "leave out --no-layout",

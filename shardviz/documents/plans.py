@@ -89,11 +89,13 @@ def _arrays(plan: Plan) -> Iterator[Beside]:
 
     problem, parts = plan.problem, decided_parts(plan)
     asked = {array.name: array.spec for array in problem.arrays if array.spec is not None}
+    listed: set[str] = set()
     for place, (operands, result) in enumerate(parts):
         last = "result" if place == len(parts) - 1 else "intermediate"
-        roles = [*((each, "operand") for each in operands[1 if place else 0 :]), (result, last)]
-        for array, role in roles:
-            yield Beside(array, role=role, mesh=problem.mesh, asked_spec=asked.get(array.name))
+        for array, role in [*((each, "operand") for each in operands), (result, last)]:
+            if array.name not in listed:
+                listed.add(array.name)
+                yield Beside(array, role=role, mesh=problem.mesh, asked_spec=asked.get(array.name))
 
 
 def _notices(problem: Problem) -> list[str]:
@@ -158,7 +160,9 @@ PROBLEM = shared(
         notices=texts("What the writer of a program may not have meant, a sentence each.")
         .of("problem")
         .by(_notices),
-        arrays=array_of(_ARRAY("An array."), "Operands, intermediates of a chain, the result.").of(_arrays),
+        arrays=array_of(_ARRAY("An array."), "Arguments, results in between, the result, each once.").of(
+            _arrays
+        ),
         training=nullable(_TRAINING).of(lambda plan: plan.problem if plan.problem.training else None),
     ),
 )

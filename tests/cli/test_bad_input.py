@@ -97,7 +97,6 @@ CASES = [
     ),
     (("explain", "ab,bc,cd->ad", "--specs", "__,_Y"), "2 specs for 3 operands", "A, W1, W2"),
     (("explain", "ab,bc,cd->ad", "--specs", "_,_Y,Y_"), "A has 2 dimensions, but its spec has 1", "each"),
-    ((*EXPLAIN, "--specs", "XY,Y_", "--json", "--no-layout"), "there are none here", "leave out --no-layout"),
     (
         ("explain", "bd,df->bf", "--specs", "__,__", "--mesh", "X=1024,Y=1024", "--target", "cpu"),
         "the mesh X=1024,Y=1024 has 1,048,576 devices",

@@ -74,6 +74,7 @@ def test_the_pictures_can_be_left_out(capsys: Capture) -> None:
     assert "┌" not in out
     # All the words stand as they did.
     assert out[out.index("A[") :] == whole[whole.rindex("A[b_X") :]
+    assert document(capsys, *words, "--no-layout") == document(capsys, *words)
 
 
 @pytest.mark.parametrize("specs", [(), ("--specs",)])

@@ -79,6 +79,29 @@ def through_json(document: dict[str, Any]) -> dict[str, Any]:
 REDUCED = Collective("all-reduce", "ar", ("Y",), ((0, 1),), (4, 8), (4, 8), "bf16", 64, 96, None, "f.py:3")
 
 
+@pytest.mark.parametrize(
+    ("text", "specs"),
+    [
+        ("H = X[b,d] * W[d,f]; Y = V[g,f] * H", "X=X_"),
+        ("H = X[b,d] * W1[d,f]; G = X * W3[d,f]; Y = (silu(H) * G) * W2[f,d]", "X=X_"),
+        ("eb,befd->", "XY,__Y_"),
+        ("eb,befd->", "__,X_Y_"),
+        ("bd,df->bf; bf,fg->bg", "XY,__; ?,Y_"),
+        ("ab,bc,cd->ad", "XY,Y_,X_"),
+        ("ab->ba", "XY"),
+    ],
+)
+def test_every_array_is_there_once(text: str, specs: str) -> None:
+    cost = priced(text, specs)
+    arrays = explain_document(cost, (), ())["problem"]["arrays"]
+    names = [array["name"] for array in arrays]
+    assert len({*names}) == len(names)
+    assert {*names} >= {array.name for array in cost.plan.problem.arrays}
+    given = {array["name"] for array in arrays if array["role"] == "operand"}
+    assert given == {array.name for array in cost.plan.problem.arguments}
+    assert [array["role"] for array in arrays].count("result") == 1
+
+
 def test_explain() -> None:
     compiled = TargetResult("cpu", "ok", (REDUCED,), PartitionSpec((("X",), ())), None, elapsed_s=0.25)
     refused = TargetResult("real", "unavailable", error="there are 1 of 8 devices", hint="ask cpu")

@@ -269,6 +269,13 @@ def test_a_book_product_brings_names_and_specs():
     assert found.parts[1].operands[0].spec is None
 
 
+@pytest.mark.parametrize("specs", ["A=XY,W=Y_,Out=X_", "XY,Y_->X_", "[P('X','Y'), P('Y')] -> P('X')"])
+def test_a_book_product_without_subscripts_takes_specs_by_name_or_in_order(specs):
+    assert problem("A[B, D] * W[D, F] -> Out[B, F]", specs=specs) == problem(BOOK)
+    with pytest.raises(QuestionError, match="says how its arrays are split, and so do the specs"):
+        problem("A[B_X, D] * W[D, F] -> Out[B, F]", specs=specs)
+
+
 def test_a_book_product_may_use_one_name_twice():
     found = problem("A[B_X, D] * A[D, F]", sizes="B=8,D=16,F=32")
     assert shapes(found) == {"A": (8, 16), "A_2": (16, 32), "Out": (8, 32)}

@@ -50,9 +50,10 @@ def problem_from_text(
 ) -> Problem:
     """The problem that a user wrote.
 
-    `text` is an einsum (``bd,df->bf``), a chain of them with semicolons, or a product in the scaling book's
-    notation, which brings its own specs. `specs` are spec strings (`parse_specs`); without any, the operands'
-    specs are left open (None) for `rank`, as are those that are ``?`` where the problem is to be `ranked`.
+    `text` is an einsum (``bd,df->bf``), a chain of them with semicolons, a program, or a product in the
+    scaling book's notation, which may bring its own specs. `specs` are spec strings (`parse_specs`), or specs
+    by name; without any, the operands' specs are left open (None) for `rank`, as are those that are ``?``
+    where the problem is to be `ranked`.
     `sizes` are elements of dimensions; the others have the defaults.
 
     Raises `QuestionError` (`NotationError` where a place in the text can be shown) when something cannot be
@@ -64,26 +65,31 @@ def problem_from_text(
 
         found = problem_from_program(text, mesh, specs, sizes, dtype, axis_types, ranked)
         return replace(found, layers=layers)
-    given: tuple[SpecPart, ...] | None
+    given: tuple[SpecPart, ...] | None = None
+    if specs is not None:
+        _check_mesh(specs, mesh)
+    by_name = specs is not None and is_named(specs)
     if "[" in text:
-        if specs is not None:
+        product = parse_product(text, mesh.shape)
+        einsums, names, written = parts_of_product(product)
+        if specs is None:
+            given = written
+        elif any(
+            each.spec.axes or each.spec.unreduced for each in (*product.operands, product.result) if each
+        ):
             raise QuestionError(
                 f"{quote(text)} says how its arrays are split, and so do the specs {quote(specs)}",
-                "give the specs once: in the brackets, or beside an einsum such as bd,df->bf",
+                "give the specs once: in the brackets, or beside arrays without subscripts, such as A[b,d]",
             )
-        einsums, names, given = parts_of_product(parse_product(text, mesh.shape))
     else:
-        by_name = specs is not None and is_named(specs)
-        if specs is not None:
-            _check_mesh(specs, mesh)
-        given = None if specs is None or by_name else parse_specs(specs, mesh.shape)
-        einsums = parse_chain(text, ellipsis_rank(text, given, parse_sizes(sizes)))
+        counted = None if specs is None or by_name else parse_specs(specs, mesh.shape)
+        einsums = parse_chain(text, ellipsis_rank(text, counted, parse_sizes(sizes)))
         names = usual_names(einsums)
-        if by_name and specs is not None:
-            given = _named_parts(einsums, names, specs, mesh)
-        elif specs is not None:
-            ranks = [[len(dims) for dims in (*einsum.operands, einsum.result)] for einsum in einsums]
-            given = parse_specs(specs, mesh.shape, ranks)
+    if by_name and specs is not None:
+        given = _named_parts(einsums, names, specs, mesh)
+    elif specs is not None:
+        ranks = [[len(dims) for dims in (*einsum.operands, einsum.result)] for einsum in einsums]
+        given = parse_specs(specs, mesh.shape, ranks)
     if given is None:
         given = tuple(SpecPart((None,) * len(einsum.operands)) for einsum in einsums)
     else:
