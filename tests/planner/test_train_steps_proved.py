@@ -19,7 +19,7 @@ PROGRAMS = {
         "b=4,d=4,f=8",
     ),
     "a norm": (
-        "N = rms_norm(X[b,d], d, g[d]); Y = X + N * W[d,e] * V[e,d]",
+        "N = rms_norm(X[b,d], d, g[d]); Y = X + (N * W[d,e]) * V[e,d]",
         "X=X_,W=_Y,V=Y_",
         "b=4,d=4,e=8",
     ),
