@@ -73,12 +73,10 @@ class DeviceOperations:
         # What one run begins, no other ends.
         begun_in: defaultdict[int, defaultdict[str, deque[int]]] = defaultdict(lambda: defaultdict(deque))
         starts, ends, numbers, runs = trace.starts, trace.ends, trace.instructions, trace.runs
-
-        def moment(place: int) -> tuple[int, bool]:
-            # TPUs write some operations with one and the same time, in any order.
-            return starts[place], facts[numbers[place]].role == "ends"
-
-        for place in sorted(range(len(starts)), key=moment):
+        # TPUs write some operations with one and the same time, in any order: there an end comes last.
+        is_end = [fact.role == "ends" for fact in facts]
+        moments = [2 * start + is_end[number] for start, number in zip(starts, numbers, strict=True)]
+        for place in sorted(range(len(starts)), key=moments.__getitem__):
             number = numbers[place]
             fact, instruction = facts[number], trace.instruction_table[number]
             begun = begun_in[runs[place]]

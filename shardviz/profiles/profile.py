@@ -191,7 +191,8 @@ def _joined(
         ids = records[key].device_ids if key in records else ()
         flat = tuple(device for row in ids for device in row)
         priced = machine if key == main else None
-        said = {each.name: each.replica_groups for each in traced if each.program == key}
+        of_program = (each for each in traced if each.program == key and each.replica_groups)
+        said = {each.name: each.replica_groups for each in of_program}
         text, lost = with_groups(with_devices(text, ids), said)
         if lost:
             notes.append(

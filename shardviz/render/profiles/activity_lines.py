@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 
 from rich.text import Text
@@ -10,7 +10,7 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.profiles.device_operations import Activity
 from shardviz.profiles.profile import MeasuredStep, Profile
-from shardviz.render.lines import sentence, table
+from shardviz.render.lines import columns, sentence, table
 from shardviz.render.sanitize import printable
 from shardviz.render.times.report import percent
 from shardviz.units import estimated_seconds
@@ -37,12 +37,12 @@ _RIGHT = frozenset({1, 2, 3, 4, 5, 6})
 
 def device_lines(profile: Profile, width: int) -> list[Text]:
     """A row a device, and the median of all."""
-    devices, parts = profile.devices, _parts(profile)
-    rows = [_row(printable(each.device), [each.activity], parts) for each in devices[:MOST_DEVICES]]
+    devices = profile.devices
+    rows = [_row(printable(each.device), [each.activity]) for each in devices[:MOST_DEVICES]]
     if len(devices) > 1:
-        rows.append(_row("median", [each.activity for each in devices], parts))
-    lines = table([_head("device", parts), *rows], width, 2, _RIGHT)
-    words = sentence(_COPY_WORDS, width, 2, style="dim") if "copies" in parts else []
+        rows.append(_row("median", [each.activity for each in devices]))
+    lines = _rows("device", rows, profile, width)
+    words = sentence(_COPY_WORDS, width, 2, style="dim") if _has_copies(profile) else []
     return [*lines, *_rest(len(devices) - MOST_DEVICES, "device"), *words]
 
 
@@ -55,39 +55,41 @@ def step_lines(profile: Profile, width: int) -> list[Text]:
     if len(steps) > MOST_STEPS:
         longest = sorted(steps, key=lambda each: -each.seconds)[:MOST_STEPS]
         shown = tuple(sorted(longest, key=lambda each: each.number))
-    parts = _parts(profile)
-    head = _head("step" if profile.steps_are_marked else "run", parts)
-    rows = [_step_row(each, parts) for each in shown]
-    lines = table([head, *rows], width, 2, _RIGHT)
+    lines = _rows("step" if profile.steps_are_marked else "run", map(_step_row, shown), profile, width)
     words = sentence(_STEP_WORDS, width, 2, style="dim") if len(profile.devices) > 1 else []
     return [*lines, *words, *_rest(len(steps) - MOST_STEPS, "shorter step")]
 
 
-def _parts(profile: Profile) -> list[str]:
-    """The columns: there is one of copies where a device has any."""
-    has_copies = any(each.activity.copies for each in profile.devices)
-    return [name for name in _PARTS if name != "copies" or has_copies]
+def _has_copies(profile: Profile) -> bool:
+    return any(each.activity.copies for each in profile.devices)
 
 
-def _head(name: str, parts: Sequence[str]) -> list[Text]:
-    return [Text(words, "bold") for words in (name, *parts)]
+def _rows(name: str, rows: Iterable[dict[str, Text]], profile: Profile, width: int) -> list[Text]:
+    """A table, with a column of copies where a device has any; then narrow pages are without communication,
+    of which what is exposed stays."""
+    rows = [{part: Text(part or name, "bold") for part in ("", *_PARTS)}, *rows]
+    kept = [part for part in rows[0] if part != "copies" or _has_copies(profile)]
+    found = columns([[row[part] for part in kept] for row in rows], width, 2, _RIGHT)
+    if found is not None:
+        return found
+    narrow = [part for part in kept if part != "communication" or not _has_copies(profile)]
+    return table([[row[part] for part in narrow] for row in rows], width, 2, _RIGHT)
 
 
-def _row(name: str, activities: Sequence[Activity], parts: Sequence[str]) -> list[Text]:
-    """Medians of activities."""
-    values = {part: median(_PARTS[part](each) for each in activities) for part in parts}
-    cells = [Text(name, "bold")]
+def _row(name: str, activities: Sequence[Activity]) -> dict[str, Text]:
+    """Medians of activities by their columns, "" the name's."""
+    values = {part: median(value(each) for each in activities) for part, value in _PARTS.items()}
+    cells = {"": Text(name, "bold")}
     for part, value in values.items():
-        cells.append(Text(estimated_seconds(value)))
+        cells[part] = Text(estimated_seconds(value))
         if part in _SHARES and values["in all"]:
-            cells[-1].append(f" {percent(value / values['in all']):>5}", "dim")
+            cells[part].append(f" {percent(value / values['in all']):>5}", "dim")
     return cells
 
 
-def _step_row(step: MeasuredStep, parts: Sequence[str]) -> list[Text]:
-    cells = _row(str(step.number), [each.activity for each in step.devices], parts)
-    cells[1] = Text(estimated_seconds(step.seconds))
-    return cells
+def _step_row(step: MeasuredStep) -> dict[str, Text]:
+    cells = _row(str(step.number), [each.activity for each in step.devices])
+    return {**cells, "in all": Text(estimated_seconds(step.seconds))}
 
 
 def _rest(count: int, name: str) -> list[Text]:
