@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 import shardviz.compiler
 from shardviz.compiler import Cancelled, Worker
@@ -50,8 +50,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Hypothesis measures wall-clock time: on a busy machine an example may take as long as it takes.
-settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("busy machine")
+_ON_ANY_MACHINE: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("same examples", **_ON_ANY_MACHINE, derandomize=True)
+settings.register_profile("new examples", **_ON_ANY_MACHINE, derandomize=False, print_blob=True)
+
+
+def _has_new_examples(config: pytest.Config) -> bool:
+    """Whether Hypothesis makes other examples in each run: not in the one that a newcomer types, which leaves
+    the slow tests out."""
+    return config.option.markexpr != "not slow"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before the tests are imported: `@settings` begins with the profile that is loaded by then."""
+    settings.load_profile("new examples" if _has_new_examples(config) else "same examples")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -60,9 +72,13 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what holds of later releases of jax than the one at hand."""
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what `-m` does
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what holds of later releases of jax than the one at hand. Properties are tested in the slow run,
+    too, with new examples."""
     for item in items:
+        if _has_new_examples(config) and is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker(pytest.mark.slow)
         if since := item.get_closest_marker("since_jax"):
             release, reason = since.args
             skipped = pytest.mark.skipif(older_than(version("jax"), release), reason=reason)

@@ -123,11 +123,12 @@ class JobWatch:
             self._failure = {"failed": why, "cause": int(cause)}
         self._send(self._failure)
 
-    def lost(self, wait_s: float) -> JobLost | None:
-        """Wait for the reason why the job is over; None where it is not, or all processes got one error."""
+    def lost(self) -> JobLost | None:
+        """Wait for the reason why the job is over, after `failed`; None where all processes got one error, and
+        it goes on, and after `close`. The hub decides, however busy its machine is, or falls silent."""
         with self._changed:
             self._changed.wait_for(
-                lambda: self._lost is not None or self._is_common or self._is_closed, timeout=wait_s
+                lambda: self._lost is not None or self._is_common or self._is_over or self._is_closed
             )
             self._is_common = False
             return self._lost

@@ -280,6 +280,11 @@ class WorkerProcess:
 
     def _child_ended(self, process: ChildProcess) -> None:
         """Tell the others of the job, from the thread that reads what the child prints."""
+        if self._watch is not None:
+            self._tell_end(process.ending())
+
+    def _tell_end(self, how: str) -> None:
+        """Tell the others of the job how the child has ended, unless they know that the job is over."""
         from shardviz.compiler.job_watch import Cause
 
         watch = self._watch
@@ -289,7 +294,6 @@ class WorkerProcess:
         if why:
             watch.failed(f"{why} and was stopped", Cause.FAILED)
             return
-        how = process.ending()
         # JAX's own watch ends a child so, where another one is gone.
         cause = Cause.ABORTED if how.endswith(("SIGABRT", "status 134")) else Cause.GONE
         watch.failed(f"has lost its process for JAX, which {how}", cause)
@@ -298,10 +302,10 @@ class WorkerProcess:
         """Raise `JobLost` where an error is because another process is lost, or the only one in the job."""
         if self._watch is None or getattr(reply, "status", "ok") == "ok":
             return
-        from shardviz.compiler.job_watch import ANSWER_S, CAUSE_S, Cause
+        from shardviz.compiler.job_watch import Cause
 
         self._watch.failed(f"got an error: {getattr(reply, 'error', '')}", Cause.REFUSED)
-        if lost := self._watch.lost(ANSWER_S + CAUSE_S):
+        if lost := self._watch.lost():
             raise lost
 
     def _received(self, process: ChildProcess) -> object:
@@ -318,11 +322,11 @@ class WorkerProcess:
 
     def _other_request(self) -> CompilerError:
         """Tell the others that this process is asked something else than process 0; the error of that."""
-        from shardviz.compiler.job_watch import ANSWER_S, Cause
+        from shardviz.compiler.job_watch import Cause
 
         assert self._watch is not None
         self._watch.failed("is asked something else than process 0", Cause.FAILED)
-        return self._watch.lost(ANSWER_S) or CompilerError(
+        return self._watch.lost() or CompilerError(
             "this process is asked something else than process 0", "start the same command in every process"
         )
 
@@ -330,9 +334,8 @@ class WorkerProcess:
         """The error for a request whose child has died under it."""
         how, log = self._reap()
         if self._watch is not None:
-            from shardviz.compiler.job_watch import ANSWER_S
-
-            if lost := self._watch.lost(ANSWER_S):
+            self._tell_end(how)
+            if lost := self._watch.lost():
                 self._is_lost_told = True
                 return lost
         doing = f" while {request.stage}" if request.stage else ""

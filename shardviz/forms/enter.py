@@ -27,13 +27,14 @@ def enter(form: ProblemForm, field: str, text: str) -> ProblemForm:
     """Put text into a field, named as `FieldError.field` names it.
 
     What can be read is put into its usual form: a spec into a spec string, a dtype under its short name. What
-    cannot stays as it is, but on one line and without characters that no terminal shows. A command line that
-    begins with ``shardviz``, ``explain``, ``tui`` or ``step`` replaces the whole form from any field.
+    cannot stays as it is, but on one line and without characters that no terminal shows: line breaks of a
+    program become ``;``, and its comments go. A command line that begins with ``shardviz``, ``explain``,
+    ``tui`` or ``step`` replaces the whole form from any field.
 
     A field without a reader of its own takes the text. Raises `TypeError` for a field that no form has.
     """
-    if field == "einsum" and not looks_like_command(text):
-        text = joined_lines(text)
+    if field == "einsum" and "\n" in text.strip() and not looks_like_command(text):
+        text = joined_lines(text) or text
     text = one_line(text)
     name, _, number = field.partition(".")
     entered = partial(enter_sharding, row=int(number)) if name == "specs" else _ENTERED.get(name)
@@ -57,6 +58,12 @@ def _typed(form: ProblemForm, field: str, text: str) -> ProblemForm:
         return replace(form, collective=CollectiveFields(text))
     values: dict[str, Any] = {name: text}
     return replace(form, **values)
+
+
+def _enter_einsum(form: ProblemForm, text: str) -> ProblemForm:
+    """What can be read without its comment loses that."""
+    entered = enter_einsum(form, joined_lines(text))
+    return replace(form, einsum=text) if parsed(entered).einsums is None else entered
 
 
 def _enter_dtype(form: ProblemForm, text: str) -> ProblemForm:
@@ -110,7 +117,7 @@ def _enter_collective(form: ProblemForm, text: str) -> ProblemForm:
 
 _ENTERED = {
     "mesh": replace_mesh,
-    "einsum": enter_einsum,
+    "einsum": _enter_einsum,
     "sizes": enter_sizes,
     "dtype": _enter_dtype,
     "axis_types": _enter_axis_types,

@@ -28,7 +28,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from shardviz.errors import plural, quote
+from shardviz.errors import NotationError, plural, quote
 from shardviz.notation.book import ARROWS, TIMES, BookArray, book_array, summed_dims
 from shardviz.notation.program_text import HINT, on_one_line, split_layers
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
@@ -133,7 +133,7 @@ def parse_program(text: str, axis_sizes: Mapping[str, int] | None = None) -> Pro
         if len(statements) > MAX_STATEMENTS:
             scanner.fail(f"more than {MAX_STATEMENTS} statements", scanner.pos, hint="use a shorter program")
     if not statements:
-        scanner.fail("there is no statement", 0)
+        raise NotationError("there is no statement", text, 0, hint=HINT)
     return ProgramText(tuple(statements), written)
 
 

@@ -134,7 +134,7 @@ def test_the_best_cause_is_told():
         job.watches[2].failed("has lost its process for JAX, which was killed by SIGKILL", Cause.GONE)
         words = f"process 2 of 3 on {HOST} has lost its process for JAX, which was killed by SIGKILL"
         assert job.words(0, 1, 2) == words
-        assert job.watches[1].lost(1.0).message == words
+        assert job.watches[1].lost().message == words
 
 
 def test_an_error_that_all_get_ends_no_job():
@@ -142,7 +142,7 @@ def test_an_error_that_all_get_ends_no_job():
         job.join()
         for watch in job.watches:
             watch.failed("got an error: refused", Cause.REFUSED)
-        assert [watch.lost(20.0) for watch in job.watches] == [None, None]
+        assert [watch.lost() for watch in job.watches] == [None, None]
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(JobWatch.finish, job.watches))
         assert job.lost == {}

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from shardviz.compiler.job_watch import ANSWER_S, CAUSE_S
 from shardviz.compiler.worker_process import simulated_environment
 
 pytestmark = [
@@ -91,6 +92,11 @@ class RunningJob:
         """The sentences of all processes, each once."""
         return {line for number in self.said for line in self.lines(number, "shardviz: error:")}
 
+    def error(self):
+        """The one sentence that all who say something say."""
+        assert len(self.errors()) == 1, self.said
+        return min(self.errors())
+
 
 @pytest.fixture
 def running_job():
@@ -129,9 +135,19 @@ def test_a_kill_ends_all_and_is_told_once(seed, running_job):
     codes = job.codes()
     assert codes.pop(victim) == (3 if is_child else -number)
     assert set(codes.values()) == {3}
-    (said,) = job.errors()
-    assert re.fullmatch(rf"shardviz: error: process {victim} of {count} on \S+ .+", said)
-    assert (f"was killed by {number.name}" in said) == is_child
+    assert re.fullmatch(rf"shardviz: error: process {victim} of {count} on \S+ .+", job.error())
+    assert (f"was killed by {number.name}" in job.error()) == is_child
+
+
+def test_a_loss_is_told_once_where_the_process_that_decides_on_it_stands_still(running_job):
+    job = running_job(2)
+    job.wait_for("ran")
+    job.processes[0].send_signal(signal.SIGSTOP)
+    os.kill(job.children[0], signal.SIGKILL)
+    threading.Event().wait(ANSWER_S + CAUSE_S + 2)
+    job.processes[0].send_signal(signal.SIGCONT)
+    assert set(job.codes().values()) == {3}
+    assert "was killed by SIGKILL" in job.error()
 
 
 def test_a_process_that_never_comes_is_named(running_job):

@@ -6,10 +6,12 @@ import os
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from shardviz.compare.adoption import split_as
+from shardviz.compare import adoption
+from shardviz.compare.adoption import cheaper_if_split, split_as
 from shardviz.errors import CompilerError, QuestionError
 from shardviz.forms.enter import enter
 from shardviz.forms.form import ProblemForm
@@ -37,12 +39,39 @@ def has_plan(app):
     return app.state.resolved.planning is None
 
 
-def test_what_is_not_planned_yet_is_not_searched():
+def opened(gate):
+    while gate.exists():
+        time.sleep(0.01)
+
+
+def planned_once_open(gate, *arguments):
+    opened(gate)
+    return planned(*arguments)
+
+
+def followed_once_open(gate, *arguments):
+    opened(gate)
+    return cheaper_if_split(*arguments)
+
+
+@pytest.fixture
+def gate(tmp_path, monkeypatch):
+    """A file; while it is there, no plan is made, and none follows Shardy: a fast machine would have it before
+    a test has looked."""
+    closed = tmp_path / "closed"
+    monkeypatch.setattr(plans, "planned", partial(planned_once_open, closed))
+    monkeypatch.setattr(adoption, "cheaper_if_split", partial(followed_once_open, closed))
+    return closed
+
+
+def test_what_is_not_planned_yet_is_not_searched(gate):
     async def script(pilot):
         app = pilot.app
+        gate.touch()
         app.state.edit(replace(app.state.history.draft, backward="yes"))
         await pilot.press("R")
         assert "still being planned" in next(iter(app._notifications)).message
+        gate.unlink()
         await until(pilot, lambda: has_plan(app))
         await pilot.press("R")
         assert app.screen.title_text == "Meshes and their best shardings"
@@ -50,10 +79,11 @@ def test_what_is_not_planned_yet_is_not_searched():
     drive(script, draft=replace(TRAINED, backward="no"))
 
 
-def test_the_last_plan_stays_until_the_next_is_here():
+def test_the_last_plan_stays_until_the_next_is_here(gate):
     async def script(pilot):
         app = pilot.app
         last = app.state.resolved
+        gate.touch()
         app.state.edit(replace(app.state.history.draft, backward="yes"))
         await pilot.pause()
         assert app.state.resolved.plan is last.plan
@@ -62,6 +92,7 @@ def test_the_last_plan_stays_until_the_next_is_here():
         assert "planning …" in text_of(app)
         assert "Planning what you entered" in text_of(app)
         assert "train   yes" in text_of(app)
+        gate.unlink()
         await until(pilot, lambda: has_plan(app))
         await until(pilot, lambda: "planning …" not in text_of(app))
         resolved = app.state.resolved
@@ -75,13 +106,16 @@ def test_the_last_plan_stays_until_the_next_is_here():
     drive(script, draft=ProblemForm(targets="shardy"), screen="plan")
 
 
-def test_until_the_first_plan_is_here_there_is_nothing_to_see():
+def test_until_the_first_plan_is_here_there_is_nothing_to_see(gate):
+    gate.touch()
+
     async def script(pilot):
         app = pilot.app
         assert app.state.is_empty
         assert app.state.queries.answers == {}
         assert "psum" not in text_of(app)
         assert "train   yes" in text_of(app)
+        gate.unlink()
         await until(pilot, lambda: has_plan(app))
         await until(pilot, lambda: "backward" in text_of(app).partition("2 Plan")[2])
         assert [*app.state.queries.answers] == ["shardy"]
@@ -89,16 +123,17 @@ def test_until_the_first_plan_is_here_there_is_nothing_to_see():
     drive(script, draft=TRAINED, screen="plan")
 
 
-def test_each_character_is_echoed_and_only_the_last_text_is_planned(monkeypatch):
+def test_each_character_is_echoed_and_only_the_last_text_is_planned(gate):
     async def script(pilot):
         app = pilot.app
         await until(pilot, lambda: has_plan(app))
-        monkeypatch.setattr(plans, "PAUSE_S", 2.0)  # a busy machine may stand still between two characters
+        gate.touch()
         app.state.edit(enter(app.state.history.draft, "sizes", "b=64,d=64,f=64"))
         for size in (128, 256, 512):
             app.state.edit(enter(app.state.history.draft, "sizes", f"b={size},d=64,f=64"))
             await pilot.pause()
             assert f"b={size}" in text_of(app)
+        gate.unlink()
         await until(pilot, lambda: has_plan(app))
         assert app.state.resolved.problem.arguments[0].shape == (512, 64)
         assert len(app.state.plans._found) == 2
@@ -189,14 +224,16 @@ def test_a_plan_follows_shardy_where_that_costs_less(worse):
     found.close()
 
 
-def test_the_screen_says_that_a_plan_is_shardys(worse, worker, monkeypatch):
+def test_the_screen_says_that_a_plan_is_shardys(worse, worker, gate, monkeypatch):
     problem, dear = worse
+    gate.touch()
     monkeypatch.setattr(planner, "is_planned_quickly", lambda _: True)
     monkeypatch.setattr(plans, "planned", lambda *asked: dear if asked[0] == problem else planned(*asked))
 
     async def script(pilot):
         app = pilot.app
         assert app.state.resolved.plan is dear
+        gate.unlink()
         await until(pilot, lambda: app.state.resolved.plan.teller == "shardy")
         await until(pilot, lambda: "split as Shardy splits them" in text_of(app))
         answer = app.state.queries.answers["shardy"]
