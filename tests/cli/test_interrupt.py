@@ -74,7 +74,7 @@ def test_an_interrupt_at_any_moment(
         if seconds < 1:
             break
     assert seconds < 1
-    end = time.monotonic() + 5
+    end = time.monotonic() + 20
     while marked(mark):
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -112,14 +112,14 @@ def test_the_first_interrupt_leaves_time_to_keep_what_there_is(name: str, code: 
     assert (done.returncode, done.stdout) == (0, f"{code}\n")
 
 
-@pytest.mark.parametrize(("pause", "code"), [(0, 0), (0.2, 143)])
-def test_signals_that_come_together_are_one(pause: float, code: int) -> None:
+@pytest.mark.parametrize(("together_s", "code"), [(3600, 0), (0, 143)])
+def test_signals_that_come_together_are_one(together_s: float, code: int) -> None:
     """A launcher passes on the interrupt that the terminal has sent to all; a later one ends the process."""
     program = (
-        "import signal, time, shardviz.cli.process as i; i.ONE_INTERRUPT_S = 0.1\n"
+        f"import signal, time, shardviz.cli.process as i; i.ONE_INTERRUPT_S = {together_s}\n"
         "with i.first_interrupt() as interrupted:\n"
         "    signal.raise_signal(signal.SIGINT)\n"
-        f"    time.sleep({pause})\n"
+        "    time.sleep(0.01)\n"
         "    signal.raise_signal(signal.SIGTERM)\n"
         "    print(interrupted())"
     )

@@ -213,7 +213,7 @@ def test_closing_does_not_wait_for_a_thread_that_is_stuck(monkeypatch):
     (pid,) = worker.pids()
     closing = threading.Thread(target=worker.close, daemon=True)
     closing.start()
-    closing.join(5)
+    closing.join(60)
     assert not closing.is_alive()
     stuck.set()
     while not gone(pid):

