@@ -1,4 +1,4 @@
-"""Properties are tested with the same examples by the command of the README, and with new ones by the slow run."""
+"""Properties are tested with the same examples in the plain run, and with new ones in each slow run."""
 
 from __future__ import annotations
 

@@ -15,6 +15,10 @@ NEW_OBJECTS = 100_000
 """Python looks for garbage when so many objects are new, not 700 as usual: what a command loads and finds out
 stays until its end, and looking through it again and again only delays."""
 
+NO_MEMORY = b"""shardviz: error: there is not enough memory
+hint: end other programs, or raise this shell's limit: ulimit -v unlimited
+"""
+
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """The entry point of `shardviz` and of `python -m shardviz`."""
@@ -26,7 +30,13 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     from shardviz.cli.streams import open_standard_streams
 
     open_standard_streams()
-    code = _open_or_run(sys.argv[1:] if args is None else args)
+    try:
+        code = _open_or_run(sys.argv[1:] if args is None else args)
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and str(error) != "can't start new thread":
+            raise
+        os.write(2, NO_MEMORY)  # which loads nothing
+        code = 3
     end_undisturbed()
     sys.exit(code)
 

@@ -124,8 +124,8 @@ class JobWatch:
         self._send(self._failure)
 
     def lost(self) -> JobLost | None:
-        """Wait for the reason why the job is over, after `failed`; None where all processes got one error, and
-        it goes on, and after `close`. The hub decides, however busy its machine is, or falls silent."""
+        """Wait for the reason why the job is over, after `failed`; None where all processes got one error and
+        the job goes on, and after `close`. The hub decides, however busy its machine is, or falls silent."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._lost is not None or self._is_common or self._is_over or self._is_closed

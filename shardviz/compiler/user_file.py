@@ -30,7 +30,8 @@ HINT = (
 )
 PROGRAM = (
     "import sys; sys.path.append(sys.argv[3]); "
-    "from shardviz.compiler.child.user_file import main; main(int(sys.argv[1]), int(sys.argv[2]))"
+    "from shardviz.compiler.child.main import lower_user_file; "
+    "lower_user_file(int(sys.argv[1]), int(sys.argv[2]))"
 )
 
 

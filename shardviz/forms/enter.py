@@ -61,7 +61,7 @@ def _typed(form: ProblemForm, field: str, text: str) -> ProblemForm:
 
 
 def _enter_einsum(form: ProblemForm, text: str) -> ProblemForm:
-    """What can be read without its comment loses that."""
+    """A comment goes where the rest can be read."""
     entered = enter_einsum(form, joined_lines(text))
     return replace(form, einsum=text) if parsed(entered).einsums is None else entered
 

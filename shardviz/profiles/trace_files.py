@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import mmap
+import struct
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +36,10 @@ SESSION = "%Y_%m_%d_%H_%M_%S"
 SECOND = len("2026_11_23_13_30_15")
 TOGETHER = timedelta(minutes=1)
 GZIP = b"\x1f\x8b"
-DAMAGED = (ValueError, EOFError, zlib.error, gzip.BadGzipFile, IndexError, OverflowError, RecursionError)
+DAMAGED = (
+    *(ValueError, EOFError, struct.error, zlib.error, gzip.BadGzipFile),
+    *(IndexError, OverflowError, RecursionError),
+)
 """Errors of the readers about bytes that are not those of a profile."""
 
 

@@ -201,3 +201,20 @@ def test_too_few_file_descriptors_are_said(words: list[str], limit: int) -> None
 def test_a_low_limit_that_may_be_raised_is() -> None:
     command = ["bash", "-c", 'ulimit -S -n 8; exec "$@"', "bash", *SHARDVIZ, "layout", "8x8", "--spec", "XY"]
     assert subprocess.run(command, capture_output=True, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize("error", ["MemoryError()", 'RuntimeError("can\'t start new thread")'])
+def test_too_little_memory_is_said(error: str) -> None:
+    program = (
+        "from shardviz import cli\n"
+        "def starved(_):\n"
+        f"    raise {error}\n"
+        "cli._open_or_run = starved\n"
+        "cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.splitlines() == [
+        "shardviz: error: there is not enough memory",
+        "hint: end other programs, or raise this shell's limit: ulimit -v unlimited",
+    ]

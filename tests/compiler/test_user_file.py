@@ -229,13 +229,25 @@ def test_donations_are_known_and_those_that_jax_gives_up_are_told(file):
         ("raise KeyboardInterrupt\n", r":1: KeyboardInterrupt: no message"),
         ("value = 3\n", r"has no function f$"),
         ("f = 3\n", r"f of .* is a value of the type int, not a function$"),
+        (f"f = {'+'.join('1' * 60_000)}\n", r"other.py: (RecursionError|MemoryError): "),
     ],
+    ids=lambda text: text[:20],
 )
-def test_files_that_cannot_run(tmp_path, text, words):
+def test_files_that_cannot_run(tmp_path, text, words, capfd):
     path = tmp_path / "other.py"
     path.write_text(text)
     with pytest.raises(QuestionError, match=f"(?m){words}"):
         ran(path, "f")
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_without_jax_a_sentence_says_so(file, tmp_path, monkeypatch, capfd):
+    (tmp_path / "jax.py").write_text("raise ImportError('no room for it')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(CompilerError, match="jax cannot be used here: ImportError: no room for it") as raised:
+        ran(file, "good")
+    assert raised.value.hint
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

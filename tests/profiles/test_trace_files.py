@@ -6,6 +6,7 @@ import gzip
 import subprocess
 import sys
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,9 +17,12 @@ from hypothesis import strategies as st
 from shardviz.errors import QuestionError
 from shardviz.profiles.profile import profile_of
 from shardviz.profiles.trace_files import profile_files, read_trace
+from shardviz.profiles.wire_format import fields
 from tests.profiles.traces import tpu_plane, xspace
 
 TPU = {"/device:TPU:0": tpu_plane()}
+TABLES = (4, 5)
+"""Fields of a plane: the names of its events and of their stats, by number."""
 
 
 def test_the_newest_profile_of_a_folder_with_all_its_hosts(tmp_path: Path) -> None:
@@ -102,9 +106,22 @@ def test_a_profile_that_breaks_off_is_refused(kept: float, tmp_path: Path) -> No
         read_trace(str(tmp_path / "cut.xplane.pb"))
 
 
+@cache
+def one_profile() -> bytes:
+    """A profile with its tables in order: protobuf writes the entries of a map in any, each time anew."""
+    profile = xspace({"/device:TPU:0": tpu_plane(runs=1)})
+    _, at, stop = next(fields(profile, 0, len(profile)))
+    pieces, rest = [profile[:at]], []
+    for number, _, after in fields(profile, at, stop):
+        rest.append((number, profile[at:after] if number in TABLES else b"", profile[at:after]))
+        at = after
+    pieces += [piece for *_, piece in sorted(rest, key=lambda each: each[:2])]
+    return b"".join([*pieces, profile[stop:]])
+
+
 @given(st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=6))
 def test_damage_is_refused_or_read_past(damage: list[tuple[float, int]]) -> None:
-    data = bytearray(xspace({"/device:TPU:0": tpu_plane(runs=1)}))
+    data = bytearray(one_profile())
     for share, byte in damage:
         data[int(share * len(data))] = byte
     with TemporaryDirectory() as folder:
@@ -112,6 +129,14 @@ def test_damage_is_refused_or_read_past(damage: list[tuple[float, int]]) -> None
         file.write_bytes(data)
         with suppress(QuestionError):
             profile_of(read_trace(str(file)), {})
+
+
+def test_a_number_that_is_written_as_another_kind_is_refused(tmp_path: Path) -> None:
+    whole, as_whole_number, as_fraction = one_profile(), b"\x20\x07", b"\x10\x07"
+    assert as_whole_number in whole
+    (tmp_path / "a.xplane.pb").write_bytes(whole.replace(as_whole_number, as_fraction))
+    with pytest.raises(QuestionError, match="cannot be read as a profile: it is damaged"):
+        read_trace(str(tmp_path / "a.xplane.pb"))
 
 
 def test_names_without_a_profile(tmp_path: Path) -> None:

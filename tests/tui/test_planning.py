@@ -56,8 +56,8 @@ def followed_once_open(gate, *arguments):
 
 @pytest.fixture
 def gate(tmp_path, monkeypatch):
-    """A file; while it is there, no plan is made, and none follows Shardy: a fast machine would have it before
-    a test has looked."""
+    """A file; while it is there, no plan is made, and none follows Shardy. A fast machine would have the plan
+    before a test has looked."""
     closed = tmp_path / "closed"
     monkeypatch.setattr(plans, "planned", partial(planned_once_open, closed))
     monkeypatch.setattr(adoption, "cheaper_if_split", partial(followed_once_open, closed))

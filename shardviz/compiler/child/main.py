@@ -27,11 +27,13 @@ from shardviz.compiler.messages import (
     StageReport,
     TimeLoop,
 )
+from shardviz.errors import CompilerError, ShardvizError
 
 if TYPE_CHECKING:
     from shardviz.compiler.messages import ProcessName
 
 _PR_SET_PDEATHSIG = 1
+ALONE = "python -c 'import jax' loads it alone"
 
 
 def main(read_fd: int, write_fd: int, name: ProcessName, *address: str) -> None:
@@ -50,7 +52,28 @@ def main(read_fd: int, write_fd: int, name: ProcessName, *address: str) -> None:
     try:
         _serve(channel, inbox, name, address)
     except Exception as error:
-        channel.send(ChildBroken(f"{type(error).__name__}: {error}"))
+        channel.send(ChildBroken(f"{type(error).__name__}: {error}", ALONE))
+
+
+def lower_user_file(read_fd: int, write_fd: int) -> None:
+    """Serve one request for a function in a user's file (child/user_file.py), then end the process with all
+    threads that the file has left."""
+    end_with_parent()
+    channel = Channel(read_fd, write_fd)
+    request = channel.receive()
+    try:
+        from shardviz.compiler.child.user_file import UserFile
+        from shardviz.compiler.user_file import UserFileRequest
+
+        assert isinstance(request, UserFileRequest)
+        channel.send(UserFile(request).program())
+    except ShardvizError as error:
+        channel.send(error)
+    except Exception as error:  # all that the file raises is a ShardvizError by now
+        channel.send(CompilerError(f"jax cannot be used here: {type(error).__name__}: {error}", ALONE))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _serve(

@@ -7,7 +7,6 @@ that tells what is wrong with the file and in which line, and ends.
 from __future__ import annotations
 
 import ast
-import os
 import sys
 import traceback
 import warnings
@@ -24,30 +23,13 @@ import jax
 import numpy as np
 from jax.sharding import AbstractMesh, AxisType
 
-from shardviz.compiler.child.main import end_with_parent
 from shardviz.compiler.installed import OLDEST_JAX, older_than
 from shardviz.compiler.lowering import MAX_WORDS, LoweredModule, lower_program, refusal_of
-from shardviz.compiler.messages import Channel
 from shardviz.compiler.targets import MAX_CPU_DEVICES
 from shardviz.compiler.user_file import UserFileRequest, UserProgram, functions_of
 from shardviz.errors import QuestionError, ShardvizError, did_you_mean, quote
 
 RETURNS = "let it end with: return function, argument, argument, …"
-
-
-def main(read_fd: int, write_fd: int) -> None:
-    """Serve one request, then end the process with all threads that the file has left."""
-    end_with_parent()
-    channel = Channel(read_fd, write_fd)
-    request = channel.receive()
-    assert isinstance(request, UserFileRequest)
-    try:
-        channel.send(UserFile(request).program())
-    except ShardvizError as error:
-        channel.send(error)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
 
 
 class UserFile:
@@ -154,7 +136,7 @@ class UserFile:
 
     def _return(self) -> str:
         """``FILE:12: `` with the line in which the function returns; "" where it is not in the file."""
-        with suppress(SyntaxError, ValueError):
+        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
             for each in ast.parse(self.path.read_bytes()).body:
                 if isinstance(each, ast.FunctionDef) and each.name == self.request.function:
                     lines = [one.lineno for one in ast.walk(each) if isinstance(one, ast.Return)]
