@@ -73,6 +73,14 @@ def test_on_several_hosts_only_a_known_group_waits(second_host: int, expected: s
     assert found.waited is None if not expected else found.waited and found.waited > 0
 
 
+def test_devices_that_are_not_in_the_profile_may_be_the_last() -> None:
+    of_all = IN_PAIRS.replace("{{0,2},{1,3}}", "{{0,1,2,3}}")
+    (found,), stragglers = timed(arriving(0, 30), join_program(of_all, None, None))
+    assert (found.waited, stragglers, found.last) == (None, (), "")
+    (whole,), _ = timed(arriving(0, 30, 30, 30), join_program(of_all, None, None))
+    assert whole.waited == pytest.approx(30 / 4 * PICO)
+
+
 def test_a_permute_waits_along_its_own_ring() -> None:
     rings = IN_PAIRS.replace("all-reduce(%p)", "collective-permute(%p)").replace(
         "replica_groups={{0,2},{1,3}}, to_apply=%add", "source_target_pairs={{0,2},{2,0},{1,3},{3,1}}"

@@ -89,13 +89,18 @@ def test_a_device_that_waits_for_copies_is_not_idle(tmp_path: Path) -> None:
     assert all(each.activity.seconds < 391 * MICRO for step in found.steps for each in step.devices)
 
 
-def test_runs_are_joined_by_their_order_and_not_by_numbers_that_count_per_device(tmp_path: Path) -> None:
-    found = offload(tmp_path, range(8), late=10.0)
+@pytest.mark.parametrize("numbers", [range(8), (0, 4, 1, 5, 2, 6, 3, 7)])
+def test_runs_are_joined_by_their_order_and_not_by_numbers_that_count_per_device(
+    numbers: Sequence[int], tmp_path: Path
+) -> None:
+    found = offload(tmp_path, numbers, late=10.0)
     (reduction,) = found.collectives
     assert (reduction.runs, reduction.groups) == (3 * 4, 4)
     assert reduction.waited == pytest.approx(10 / 2 * MICRO)
     assert reduction.seconds == pytest.approx(110 * MICRO)
-    assert {each.device for each in found.stragglers} == {f"TPU {number}" for number in range(4, 8)}
+    assert {each.device for each in found.stragglers} == {
+        f"TPU {place}" for place, number in enumerate(numbers) if number > 3
+    }
     assert {(each.times, round(each.seconds / MICRO)) for each in found.stragglers} == {(3, 30)}
 
 
@@ -156,11 +161,11 @@ def test_a_marked_step_has_the_runs_that_the_device_of_that_number_began() -> No
         return Event("DoEnqueueProgram", at, at + 1, {"run_id": run_id, "device_ordinal": number})
 
     marks = [Event("train", 990, 1100, {"step_num": 7}), Event("train", 1380, 1500, {"step_num": 8})]
-    # Four sums and more were run before on the first device, of which the other does not know.
+    # The first device has run a program more before than the other.
     launches = [launch(0, 5, 1000), launch(1, 4, 1001), launch(0, 6, 1390), launch(1, 5, 1391)]
     ended = Event("CompleteCallbacks", 1395, 1396, {"run_id": 5, "device_ordinal": 0})
     planes = {f"/device:TPU:{number}": offload_plane(number) for number in range(2)}
-    planes["/host:CPU"] = {"main/1": [*marks, *launches], "other/2": [ended]}
+    planes["/host:CPU"] = {"main/1": marks, "EventFDAsyncWorker/2": launches, "other/3": [ended]}
     reading = TraceReading()
     for event in xplane_events(xspace(planes), lambda _: None):
         reading.add(event)
