@@ -131,6 +131,9 @@ def test_groups_are_those_of_the_event_where_the_stored_text_has_lost_them(tmp_p
     assert reduction.waited is None
     assert found.stragglers == ()
     assert "the profile has 4 of the 8 devices that ran" in found.notes[-1]
+    page = [line.plain for line in profile_view(found, 120, PLAIN)]
+    # The steps are runs of jit_f, in which there is no collective.
+    assert any(line.split()[:3] == ["all-reduce", "in", "jit_psum"] and " 3 × 4 " in line for line in page)
 
 
 def test_groups_that_nobody_knows_give_no_bandwidth(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
 from shardviz.render.sanitize import printable
 from shardviz.render.times.report import percent
-from shardviz.sharding import Mesh
 from shardviz.units import estimated_seconds, human_bytes, measured_rate
 
 MOST = 20
@@ -32,7 +31,7 @@ def timing_lines(profile: Profile, width: int, palette: Palette) -> list[Text]:
     shown = profile.collectives[:MOST]
     if not shown:
         return []
-    rows = [_cells(each, profile.mesh, palette) for each in shown]
+    rows = [_cells(each, profile, palette) for each in shown]
     names = [name for name in rows[0] if any(row[name] for row in rows)]
     for count in range(len(_GIVING_WAY) + 1):
         kept = [name for name in names if name not in _GIVING_WAY[:count]]
@@ -53,10 +52,12 @@ def _labelled(name: str, cell: Text) -> Text:
     return cell if name in _LEFT else Text.assemble(cell, (f" {name}", "dim"))
 
 
-def _cells(each: CollectiveTiming, mesh: Mesh | None, palette: Palette) -> dict[str, Text]:
+def _cells(each: CollectiveTiming, profile: Profile, palette: Palette) -> dict[str, Text]:
     """The cells of a row by their columns; empty ones where it is not known."""
-    collective = each.collective
+    collective, mesh = each.collective, profile.mesh
     name = printable(each.name)
+    # The steps are those of the profile's main program: of another one its name is told.
+    other = f" in {printable(each.module)}" if each.module not in ("", profile.program) else ""
     label = name if each.op in name else f"{each.op} {name}"
     axes = Text() if mesh is None or not each.axes else axes_text(each.axes, mesh, palette)
     predicted = Text()
@@ -66,7 +67,7 @@ def _cells(each: CollectiveTiming, mesh: Mesh | None, palette: Palette) -> dict[
         predicted = Text.assemble(estimated_seconds(each.predicted), (ratio, "dim"))
     source = "" if collective is None else _FILE.sub(r"\1", collective.source)
     return {
-        "collective": Text(label, "bold"),
+        "collective": Text.assemble((label, "bold"), (other, "dim")),
         "axes": axes,
         "bytes": Text("" if collective is None else human_bytes(collective.bytes)),
         "runs": _runs(each),
