@@ -291,7 +291,8 @@ class Reader:
                     self._complain(start, "a collective shares its line with another statement")
             if instruction is None or not is_one:
                 continue
-            if start == last_line and self.computations.breaks_off() is not None:
+            ends = instruction.form.text.endswith(",")
+            if ends or (start == last_line and self.computations.breaks_off() is not None):
                 self._complain(start, f"{quote(instruction.name)} is cut off")
             # A start that is a wrapper has its collective in the computation that it calls.
             elif not instruction.form.is_wrapper:

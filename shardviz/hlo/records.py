@@ -283,7 +283,7 @@ def _slices(sizes: str, buffers: Sequence[ArrayShape]) -> Iterator[ArrayShape]:
 
 
 def _dimension(instruction: Instruction, results: Sequence[ArrayShape]) -> int | None:
-    match = _DIMENSION.match(instruction.attributes.get("dimensions", ""))
+    match = _DIMENSION.match(instruction.attributes.get("dimensions", "").strip())
     if match is None or any(int(match[0]) >= len(array.sizes) for array in results):
         return None
     return int(match[0])

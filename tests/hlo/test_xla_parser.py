@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -171,3 +173,84 @@ def test_axes_are_those_that_xla_names(groups, printed):
     assert f"replica_groups={printed}, use_global" in again
     assert read_hlo(text, infer=True) == read_hlo(again, infer=True)
     assert facts(read_hlo(text, infer=True))
+
+
+ODD = f"""{HEADER}ENTRY %e (p: f32[16,4]) -> (f32[4,4], f32[16]) {{
+  %p = f32[16,4]{{1,0}} parameter(0)
+  %v = f32[16]{{0}} constant({{...}})
+  %rs = f32[4,4]{{1,0:T(8,128)}} reduce-scatter(%p), channel_id=1, \
+replica_groups={{{{0,1,2,3}},{{4,5,6,7}}}}, use_global_device_ids=true, dimensions={{0}}, to_apply=%add
+  %ag = f32[32,4]{{1,0}} all-gather(%p), channel_id=2, \
+replica_groups=[4,2]<=[2,4]T(1,0), use_global_device_ids=true, dimensions={{0}}
+  %ar = (f32[16,4]{{1,0}}, /*index=1*/f32[16]{{0}}) all-reduce(%p, %v), {ALL}, to_apply=%add
+  %cp = f32[16,4]{{1,0}} collective-permute(%p), {PAIRS}, metadata={{op_name="a = b all-gather(x)"}}
+  %x = f32[16]{{0}} get-tuple-element(%ar), index=1
+  ROOT %r = (f32[4,4]{{1,0}}, f32[16]{{0}}) tuple(%rs, %x)
+}}
+"""
+WORD = re.compile(r'"[^"]*"|/\*.*?\*/|->|<=|[\w%.-]+=?|\s+|.', re.DOTALL)
+
+
+def told(text: str) -> list[object]:
+    """What its collectives send, whatever stands between the words; where they come from left out."""
+    return [
+        replace(each, name="", op_name="", source="", overlapped=()) for each in read_hlo(text).collectives
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "odd"),
+    [
+        ("{1,0:T(8,128)} reduce-scatter(", "{1,0:T(8,128)}reduce-scatter("),
+        ("{1,0:T(8,128)} reduce-scatter(", "{1,0:T(8,128)}/*c*/reduce-scatter("),
+        ("f32[4,4]{1,0:T(8,128)} reduce", "f32 [ 4, 4 ] { 1 ,0 : T(8, 128) }\treduce"),
+        ("all-gather(%p)", "all-gather ( %p )"),
+        ("f32[32,4]{1,0} all-gather", "f32[32,4]all-gather"),
+        ("%ag = f32[32,4]", "%ag=f32[32,4]"),
+        ("(f32[16,4]{1,0}, /*index=1*/f32[16]{0}) all-reduce", "(f32 [16,4]{1,0},f32[16] {0})all-reduce"),
+        ("replica_groups=[4,2]<=[2,4]T(1,0)", "replica_groups= [4 ,2] <= [2, 4] T (1, 0)"),
+        ("{{0,1,2,3},{4,5,6,7}}", "{ {0, 1,2,3} , { 4,5,6,7 } }"),
+        ("dimensions={0}, to_apply", "dimensions= { 0 } ,to_apply"),
+        ("ENTRY %e", "ENTRY  %e"),
+        ("metadata={op", "metadata= { op"),
+    ],
+)
+def test_spaces_that_xla_takes(written, odd):
+    text = ODD.replace(written, odd)
+    assert text != ODD
+    assert reprinted(text)
+    assert read_hlo(text).unread == ()
+    assert told(text) == told(ODD)
+    assert len(told(ODD)) == 4
+
+
+def test_blanks_anywhere_are_read_or_told():
+    """Where a blank comes or goes and XLA still reads the text, all collectives are found, or it is said."""
+    random_ = random.Random(27)
+    words = WORD.findall(ODD)
+    expected, accepted, complete = told(ODD), 0, 0
+    for _ in range(400):
+        changed = [*words]
+        for place in random_.sample(range(words.index("ENTRY"), len(words)), 2):
+            word = changed[place]
+            blank = random_.choice((" ", "\t", "  ", "\n", "/*c*/"))
+            changed[place] = random_.choice(("", blank)) if word.isspace() else blank + word
+        text = "".join(changed)
+        try:
+            reprinted(text)
+        except Exception:
+            continue
+        accepted += 1
+        unread = read_hlo(text).unread
+        complete += not unread
+        assert unread or [each.op for each in told(text)] == [each.op for each in expected], text
+        assert unread or [each.bytes for each in told(text)] == [each.bytes for each in expected], text
+    assert accepted > 250
+    assert complete > 0.9 * accepted
+
+
+@pytest.mark.parametrize("groups", ["{{},{}}", "{{}}", "{{0,1,2,3,4,5,6,7},{}}"])
+def test_groups_without_devices_are_told(groups):
+    text = ODD.replace("{{0,1,2,3},{4,5,6,7}}", groups)
+    assert len(told(text)) == 3
+    assert "a group has no devices" in read_hlo(text).unread[0]

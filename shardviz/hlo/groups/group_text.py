@@ -54,7 +54,7 @@ _AXES = rf"mesh\w*+\[(?:{_QUOTED}|[^'\"\]])*+\]"
 _ORDER = r"device_ids=\(?(?:\[[\d, ]*+\](?:T\([\d, ]*+\))?|[\d, ]*+)\)?"
 _USED = rf"\{{(?:{_QUOTED}|[^'\"}}])*+\}}"
 GROUPS: str = (
-    r"\[[\d, ]*+\]<=\[[\d, ]*+\](?:T\([\d, ]*+\))?"
+    r"\[[\d,\s]*+\]\s*+<=\s*+\[[\d,\s]*+\](?:\s*+T\s*+\([\d,\s]*+\))?"
     rf"|{_AXES},?\s*+(?:{_ORDER},?\s*+)?{_USED}"
 )
 """The second and the third form, to be found in a line."""
@@ -80,7 +80,7 @@ def parse_replica_groups(text: str, devices: int) -> ReplicaGroups:
     text = text.strip()
     if text.startswith("{"):
         return _listed(text, devices)
-    if match := _IOTA.fullmatch(text):
+    if match := _IOTA.fullmatch("".join(text.split())):
         return _iota(text, *match.groups())
     if match := _MESH.fullmatch(text):
         return _mesh(text, *match.groups())
@@ -97,8 +97,10 @@ def parse_pairs(text: str) -> Lists:
 
 def _listed(text: str, devices: int) -> ReplicaGroups:
     lists = _lists(text)
-    if not any(lists):
+    if not lists:
         return one_group(devices)
+    if not all(lists):
+        raise NotationError("a group has no devices", text, 0, len(text))
     check_listable(sum(map(len, lists)))
     _check_once(text, lists)
     groups = ReplicaGroups(lists=lists)
@@ -141,7 +143,7 @@ def _lists(text: str) -> Lists:
     try:
         lists = tuple(
             tuple(map(int, part.split(","))) if part.strip() else ()
-            for part in re.split(r"\},\s{0,8}\{", body[1:-1])
+            for part in re.split(r"\}\s*+,\s*+\{", body[1:-1])
         )
     except ValueError:
         raise _unreadable(text) from None

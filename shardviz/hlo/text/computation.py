@@ -17,9 +17,14 @@ _HEADER_LINE = r"(?!HloModule)(ENTRY\s++)?%?([^\s%(){}=,]++) (?!= )[^\n]*+(?<=\{
 _INSTRUCTION_LINE = r"[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = "
 _HEADER, _FIRST_HEADER = re.compile(rf"\n{_HEADER_LINE}"), re.compile(_HEADER_LINE)
 _INSTRUCTION, _FIRST_INSTRUCTION = re.compile(rf"\n{_INSTRUCTION_LINE}"), re.compile(_INSTRUCTION_LINE)
+REGULAR: str = (
+    r"(?:[a-z]\w*+\[[\d,<=?]*+\](?:\{[^\s{}]*+\})?+"
+    r"|\((?:[^()\n]++|\((?:[^()\n]++|\([^()\n]*+\))*+\))*+\)) [a-z][a-z\d-]*+\("
+)
+"""A shape and an opcode with XLA's own spaces, up to the operands."""
 _PRINTED = re.compile(
-    r"\n(?<!\n\n)\n*+(?!HloModule)(ENTRY )?%?([^\s=,(){}\[\]<>:\"%]++) (?!= )[^\n]*+(?<=\{)"
-    r"((?:\n  (?:%|ROOT %?|)[^\s=,(){}]++ = [^\n]*+)*+)\n\}(?=\n|\Z|, execution_thread=)"
+    r"\n(?<!\n\n)\n*+(?!HloModule)(ENTRY )?+%?([^\s=,(){}\[\]<>:\"%]++) (?!= )[^\n]*+(?<=\{)"
+    rf"((?:\n  (?:%|ROOT %?|)[^\s=,(){{}}]++ = {REGULAR}[^\n]*+)*+)\n\}}(?=\n|\Z|, execution_thread=)"
 )
 """A computation as XLA prints it: found and known to be in normal form at once."""
 _CALLING = (

@@ -21,9 +21,9 @@ _PAREN = re.compile(r"[()]")
 _BALANCED = re.compile(r"[^()]*+(?:\((?:[^()]++|\([^()]*+\))*+\)[^()]*+)*+\)")
 """Up to a closing parenthesis, with no deeper ones than a layout in a tuple has."""
 _ATTRIBUTE = re.compile(
-    r"[ ](?:metadata=\{)?(replica_groups|source_target_pairs|dimensions|split_dimension|concat_dimension"
-    r"|slice_sizes|is_host_transfer|channel_id|use_global_device_ids|op_name|source_file|source_line|stack_frame_id|calls|to_apply|body"
-    r"|condition|true_computation|false_computation|branch_computations|called_computations)="
+    r"[ \t,](?:metadata=\s*+\{)?(replica_groups|source_target_pairs|dimensions|split_dimension"
+    r"|concat_dimension|slice_sizes|is_host_transfer|channel_id|use_global_device_ids|op_name|source_file|source_line|stack_frame_id|calls|to_apply|body"
+    r"|condition|true_computation|false_computation|branch_computations|called_computations)=\s*+"
     rf'({GROUPS}|"(?:[^"\\]|\\.)*+"?|\{{(?:[^{{}}]++|\{{[^{{}}]*+\}})*+\}}?|[^\s,{{}}()"]*+)'
     r'|"(?:[^"\\]|\\.)*+"?'
     r"|[ ]backend_config=.*+"

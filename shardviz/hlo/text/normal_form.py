@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from shardviz.hlo.text.computation import Computations
-from shardviz.hlo.text.instruction import open_instruction
+from shardviz.hlo.text.computation import REGULAR, Computations
+from shardviz.hlo.text.instruction import closing, open_instruction
 
 _COMMENT_BEGINS = re.compile(r"/\*(?!index=\d)|//(?<![^\s,(){}]//)")
 """Any but XLA's own ``/*index=5*/``; the same may stand in a string."""
@@ -29,17 +29,17 @@ _QUOTED_MODULE = re.compile(
 
 _NAME = r'%?[^\s=,(){}\[\]<>:"]++'
 _ORDINARY = (
-    r"(?:[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = "
+    rf"(?:[ \t]*+(?:ROOT )?%?[^\s=,(){{}}]++ = {REGULAR}"
     r"|\n|\Z"
     r"|\}(?:\n|\Z|, execution_thread=)"
-    rf"|(?!HloModule)(?:ENTRY )?{_NAME} [^\n]*+(?<=\{{)(?:\n|\Z)"
+    rf"|(?!HloModule)(?:ENTRY )?+{_NAME} [^\n]*+(?<=\{{)(?:\n|\Z)"
     r"|HloModule "
     r"|(?:(?:File|Function)Names|FileLocations|StackFrames)\n|\d++ [{\"])"
 )
 """The beginnings of lines that XLA prints, none of which goes on from another."""
 _ORDINARY_LINE = re.compile(_ORDINARY)
 # Most lines are known by the first of the two, which is the faster.
-_OTHER_LINE = re.compile(rf"\n(?!  %[^\s=,(){{}}]++ = )(?!{_ORDINARY})")
+_OTHER_LINE = re.compile(rf"\n(?!  %[^\s=,(){{}}]++ = {REGULAR})(?!{_ORDINARY})")
 
 MAX_SAMPLE = 2**18
 """So much of a text tells whether its spaces are XLA's own."""
@@ -47,16 +47,19 @@ _OTHER_SPACES = re.compile(
     r"\),[a-z_]++=|\[ \d| (?:\((?<=[a-z] \()(?!\) ->|[^\s():]++:)|(?<=[a-z_] )=[ \t]*+[{\[])"
 )
 """Around a key, in a size, or before what an opcode takes; in a string they mean nothing."""
+_NEXT = re.compile(r"(?<=[\]})]),")
+"""The comma after an element of a tuple's shape."""
+_ARRAY = re.compile(r"[a-z]\w*+\s*+\[[^\[\]]*+\](?:\s*+\{[^{}]*+\})?+")
 _SPACE = re.compile(
     r"\"(?:[^\"\\]|\\.)*+\"?|'[^']*+'|(?P<opens>[ \t]*+[(\[]|\{)|(?P<closes>[)}\]])"
     r"|[ \t]*+(?P<mark>,|<?=)[ \t]*+|(?P<gap>[ \t]++(?P<transposed>(?=T\())?)"
 )
 
-_GOES_ON = re.compile(r"[ \t]*+(?:[,={\[]|<=|T\()")
+_GOES_ON = re.compile(r"[ \t]*+(?:[,=({\[]|<=|T\()")
 """The beginning of a line that continues a statement, whatever the line before it ends with."""
 _STATEMENT = re.compile(
     r"[ \t]*+(?:"
-    rf"(?P<instruction>(?:ROOT\s++)?{_NAME}(?:\s++=\s++|=(?=\(|[a-z][a-z\d]*+\[[\d\]<?])))"
+    rf"(?P<instruction>(?:ROOT\s++)?{_NAME}(?:\s++=\s++|=\s*+(?=\(|[a-z][a-z\d]*+\s*+\[[\d\]<?])))"
     rf"|(?P<header>ENTRY\s|{_NAME}(?:[ \t]++\(|[ \t]*+\{{[ \t]*+$))"
     r"|(?P<module>HloModule\s)"
     r"|(?P<line>\}[ \t]*+(?:$|,[ ]?execution_thread=)"
@@ -110,8 +113,12 @@ def without_comments(text: str) -> str:
 
 
 def _lines(found: re.Match[str]) -> str:
-    """Nothing but its line ends of a comment, all of a string."""
-    return "\n" * found[0].count("\n") if found["comment"] else found[0]
+    """The line ends of a comment, or a space where it alone parts two words; all of a string."""
+    if not found["comment"]:
+        return found[0]
+    text, (start, stop) = found.string, found.span()
+    is_parted = text[start - 1 : start].isspace() or text[stop : stop + 1].isspace()
+    return "\n" * found[0].count("\n") or " " * (not is_parted)
 
 
 def normal_form(text: str) -> NormalForm:
@@ -146,6 +153,8 @@ def _on_lines_of_their_own(text: str) -> NormalForm:
         line = text[start:stop] if kind is None else joined(text[start:stop])
         if kind == "instruction":
             line = f"  {_respaced(line)}"
+        elif kind == "header":
+            line = " ".join(line.split())
         kept += text[position:start], line, text[stop : stop + 1]
         length += start - position + len(line)
         breaks += [length] * text.count("\n", start, stop)
@@ -248,7 +257,17 @@ def _respaced(instruction: str) -> str:
             return found["mark"] or ""
         return piece
 
-    return f"{' '.join(name.split())} = {_SPACE.sub(spaced, rest.strip())}"
+    shape, rest = _shape_and_rest(rest.strip())
+    return f"{' '.join(name.split())} = {shape}{_SPACE.sub(spaced, rest)}"
+
+
+def _shape_and_rest(text: str) -> tuple[str, str]:
+    """A shape without blanks and with one behind it, and the text from the opcode on; "" for no shape."""
+    stop = closing(text, 1) if text.startswith("(") else 0
+    if not stop:
+        array = _ARRAY.match(text)
+        stop = array.end() if array else 0
+    return _NEXT.sub(", ", "".join(text[:stop].split())) + " " * bool(stop), text[stop:].lstrip()
 
 
 def _with_elements(text: str) -> str:

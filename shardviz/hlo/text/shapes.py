@@ -11,7 +11,7 @@ from shardviz.errors import NotationError
 from shardviz.sharding import array_bytes
 from shardviz.sharding.array import BITS
 
-_TOKEN = re.compile(r"([a-z][a-z0-9]*)\[([^\]]*)\]|\{[^{}]*\}|/\*|[()]")
+_TOKEN = re.compile(r"([a-z][a-z0-9]*)[ \t]*\[([^\]]*)\]|\{[^{}]*\}|/\*|[()]")
 _SIZE = re.compile(r"(?:<=)?(\d{1,15})")
 MAX_ELEMENTS = 2**62
 
