@@ -100,14 +100,10 @@ def memory_of(output: Output, target: Target) -> MemoryReport | None:
     from shardviz.timeline.compiler_memory import memory_over_limit, read_memory
 
     texts = output.memory
-    sizes = dict(texts.sizes)
-    if not texts.assignment and {"argument", "output", "alias", "temporary"} <= sizes.keys():
-        # Without the reports: jaxlib's own figure of the peak counts on-chip memory too (0.10, TPUs), or no
-        # temporaries at all (CPUs).
-        sizes["peak"] = sizes["argument"] + sizes["output"] - sizes["alias"] + sizes["temporary"]
     device = None if target.cluster is None else machine_of(target.cluster).device
     limit = None if device is None else device.usable_bytes or device.hbm_bytes
-    report = read_memory(sizes, texts.assignment, texts.live_ranges, output.text or texts.module, limit)
+    module = output.text or texts.module
+    report = read_memory(dict(texts.sizes), texts.assignment, texts.live_ranges, module, limit)
     return report if output.status == "ok" else memory_over_limit(report, output.error)
 
 

@@ -67,10 +67,8 @@ def read_memory(
     """The report of one compilation.
 
     `sizes` are those of `memory_analysis()` by `MemoryReport`'s names ("argument", "output", "alias",
-    "temporary", "peak"); what it lacks is taken from the buffer assignment. The peak is all that the buffer
-    assignment allocates in HBM, as the compiler holds that against its limit; `memory_analysis()` counts
-    on-chip memory too. A text that is damaged, cut off or empty gives what can be read of it. `module` tells
-    the buffers' source lines.
+    "temporary", "peak"); what it lacks is taken from the buffer assignment. A text that is damaged, cut off
+    or empty gives what can be read of it. `module` tells the buffers' source lines.
     """
     order = _INSTRUCTION.findall(live_ranges)
     allocations, values = _assigned(assignment, live_ranges, len(order))
@@ -85,11 +83,24 @@ def read_memory(
         sizes.get("output", sums["output"]),
         sizes.get("alias", 0),
         sizes.get("temporary", sums["temporary"]),
-        sum(sums.values()) or sizes.get("peak", 0),
+        _peak(sizes, sum(sums.values()), max(curve, default=0)),
         limit_bytes,
         tuple(_buffers(values, order, peak_at, module)),
         order=tuple(zip(order, curve, strict=True)),
     )
+
+
+def _peak(sizes: Mapping[str, int], allocated: int, live: int) -> int:
+    """The bytes at the peak: what `memory_analysis()` says, where that can be one.
+
+    In jaxlib 0.10 its figure lacks the temporaries on CPUs and has on-chip memory on TPUs. It is more than
+    what is `live` by the reports, and than arguments and outputs, and less than all that is `allocated`, or
+    than those and the temporaries together; where it is not, that is the closest bound.
+    """
+    told = sizes.get("peak", 0)
+    held = sizes.get("argument", 0) + sizes.get("output", 0) - sizes.get("alias", 0)
+    most = allocated or held + sizes.get("temporary", 0)
+    return told if max(held + 1, live) <= told < most or not most else most
 
 
 def memory_over_limit(report: MemoryReport, message: str) -> MemoryReport:

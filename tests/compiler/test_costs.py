@@ -155,7 +155,11 @@ def test_a_gpu_tells_microseconds_and_the_speed_of_light():
 
 def test_what_is_too_large_for_a_gpu_is_said_though_its_compiler_does_not_refuse_it():
     """XLA:GPU warns on stderr alone; what it allocates is held against the memory of the chip."""
-    large = replace(GPU_MEMORY, assignment=GPU_MEMORY.assignment.replace("134217728", str(90 * 10**9)))
+    large = replace(
+        GPU_MEMORY,
+        sizes=(*GPU_MEMORY.sizes[:3], ("temporary", 90 * 10**9), ("peak", 3 * 2**24 + 90 * 10**9)),
+        assignment=GPU_MEMORY.assignment.replace("134217728", str(90 * 10**9)),
+    )
     _, target, found = gpu(memory=large)
     assert found.status == "ok"
     assert found.memory.limit_bytes == machine_of(target.cluster).device.hbm_bytes
