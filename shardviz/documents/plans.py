@@ -236,6 +236,8 @@ def _padding_cost(cost: PlanCost) -> PaddingCost:
     return padding_cost(cost)
 
 
+OVERLAPPED = "The longer of compute and communication; in a train step of each pass."
+STEP = "The same where only the communication of parameters and their gradients overlaps, as in a search."
 _TOTALS = {
     "machine": text("The machine's name.").of("machine.name"),
     "machine_assumed": flag("Nobody named the machine: each mesh axis is taken for a ring of its own.").of(
@@ -245,7 +247,8 @@ _TOTALS = {
         "Steps, from 1, whose time is not known: no total of seconds has them."
     ).of(lambda cost: [place for place, each in enumerate(cost.steps, 1) if each.seconds is None]),
     "serial_seconds": number("The sum of all steps."),
-    "overlapped_seconds": number("The longer of all compute and all communication."),
+    "overlapped_seconds": number(OVERLAPPED),
+    "step_seconds": number(STEP),
     "compute_seconds": number("Seconds of the local steps."),
     "communication_seconds": number("Seconds of the collectives."),
     "communication_by_axes": array_of(
@@ -286,9 +289,8 @@ _TOTALS = {
     "all_layers": closed(
         "The figures of all layers.",
         serial_seconds=number("The sum of all steps.").of("layers_seconds"),
-        overlapped_seconds=number("The longer of all compute and all communication.").of(
-            lambda cost: cost.overlapped_seconds * cost.layers
-        ),
+        overlapped_seconds=number(OVERLAPPED).of(lambda cost: cost.overlapped_seconds * cost.layers),
+        step_seconds=number(STEP).of(lambda cost: cost.step_seconds * cost.layers),
         flops=count("Operations.").of(lambda cost: cost.flops * cost.layers),
         wire_bytes=count("Bytes that the device must send at least.").of(
             lambda cost: cost.wire_bytes * cost.layers

@@ -48,6 +48,7 @@ _LIMITED = {
     "count": "the plan has {} {0}",
     "seconds": "{0} takes {}",
     "overlapped": "it takes {}, with all overlap that there can be",
+    "step": "a step takes {} where only what parameters and gradients send is hidden",
     "exposed": "no overlap hides {} of the sending",
     "dropped": "{} choices find no place",
     "ticks": "the pipeline takes {} ticks",

@@ -50,7 +50,7 @@ OF_PLANS = ("collectives", "count", "line", "sent")
 """Measures of what a plan sends."""
 OF_STEPS = ("collectives", "count")
 """Those of which JAX can be asked in a train step."""
-OF_TIMES = ("seconds", "overlapped", "exposed", "bound", "utilisation")
+OF_TIMES = ("seconds", "overlapped", "step", "exposed", "bound", "utilisation")
 """Measures of seconds, of which JAX knows only what is sent: the plan's collectives or the form's own."""
 OF_ROUNDS = ("rounds", "sends_to", "held")
 """Measures of a collective's rounds, of which JAX knows only where they lead."""

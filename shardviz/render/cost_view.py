@@ -179,26 +179,37 @@ def _seconds_words(cost: PlanCost) -> str:
     if not cost.compute_seconds:
         return f"{seconds(cost.serial_seconds)} in all: {', '.join(sent)}"
     return (
-        f"in sequence {seconds(cost.serial_seconds)}, overlapped {seconds(cost.overlapped_seconds)}: "
+        f"in sequence {seconds(cost.serial_seconds)}, {_overlapped_words(cost)}: "
         f"compute {seconds(cost.compute_seconds)}, {', '.join(sent)}"
     )
 
 
+def _overlapped_words(cost: PlanCost, layers: int = 1) -> str:
+    """``overlapped 140 µs``; of a train step also the time where activations are waited for."""
+    words = f"overlapped {seconds(cost.overlapped_seconds * layers)}"
+    step = seconds(cost.step_seconds * layers)
+    if cost.plan.problem.training is None or step == seconds(cost.overlapped_seconds * layers):
+        return words
+    return f"{words} ({step} if only what parameters and gradients send is)"
+
+
 def _phases_words(cost: PlanCost) -> str:
-    """``forward 1.12 ms, backward 2.31 ms, optimizer 75 µs``; nothing for a forward pass."""
+    """``forward 1.12 ms, backward 2.31 ms, optimizer 75 µs``, what overlaps; nothing for a forward pass."""
     if cost.plan.problem.training is None:
         return ""
-    return ", ".join(f"{phase} {seconds(each)}" for phase, each in cost.seconds_by_phase.items())
+    words = ", ".join(f"{phase} {seconds(each)}" for phase, each in cost.seconds_by_phase.items())
+    hidden = "; a pass hides only its own communication" if cost.communication_seconds else ""
+    return words + hidden
 
 
 def _layers_words(cost: PlanCost) -> str:
     """``in all 32 layers 346 ms, overlapped 273 ms: 46.2 TFLOP, 6 GiB sent``; nothing for one layer."""
     if cost.layers == 1:
         return ""
-    overlapped = seconds(cost.overlapped_seconds * cost.layers)
     sent = f", {human_bytes(cost.wire_bytes * cost.layers)} sent" if cost.wire_bytes else ""
+    overlapped = _overlapped_words(cost, cost.layers)
     return (
-        f"in all {cost.layers} layers {seconds(cost.layers_seconds)}, overlapped {overlapped}: "
+        f"in all {cost.layers} layers {seconds(cost.layers_seconds)}, {overlapped}: "
         f"{flops(cost.flops * cost.layers)}{sent}"
     )
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 HEADINGS = ("", "mesh", "step", "compute", "exposed", "memory", "bound", "MFU", "communication")
 OVERLAP_WORDS = {
     "none": "a step is the sum of its work and its communication",
-    "parameters": "communication of parameters and their gradients hides behind the work, no other does",
-    "all": "a step is the longer of its work and its communication",
+    "parameters": "communication of parameters and gradients hides behind work of its pass, no other does",
+    "all": "a pass is the longer of its work and its communication",
 }
 RIGHT = frozenset({0, 2, 3, 4, 5, 7})
 MAX_REASONS = 3

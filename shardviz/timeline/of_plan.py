@@ -106,7 +106,11 @@ def _notes(cost: PlanCost) -> tuple[str, ...]:
         count = plural(len(cost.unknown), "step")
         notes.append(f"the total leaves out {count}: {cost.missing_figure}")
     if cost.layers > 1:
-        notes.append(f"all {cost.layers} layers take {estimated_seconds(cost.layers_seconds)}")
+        words = f"all {cost.layers} layers take {estimated_seconds(cost.layers_seconds)}"
+        step = estimated_seconds(cost.step_seconds * cost.layers)
+        if cost.plan.problem.training is not None and step != estimated_seconds(cost.layers_seconds):
+            words += f", {step} where gathers of parameters and sums of gradients overlap"
+        notes.append(words)
     return tuple(notes)
 
 

@@ -223,3 +223,10 @@ def test_no_mesh_is_left_out_of_a_train_step_of_llama_70b_on_a_large_pod(program
     answer = best_meshes(question)
     assert answer.shardings > 100_000
     assert not any(each.is_skipped for each in answer.infeasible)
+
+
+@pytest.mark.parametrize(("rows", "is_hidden"), [(1300, False), (1600, False), (1700, True)])
+def test_sums_of_gradients_hide_behind_the_backward_pass_alone(rows, is_hidden):
+    """Part 5's data parallelism: of C / W · (N - 1)/N = 1,642 rows a chip on, not two thirds of them."""
+    found = best(MLP, f"b={4 * rows},d=8192,f=32768", "v5e:2x2", "data", training=STEP)
+    assert (found.time.exposed == pytest.approx(0, abs=1e-9)) == is_hidden

@@ -6,10 +6,12 @@ import pytest
 
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.machine import machine_of
+from shardviz.hardware.machine_file import named_machine
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.pricing.thresholds import resized
+from shardviz.planner.training import Training, with_backward
 from shardviz.sharding import Mesh
 
 RING = Mesh(("X",), (64,))
@@ -156,3 +158,22 @@ def test_work_in_a_type_without_a_peak_has_none(priced):
     cost = priced("xsyd->xy", "_X_Y->XY", "x=4,s=128,y=4,d=4", dtype="f32")
     assert not cost.unknown
     assert cost.thresholds == ()
+
+
+@pytest.mark.parametrize(
+    ("machine", "devices", "rows"),
+    [("v5e:2x2", 4, 1.97e14 / 9e10), ("h100:8", 8, 2200)],
+)
+def test_rows_on_a_device_whose_backward_pass_hides_the_sums_of_the_gradients(machine, devices, rows):
+    # Part 5 and the chapter on GPUs: 8·B·D·F FLOPs against 8·D·F bytes, B > peak / bandwidth; its 2,200 of an
+    # H100 leaves out that N-1 of N parts are sent. Forward work is over before there is a gradient.
+    text = "H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d]"
+    mesh, specs = Mesh(("data",), (devices,)), "X=data _,Y=data _,W1=_ _,W2=_ _"
+    forward = problem_from_text(text, mesh=mesh, specs=specs, sizes="b=65536,d=16384,f=131072")
+    step = plan(with_backward(forward, Training("none", None)))
+    cost = price(step, place_mesh(named_machine(machine), mesh))
+    found = threshold(cost, "b")
+    assert found.least / devices == pytest.approx(rows * (devices - 1) / devices, rel=5e-3)
+    below = price(resized(cost.plan, "b", found.least * 9 // 10), cost.placed)
+    assert below.overlapped_seconds > below.compute_seconds > below.communication_seconds
+    assert below.step_seconds == pytest.approx(below.overlapped_seconds)

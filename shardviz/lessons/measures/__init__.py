@@ -57,6 +57,7 @@ MEASURES: dict[str, tuple[Callable[..., ComputedAnswer], str]] = {
     "longer": (plan.longer, "197e12 45e9"),
     "seconds": (time.seconds, "all_gather"),
     "overlapped": (time.overlapped, ""),
+    "step": (time.step, ""),
     "exposed": (time.exposed, ""),
     "bound": (time.bound, ""),
     "threshold": (time.threshold, "b"),

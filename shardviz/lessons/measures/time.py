@@ -37,9 +37,16 @@ def seconds(resolved: ResolvedProblem, part: str = "") -> ComputedAnswer:
 
 
 def overlapped(resolved: ResolvedProblem) -> ComputedAnswer:
-    """The longer of computing and sending: the time where one hides as much of the other as it can."""
+    """The longer of computing and sending, in a train step of each pass: the time where one hides as much of
+    the other as it can."""
     cost = priced(resolved)
     return SECONDS.answer(Fraction(cost.overlapped_seconds * cost.layers))
+
+
+def step(resolved: ResolvedProblem) -> ComputedAnswer:
+    """The time where only what parameters and their gradients send overlaps, as `search` has it."""
+    cost = priced(resolved)
+    return SECONDS.answer(Fraction(cost.step_seconds * cost.layers))
 
 
 def exposed(resolved: ResolvedProblem) -> ComputedAnswer:
@@ -75,10 +82,12 @@ def utilisation(resolved: ResolvedProblem) -> ComputedAnswer:
 
 
 def fastest(resolved: ResolvedProblem, *meshes: str) -> ComputedAnswer:
-    """The mesh, of some, on which the plan takes the least time."""
+    """The mesh, of some, on which the plan takes the least time: of a train step with its overlap, as `step`
+    has it."""
     if len(meshes) < 2:
         raise QuestionError("fastest compares meshes", "write for example fastest X=4,Y=2 X=2,Y=4")
-    times = [seconds(resolve_once(replace(resolved.draft, mesh=mesh))) for mesh in meshes]
+    taken = seconds if resolved.problem.training is None else step
+    times = [taken(resolve_once(replace(resolved.draft, mesh=mesh))) for mesh in meshes]
     values = [SECONDS.read(each.text) for each in times]
     best = min(values)
     if values.count(best) > 1:

@@ -24,6 +24,8 @@ from shardviz.planner.plan import (
     einsum_parts,
 )
 from shardviz.planner.pricing.local_work import matmul_dtype, statement_flops, statement_traffic
+from shardviz.planner.pricing.overlap import Passes, by_pass, is_mostly_sent, overlapped
+from shardviz.planner.problem.roles import roles_of
 from shardviz.sharding import PartitionSpec, array_bytes, shard_shape
 
 if TYPE_CHECKING:
@@ -87,8 +89,10 @@ class PricedStep:
 class PlanCost:
     """All steps of a plan, and their sums.
 
-    `serial_seconds` is the sum of all steps and `overlapped_seconds` the longer of all compute and all
-    communication; the truth lies between. Both leave out steps without `seconds`, which `unknown` names.
+    `serial_seconds` is the sum of all steps and `overlapped_seconds` the longer of compute and communication,
+    in a train step of each pass (`overlap`); the truth lies between. Of `step_seconds` only the communication
+    of parameters and their gradients overlaps, as a search has it. All leave out steps without `seconds`,
+    which `unknown` names.
     Where the program runs several times these are figures of one layer; those of all begin with `layers`.
     """
 
@@ -139,14 +143,36 @@ class PlanCost:
 
     @property
     def overlapped_seconds(self) -> float:
-        return max(self.compute_seconds, self.communication_seconds)
+        return overlapped(*self._work_and_sent)
+
+    @property
+    def _work_and_sent(self) -> tuple[Passes, Passes]:
+        return self._by_pass(is_sent=False), self._by_pass(is_sent=True)
+
+    @cached_property
+    def step_seconds(self) -> float:
+        roles = roles_of(self.plan.problem)
+        work, sent = self._work_and_sent
+        hidden = by_pass(
+            (self.phase_of(each), each.seconds or 0.0)
+            for each in self.steps
+            if each.is_collective and roles.is_hideable(each.step.array, self.phase_of(each))
+        )
+        return overlapped(work, hidden) + sum(sent) - sum(hidden)
+
+    def _by_pass(self, is_sent: bool) -> Passes:
+        own = (each for each in self.steps if each.is_collective is is_sent)
+        return by_pass((self.phase_of(each), each.seconds or 0.0) for each in own)
+
+    def phase_of(self, step: PricedStep) -> Phase:
+        return self.plan.problem.parts[step.step.part].phase
 
     @property
     def bound(self) -> str:
         """The bound of the longest step of the longer side; "unknown" where that cannot be said."""
         if self.unknown:
             return UNKNOWN
-        collective = self.communication_seconds > self.compute_seconds
+        collective = is_mostly_sent(*self._work_and_sent)
         longer = [each for each in self.steps if each.is_collective == collective]
         return max(longer, key=lambda each: each.seconds or 0.0).bound if longer else ""
 
@@ -247,7 +273,7 @@ class PlanCost:
         """Seconds of all steps by the part of a train step that they belong to, in order."""
         found: dict[Phase, float] = {}
         for each in self.steps:
-            phase = self.plan.problem.parts[each.step.part].phase
+            phase = self.phase_of(each)
             found[phase] = found.get(phase, 0.0) + (each.seconds or 0.0)
         return found
 

@@ -96,7 +96,7 @@ def _threshold(cost: PlanCost, dim: str, size: int) -> Threshold:
 
 def _excess(cost: PlanCost, dim: str, size: int) -> tuple[Callable[[int], float], Callable[[int], str]]:
     """By a size of `dim`: the seconds by which the arithmetic takes longer than the slower of memory and
-    links, and which of them that is."""
+    links, and which of them that is. Links are compared with the arithmetic of their own pass (`overlap`)."""
     device, placed = cost.machine.device, cost.placed
     none = price(resized(cost.plan, dim, 0), placed)
     peak, bandwidth = cost.peak_flops, device.hbm_bandwidth
@@ -106,34 +106,45 @@ def _excess(cost: PlanCost, dim: str, size: int) -> tuple[Callable[[int], float]
     def line(of: Callable[[PricedStep], int], now: PricedStep, at_none: PricedStep) -> _Line:
         return _Line(of(at_none), (of(now) - of(at_none)) / size)
 
-    flops, traffic = _Line(0, 0), _Line(0, 0)
-    collectives: list[tuple[Step, _Line, _Line]] = []
+    work, traffic = [_Line(0, 0), _Line(0, 0)], _Line(0, 0)
+    collectives: list[tuple[Step, bool, _Line, _Line]] = []
     for now, at_none in zip(cost.steps, none.steps, strict=True):
+        is_later = cost.phase_of(now) != "forward"
         moved = line(lambda each: each.hbm_bytes, now, at_none)
         if now.is_collective:
-            collectives.append((now.step, line(lambda each: each.step.bytes, now, at_none), moved))
+            collectives.append((now.step, is_later, line(lambda each: each.step.bytes, now, at_none), moved))
         else:
-            work = line(lambda each: each.flops, now, at_none)
-            flops = _Line(flops.start + work.start, flops.slope + work.slope)
+            flops, own = line(lambda each: each.flops, now, at_none), work[is_later]
+            work[is_later] = _Line(own.start + flops.start, own.slope + flops.slope)
             traffic = _Line(traffic.start + moved.start, traffic.slope + moved.slope)
 
-    times = [_seconds_of_bytes(step, placed) for step, _, _ in collectives]
+    times = [_seconds_of_bytes(step, placed) for step, *_ in collectives]
+    passes = {is_later for _, is_later, *_ in collectives}
 
-    def communication(count: int) -> list[tuple[float, Step]]:
+    def communication(count: int, is_later: bool) -> list[tuple[float, Step]]:
         return [
             (max(time(size.at(count)), moved.at(count) / bandwidth), step)
-            for time, (step, size, moved) in zip(times, collectives, strict=True)
+            for time, (step, later, size, moved) in zip(times, collectives, strict=True)
+            if later is is_later
         ]
 
+    def margins(count: int) -> dict[bool | str, float]:
+        """The excess over memory, and of each pass over its communication."""
+        arithmetic = [each.at(count) / peak for each in work]
+        found: dict[bool | str, float] = {HBM: sum(arithmetic) - traffic.at(count) / bandwidth}
+        for each in passes:
+            found[each] = arithmetic[each] - sum(seconds for seconds, _ in communication(count, each))
+        return found
+
     def excess(count: int) -> float:
-        slower = max(sum(each for each, _ in communication(count)), traffic.at(count) / bandwidth)
-        return flops.at(count) / peak - slower
+        return min(margins(count).values())
 
     def limit(count: int) -> str:
-        sent = communication(count)
-        if not sent or sum(each for each, _ in sent) < traffic.at(count) / bandwidth:
-            return HBM
-        longest = max(sent, key=lambda each: each[0])[1]
+        by = margins(count)
+        slowest = min(by, key=by.__getitem__)
+        if isinstance(slowest, str):
+            return slowest
+        longest = max(communication(count, slowest), key=lambda each: each[0])[1]
         return next(each.bound for each in cost.steps if each.step is longest)
 
     return excess, limit

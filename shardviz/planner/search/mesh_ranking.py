@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.planner.plan import axes_words
+from shardviz.planner.pricing.overlap import is_mostly_sent
 from shardviz.planner.problem import Problem
 from shardviz.planner.search.elimination import TooWideError
 from shardviz.planner.search.mesh_search import MeshSearch
@@ -18,7 +19,7 @@ from shardviz.planner.search.mesh_shapes import mesh_shapes, on_machine, with_or
 from shardviz.planner.search.program_tables import PipelineStage, ProgramSharding, ProgramTables
 from shardviz.planner.search.question import SearchQuestion
 from shardviz.planner.search.rules import ShardingRules
-from shardviz.planner.search.step_time import StepTime
+from shardviz.planner.search.step_time import Overlap, StepTime, overlapping
 from shardviz.planner.search.usual_moves import UsualWays
 from shardviz.planner.states.moves import Axes, spec_of
 from shardviz.sharding import Mesh, PartitionSpec
@@ -198,16 +199,15 @@ def _row(
         time,
         sharding.flops * tables.problem.layers,
         round(sharding.memory),
-        _bound(sharding, time, peak),
+        _bound(sharding, question.overlap, time, peak),
         question.flops / (peak * machine.devices * time.seconds) if peak and time.seconds else None,
         least,
     )
 
 
-def _bound(sharding: ProgramSharding, time: StepTime, peak: float | None) -> str:
+def _bound(sharding: ProgramSharding, overlap: Overlap, time: StepTime, peak: float | None) -> str:
     """The longer of the work and of the communication, be it waited for or hidden, by what takes longest."""
-    hidden = time.communication_seconds - time.exposed
-    if time.communication and max(hidden, time.exposed) >= time.work * (1 - 1e-9):
+    if is_mostly_sent(*overlapping(sharding, overlap)):
         axes, _ = max(time.communication, key=lambda each: each[1])
         return axes_words(axes)
-    return COMPUTE if peak and sharding.flops / peak > sharding.work / 2 else HBM
+    return COMPUTE if peak and sharding.flops / peak > sum(sharding.work) / 2 else HBM

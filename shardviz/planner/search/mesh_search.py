@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from shardviz.planner.pricing.overlap import Passes
 from shardviz.planner.search.program_tables import Multipliers, ProgramSharding, ProgramTables
 from shardviz.planner.search.step_time import LITTLE, Overlap, StepTime, multipliers, overlapping, step_time
 
@@ -17,6 +18,8 @@ HALVINGS = 8
 """How often the range of the price of memory is halved."""
 MAX_SHARES = 8
 """Shares of hidden communication that are tried."""
+LITTLES = LITTLE, LITTLE
+"""The least weight of each pass."""
 ROUNDING = 1e-9
 """The part of a sum by which it may be wrong."""
 CLOSE = 1e-3
@@ -73,54 +76,63 @@ class MeshSearch:
 
     def smallest(self) -> ProgramSharding:
         """The sharding that holds the least."""
-        return self.tables.best(Multipliers(LITTLE, LITTLE, LITTLE, memory=1.0))[1]
+        return self.tables.best(Multipliers(LITTLES, LITTLES, LITTLES, memory=1.0))[1]
 
     def _fits(self, found: StepSharding) -> bool:
         return self.limit is None or found.sharding.memory <= self.limit
 
     def _fastest(self, price: float) -> StepSharding:
         """The fastest where each byte of memory adds `price` seconds."""
-        found = low = self._least(0.0, price)
-        if self.overlap == "none" or not self._overflows(found):
+        found = low = self._least((0.0, 0.0), price)
+        work, hidden, _ = overlapping(found.sharding, self.overlap)
+        # The passes in which communication stands out; of the other the sum is that of its work.
+        full: Passes = float(hidden[0] > work[0]), float(hidden[1] > work[1])
+        if not any(full):
             return found
         share, high = 1.0, None
         for _ in range(MAX_SHARES):
-            each = self._least(share, price)
+            each = self._least(_scaled(full, share), price)
             is_faster = self._cost(each, price) < self._cost(found, price)
             found = replace(each if is_faster else found, least=max(found.least, each.least))
             # Each sharding's sum is a line over the share; the bound is highest where the lines cross.
-            is_top = high and self._sum(each, share, price) >= self._sum(low, share, price) * (1 - ROUNDING)
-            if found.is_close or is_top or (high is None and self._overflows(each)):
+            low_sum, own_sum = (self._sum(one, _scaled(full, share), price) for one in (low, each))
+            is_top = high is not None and own_sum >= low_sum * (1 - ROUNDING)
+            rises = self._sum(each, full, price) > self._sum(each, (0.0, 0.0), price)
+            if found.is_close or is_top or (high is None and rises):
                 break
-            low, high = (each, high) if high and self._overflows(each) else (low, each)
-            share = self._crossing(low, high, price)
+            low, high = (each, high) if high and rises else (low, each)
+            share = self._crossing(low, high, full, price)
         return found
 
-    def _sum(self, found: StepSharding, share: float, price: float) -> float:
+    def _sum(self, found: StepSharding, shares: Passes, price: float) -> float:
         """The sum by multipliers of a sharding, in seconds."""
-        work, hidden, waited = overlapping(found.sharding, self.overlap, self.layers)
-        return (1 - share) * work + share * hidden + waited + price * found.sharding.memory
+        layer = sum(
+            (1 - share) * work + share * hidden + waited
+            for share, work, hidden, waited in zip(
+                shares, *overlapping(found.sharding, self.overlap), strict=True
+            )
+        )
+        return layer * self.layers + price * found.sharding.memory
 
-    def _crossing(self, low: StepSharding, high: StepSharding, price: float) -> float:
-        """The share at which the sums of two shardings are equal."""
+    def _crossing(self, low: StepSharding, high: StepSharding, full: Passes, price: float) -> float:
+        """The part of the shares `full` at which the sums of two shardings are equal."""
         (at_none, at_all), (other_none, other_all) = (
-            (self._sum(each, 0.0, price), self._sum(each, 1.0, price)) for each in (low, high)
+            (self._sum(each, (0.0, 0.0), price), self._sum(each, full, price)) for each in (low, high)
         )
         rise = (at_all - at_none) - (other_all - other_none)
         return min(1.0, max(0.0, (other_none - at_none) / rise)) if rise > 0 else 0.5
 
-    def _least(self, share: float, price: float) -> StepSharding:
+    def _least(self, shares: Passes, price: float) -> StepSharding:
         """The sharding whose sum by multipliers is least."""
-        bound, sharding = self.tables.best(multipliers(self.overlap, share, price / self.layers))
+        bound, sharding = self.tables.best(multipliers(self.overlap, shares, price / self.layers))
         time = step_time(sharding, self.overlap, self.layers, self.bubble)
         least = 0.0 if price else bound * self.layers * (1 + self.bubble) / (1 + LITTLE)
         return StepSharding(sharding, time, least)
 
-    def _overflows(self, found: StepSharding) -> bool:
-        """Return whether there is more communication to hide than there is work to hide it behind."""
-        work, hidden, _ = overlapping(found.sharding, self.overlap, self.layers)
-        return hidden > work
-
     def _cost(self, found: StepSharding, price: float) -> tuple[float, float]:
         time = found.time
         return time.seconds + price * found.sharding.memory, time.communication_seconds
+
+
+def _scaled(shares: Passes, part: float) -> Passes:
+    return shares[0] * part, shares[1] * part

@@ -17,8 +17,9 @@ import numpy as np
 
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.pricing.local_work import matmul_dtype, statement_flops, statement_traffic
+from shardviz.planner.pricing.overlap import Passes, by_pass
 from shardviz.planner.pricing.prices import Prices
-from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.problem import Phase, Problem, Statement
 from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.planner.search.dual_bounds import least_of_stars
 from shardviz.planner.search.elimination import Factor, Table
@@ -27,18 +28,20 @@ from shardviz.planner.search.usual_moves import Shape, UsualMoves, UsualWays
 from shardviz.planner.states.moves import Axes, State
 from shardviz.sharding import ShardedArray
 
+SENT_ON: tuple[Phase, ...] = ("forward", "backward")
+"""The phases at the end of which a stage of a pipeline sends to its neighbour."""
 KEEPING = 1e-22
 """Seconds that a byte of memory counts as, so that of sharding of equal times the smaller one is chosen."""
 
 
 @dataclass(frozen=True)
 class Multipliers:
-    """The weights of a sum: of seconds of work, of communication that must be waited for, of communication
-    that other work can hide, and of bytes held (seconds a byte)."""
+    """The weights of a sum: by pass of seconds of work, of communication that must be waited for and of
+    communication that other work can hide, and of bytes held (seconds a byte)."""
 
-    work: float = 1.0
-    exposed: float = 1.0
-    hidden: float = 1.0
+    work: Passes = (1.0, 1.0)
+    exposed: Passes = (1.0, 1.0)
+    hidden: Passes = (1.0, 1.0)
     memory: float = 0.0
 
 
@@ -58,8 +61,8 @@ class WorkChoice:
 class StatementTable:
     """A statement with the ways to split its work, and the variables of its operands and its result.
 
-    A move of an operand or of the result is `hideable` where it does not stand between two statements of the
-    layer: what gathers parameters, and what reduces their gradients.
+    `is_later` says that it follows the forward pass; `hideable` whether the move of each operand and of the
+    result can run beside other work (`Roles.is_hideable`).
     """
 
     part: Statement
@@ -67,6 +70,10 @@ class StatementTable:
     operands: tuple[str, ...]
     result: str
     hideable: tuple[bool, ...]
+
+    @property
+    def is_later(self) -> bool:
+        return self.part.phase != "forward"
 
 
 @dataclass(frozen=True)
@@ -137,7 +144,7 @@ class ProgramTables:
     def _statement(self, part: Statement) -> StatementTable:
         roles = self.rules.roles
         own = [*(operand.name for operand in part.operands), part.result.name]
-        hideable = tuple(part.phase == "optimizer" or roles.leader(name) in roles.parameters for name in own)
+        hideable = tuple(roles.is_hideable(name, part.phase) for name in own)
         choices = tuple(
             self._choice(part, each, pending)
             for each in self.rules.splits(part)
@@ -220,12 +227,14 @@ class ProgramTables:
         found = [Factor((name,), (by.memory or KEEPING) * table) for name, table in self._memory.items()]
         for number, each in enumerate(self.statements):
             split = _split_of(number)
-            found.append(Factor((split,), by.work * np.array([choice.seconds for choice in each.choices])))
+            work = np.array([choice.seconds for choice in each.choices])
+            found.append(Factor((split,), by.work[each.is_later] * work))
             variables = (*each.operands, each.result)
             for variable, hideable, table in zip(
                 variables, each.hideable, self._moves_of[number], strict=True
             ):
-                found.append(Factor((split, variable), (by.hidden if hideable else by.exposed) * table))
+                weights = by.hidden if hideable else by.exposed
+                found.append(Factor((split, variable), weights[each.is_later] * table))
         return found
 
     def best(self, by: Multipliers) -> tuple[float, ProgramSharding]:
@@ -238,9 +247,10 @@ class ProgramTables:
 
     def sharding(self, states: Mapping[str, State], choices: Sequence[WorkChoice]) -> ProgramSharding:
         """The figures of one sharding, with these splits of the statements' work."""
-        exposed: dict[Axes, float] = {}
-        hidden: dict[Axes, float] = {}
-        work = flops = 0.0
+        exposed: list[tuple[Phase, Axes, float]] = []
+        hidden: list[tuple[Phase, Axes, float]] = []
+        work: list[tuple[Phase, float]] = []
+        flops = 0.0
         kept = sum(
             copies * self._bytes(self.arrays[name], states[self.rules.roles.leader(name)])
             for name, copies in self._held.items()
@@ -248,27 +258,30 @@ class ProgramTables:
         largest, waiting = 0, self._waiting(states)
         for number, (each, choice) in enumerate(zip(self.statements, choices, strict=True)):
             part = each.part
-            work, flops = work + choice.seconds, flops + choice.flops
+            work.append((part.phase, choice.seconds))
+            flops += choice.flops
             pairs = [
                 (array, states[variable], need)
                 for array, variable, need in zip(part.operands, each.operands, choice.needs, strict=True)
             ]
             pairs.append((part.result, choice.natural, states[each.result]))
             for (array, before, after), hideable in zip(pairs, each.hideable, strict=True):
-                into = hidden if hideable else exposed
                 for axes, seconds in self.moves.parts(array.shape, array.dtype, before, after):
-                    into[axes] = into.get(axes, 0.0) + seconds
+                    (hidden if hideable else exposed).append((part.phase, axes, seconds))
             largest = max(largest, waiting[number] + self._working_set(each, choice, states))
         if self._stage is not None:
-            exposed[(self._stage.axis,)] = self._sent_on(self._stage, states) / self._stage.layers
-        return ProgramSharding(dict(states), work, flops, exposed, hidden, kept + largest)
+            for phase in dict.fromkeys(part.phase for part in self.problem.parts if part.phase in SENT_ON):
+                seconds = self._sent_on(self._stage, states) / self._stage.layers
+                exposed.append((phase, (self._stage.axis,), seconds))
+        return ProgramSharding(
+            dict(states), by_pass(work), flops, tuple(exposed), tuple(hidden), kept + largest
+        )
 
     def _sent_on(self, stage: PipelineStage, states: Mapping[str, State]) -> float:
-        """Seconds of a step in which a stage sends what it has made to the next, and gradients back."""
+        """Seconds of a pass in which a stage sends what it has made to the next, or gradients back."""
         result = self.problem.forward[-1].result
         size = self._bytes(result, states[self.rules.roles.leader(result.name)]) // stage.microbatches
-        one = self._prices.move_seconds("ppermute", (stage.axis,), size, size)
-        return one * stage.microbatches * (1 if self.problem.training is None else 2)
+        return self._prices.move_seconds("ppermute", (stage.axis,), size, size) * stage.microbatches
 
     def _waiting(self, states: Mapping[str, State]) -> list[int]:
         """For each statement the bytes of the results of others that wait for a later one, but for those that
@@ -299,16 +312,16 @@ class ProgramTables:
 class ProgramSharding:
     """A sharding of every array, by the name of the array that leads, and its figures for one layer.
 
-    Seconds of `work`, and of communication by the axes of its groups: `exposed`, which stands between two
-    statements, and `hidden`, which can run beside the work of other layers. `memory` are the bytes that a
-    device keeps through the step, and those of the largest statement beside them.
+    Seconds of `work` by pass, and of each communication with its phase and the axes of its groups: `exposed`,
+    which stands between two statements, and `hidden`, which can run beside the work of other layers. `memory`
+    are the bytes that a device keeps through the step, and those of the largest statement beside them.
     """
 
     states: dict[str, State]
-    work: float
+    work: Passes
     flops: float
-    exposed: dict[Axes, float]
-    hidden: dict[Axes, float]
+    exposed: tuple[tuple[Phase, Axes, float], ...]
+    hidden: tuple[tuple[Phase, Axes, float], ...]
     memory: float
 
 

@@ -13,8 +13,8 @@ from shardviz.planner.pricing.costs import lacking_words
 from shardviz.planner.pricing.local_work import statement_flops
 from shardviz.planner.problem import Problem, problem_from_text
 from shardviz.planner.problem.programs import read_program
+from shardviz.planner.problem.roles import Roles, roles_of
 from shardviz.planner.search.axes import SearchAxis
-from shardviz.planner.search.rules import Roles, roles_of
 from shardviz.planner.search.step_time import OVERLAPS, Overlap
 from shardviz.planner.statements.contraction_order import Order, contraction_orders
 from shardviz.planner.training import Training, with_backward

@@ -1,22 +1,17 @@
 """The shardings that a search looks at: for each kind of axis, the dimensions of an array that it may split,
 and those of a statement's work.
-
-The first dimension of the program's first argument is that of the examples. Arguments that have it are
-inputs; all others are parameters. A dimension of an input that no parameter has, beside that of the examples,
-is one of positions; one that a parameter, another operand and their result share is one of experts.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations, permutations, product
 from math import prod
 
-from shardviz.planner.problem import Problem, Statement
-from shardviz.planner.problem.functions import FUNCTIONS
+from shardviz.planner.problem import Statement
+from shardviz.planner.problem.roles import Roles
 from shardviz.planner.search.axes import Kind, SearchAxis
 from shardviz.planner.states.moves import Axes, State, state_of
 from shardviz.sharding import Mesh, ShardedArray
@@ -25,118 +20,6 @@ _ORDER: dict[Kind, int] = {"sequence": 0, "data": 1, "expert": 2, "tensor": 3, "
 """Major first, where several axes split one dimension: what is gathered most often is the minor end."""
 Assignment = dict[str, Axes]
 """Dimension → the axes that split a statement's work along it."""
-
-
-@dataclass(frozen=True)
-class Roles:
-    """Dimensions and arrays of a program by what they are for.
-
-    `inputs`, `parameters` and `given` (gradients of results) are names of arguments. `follows` names for an
-    array another one that is split alike: for a gradient the array that it is of, for an optimizer's state
-    its parameter. `addends` are results that are only added to others, and so may come with pending sums.
-    """
-
-    examples: frozenset[str]
-    positions: frozenset[str]
-    experts: frozenset[str]
-    inputs: frozenset[str]
-    parameters: frozenset[str]
-    given: frozenset[str]
-    follows: dict[str, str]
-    addends: frozenset[str]
-
-    def leader(self, name: str) -> str:
-        """The array that decides how this one is split."""
-        while name in self.follows:
-            name = self.follows[name]
-        return name
-
-
-def roles_of(problem: Problem) -> Roles:
-    """The roles in a program or a train step by the rules of this module."""
-    forward = replace(problem, parts=problem.forward)
-    arguments = forward.arguments
-    merged = {dim: factors for part in forward.parts for dim, factors in part.merged}
-    first = arguments[0].dims[:1]
-    examples = {*first, *(dim for dim, factors in merged.items() if factors[:1] == first)}
-    inputs = frozenset(each.name for each in arguments if examples.intersection(each.dims))
-    parameters = frozenset(each.name for each in arguments) - inputs
-    of_parameters = {dim for each in arguments if each.name in parameters for dim in each.dims}
-    positions = {dim for each in arguments if each.name in inputs for dim in each.dims[1:]} - of_parameters
-    positions |= {dim for dim, factors in merged.items() if factors[0] in positions}
-    examples |= _named_otherwise(forward, examples)
-    positions |= _named_otherwise(forward, positions)
-    experts = {
-        dim
-        for part in forward.parts
-        if part.function == "multiply" and len(part.operands) > 1
-        for dim in part.einsum.result
-        if all(dim in dims for dims in part.einsum.operands)
-        and any(each.name in parameters for each in part.operands)
-    }
-    known = {each.name: each for each in (*arguments, *(part.result for part in forward.parts))}
-    given = frozenset(
-        name for _, name in problem.gradients if name in {each.name for each in problem.arguments}
-    )
-    follows = _follows(problem, known)
-    if problem.layers > 1 and (last := forward.result).name not in follows:
-        # What a layer makes is what the next one takes.
-        same = [each.name for each in arguments if each.name in inputs and each.dims == last.dims]
-        if same:
-            follows[last.name] = same[0]
-    return Roles(
-        frozenset(examples),
-        frozenset(positions - examples),
-        frozenset(experts),
-        inputs,
-        parameters,
-        given,
-        follows,
-        _addends(problem, known),
-    )
-
-
-def _named_otherwise(problem: Problem, dims: set[str]) -> set[str]:
-    """Other names that statements have for dimensions of arrays: of keys' positions beside queries'."""
-    named: dict[str, tuple[str, ...]] = {}
-    found: set[str] = set()
-    for part in problem.parts:
-        for array in part.operands:
-            own = zip(named.setdefault(array.name, array.dims), array.dims, strict=True)
-            found |= {other for first, other in own if first in {*dims, *found}}
-        named[part.result.name] = part.result.dims
-    return found
-
-
-def _follows(problem: Problem, known: Mapping[str, ShardedArray]) -> dict[str, str]:
-    """Of a train step's arrays those that are split as one of the forward pass, by the names that
-    `training` gives them."""
-    found = {gradient: name for name, gradient in problem.gradients}
-    for array in (*problem.arguments, *(part.result for part in problem.parts)):
-        name = array.name
-        if name in known or name in found:
-            continue
-        if (stem := _LATER.sub("", name)) in known and known[stem].dims == array.dims:
-            found[name] = stem
-        elif name[:1] == "d" and name[1:] in known and known[name[1:]].dims == array.dims:
-            found[name] = name[1:]
-    return found
-
-
-def _addends(problem: Problem, known: Mapping[str, ShardedArray]) -> frozenset[str]:
-    """Results of the backward pass that only sums use."""
-    made = {part.result.name for part in problem.parts} - {*known, problem.result.name, *problem.returned}
-    largest = {part.result.name for part in problem.parts if FUNCTIONS[part.function].takes_largest}
-    return frozenset(made - largest) - {
-        each.name
-        for part in problem.parts
-        for place, each in enumerate(part.operands)
-        if FUNCTIONS[part.function].linearity != "sum" or not FUNCTIONS[part.function].may_pend(place)
-    }
-
-
-_LATER = re.compile(r"(?:_(?:remat|given|master|mean|square|new))+(?:_\d+)?$")
-"""The ends of names that a train step gives to what belongs to an array."""
 
 
 @dataclass(frozen=True)

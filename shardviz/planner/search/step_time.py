@@ -1,9 +1,10 @@
 """The seconds of a step from those of its work and its communication, by what is taken to overlap.
 
 Communication that gathers parameters or reduces their gradients can run beside the work of other layers; that
-of activations stands between two statements of a layer. By default the first is hidden behind the work as far
-as that lasts, and the second is waited for. ``none`` hides nothing, so that a step is the sum of its plan's
-steps; ``all`` hides everything, as "How to Scale Your Model" counts: the longer of work and communication.
+of activations stands between two statements of a layer. By default the first is hidden behind the work of its
+pass (`pricing.overlap`) as far as that lasts, and the second is waited for. ``none`` hides nothing, so that a
+step is the sum of its plan's steps; ``all`` hides everything, as "How to Scale Your Model" counts: each pass
+is the longer of its work and its communication.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from shardviz.planner.pricing.overlap import Passes, by_pass, overlapped
 from shardviz.planner.search.program_tables import Multipliers, ProgramSharding
 from shardviz.planner.states.moves import Axes
 
@@ -42,29 +44,32 @@ class StepTime:
 
 def step_time(found: ProgramSharding, overlap: Overlap, layers: float, bubble: float = 0.0) -> StepTime:
     """The time of so many layers on each device; `bubble` is what a pipeline waits, as a part of the rest."""
-    work, hidden, waited = overlapping(found, overlap, layers)
-    busy = max(work, hidden) + waited
-    by_axes = {
-        axes: (found.exposed.get(axes, 0.0) + found.hidden.get(axes, 0.0)) * layers
-        for axes in (*found.exposed, *found.hidden)
-    }
-    return StepTime(work, tuple(by_axes.items()), busy - work, busy * bubble, busy * (1 + bubble))
+    work, hidden, waited = overlapping(found, overlap)
+    busy = (overlapped(work, hidden) + sum(waited)) * layers
+    by_axes: dict[Axes, float] = {}
+    for _, axes, seconds in (*found.exposed, *found.hidden):
+        by_axes[axes] = by_axes.get(axes, 0.0) + seconds * layers
+    local = sum(work) * layers
+    return StepTime(local, tuple(by_axes.items()), busy - local, busy * bubble, busy * (1 + bubble))
 
 
-def overlapping(found: ProgramSharding, overlap: Overlap, layers: float) -> tuple[float, float, float]:
-    """Seconds of the work of so many layers, of the communication that it can hide, and of all other."""
-    exposed, hidden = (sum(each.values()) * layers for each in (found.exposed, found.hidden))
-    if overlap == "none":
-        return found.work * layers, 0.0, exposed + hidden
-    if overlap == "all":
-        return found.work * layers, exposed + hidden, 0.0
-    return found.work * layers, hidden, exposed
+def overlapping(found: ProgramSharding, overlap: Overlap) -> tuple[Passes, Passes, Passes]:
+    """By pass the seconds of one layer's work, of the communication that it can hide, and of all other."""
+    exposed, hidden = (
+        by_pass((phase, seconds) for phase, _, seconds in each) for each in (found.exposed, found.hidden)
+    )
+    every = exposed[0] + hidden[0], exposed[1] + hidden[1]
+    none = 0.0, 0.0
+    return found.work, *{"none": (none, every), "all": (every, none), "parameters": (hidden, exposed)}[
+        overlap
+    ]
 
 
-def multipliers(overlap: Overlap, share: float, memory: float) -> Multipliers:
+def multipliers(overlap: Overlap, shares: Passes, memory: float) -> Multipliers:
     """Weights whose least sum is a bound on the time of a step: of the longer of work and hidden
-    communication they take the part `share` of the second, and of the first the rest."""
+    communication they take, in each pass, the part `shares` of the second, and of the first the rest."""
     if overlap == "none":
         return Multipliers(memory=memory)
-    hidden = max(share, LITTLE)
-    return Multipliers(max(1 - share, LITTLE), hidden if overlap == "all" else 1.0, hidden, memory)
+    work = max(1 - shares[0], LITTLE), max(1 - shares[1], LITTLE)
+    hidden = max(shares[0], LITTLE), max(shares[1], LITTLE)
+    return Multipliers(work, hidden if overlap == "all" else (1.0, 1.0), hidden, memory)
