@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -51,6 +52,14 @@ Verdict = Callable[[], str]
 """Waits for JAX and returns its disagreement; empty where it agrees."""
 
 
+class Asked(NamedTuple):
+    """A question to JAX: the key that it is about, and whether JAX says the answer of a prediction itself."""
+
+    key: str
+    verdict: Verdict
+    is_of_answer: bool = False
+
+
 @dataclass
 class Checked:
     """A lesson's file, its errors, and the questions to JAX about it: verdicts by key."""
@@ -58,7 +67,7 @@ class Checked:
     file: str
     lesson: Lesson | None = None
     complaints: list[Complaint] = field(default_factory=list)
-    asked: list[tuple[str, Verdict]] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
 
     @classmethod
     def begin(cls, text: str) -> Checked:
@@ -85,25 +94,29 @@ class Checked:
 
     def wait(self) -> None:
         """Wait for JAX's verdicts."""
-        for key, verdict in self.asked:
+        for key, verdict, _ in self.asked:
             if reason := verdict():
                 self.complaints.append(Complaint(key, reason))
 
     @property
     def lines(self) -> list[str]:
-        """A line for each error, or one that says that the lesson is right."""
+        """A line for each error, or one that says what of the lesson JAX was asked for."""
         file = quote_name(self.file)
         if self.complaints:
             return [": ".join(filter(None, (file, each.key, each.reason))) for each in self.complaints]
-        keys = self.asked_of_jax
-        agrees = [f"JAX agrees {_times(len(keys) - keys.count('program'))}"] if keys != ["program"] else []
-        ran = ["its program runs"] * keys.count("program")
-        return [f"{file}: {', '.join(['right', *agrees * bool(keys), *ran])}"]
+        assert self.lesson is not None
+        answers = len(self.lesson.predictions)
+        checked = len({each.key for each in self.asked if each.is_of_answer})
+        others = ", the others consistent" if checked < answers else ""
+        goal = ["goal checked by JAX"] if any(key.startswith("goal.") for key in self.asked_of_jax) else []
+        ran = ["its program runs"] * self.asked_of_jax.count("program")
+        said = f"{checked} of {plural(answers, 'answer')} checked by JAX{others}"
+        return [f"{file}: {'; '.join([said, *goal, *ran])}"]
 
     @property
     def asked_of_jax(self) -> list[str]:
         """Keys of the file whose answers JAX was asked for."""
-        return [key for key, _ in self.asked]
+        return [each.key for each in self.asked]
 
 
 def check_lessons(texts: Sequence[str], as_json: bool) -> int:
@@ -145,10 +158,6 @@ def _total(count: int, wrong: Sequence[Checked]) -> str:
     return f"{plural(found, 'error')} in {len(wrong)} of {plural(count, 'lesson')}"
 
 
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
-
-
 class LessonVerifier:
     """JAX, which computes the answers of lessons too and runs their programs; `close` ends its processes."""
 
@@ -170,7 +179,7 @@ class LessonVerifier:
             return error.message
         return ""
 
-    def ask(self, lesson: Lesson) -> list[tuple[str, Verdict]]:
+    def ask(self, lesson: Lesson) -> list[Asked]:
         """Send all questions about a lesson at once; a verdict for each, with the key that it is about.
 
         What nobody here can answer, as of a mesh with too many devices, is left out.
@@ -178,9 +187,9 @@ class LessonVerifier:
         asked = []
         for question in jax_questions(lesson):
             with suppress(TargetError):
-                asked.append((question.key, self._verdict(question)))
+                asked.append(Asked(question.key, self._verdict(question), question.is_of_answer))
         if lesson.program:
-            asked.append(("program", self._programs.start(lesson.program).result))
+            asked.append(Asked("program", self._programs.start(lesson.program).result))
         return asked
 
     def _verdict(self, question: JaxQuestion) -> Verdict:

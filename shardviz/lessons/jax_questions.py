@@ -76,6 +76,11 @@ class ArraysQuestion:
     ask: str = ""
     answer: ComputedAnswer | None = None
 
+    @property
+    def is_of_answer(self) -> bool:
+        """JAX says the answer itself, not only what it follows from."""
+        return self.answer is not None
+
     def disagreement(self, held: Sequence[HeldArray]) -> str:
         """Where JAX says otherwise; empty where it agrees."""
         if refusals := [each.error for each in held if each.error]:
@@ -102,6 +107,11 @@ class RunQuestion:
     device: int = 0
     answer: ComputedAnswer | None = None
 
+    @property
+    def is_of_answer(self) -> bool:
+        """As of `ArraysQuestion`."""
+        return self.answer is not None
+
     def disagreement(self, verdict: Verdict) -> str:
         """Where JAX's numbers are others; empty where they are ours."""
         mesh, found = self.question.layout.mesh, verdict.verification
@@ -125,6 +135,11 @@ class PlanQuestion:
     plan: Plan
     ask: str = ""
     answer: ComputedAnswer | None = None
+
+    @property
+    def is_of_answer(self) -> bool:
+        """As of `ArraysQuestion`: of a time JAX knows only what is sent meanwhile."""
+        return self.answer is not None and self.ask.split()[0] in (*OF_PLANS, "result_spec")
 
     def disagreement(self, answers: Sequence[Partitioned]) -> str:
         """Why none of the answers agrees; empty where one does."""

@@ -337,7 +337,7 @@ def small_example(question: CollectiveQuestion) -> CollectiveQuestion | None:
     shards = counted_shards(small, question.operation)
     if shards is None:
         return None
-    return replace(question, layout=small, shards=shards, counted=True)
+    return replace(question, layout=small, shards=shards, counted=True, is_smaller=True)
 
 
 def _coords(member: int, levels: Sequence[LinkLevel]) -> list[int]:

@@ -17,10 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The same collective as JAX ran it, and its values beside ours."""
+    """The same collective as JAX ran it, and its values beside ours.
+
+    `smaller` are the elements of the array that stood for the one asked for, which is too large to be followed
+    with numbers; 0 where JAX ran the one asked for.
+    """
 
     ran: ExecutionResult
     verification: VerificationResult
+    smaller: int = 0
 
     @property
     def agrees(self) -> bool:
@@ -61,4 +66,5 @@ def compare_with_jax(question: CollectiveQuestion, frames: Frames, ran: Executio
     before, after = frames.before, frames.after
     assert before is not None
     assert after is not None
-    return Verdict(ran, verify(question.operation, question.layout.mesh, before, after, ran.shards))
+    found = verify(question.operation, question.layout.mesh, before, after, ran.shards)
+    return Verdict(ran, found, question.layout.array.elements if question.is_smaller else 0)

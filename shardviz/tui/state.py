@@ -88,8 +88,9 @@ class EditorState:
 
     @property
     def is_empty(self) -> bool:
-        """True while there is no plan yet of what the application was opened on."""
-        return self._stopgap is not None and self.resolved.problem is self._stopgap
+        """True while there is no plan yet of what the application, or a form from elsewhere, was opened on."""
+        resolved = self.resolved
+        return resolved.planning is not None and resolved.problem is self._stopgap
 
     def kill_children(self) -> None:
         """Kill the compilers' and the planner's processes, for a signal handler: nothing is waited for."""
@@ -118,14 +119,18 @@ class EditorState:
             self._resolve()
 
     def open(self, history: History, last: ResolvedProblem | None = None, step_number: int = 0) -> None:
-        """Put the form of another history on screen; `last` is what is shown in place of its errors."""
+        """Put the form of another history on screen; `last` is what is shown in place of its errors, and until
+        it has a plan. Without it that is nothing: what was on screen is another problem."""
         self.history, self.step_number = history, step_number
+        if last is None:
+            last = resolve(ProblemForm())
+            self._stopgap = last.problem
         self._resolve(last)
 
     def go_on(self, last: SavedSession) -> None:
         """Put another session's form on screen: undo goes through its steps, then back to what is here."""
         here = (*self.history.before, self.history.draft)
-        self.open(History(last.draft, (*here, *last.before), last.after))
+        self.open(History(last.draft, (*here, *last.before), last.after), self.resolved)
 
     def show(self, draft: ProblemForm, last: ResolvedProblem) -> None:
         """Put a form on screen, in place of `last`, of which is shown what this one has no plan of, or states

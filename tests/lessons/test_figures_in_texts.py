@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from shardviz.forms.form import CollectiveFields
+from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine_file import named_machine
 from shardviz.lessons.course import find
 from shardviz.lessons.measures import compute
@@ -124,3 +125,12 @@ def test_the_best_split_is_that_of_the_search_and_of_the_book():
         rows = problem.arguments[0].shape[0]
         ways = 64 if rows / 64 > 850 else (2 * rows * 64 / 32768) ** 0.5
         assert abs(math.log2(best["data"] / ways)) < 1
+
+
+def test_the_ring_on_a_line_by_the_rule_of_the_book_beside_store_and_forward():
+    """Its rule for a message over several hops: the bytes over a link once, and each hop's latency."""
+    lesson = find("time-of-a-collective")
+    levels = resolve_once(lesson.setup).placed.levels_for("all_gather", ("X",))
+    a_round = collective_time("send", 4_500_000, levels, distances=[3]).seconds
+    assert f"{round(3 * a_round * 1e6)} µs" in lesson.explain
+    assert "store and\nforward" in lesson.see

@@ -165,7 +165,7 @@ def test_the_best_mesh_is_not_on_screen_while_it_is_asked_for():
     controller = LessonController(at("predict", lesson, 2))
     assert controller.history.draft == replace(lesson.predictions[2].draft, mesh=lesson.setup.mesh)
     controller.answer()
-    assert controller.history.draft.mesh.replace(",", ", ") == controller.told.answer == "data=4, tensor=16"
+    assert controller.history.draft.mesh.replace(",", ", ") == controller.told.answer == "data=16, tensor=4"
 
 
 def test_the_keys_that_change_a_collective_are_those_of_its_screen():

@@ -17,6 +17,7 @@ from shardviz.forms.enter import enter
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import planned, resolve
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.lessons.course import find
 from shardviz.planner import plan, planner
 from shardviz.planner.planner import is_planned_quickly
 from shardviz.sharding import Mesh, PartitionSpec
@@ -121,6 +122,26 @@ def test_until_the_first_plan_is_here_there_is_nothing_to_see(gate):
         assert [*app.state.queries.answers] == ["shardy"]
 
     drive(script, draft=TRAINED, screen="plan")
+
+
+def test_a_lesson_shows_its_own_plan_or_none(gate):
+    """Until it is planned nothing is drawn: what was on screen before is another problem."""
+
+    async def script(pilot):
+        app = pilot.app
+        assert "case 3" in text_of(app)
+        gate.touch()
+        await app.open_lesson(find("fully-sharded-training"))
+        await pilot.pause()
+        assert app.state.is_empty
+        assert "case 3" not in text_of(app)
+        assert "planning …" in text_of(app)
+        gate.unlink()
+        await until(pilot, lambda: "does not fit" in text_of(app))
+        await pilot.press("Q")
+        assert "case 3" in text_of(app)
+
+    drive(script, draft=ProblemForm(targets="none"), screen="plan")
 
 
 def test_each_character_is_echoed_and_only_the_last_text_is_planned(gate):

@@ -49,8 +49,21 @@ def cost_lines(run: CollectiveRun, width: int) -> list[Text]:
     took = f"on a {run.links.topology}, {link_text(run)}"
     if timeline.waiting:
         took += f"; {plural(timeline.waiting, 'message')} must wait for a link"
+    if _goes_far(timeline):
+        took += "; a message of several hops is passed on once it is whole (store and forward)"
     lines += sentence(took, width, lead=f"{duration(timeline.seconds, timeline.waiting)} ")
     return [*lines, *formula_lines(run, width)]
+
+
+def _goes_far(timeline: Timeline) -> bool:
+    """Return whether messages go over several links, by the first round of each phase."""
+    first = 0
+    for phase in timeline.schedule.phases:
+        load = timeline[first]
+        if load.hops > load.messages:
+            return True
+        first += phase.rounds
+    return False
 
 
 def formula_lines(run: CollectiveRun, width: int) -> list[Text]:

@@ -126,10 +126,10 @@ def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
     """The verdict: all values equal, or how many differ, where the first of them is, and a likely cause."""
     result = verdict.verification
     jax, devices = _asked(verdict, mesh)
-    verifier, count = f"{jax} on {devices}: ", f"{result.differing:,} of {plural(result.values, 'value')}"
+    verifier, count = f"{jax} on {devices}: ", _count(verdict)
     where = _first_difference(verdict, mesh, "in JAX")
     if result.verdict == "equal":
-        lines = sentence("every value equal", width, lead=verifier)
+        lines = sentence(_every_value_equal(verdict), width, lead=verifier)
     elif result.verdict == "rounding":
         said = (
             f"{count} differ by rounding, as another order of the additions gives; at most"
@@ -149,9 +149,9 @@ def short_verdict(verdict: Verdict, mesh: Mesh, width: int, most: int) -> list[T
     result = verdict.verification
     jax, devices = _asked(verdict, mesh)
     verifiers = (f"{jax} on {devices}", jax)
-    count = f"{result.differing:,} of {plural(result.values, 'value')}"
+    count = _count(verdict)
     if result.verdict == "equal":
-        said = [f"every value equal: {verifier}" for verifier in verifiers]
+        said = [f"{_every_value_equal(verdict)}: {verifier}" for verifier in verifiers]
     elif result.verdict == "rounding":
         by = f"by rounding, at most {plural(result.ulps, 'ulp')}"
         said = [f"{count} differ {by}, as another order of the additions gives: {verifiers[0]}"]
@@ -161,6 +161,21 @@ def short_verdict(verdict: Verdict, mesh: Mesh, width: int, most: int) -> list[T
         said = [f"{count} differ from {jax}" + f", {where}" * bool(where), f"{count} differ from {jax}"]
     ways = [sentence(words, width, lead="✓ " if verdict.agrees else "✗ ") for words in said]
     return next((way for way in ways if len(way) <= most), ways[-1][:most])
+
+
+def _every_value_equal(verdict: Verdict) -> str:
+    return "every value equal" + _smaller(verdict)
+
+
+def _count(verdict: Verdict) -> str:
+    """``3 of 32 values``, of all devices together."""
+    result = verdict.verification
+    return f"{result.differing:,} of {plural(result.values, 'value')}{_smaller(verdict)}"
+
+
+def _smaller(verdict: Verdict) -> str:
+    """A note that JAX did not run the array that was asked for."""
+    return f" of a smaller array, {plural(verdict.smaller, 'element')} in all" if verdict.smaller else ""
 
 
 def _asked(verdict: Verdict, mesh: Mesh) -> tuple[str, str]:
