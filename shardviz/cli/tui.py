@@ -8,7 +8,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import print_json, print_note
+from shardviz.cli.output import print_json
 from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
 from shardviz.documents.course import SHARED
@@ -30,6 +30,8 @@ EXAMPLES = (
     ("The last session, continued", "shardviz tui --last"),
     ("A problem that somebody has sent (y makes such a string)", "shardviz tui --from shardviz1-Fb_FN6uuBQA"),
 )
+
+ELSEWHERE = "open it in a terminal; shardviz explain prints an answer anywhere"
 
 
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
@@ -69,9 +71,9 @@ def command(
         )
     if shared is not None:
         _check_alone("--from", chosen - {"shared", "screen", "as_json", "no_animation"})
-        return _open_shared(ctx, shared, screen if "screen" in chosen else None, as_json, not no_animation)
+        return _open_shared(shared, screen if "screen" in chosen else None, as_json, not no_animation)
     if reason := no_terminal():
-        return _help(ctx, reason)
+        raise QuestionError(reason, ELSEWHERE)
     from shardviz.cli.open_app import open_app
 
     is_animated = not no_animation
@@ -103,13 +105,6 @@ def _last_session() -> tuple[SavedSession | None, str]:
         return None, error_words(error)
 
 
-def _help(ctx: click.Context, reason: str) -> int:
-    """Help where there is no terminal to open the application in, and why."""
-    click.echo(ctx.get_help())
-    print_note(reason)
-    return ExitCode.FINE
-
-
 def _check_alone(option: str, others: set[str]) -> None:
     """Raise `QuestionError` where something else says as well what to open."""
     if others:
@@ -117,9 +112,7 @@ def _check_alone(option: str, others: set[str]) -> None:
         raise QuestionError(f"{option} opens a problem, and so does {named}", "leave out one of them")
 
 
-def _open_shared(
-    ctx: click.Context, string: str, screen: str | None, as_json: bool, is_animated: bool
-) -> int:
+def _open_shared(string: str, screen: str | None, as_json: bool, is_animated: bool) -> int:
     """Open what a shared string says, on another screen where one is given, or print it."""
     shared = from_string(string)
     if as_json:
@@ -129,7 +122,7 @@ def _open_shared(
     if shared.lesson:
         attempt = attempt_of(shared)
     if reason := no_terminal():
-        return _help(ctx, reason)
+        raise QuestionError(reason, ELSEWHERE)
     from shardviz.cli.open_app import open_app
 
     draft = None if attempt else shared.draft

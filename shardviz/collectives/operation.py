@@ -25,7 +25,8 @@ class Parameter:
     `name` is the option's and `field` JAX's, whose default the operation has. It is given as a `kind`: a
     bool by being there. `help` says what it is, in a clause, and `example` how it is written; `metavar`
     stands for its value in a list of options. `read` makes JAX's value from the given one and the size of
-    the group; it raises `QuestionError`. `needed`: the operation means nothing without it.
+    the group; it raises `QuestionError`. `example_for` gives the example for a group of so many, and says
+    that the operation means nothing without it.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Parameter:
     example: str = "0"
     metavar: str = "N"
     read: Callable[[Any, int], Any] = lambda value, _group_size: value
-    needed: bool = False
+    example_for: Callable[[int], str] | None = None
 
     @property
     def flag(self) -> str:

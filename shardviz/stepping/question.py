@@ -52,8 +52,8 @@ class CollectiveQuestion:
     `spec` is the array's sharding as it was asked for. `shards` has the shape (devices, *shard shape), by
     mesh position; None where only chunks are followed. `final_positions` are the mesh positions whose
     results, laid one behind the other on dimension 0, are what `shard_map` returns for the `out_specs`
-    `final_spec`; empty where they cannot be. `counted`: the numbers are only examples, 0, 1, 2, … `is_smaller`:
-    the array stands for one that is too large to be followed with numbers.
+    `final_spec`; empty where they cannot be. `counted`: the numbers are only examples, 0, 1, 2, …
+    `is_smaller`: the array stands for one that is too large to be followed with numbers.
     """
 
     operation: Operation

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Verdict:
     """The same collective as JAX ran it, and its values beside ours.
 
-    `smaller` are the elements of the array that stood for the one asked for, which is too large to be followed
-    with numbers; 0 where JAX ran the one asked for.
+    `smaller` are the elements of the array that stood for the one asked for, which is too large to be
+    followed with numbers; 0 where JAX ran the one asked for.
     """
 
     ran: ExecutionResult

@@ -88,7 +88,7 @@ class EditorState:
 
     @property
     def is_empty(self) -> bool:
-        """True while there is no plan yet of what the application, or a form from elsewhere, was opened on."""
+        """True while there is no plan yet of what the application, or a lesson, was opened on."""
         resolved = self.resolved
         return resolved.planning is not None and resolved.problem is self._stopgap
 
@@ -119,8 +119,8 @@ class EditorState:
             self._resolve()
 
     def open(self, history: History, last: ResolvedProblem | None = None, step_number: int = 0) -> None:
-        """Put the form of another history on screen; `last` is what is shown in place of its errors, and until
-        it has a plan. Without it that is nothing: what was on screen is another problem."""
+        """Put the form of another history on screen; `last` is what is shown in place of its errors, and
+        until it has a plan. Without it that is nothing: what was on screen is another problem."""
         self.history, self.step_number = history, step_number
         if last is None:
             last = resolve(ProblemForm())

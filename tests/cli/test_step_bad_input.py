@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -303,3 +304,13 @@ def test_one_sentence_and_one_hint(
     assert rest[0].startswith("hint: ")
     assert hint in rest[0]
     assert len(err) < 600
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3, 4, 9])
+@pytest.mark.parametrize("name", ["ragged_all_to_all", "ppermute"])
+def test_what_the_hint_says_for_a_missing_parameter_works(name, devices, capsys):
+    asked = ["step", name, "--mesh", f"i={devices}", "--on", "none"]
+    assert run(asked) == 2
+    hint = capsys.readouterr().err.splitlines()[-1]
+    option, value = re.search(r"(--[a-z-]+) '([^']+)'", hint).groups()
+    assert run([*asked, option, value]) == 0

@@ -174,11 +174,19 @@ def test_what_was_on_screen_is_drawn_again_after_a_stop(stop, tmp_path):
     assert terminal.exit_code() == 0
 
 
-@pytest.mark.parametrize("words", [[], ["tui"]])
-def test_without_a_terminal_there_is_help(words):
-    done = subprocess.run([*SHARDVIZ, *words], capture_output=True, text=True, timeout=60)
+def test_without_a_terminal_there_is_help():
+    done = subprocess.run(SHARDVIZ, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert done.stdout.startswith("Usage:")
+
+
+@pytest.mark.parametrize("words", [[], ["--last"], ["--from", "shardviz1-Fb_FN6uuBQA"]])
+def test_the_application_without_a_terminal_is_a_wrong_question(words, capsys):
+    assert run(["tui", *words]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "error: the application needs a terminal" in said.err
+    assert "hint: open it in a terminal" in said.err
 
 
 @pytest.mark.parametrize(

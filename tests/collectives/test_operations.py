@@ -539,7 +539,7 @@ def test_what_is_only_moved_is_never_added():
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_field_is_given_by_one_parameter_and_needed_where_it_has_no_default(name):
     own = {field.name: field.default is MISSING for field in fields(OPERATIONS[name]) if field.name != "axes"}
-    assert {parameter.field: parameter.needed for parameter in OPERATIONS[name].takes} == own
+    assert {parameter.field: parameter.example_for is not None for parameter in OPERATIONS[name].takes} == own
 
 
 def test_a_parameter_that_several_operations_take_is_the_same():

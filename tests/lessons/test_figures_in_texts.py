@@ -133,4 +133,4 @@ def test_the_ring_on_a_line_by_the_rule_of_the_book_beside_store_and_forward():
     levels = resolve_once(lesson.setup).placed.levels_for("all_gather", ("X",))
     a_round = collective_time("send", 4_500_000, levels, distances=[3]).seconds
     assert f"{round(3 * a_round * 1e6)} µs" in lesson.explain
-    assert "store and\nforward" in lesson.see
+    assert "store and forward" in lesson.see

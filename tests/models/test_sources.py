@@ -100,6 +100,20 @@ def test_a_config_says_what_the_name_says(config):
             {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2},
             2 * 64 * 32 + 32 + 3 * (2 * 32 * 32 + 2 * 32 * 16 + 4 * 3 * 32 * 96 + 4 * 32 + 64),
         ),
+        *(
+            # transformers 4 writes num_experts, 5 num_local_experts.
+            (
+                {
+                    "model_type": "qwen3_moe",
+                    "head_dim": 4,
+                    "moe_intermediate_size": 96,
+                    "num_experts_per_tok": 2,
+                    number: 4,
+                },
+                2 * 64 * 32 + 32 + 3 * (2 * 32 * 32 + 2 * 32 * 16 + 4 * 3 * 32 * 96 + 4 * 32 + 64 + 2 * 4),
+            )
+            for number in ("num_experts", "num_local_experts")
+        ),
         (
             {"model_type": "qwen3", "head_dim": 4},
             2 * 64 * 32 + 32 + 3 * (2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 96 + 64 + 2 * 4),

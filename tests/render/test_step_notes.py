@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from shardviz.collectives import Frames
+from shardviz.collectives.operations import PARAMETERS
 from shardviz.collectives.verification import VerificationResult
 from shardviz.compiler.target_result import ExecutionResult
-from shardviz.render.rounds.step_notes import verdict_lines
+from shardviz.render.rounds.step_notes import short_verdict, verdict_lines
 from shardviz.sharding import Mesh
-from shardviz.stepping.verdict import Verdict
+from shardviz.stepping.collective_run import small_example
+from shardviz.stepping.question import question_from_options
+from shardviz.stepping.verdict import Verdict, compare_with_jax
 
 VERDICTS = [
     (
@@ -48,3 +52,32 @@ def test_one_device() -> None:
         Verdict(ExecutionResult("cpu", "ok"), VerificationResult("equal", 4)), Mesh(("i",), (1,)), 100
     )
     assert line.plain == "JAX on 1 simulated CPU device: every value equal"
+
+
+def test_a_verdict_on_a_smaller_array_says_so() -> None:
+    """JAX did not run the array that was asked for, which is followed without numbers."""
+    mesh = Mesh(("i",), (4,))
+    given = dict.fromkeys(PARAMETERS)
+    question = question_from_options(
+        "all_gather",
+        given,
+        mesh=mesh,
+        axis=None,
+        data=None,
+        shape="9000000",
+        spec=None,
+        dtype="bf16",
+        algorithm="ring",
+        pieces=None,
+    )
+    small = small_example(question)
+    assert question.shards is None
+    assert small is not None
+    frames = Frames(small.schedule, small.operation, mesh, small.shards)
+    ran = ExecutionResult("cpu", "ok", shards=frames.after)
+    verdict = compare_with_jax(small, frames, ran)
+    said = "every value equal of a smaller array, 4 elements in all"
+    assert [line.plain for line in verdict_lines(verdict, mesh, 100)] == [
+        f"JAX on 4 simulated CPU devices: {said}"
+    ]
+    assert short_verdict(verdict, mesh, 100, 1)[0].plain == f"✓ {said}: JAX on 4 simulated CPU devices"

@@ -75,6 +75,10 @@ def takers(parameter: Parameter) -> list[str]:
     return [name for name, kind in OPERATIONS.items() if parameter in kind.takes]
 
 
+MAX_EXAMPLE = 200
+"""Characters of the longest example that is told."""
+
+
 def check_operation(name: str, given: Mapping[str, Any]) -> None:
     """Raise `QuestionError` for an operation that JAX does not have, and for parameters that are not its own.
 
@@ -95,16 +99,23 @@ def check_operation(name: str, given: Mapping[str, Any]) -> None:
         if value is not None and value is not False and parameter not in takes:
             flags = " and ".join(each.flag for each in takes) or "no parameter"
             raise QuestionError(f"{parameter.flag} is not a parameter of {name}", f"{name} takes {flags}")
-        if value is None and parameter in takes and parameter.needed:
-            raise QuestionError(
-                f"{name} needs {parameter.flag}",
-                f"write for example {parameter.flag} '{parameter.example}'",
-            )
 
 
 def operation_for(name: str, axes: tuple[str, ...], given: Mapping[str, Any], group_size: int) -> Operation:
-    """The operation with JAX's parameters, from those that `check_operation` has seen."""
+    """The operation with JAX's parameters, from those that `check_operation` has seen.
+
+    Raises `QuestionError` where one is missing without which the operation means nothing.
+    """
     kind: Callable[..., Operation] = OPERATIONS[name]
+    for parameter in OPERATIONS[name].takes:
+        if parameter.example_for is not None and given[parameter.name] is None:
+            example = parameter.example_for(group_size)
+            size = group_size if len(example) <= MAX_EXAMPLE else 2
+            few = "" if size == group_size else f" for a group of {size}"
+            raise QuestionError(
+                f"{name} needs {parameter.flag}",
+                f"write for example {parameter.flag} '{parameter.example_for(size)}'{few}",
+            )
     fields = {
         parameter.field: parameter.read(given[parameter.name], group_size)
         for parameter in OPERATIONS[name].takes

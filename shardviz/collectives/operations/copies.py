@@ -78,7 +78,7 @@ class PPermute(Operation):
             "(0,1),(1,2)",
             "(N,N),…",
             parse_permutation,
-            needed=True,
+            example_for=lambda members: "(0,1),(1,2)" if members > 2 else f"(0,{members - 1})",
         ),
     )
     axes: tuple[str, ...]

@@ -74,6 +74,13 @@ class AllToAll(Operation):
         return split, dimension(self.concat_axis, len(shape), "the result")
 
 
+def _example_sizes(members: int) -> str:
+    """``1,2,0;0,1,2;0,0,3``: each keeps a row and sends the next one two, the last keeps all three."""
+    rows = [[0] * member + [1, 2] + [0] * (members - member - 2) for member in range(members - 1)]
+    rows.append([0] * (members - 1) + [3])
+    return ";".join(",".join(map(str, row)) for row in rows)
+
+
 @dataclass(frozen=True)
 class RaggedAllToAll(Operation):
     """`jax.lax.ragged_all_to_all`: member i sends `send_sizes[i][j]` rows (dimension 0) to member j.
@@ -94,7 +101,7 @@ class RaggedAllToAll(Operation):
             "1,2;0,3",
             "N,N;…",
             parse_send_sizes,
-            needed=True,
+            example_for=_example_sizes,
         ),
     )
     even: ClassVar[bool] = False

@@ -29,22 +29,24 @@ class Family:
     qkv_bias: bool = False
     qk_norm: bool = False
     head_size: int = 0
-    experts: tuple[str, str] = ("", "")
+    experts: str = ""
 
 
 FAMILIES = {
     "llama": Family(),
     "mistral": Family(),
-    "mixtral": Family(experts=("num_local_experts", "intermediate_size")),
+    "mixtral": Family(experts="intermediate_size"),
     "qwen2": Family(qkv_bias=True),
     "qwen3": Family(qk_norm=True, head_size=128),
-    "qwen3_moe": Family(qk_norm=True, head_size=128, experts=("num_experts", "moe_intermediate_size")),
+    "qwen3_moe": Family(qk_norm=True, head_size=128, experts="moe_intermediate_size"),
     "gemma": Family("gelu", tied=True, head_size=256),
     "gemma2": Family("gelu", norms=4, tied=True, head_size=256),
     "gemma3_text": Family("gelu", norms=4, tied=True, qk_norm=True, head_size=256),
     "gpt2": Family("gelu", tied=True),
 }
-"""By `model_type`; `experts` are the keys of their number and of the width of each."""
+"""By `model_type`; `experts` is the key of the width of each, where there are some."""
+EXPERTS = ("num_local_experts", "num_experts")
+"""The keys of their number: the second until transformers 4 for some families, the first since 5 for all."""
 
 
 def read_architecture(config: StrictTable) -> Architecture:
@@ -62,8 +64,8 @@ def _decoder(config: StrictTable, name: str, family: Family) -> Architecture:
     kv_heads = _size(config, "num_key_value_heads", heads)
     if heads % kv_heads:
         config.fail("num_key_value_heads", f"{heads} heads do not share {kv_heads} keys and values evenly")
-    number, experts_width = family.experts
-    if number == "num_experts" and (config.values.get("mlp_only_layers") or _other_step(config)):
+    number = next((key for key in EXPERTS if key in config.values), EXPERTS[0]) if family.experts else ""
+    if number and (config.values.get("mlp_only_layers") or _other_step(config)):
         config.fail(
             "mlp_only_layers", "layers of two kinds are not read", "give a model whose layers are alike"
         )
@@ -72,7 +74,7 @@ def _decoder(config: StrictTable, name: str, family: Family) -> Architecture:
         family=name,
         vocab=_size(config, "vocab_size"),
         width=width,
-        hidden=_size(config, experts_width or "intermediate_size"),
+        hidden=_size(config, family.experts or "intermediate_size"),
         layers=_size(config, "num_hidden_layers"),
         heads=heads,
         kv_heads=kv_heads,
