@@ -18,7 +18,7 @@ MAX_TRIES = 10
 
 class DumpFolders:
     """Folders for dumps, all in one temporary folder that goes when `remove_all` is called; where the process
-    is killed before, it goes when another makes one."""
+    is killed before, it goes when another starts a compiler."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,7 +30,6 @@ class DumpFolders:
         try:
             with self._lock:
                 if not self._root:
-                    _remove_unheld()
                     self._root, self._held = _held_folder()
             return tempfile.mkdtemp(dir=self._root)
         except OSError as error:
@@ -68,14 +67,15 @@ def _held_folder() -> tuple[str, int]:
             os.close(held)
 
 
-def _remove_unheld() -> None:
+def remove_unheld() -> None:
     """Remove the folders of processes that have died. Who holds one is seen by its lock, as process ids mean
     nothing to a container that has the same temporary folder."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with suppress(OSError):  # it is in use, another user's, or has just gone
-            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(held)
+    with suppress(OSError):  # there is no temporary folder, or it cannot be listed
+        for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+            with suppress(OSError):  # it is in use, another user's, or has just gone
+                held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+                try:
+                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder, ignore_errors=True)
+                finally:
+                    os.close(held)

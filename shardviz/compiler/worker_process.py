@@ -178,6 +178,9 @@ class WorkerProcess:
             except OSError as error:
                 raise CompilerError(f"the compiler's process cannot be started: {error}") from error
         import_module("shardviz.compiler.reading")  # while the child loads JAX
+        from shardviz.compiler.dump_folders import remove_unheld
+
+        remove_unheld()
         return process
 
     def _answer(self, request: CompilerRequest[Any]) -> None:
