@@ -42,7 +42,7 @@ def state_path(name: str) -> Path:
 
 def write_state(path: Path, document: dict[str, Any]) -> None:
     """Replace the file at once, so that a crash leaves the old one or the new one; of a link, the file to
-    which it leads. Raises `StateError`."""
+    which it leads. Only its owner may read it. Raises `StateError`."""
     text = json.dumps(document, indent=1)
     target = Path(os.path.realpath(path))
     # Two sessions that end together must not write into one another's file.
@@ -50,8 +50,10 @@ def write_state(path: Path, document: dict[str, Any]) -> None:
     try:
         if len(text) > MAX_BYTES:
             raise OSError(f"it would have more than {MAX_BYTES:,} bytes")
+        _make_private(path.parent)
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
+            unfinished.touch(mode=0o600)
             with unfinished.open("w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
@@ -78,7 +80,8 @@ def locked(path: Path) -> Iterator[None]:
         return
     lock = path.with_name(f"{path.name}.lock")
     try:
-        lock.parent.mkdir(parents=True, exist_ok=True)
+        _make_private(lock.parent)
+        lock.touch(mode=0o600)
         file = lock.open("w", encoding="utf-8")
     except OSError as error:
         raise _unwritten(path, error) from None
@@ -97,6 +100,13 @@ def locked(path: Path) -> Iterator[None]:
             except OSError:
                 break
         yield
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder that only its owner may look into, also where an older version has made it for all."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_mode & 0o077:
+        folder.chmod(0o700)
 
 
 def _unwritten(path: Path, error: OSError) -> StateError:

@@ -30,8 +30,9 @@ MAX_TAB = 64
 MAX_PATH = 255
 """Bytes of the path of a page: no file of ours has a longer one, nor may a file system be asked for it."""
 BYTES_AHEAD, BYTES_PER_S = 2 * MAX_MESSAGE, 16 * 1024
-"""Bytes that a browser may send at once, and more each second; a mouse that never rests stays below. More
-ends the session: bytes that are held back would keep the place of a visitor who has left."""
+"""Bytes that a browser may send at once, or its process may leave unread, and more each second; a mouse that
+never rests stays below. More ends the session: bytes that are held back would keep the place of a visitor who
+has left."""
 HEARTBEAT_S = 15.0
 """The seconds between two pings of a browser; a dead one is noticed within one and a half times that."""
 CLOSING_S = 1.0
@@ -259,9 +260,10 @@ class Server:
             if message.type != WSMsgType.TEXT:
                 return
             now = loop.time()
-            budget = min(BYTES_AHEAD, budget + (now - counted) * BYTES_PER_S) - len(message.data)
+            budget = min(BYTES_AHEAD, budget + (now - counted) * BYTES_PER_S) - len(message.data.encode())
             counted = now
-            if budget < 0:
+            if budget < 0 or session.unread > BYTES_AHEAD:
+                session.kill()  # which would go on with what it has got
                 await websocket.close(code=WSCloseCode.MESSAGE_TOO_BIG)
                 return
             match _read(message.data):

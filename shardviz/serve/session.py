@@ -117,6 +117,19 @@ class Session(AppService):
         self._stdin = process.stdin
         return process
 
+    async def send_bytes(self, data: bytes) -> bool:
+        """Pass on what is typed. Neither this nor `send_meta` waits: a server that waits for a busy process
+        does not hear what its browser sends meanwhile."""
+        return self._send(b"D", data)
+
+    async def send_meta(self, data: dict[str, Any]) -> bool:
+        return self._send(b"M", json.dumps(data).encode())
+
+    @property
+    def unread(self) -> int:
+        """Bytes for the process that its pipe does not hold yet."""
+        return 0 if self._stdin is None else self._stdin.transport.get_write_buffer_size()
+
     async def set_terminal_size(self, width: int, height: int) -> None:
         await super().set_terminal_size(within(width, COLUMNS), within(height, LINES))
 
@@ -150,9 +163,16 @@ class Session(AppService):
             self._tell({"type": "remember", "predictions": said})
 
     def _tell(self, said: dict[str, object]) -> None:
-        if self._stdin is not None:
-            with suppress(RuntimeError):  # the process may have ended
-                self._stdin.write(self.encode_packet(b"M", json.dumps(said).encode()))
+        self._send(b"M", json.dumps(said).encode())
+
+    def _send(self, kind: bytes, data: bytes) -> bool:
+        if self._stdin is None:
+            return False
+        try:
+            self._stdin.write(self.encode_packet(kind, data))
+        except RuntimeError:  # the process has ended
+            return False
+        return True
 
     async def _fail(self, reason: str) -> None:
         if self._ending is None:
@@ -171,6 +191,12 @@ class Session(AppService):
             self._ending = asyncio.create_task(self._end(self._process))
         await asyncio.shield(self._ending)
 
+    def kill(self) -> None:
+        """Kill the process, with what it has not read."""
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
     async def _end(self, process: Process) -> None:
         """Read what the process still shows to the end, for nobody: it would wait for that, and its pipes
         would stay open."""
@@ -182,8 +208,7 @@ class Session(AppService):
             async with asyncio.timeout(KILL_AFTER_S):
                 await process.communicate()
         if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            self.kill()
             await process.communicate()
         if self._folder is not None:
             self._folder.cleanup()

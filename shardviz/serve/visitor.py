@@ -48,7 +48,7 @@ SYSTEM = (
     "/etc/os-release",
 )
 """Read by Python's own library."""
-_LISTS = {"os.listdir", "os.scandir"}
+_LISTS = {"os.listdir", "os.scandir", "os.getxattr", "os.listxattr"}
 _CHANGES = {f"os.{name}" for name in ("chmod", "chown", "mkdir", "remove", "rmdir", "truncate", "utime")}
 _PAIRS = {f"os.{name}" for name in ("link", "rename", "symlink")}
 _STARTS = {
@@ -56,6 +56,7 @@ _STARTS = {
 }
 _CONNECTS = {f"socket.{name}" for name in ("bind", "connect", "getaddrinfo", "sendmsg", "sendto")}
 _CONNECTS |= {"sqlite3.connect", "webbrowser.open"}
+_NEVER = {"os.kill", "os.setxattr", "os.removexattr", "os.chflags"}
 _FILES = {"shardviz.machine_file", "shardviz.model_file"}
 """What `hardware/machine_file.py` and `models/sources/model_files.py` announce before they read a file."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -98,9 +99,9 @@ def limit_memory() -> None:
 
 
 def refuse_files() -> None:
-    """From now on this process opens no file but Python's own and those in its current folder, and starts no
-    program but the compilers' and the planner's. There is no way back. Anything else raises
-    `PermissionError`."""
+    """From now on this process opens no file but Python's own and those in its current folder, starts no
+    program but the compilers' and the planner's, and signals no process but these. There is no way back.
+    Anything else raises `PermissionError`."""
     sys.dont_write_bytecode = True
     own = os.path.realpath(".")
     roots = (*sys.path, sys.prefix, sys.base_prefix, str(Path(shardviz.__file__).parents[1]), *SYSTEM)
@@ -119,14 +120,25 @@ def _hook(own: str, readable: set[str]) -> Callable[[str, tuple[Any, ...]], None
             is_fine = _is_in(args[0], changed)
         elif event in _PAIRS:
             is_fine = _is_in(args[0], changed) and _is_in(args[1], changed)
+        elif event == "os.killpg":
+            is_fine = _is_child(args[0])
         elif event == "subprocess.Popen":
             is_fine = args[1][:4] == [sys.executable, "-P", "-c", PROGRAM] and args[1][7] in CHILDREN
         else:
-            is_fine = event not in _STARTS and event not in _CONNECTS | _FILES
+            is_fine = event not in _STARTS and event not in _CONNECTS | _FILES | _NEVER
         if not is_fine:
             raise PermissionError(errno.EACCES, "a visitor's session may not do this", f"{event} {args[:1]}")
 
     return look
+
+
+def _is_child(pid: int) -> bool:
+    """Return whether a process, which leads its group, is one that this process has started."""
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except OSError:
+        return False
+    return pid > 0
 
 
 def _is_in(path: Any, roots: tuple[str, ...]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +19,10 @@ from shardviz.forms.state_file import (
     SavedSession,
     StateError,
     load_session,
+    locked,
     save_session,
     state_path,
+    write_state,
 )
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="XDG_STATE_HOME names the folder on Linux")
@@ -170,3 +173,13 @@ def test_a_problem_of_another_version_is_named_with_the_session(path):
     with pytest.raises(StateError, match=r"^the last session: the problem has the schema 'shardviz-draft/2'"):
         load_session()
     assert files(path) == ["session.json"]
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_only_its_owner_may_read_a_state_file(path, is_old):
+    if is_old:
+        path.parent.mkdir(mode=0o755, parents=True)
+    with locked(path):
+        write_state(path, {})
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()} == {0o600}

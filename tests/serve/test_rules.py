@@ -23,7 +23,12 @@ ENDLESS = "endless"
 class Silent:
     """A session that shows nothing."""
 
+    unread = 0
+
     def __init__(self, *_):
+        pass
+
+    def kill(self):
         pass
 
     async def start(self, *_):

@@ -48,6 +48,19 @@ def test_keys_change_the_picture_but_not_its_size(url):
     asyncio.run(script())
 
 
+@pytest.mark.parametrize("size", [2**10, 2**16])
+def test_more_keys_than_a_person_types_end_the_session_however_busy_it_is(server, url, size):
+    async def script():
+        async with visit(url) as visitor:
+            await visitor.until(PICTURE)
+            sending = asyncio.create_task(visitor.press(*["x" * size] * (2**22 // size)))
+            assert await visitor.ended() == aiohttp.WSCloseCode.MESSAGE_TOO_BIG
+            await asyncio.gather(sending, return_exceptions=True)
+
+    asyncio.run(script())
+    until(lambda: not descendants(server[0].pid))
+
+
 def test_a_visitor_has_no_files(url):
     async def script():
         async with visit(url) as visitor:
@@ -257,6 +270,10 @@ REFUSED = [
     "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))",
     "sqlite3.connect('{home}/new')",
     "open(f'/proc/{{os.getppid()}}/environ')",
+    "os.kill(os.getppid(), 0)",
+    "os.killpg(os.getpgid(os.getppid()), 0)",
+    "os.killpg(0, 0)",
+    "os.setxattr('{home}/secret', 'user.said', b'x')",
 ]
 ALLOWED = [
     "import json.tool, decimal",
