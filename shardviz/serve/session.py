@@ -13,7 +13,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal
 
 from aiohttp.web import WebSocketResponse
 from textual_serve.app_service import AppService
@@ -165,7 +165,7 @@ class Session(AppService):
     def _tell(self, said: dict[str, object]) -> None:
         self._send(b"M", json.dumps(said).encode())
 
-    def _send(self, kind: bytes, data: bytes) -> bool:
+    def _send(self, kind: Literal[b"D", b"M"], data: bytes) -> bool:
         if self._stdin is None:
             return False
         try:
