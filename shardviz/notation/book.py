@@ -23,7 +23,7 @@ from shardviz.errors import QuestionError, quote
 from shardviz.notation.einsum import Einsum
 from shardviz.notation.product_readings import ProductFactors, two_readings
 from shardviz.notation.reading import Context, Reading
-from shardviz.notation.scanner import Scanner, Word
+from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 from shardviz.sharding import PartitionSpec, canonical_dtype
 from shardviz.sharding.axis_parts import axis_part
 
@@ -306,8 +306,10 @@ def parse_product(text: str, axis_sizes: Mapping[str, int] | None = None) -> Pro
     if result is not None:
         _check_result(scanner, product, result, result_at)
     readings = product.factors.readings()
+    dims = product.factors.left(readings[0])[-1]
+    if len(dims) > MAX_RANK:
+        scanner.fail(f"more than {MAX_RANK} dimensions are left,", 0, len(text), "use fewer dimensions")
     if len(readings) > 1:
-        dims = product.factors.left(readings[0])[-1]
         made = result or BookArray("Out", dims, PartitionSpec.replicated(len(dims)))
         problem, hint = two_readings(readings, product.contracted, [*map(str, operands)], str(made))
         scanner.fail(problem, 0, len(text), hint)

@@ -188,7 +188,7 @@ def _expanded(
         )
     rank = context.known_rank(scanner)
     hidden = rank - len(left) + 1
-    if hidden < 0 or rank > MAX_RANK:
+    if hidden < 0:
         problem = f"{plural(len(left) - 1, 'name')}, but the array has {plural(rank, 'dimension')}"
         scanner.fail(problem, 0, len(scanner.text), "name at most the dimensions that there are")
     names = placeholder_dims(hidden, (*left, *(element.name for element in right)))

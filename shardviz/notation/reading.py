@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from itertools import chain, product
 
 from shardviz.errors import QuestionError, plural
-from shardviz.notation.scanner import Scanner
+from shardviz.notation.scanner import MAX_RANK, Scanner
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.axis_parts import axis_part, whole_axis
 
 
 @dataclass(frozen=True)
 class Context:
-    """The knowledge of a reader beside the text.
+    """The knowledge of a reader beside the text. Raises `QuestionError` for a rank over `MAX_RANK`.
 
     `mesh` is the mesh whose axes the text names or whose devices it numbers; `rank` the number of
     dimensions, for notations that do not say it; `sizes` are elements by dimension, for those that
@@ -24,6 +24,12 @@ class Context:
     mesh: Mesh | None = None
     rank: int | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.rank is not None and self.rank > MAX_RANK:
+            raise QuestionError(
+                f"an array has at most {MAX_RANK} dimensions, not {self.rank:,}", "use fewer dimensions"
+            )
 
     @property
     def axis_names(self) -> tuple[str, ...] | None:

@@ -297,6 +297,7 @@ class _Planning:
         self._joined = Joined(problem.mesh)
         self._ways = StatementWays(self._space, self._prices)
         self._made: ChainMap[str, _Made] = ChainMap()
+        self._names = frozenset(array.name for array in problem.arrays)
 
     def planned(self, limit: Cost = UNREACHABLE) -> tuple[Cost, list[PlannedStatement]] | None:
         """The statements as planned, of which some may be several, and what they cost; None where that is
@@ -326,7 +327,7 @@ class _Planning:
         for operand in part.operands:
             self._give(operand)
         done: dict[Order, _Made] = {}  # orders that begin alike share what they make
-        for parts in contraction_orders(part):
+        for parts in contraction_orders(part, self._names):
             order = _Order(parts, self._made.new_child())
             for end, step in enumerate(parts[:-1], 1):
                 made = done.get(parts[:end])

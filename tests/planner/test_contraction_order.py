@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hardware.machine_file import named_machine
 from shardviz.notation import parse_mesh
 from shardviz.notation.einsum import Einsum
 from shardviz.planner import Problem, Statement, plan, problem_from_text
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.search import best_meshes, parse_axes, question_from_text
 from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
 from shardviz.sharding import PartitionSpec, ShardedArray
+from tests.planner.executor import prove, reference, run, values_for
 
 
 def statement(text, sizes):
@@ -73,6 +77,28 @@ def test_a_chain_of_three_matrices_is_multiplied_from_its_small_end():
     assert [str(part.einsum) for part in found.problem.parts] == ["bc,cd->bd", "ab,bd->ad"]
     other = Problem(parse_mesh("X=2"), (statement("ab,bc,cd->ad", sizes | {"d": 4096, "a": 16}),))
     assert [str(part.einsum) for part in plan(other).problem.parts] == ["ab,bc->ac", "ac,cd->ad"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "specs"),
+    [
+        ("Y = silu(X[a,b]), W[b,c], V[c,d] -> ad", "a=256,b=32,c=256,d=32", None),
+        ("Y_1 = silu(X[a,b]); Y = Y_1, W[b,c], V[c,d] -> ad", "a=256,b=32,c=256,d=32", None),
+        ("X_sum = silu(A[a,b]); Y = X[b,c,e], X_sum -> ac", "a=16,b=16,c=16,e=512", "X=X__"),
+        ("Y=X[a]*2,bd,bd,df->bf", "a=64,b=64,d=256,f=256", None),
+    ],
+)
+def test_what_is_made_in_between_has_a_name_of_its_own(text, sizes, specs):
+    """The plan was of one array with two contents, where a statement had made a `Y_1` already."""
+    problem = problem_from_text(text, mesh=parse_mesh("X=2"), sizes=sizes, specs=specs)
+    found = plan(problem)
+    made = [part.result.name for part in found.problem.parts]
+    assert len({*made}) == len(made) > len(problem.parts)
+    prove(found, values_for(problem))
+    whole = reference(problem, values_for(problem))["Y"]
+    assert np.allclose(run(found, values_for(problem)), whole)
+    axes = parse_axes("fsdp,tensor")
+    assert best_meshes(question_from_text(text, named_machine("v5e:2x4"), axes, sizes=sizes)).found
 
 
 def test_a_sum_over_a_dimension_of_one_operand_comes_before_anything_moves():

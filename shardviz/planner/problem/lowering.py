@@ -21,6 +21,7 @@ from shardviz.notation.program import (
     ProgramText,
     mentions,
 )
+from shardviz.notation.scanner import MAX_RANK
 from shardviz.planner.problem.functions import PROGRAM_FUNCTIONS
 from shardviz.sharding import PartitionSpec
 
@@ -715,6 +716,12 @@ class _Lowering:
                 f"{name}[{', '.join(wanted)}] is made by {function}, which leaves {has},",
                 source.target or source.value,
                 "write the dimensions that it leaves, in any order",
+            )
+        if len(wanted) > MAX_RANK:
+            self._fail(
+                f"{name} has {len(wanted)} dimensions, and an array has at most {MAX_RANK},",
+                source.target or source.value,
+                "use fewer dimensions",
             )
         result = ArrayUse(name, wanted, target.spec, source.start, source.stop)
         self._made[result.name] = result

@@ -244,14 +244,6 @@ def _check_fit(
                     f"the spec of {name} is left open, but a program is given its operands,",
                     "'?' may stand for results and intermediates; _ leaves a dimension whole",
                 )
-            if not ranked and spec is not None and spec.open_dims:
-                raise _spec_error(
-                    text,
-                    index,
-                    place,
-                    f"dimension {dims[spec.open_dims[0]]} of {name} is left open,",
-                    "a ranking decides it: `shardviz explain` with these specs; _ leaves a dimension whole",
-                )
             if spec is not None and spec.rank != len(dims):
                 raise _spec_error(
                     text,
@@ -260,6 +252,14 @@ def _check_fit(
                     f"the spec {quote(write_spec(spec))} has {plural(spec.rank, 'entry', 'entries')}, "
                     f"but {name} has the {plural(len(dims), 'dimension')} {quote(dims_text(dims))},",
                     "write one entry for each dimension; _ leaves a dimension whole",
+                )
+            if not ranked and spec is not None and spec.open_dims:
+                raise _spec_error(
+                    text,
+                    index,
+                    place,
+                    f"dimension {dims[spec.open_dims[0]]} of {name} is left open,",
+                    "a ranking decides it: `shardviz explain` with these specs; _ leaves a dimension whole",
                 )
 
 

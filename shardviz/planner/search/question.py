@@ -11,7 +11,7 @@ from shardviz.notation.named_specs import parse_named_specs
 from shardviz.notation.program_text import is_program, split_layers
 from shardviz.planner.pricing.costs import lacking_words
 from shardviz.planner.pricing.local_work import statement_flops
-from shardviz.planner.problem import Problem, problem_from_text
+from shardviz.planner.problem import Problem, Statement, problem_from_text
 from shardviz.planner.problem.programs import read_program
 from shardviz.planner.problem.roles import Roles, roles_of
 from shardviz.planner.search.axes import SearchAxis
@@ -187,11 +187,11 @@ def _in_pairs(problem: Problem) -> Problem:
             statement_flops(part, [each.shape for each in part.operands], part.result.shape) for part in order
         )
 
-    parts = [
-        part
-        for whole in problem.parts
-        for part in (min(contraction_orders(whole), key=flops) if len(whole.operands) > 2 else (whole,))
-    ]
+    parts: list[Statement] = []
+    names = {array.name for array in problem.arrays}
+    for whole in problem.parts:
+        parts += min(contraction_orders(whole, names), key=flops) if len(whole.operands) > 2 else (whole,)
+        names.update(part.result.name for part in parts)
     return replace(problem, parts=tuple(parts))
 
 

@@ -7,7 +7,8 @@ operands and more can be multiplied in pairs, in any order (a binary tree of pro
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, product
+from collections.abc import Set as AbstractSet
+from itertools import chain, combinations, count, product
 from math import prod
 
 from shardviz.notation.einsum import Einsum
@@ -22,11 +23,15 @@ MOST_SUMMED = 64
 Order = tuple[Statement, ...]
 
 
-def contraction_orders(part: Statement) -> tuple[Order, ...]:
-    """The statement itself, and the sequences of statements that make the same result, its own last."""
+def contraction_orders(part: Statement, taken: AbstractSet[str] = frozenset()) -> tuple[Order, ...]:
+    """The statement itself, and the sequences of statements that make the same result, its own last.
+
+    What they make in between has none of the names that are `taken` by other arrays of the program.
+    """
     if part.function != "multiply" or part.merged:
         return ((part,),)
-    found = [order for summed in _summed_before(part) for order in _multiplied(summed)]
+    taken = taken | {array.name for array in (*part.operands, part.result)}
+    found = [order for summed in _summed_before(part, taken) for order in _multiplied(summed, taken)]
     return tuple(found)
 
 
@@ -43,7 +48,7 @@ def has_all_orders(part: Statement) -> bool:
     )
 
 
-def _summed_before(part: Statement) -> Iterator[Order]:
+def _summed_before(part: Statement, taken: AbstractSet[str]) -> Iterator[Order]:
     """The statement, with dimensions summed before that only one operand has: every set of them, at once or
     one after the other, as the operand may move in between."""
     own = [
@@ -61,9 +66,9 @@ def _summed_before(part: Statement) -> Iterator[Order]:
         operands = []
         for operand, sums in zip(part.operands, chosen, strict=True):
             summed = operand
-            for number, dims in enumerate(sums):
+            for dims in sums:
                 kept = tuple(dim for dim in summed.dims if dim not in dims)
-                name = f"{operand.name}_sum{number + 1 if number else ''}"
+                name = _unused(f"{operand.name}_sum", "", taken, before)
                 summed, whole = _array(name, kept, part, operand), summed
                 before.append(_statement((whole,), summed, part))
             operands.append(summed)
@@ -91,7 +96,7 @@ def _is_diagonal(operand: ShardedArray) -> bool:
     return len(set(operand.dims)) < operand.rank
 
 
-def _multiplied(order: Order) -> Iterator[Order]:
+def _multiplied(order: Order, taken: AbstractSet[str]) -> Iterator[Order]:
     """The order, with a last product of several operands done in pairs."""
     *before, last = order
     if len(last.operands) < 3:
@@ -99,11 +104,16 @@ def _multiplied(order: Order) -> Iterator[Order]:
         return
     yield order
     is_small = len(last.operands) <= MOST_OPERANDS
-    for tree in dict.fromkeys(_trees(last, last.operands, ()) if is_small else [_in_turn(last)]):
+    taken = taken.union(step.result.name for step in before)
+    for tree in dict.fromkeys(
+        _trees(last, last.operands, (), taken) if is_small else [_in_turn(last, taken)]
+    ):
         yield (*before, *tree)
 
 
-def _trees(part: Statement, operands: tuple[ShardedArray, ...], made: Order) -> Iterator[Order]:
+def _trees(
+    part: Statement, operands: tuple[ShardedArray, ...], made: Order, taken: AbstractSet[str]
+) -> Iterator[Order]:
     """Every way to multiply operands in pairs."""
     if len(operands) == 2:
         yield (*made, _statement(operands, part.result, part))
@@ -111,27 +121,35 @@ def _trees(part: Statement, operands: tuple[ShardedArray, ...], made: Order) -> 
     for one, other in combinations(range(len(operands)), 2):
         pair = operands[one], operands[other]
         rest = tuple(operand for place, operand in enumerate(operands) if place not in (one, other))
-        step = _pair(part, pair, rest, len(made) + 1)
+        step = _pair(part, pair, rest, _unused(f"{part.result.name}_", "1", taken, made))
         # The product stands where its first operand stood, which is what plans leave in place.
-        yield from _trees(part, (*rest[:one], step.result, *rest[one:]), (*made, step))
+        yield from _trees(part, (*rest[:one], step.result, *rest[one:]), (*made, step), taken)
 
 
-def _in_turn(part: Statement) -> Order:
+def _in_turn(part: Statement, taken: AbstractSet[str]) -> Order:
     first, *rest = part.operands
     made: list[Statement] = []
     while len(rest) > 1:
-        made.append(_pair(part, (first, rest[0]), tuple(rest[1:]), len(made) + 1))
+        name = _unused(f"{part.result.name}_", "1", taken, made)
+        made.append(_pair(part, (first, rest[0]), tuple(rest[1:]), name))
         first, rest = made[-1].result, rest[1:]
     return (*made, _statement((first, rest[0]), part.result, part))
 
 
 def _pair(
-    part: Statement, pair: tuple[ShardedArray, ShardedArray], rest: Sequence[ShardedArray], number: int
+    part: Statement, pair: tuple[ShardedArray, ShardedArray], rest: Sequence[ShardedArray], name: str
 ) -> Statement:
     """The product of two operands, summed over the dimensions that nothing else has."""
     needed = {dim for array in (*rest, part.result) for dim in array.dims}
     dims = tuple(dict.fromkeys(dim for array in pair for dim in array.dims if dim in needed))
-    return _statement(pair, _array(f"{part.result.name}_{number}", dims, part, part.result), part)
+    return _statement(pair, _array(name, dims, part, part.result), part)
+
+
+def _unused(stem: str, first: str, taken: AbstractSet[str], made: Sequence[Statement]) -> str:
+    """The stem with `first`, or else with the first number that makes a name that no array has."""
+    names = taken.union(step.result.name for step in made)
+    numbers = (stem + ending for ending in chain([first], map(str, count(2))))
+    return next(name for name in numbers if name not in names)
 
 
 def _array(name: str, dims: tuple[str, ...], part: Statement, like: ShardedArray) -> ShardedArray:
