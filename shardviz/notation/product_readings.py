@@ -69,7 +69,8 @@ class ProductFactors:
     def _letters(self, summed: Sequence[Dims]) -> tuple[AbstractSet[tuple[str, int]], ...]:
         """The dimensions of the factors and of the result, each with the number of sums over its letter
         before it: equal where two readings have equal values."""
-        sums = dict.fromkeys((dim for dims in (*self.dims, self.result or ()) for dim in dims), 0)
+        named = (*self.dims, *summed, self.result or ())
+        sums = dict.fromkeys((dim for dims in named for dim in dims), 0)
         found = [{(dim, 0) for dim in self.dims[0]}]
         for dims, gone in zip(self.dims[1:], summed, strict=True):
             found.append({(dim, sums[dim]) for dim in dims})

@@ -12,6 +12,29 @@ EXPLAIN = ("explain", "bd,df->bf", "--target", "none")
 LAYOUT = ("layout", "8x8")
 
 CASES = [
+    (
+        ("passes", "bd,df->bf", "--specs", "XY,YX?->X_"),
+        "the spec 'YX?' has 3 entries, but W has the 2 dimensions 'df', at character 4",
+        "one entry for each dimension",
+    ),
+    *(
+        (("translate", text, "--rank", "1000000"), "at most 64 dimensions, not 1,000,000", "fewer dimensions")
+        for text in ("{replicated}", "P('X')", "X_", "a ... -> a4 ...")
+    ),
+    (("translate", "{replicated}", "--rank", "65"), "at most 64 dimensions, not 65", "fewer dimensions"),
+    (
+        ("layout", "x".join(["1"] * 65_000), "--spec", "{replicated}"),
+        "at most 64 dimensions, not 65,000",
+        "fewer dimensions",
+    ),
+    (
+        (
+            "explain",
+            f"Y = A[b,{','.join(f'd{n}' for n in range(40))}] * B[b,{','.join(f'f{n}' for n in range(40))}]",
+        ),
+        "Y has 80 dimensions, and an array has at most 64, at character 1",
+        "use fewer dimensions",
+    ),
     ((*EXPLAIN, "--specs", "XX,Y_"), "mesh axis 'X' is used twice in one array", "once"),
     ((*EXPLAIN, "--specs", "XZ,Y_"), "unknown mesh axis 'Z' at character 2 of 'XZ,Y_'", "X, Y"),
     ((*EXPLAIN, "--specs", "X,Y_"), "1 entry", "one entry for each dimension"),

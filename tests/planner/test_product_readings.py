@@ -161,6 +161,8 @@ def test_a_sum_in_brackets_that_the_result_needs_is_named():
 def test_a_sum_that_the_result_contradicts_is_refused():
     with pytest.raises(NotationError, match="sums over 'd', which the result has,"):
         problem("Y[b,d] = (A[b,d] + A[b,d]) *_d B[d,b]")
+    with pytest.raises(NotationError, match="sums over 'X', which its factors do not share,"):
+        problem("Y = V[g,f] *_X (V * H[f,b])")
 
 
 def _value(dims, arrays, summed, result):

@@ -215,6 +215,19 @@ def test_an_argument_is_the_layers_own_or_passes_through(text, own, passed):
         assert question.held == dict.fromkeys(own, 8.0) | ({passed: 1.0} if passed else {})
 
 
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("bdd,f->bf", ""),
+        ("bx,xy->by; by,yzbz", ""),
+        ("N = rms_norm(X[b,d], d, g[d]); Y = N * W[d,f]", "b=0,d=0"),
+    ],
+)
+def test_a_train_step_of_diagonals_and_of_nothing_is_searched(text, sizes):
+    """No axis splits a dimension that an array has twice, a gradient neither."""
+    assert best_meshes(asked(text, "v5e:2x2", sizes=sizes, training=Training("none"))).looked_at
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [CACHES, "Y[b,h] = g[h] * K[b,h]"])
 def test_xla_takes_as_many_bytes_of_arguments(text, printed_by):

@@ -103,7 +103,8 @@ class ShardingRules:
         """The ways in which devices may split a statement's work, each evenly."""
         sizes = dim_sizes(part)
         followers = {dim for dim, _ in part.merged}
-        twice = {dim for dims in part.einsum.operands for dim in dims if dims.count(dim) > 1}
+        named = (*part.einsum.operands, part.einsum.result)
+        twice = {dim for dims in named for dim in dims if dims.count(dim) > 1}
         dims = [dim for dim in sizes if dim not in followers and dim not in part.whole and dim not in twice]
         choices = [self._of_work(axis.kind, part, dims) for axis in self.wide]
         for chosen in product(*choices):
