@@ -190,7 +190,10 @@ def _in_pairs(problem: Problem) -> Problem:
     parts: list[Statement] = []
     names = {array.name for array in problem.arrays}
     for whole in problem.parts:
-        parts += min(contraction_orders(whole, names), key=flops) if len(whole.operands) > 2 else (whole,)
+        orders: tuple[Order, ...] = ((whole,),)
+        if len(whole.operands) > 2:
+            orders = contraction_orders(whole, names)
+        parts += min(orders, key=flops)
         names.update(part.result.name for part in parts)
     return replace(problem, parts=tuple(parts))
 

@@ -104,7 +104,7 @@ def _multiplied(order: Order, taken: AbstractSet[str]) -> Iterator[Order]:
         return
     yield order
     is_small = len(last.operands) <= MOST_OPERANDS
-    taken = taken.union(step.result.name for step in before)
+    taken = taken | {step.result.name for step in before}
     for tree in dict.fromkeys(
         _trees(last, last.operands, (), taken) if is_small else [_in_turn(last, taken)]
     ):
@@ -147,7 +147,7 @@ def _pair(
 
 def _unused(stem: str, first: str, taken: AbstractSet[str], made: Sequence[Statement]) -> str:
     """The stem with `first`, or else with the first number that makes a name that no array has."""
-    names = taken.union(step.result.name for step in made)
+    names = taken | {step.result.name for step in made}
     numbers = (stem + ending for ending in chain([first], map(str, count(2))))
     return next(name for name in numbers if name not in names)
 
