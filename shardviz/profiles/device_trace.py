@@ -30,7 +30,7 @@ _ENDED = re.compile(r"[^%]*%([^\s,(){}]+)")
 _MODULE = re.compile(r"(.+)\((-?\d+)\)$")
 """``jit_step(12)``: a module's name and its program's number."""
 HOST_COPY, HBM_COPY, PEER_COPY, SOME_COPY = "host-copy", "hbm-copy", "peer-copy", "memcpy"
-"""Stand for the opcodes of copies on a GPU's streams, which are no instructions."""
+"""Stand for the opcodes of copies on a GPU's streams, which are not instructions."""
 _ON_STREAMS = {
     "nccl": re.compile(r"nccl", re.IGNORECASE),
     HOST_COPY: re.compile(r"^(?:Memcpy(?:H2D|D2H)|Copy(?:HostToDevice|DeviceToHost))"),
