@@ -193,7 +193,8 @@ def _in_pairs(problem: Problem) -> Problem:
         orders: tuple[Order, ...] = ((whole,),)
         if len(whole.operands) > 2:
             orders = contraction_orders(whole, names)
-        parts += min(orders, key=flops)
+        cheapest: Order = min(orders, key=flops)
+        parts += cheapest
         names.update(part.result.name for part in parts)
     return replace(problem, parts=tuple(parts))
 
