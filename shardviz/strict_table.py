@@ -94,7 +94,7 @@ class StrictTable:
         """A whole number from 0 to `most`."""
         value = self.typed(key, int)
         if not 0 <= value <= most:
-            self.fail(key, f"it is not from 0 to {most}")
+            self.fail(key, f"it is not from 0 to {most:,}")
         return value
 
     def listed(self, key: str, most: int) -> StrictTable:

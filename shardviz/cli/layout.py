@@ -10,7 +10,7 @@ from shardviz.cli.output import CommandOutput, print_json
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_layout, parse_mesh
 
-MAX_LISTED = 2**20
+MAX_LISTED = 2**15
 EXAMPLES = (
     ("Columns over four devices", "shardviz layout 16384x16384 --mesh axis=4 --spec '_ axis'"),
     ("Exactly as JAX draws it", "shardviz layout 8x16 --spec XY --style jax --device-kind TPU"),

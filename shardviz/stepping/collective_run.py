@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from shardviz.hardware.machine import LinkLevel, PlacedMesh
     from shardviz.sharding import Mesh
 
-MAX_SENDS = 2**18
-MAX_NUMBERS = 2**22
+MAX_SENDS = 2**16
+MAX_NUMBERS = 2**19
 """The most that one JSON document may list."""
 MAX_SHOWN_DEVICES = 512
 """On more devices numbers are not looked at one by one."""

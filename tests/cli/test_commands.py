@@ -127,6 +127,8 @@ def test_layout_as_json(capsys: Capture) -> None:
     assert found["array"]["shard_shape"] == [2, 16]
     assert found["array"]["replicas"] == 2
     assert found["devices"][5] == {"id": 5, "coords": [1, 1], "slices": [[2, 4], [0, 16]], "shard": 1}
+    assert run(["layout", "8x16", "--mesh", "X=1024,Y=1024", "--spec", "XY", "--json"]) == 2
+    assert "use a mesh of up to 32,768 devices" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from shardviz.errors import NotationError
 from shardviz.hlo.groups.group_text import parse_pairs, parse_replica_groups
 from shardviz.hlo.groups.replica_groups import (
+    MAX_IRREGULAR,
     ReplicaGroups,
     cut,
     device_ids,
@@ -127,6 +128,18 @@ def test_wrong_groups(text, message):
     with pytest.raises(NotationError) as raised:
         parse_replica_groups(text, 8)
     assert raised.value.message.startswith(message)
+
+
+@pytest.mark.parametrize("read", [lambda text: parse_replica_groups(text, 8), parse_pairs])
+def test_more_numbers_than_are_read_one_by_one_are_not_made_into_numbers(read, monkeypatch):
+    text = f"{{{','.join(f'{{{i},{i + 1}}}' for i in range(0, 2 * MAX_IRREGULAR, 2))}}}"
+    monkeypatch.setattr("shardviz.hlo.groups.group_text.re.split", None)
+    with pytest.raises(NotationError) as raised:
+        read(text)
+    assert raised.value.message == (
+        "524,288 device numbers are more than the 262,144 that are read one by one, "
+        "at character 1 of '{{0,1},{2,3},{4,5},{6,7},{…'"
+    )
 
 
 def test_pairs():

@@ -113,12 +113,12 @@ class SlicePositions:
             outer, inner = through(groups.outer, self.offsets), through(groups.inner, self.offsets)
             if outer is not None and inner is not None:
                 return ReplicaGroups((*self.firsts, *outer), inner)
-        check_listable(groups.total * self.num_slices)
+        check_listable(groups.total * self.num_slices, f"{groups.count:,} groups")
         return ReplicaGroups(lists=self._everywhere(groups.expand()))
 
     def pairs_within(self, pairs: Lists) -> Lists:
         """The pairs of a permute within a slice, as positions, once for each slice."""
-        check_listable(2 * len(pairs) * self.num_slices)
+        check_listable(2 * len(pairs) * self.num_slices, f"{len(pairs):,} pairs")
         return self._everywhere(pairs)
 
     def across(self) -> ReplicaGroups:

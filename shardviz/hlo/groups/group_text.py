@@ -101,7 +101,6 @@ def _listed(text: str, devices: int) -> ReplicaGroups:
         return one_group(devices)
     if not all(lists):
         raise NotationError("a group has no devices", text, 0, len(text))
-    check_listable(sum(map(len, lists)))
     _check_once(text, lists)
     groups = ReplicaGroups(lists=lists)
     nest = groups.member_loops
@@ -140,6 +139,7 @@ def _lists(text: str) -> Lists:
         return ()
     if not (body.startswith("{") and body.endswith("}")):
         raise _unreadable(text)
+    check_listable(body.count(",") + 1, text)
     try:
         lists = tuple(
             tuple(map(int, part.split(","))) if part.strip() else ()
@@ -164,7 +164,7 @@ def _iota(text: str, shape: str, dims: str, perm: str | None) -> ReplicaGroups:
     halves = cut(nest, sizes[0])
     if halves is not None:
         return ReplicaGroups(*map(merge, halves))
-    check_listable(length(nest))
+    check_listable(length(nest), text)
     flat = ids(nest)
     return ReplicaGroups(lists=tuple(tuple(flat[i : i + sizes[1]]) for i in range(0, len(flat), sizes[1])))
 
@@ -213,7 +213,7 @@ def _written(text: str, axes: str, order: str | None) -> WrittenMesh:
     if order is None:
         return WrittenMesh(named)
     total = math.prod(size for _, size in named)
-    check_listable(total)
+    check_listable(total, text)
     places = _device_order(text, order, total)
     numbers = tuple(ids(places) if isinstance(places, tuple) else places)
     return WrittenMesh(named, None if numbers == tuple(range(total)) else numbers)
@@ -282,7 +282,7 @@ def _renumbered(text: str, groups: ReplicaGroups, device_ids: str) -> ReplicaGro
         mapped = [through(part, order) for part in (groups.outer, groups.inner)]
         if mapped[0] is not None and mapped[1] is not None:
             return ReplicaGroups(mapped[0], mapped[1])
-        check_listable(groups.total)
+        check_listable(groups.total, text)
         order = ids(order)
     return ReplicaGroups(lists=tuple(tuple(order[i] for i in group) for group in groups.expand()))
 

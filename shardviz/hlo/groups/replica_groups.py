@@ -135,8 +135,9 @@ def nest_of(offsets: Sequence[int]) -> tuple[Loop, ...] | None:
 
 MAX_LISTED_IDS = 4096
 """Groups of more ids than this are not listed in a `Collective`."""
-MAX_IRREGULAR = 2**20
-"""Groups that are not a nest of loops are kept as lists up to this many ids."""
+MAX_IRREGULAR = 2**18
+"""Ids of lists, as a text writes them out or as groups are kept that are not a nest of loops: more than twice
+those of any cluster, and XLA itself writes long ones as an iota."""
 
 Lists = tuple[tuple[int, ...], ...]
 
@@ -228,7 +229,7 @@ class ReplicaGroups:
         """Every group once for each of `copies` shifts by `stride`."""
         if self.lists is None:
             return replace(self, outer=((copies, stride), *self.outer))
-        check_listable(self.total * copies)
+        check_listable(self.total * copies, str(self.lists[0]))
         return ReplicaGroups(
             lists=tuple(
                 tuple(i + copy * stride for i in group) for copy in range(copies) for group in self.lists
@@ -239,7 +240,7 @@ class ReplicaGroups:
         """Every id with the `count` - 1 that follow it."""
         if self.lists is None:
             return replace(self, inner=(*self.inner, (count, 1)))
-        check_listable(self.total * count)
+        check_listable(self.total * count, str(self.lists[0]))
         return ReplicaGroups(
             lists=tuple(tuple(i + k for i in group for k in range(count)) for group in self.lists)
         )
@@ -266,10 +267,11 @@ def groups_over(inner: Sequence[Loop], total: int) -> ReplicaGroups:
     return ReplicaGroups(merge(outer), merge(inner))
 
 
-def check_listable(total: int) -> None:
-    """Raise `NotationError` when that many ids are too many for lists."""
+def check_listable(total: int, text: str) -> None:
+    """Raise `NotationError` when that many ids, of groups as `text` has them, are too many for lists."""
     if total > MAX_IRREGULAR:
-        raise NotationError(f"{total:,} ids in no regular order are too many", "", 0)
+        problem = f"{total:,} device numbers are more than the {MAX_IRREGULAR:,} that are read one by one,"
+        raise NotationError(problem, text, 0)
 
 
 def group_axes(groups: ReplicaGroups, mesh: Mesh) -> tuple[str, ...]:

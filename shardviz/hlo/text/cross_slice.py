@@ -123,6 +123,6 @@ def _devices(text: str) -> list[int]:
         match = _RANGE.fullmatch(part)
         if match is not None:
             first, last = int(match[1]), int(match[2] or match[1])
-            check_listable(len(found) + last - first)
+            check_listable(len(found) + last - first, text)
             found.extend(range(first, last + 1))
     return found

@@ -16,6 +16,9 @@ from shardviz.strict_table import StrictTable
 
 MOST = 10**9
 """The largest size that is read."""
+MOST_LAYERS = 2000
+"""Each layer has parameters of its own; twice the depth of the deepest transformer that was trained
+(https://arxiv.org/abs/2203.00555)."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def _decoder(config: StrictTable, name: str, family: Family) -> Architecture:
         vocab=_size(config, "vocab_size"),
         width=width,
         hidden=_size(config, family.experts or "intermediate_size"),
-        layers=_size(config, "num_hidden_layers"),
+        layers=_size(config, "num_hidden_layers", most=MOST_LAYERS),
         heads=heads,
         kv_heads=kv_heads,
         head_size=_size(config, "head_dim", family.head_size or _divided(config, width, heads)),
@@ -100,7 +103,7 @@ def _gpt2(config: StrictTable) -> Architecture:
         vocab=_size(config, "vocab_size"),
         width=width,
         hidden=_size(config, "n_inner", 4 * width),
-        layers=_size(config, "n_layer"),
+        layers=_size(config, "n_layer", most=MOST_LAYERS),
         heads=heads,
         kv_heads=heads,
         head_size=_divided(config, width, heads, "n_embd"),
@@ -111,11 +114,11 @@ def _gpt2(config: StrictTable) -> Architecture:
     )
 
 
-def _size(config: StrictTable, key: str, usual: int = 0) -> int:
-    """A size of at least 1; the usual one where the key is missing, or null."""
+def _size(config: StrictTable, key: str, usual: int = 0, most: int = MOST) -> int:
+    """A size from 1 to `most`; the usual one where the key is missing, or null."""
     if usual and config.values.get(key) is None:
         return usual
-    size = config.count(key, MOST)
+    size = config.count(key, most)
     if not size:
         config.fail(key, "it is 0", "sizes are 1 or more")
     return size
