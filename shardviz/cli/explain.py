@@ -12,7 +12,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import CommandOutput, print_json, print_note
+from shardviz.cli.output import CommandOutput, print_json, print_note, working
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import TargetSession
 from shardviz.compiler import parse_targets
@@ -321,7 +321,8 @@ def refuse_stepping(given: Mapping[str, object]) -> None:
 def _rank(problem: Problem, placed: PlacedMesh, output: CommandOutput, limit: int) -> None:
     from shardviz.planner import rank
 
-    candidates = rank(problem, placed)
+    with working("ranking all shardings"):
+        candidates = rank(problem, placed)
     if output.as_json:
         from shardviz.documents.plans import ranking_document
 
@@ -351,7 +352,8 @@ def _print_plan(problem: Problem, placed: PlacedMesh, session: TargetSession, sh
 
     output = shown.output
     session.ask(problem, with_costs=shown.with_times)
-    planned, answers = plan(problem, placed), session.answers()
+    with working("planning"):
+        planned, answers = plan(problem, placed), session.answers()
     if not planned.optimal and "shardy" in session.requested:
         planned, answers = _cheaper(planned, answers, placed)
     cost = price(planned, placed)
@@ -406,7 +408,8 @@ def _cheaper(
         found.append(each)
         if each.target == "shardy":
             break
-    return cheaper_plan(planned, found, placed), chain(found, answers)
+    with working("planning as Shardy splits"):
+        return cheaper_plan(planned, found, placed), chain(found, answers)
 
 
 def _print_plan_times(cost: PlanCost, output: CommandOutput) -> None:
@@ -451,7 +454,8 @@ def _print_matmul(
 
     problem = stated()
     placed = placed_for(machine, () if target is None else parse_targets(target), problem.mesh)
-    planned = plan(problem, placed)
+    with working("planning"):
+        planned = plan(problem, placed)
     question = question_of_step(planned, number, algorithm)
     run = run_on(question, placed, None, latency, bandwidth)
     found = matmul_of_step(planned, placed, number, run)
@@ -504,7 +508,8 @@ def _print_step(
 
         problem = stated()
         placed = placed_for(machine, targets, problem.mesh)
-        planned = plan(problem, placed)
+        with working("planning"):
+            planned = plan(problem, placed)
         stepped = question_of_step(planned, number, algorithm)
         heading = []
         if not shown.output.as_json:

@@ -8,7 +8,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import CommandOutput, print_json, print_note
+from shardviz.cli.output import CommandOutput, print_json, print_note, working
 from shardviz.cli.target_session import TargetSession
 from shardviz.compiler import parse_targets
 from shardviz.forms.form import PROBLEM_FIELDS
@@ -149,10 +149,11 @@ def command(
             from shardviz.render.models.page import parameters_view
 
             output.show(parameters_view(question, output.width, output.palette))
-        answer = answered(question)
+        with working("planning a step"):
+            answer = answered(question)
+            moved = change(answered(unchanged), answer) if changes else None
         if answer.step is None:
             print_note(f"nothing says how {question.model.name} uses its parameters: no step is planned")
-        moved = change(answered(unchanged), answer) if changes else None
         if not output.as_json:
             from shardviz.render.models.page import answer_view
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from shardviz.cli.output import CommandOutput, print_json
+from shardviz.cli.output import CommandOutput, print_json, working
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
@@ -20,7 +20,9 @@ def print_sweep(
     from shardviz.notation.ranges import parse_range
     from shardviz.planner.pricing.sweep import sweep
 
-    found = sweep(problem, parse_range(vary), placed)
+    sizes = parse_range(vary)
+    with working("planning"):
+        found = sweep(problem, sizes, placed)
     if output.as_json:
         from shardviz.documents.plans import sweep_document
 

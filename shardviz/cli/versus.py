@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shardviz.cli.output import CommandOutput, print_json
+from shardviz.cli.output import CommandOutput, print_json, working
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
@@ -16,7 +16,8 @@ def print_comparison(first: Problem, second: Problem, placed: PlacedMesh, output
     from shardviz.planner import plan
     from shardviz.planner.pricing.costs import price
 
-    costs = [price(plan(problem, placed), placed) for problem in (first, second)]
+    with working("planning"):
+        costs = [price(plan(problem, placed), placed) for problem in (first, second)]
     if output.as_json:
         from shardviz.documents.plans import versus_document
 

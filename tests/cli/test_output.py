@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import pkgutil
 import re
 import sys
+import time
+from importlib import import_module
 
 import pytest
 from rich.text import Text
@@ -107,3 +110,50 @@ def test_those_without_an_answer_are_told(monkeypatch: pytest.MonkeyPatch, colum
     first_line, end = told.getvalue().removeprefix(CLEAR_LINE).split(CLEAR_LINE)
     assert re.fullmatch(rf"v2:2x2: compiling … \d+\.\d s{re.escape(others)}", first_line)
     assert end == ""
+
+
+ON_FOUR = ("ab->ab", "--mesh", "x=2,y=2,z=2,w=2", "--specs", "(x y) (z w)->(z w) (x y)")
+
+
+@pytest.mark.parametrize(
+    ("words", "engine", "shown"),
+    [
+        (("explain", "bd,df->bf"), "shardviz.planner:rank", "ranking all shardings … "),
+        (("explain", *ON_FOUR, "--target", "none"), "shardviz.planner:plan", "planning … "),
+        (("explain", *ON_FOUR, "--target", "none", "--json"), "shardviz.planner:plan", "planning … "),
+        (("explain", *ON_FOUR, "--versus", "(x y) _->_ _"), "shardviz.planner:plan", "planning … "),
+        (("explain", *ON_FOUR, "--vary", "a=64:128"), "shardviz.planner.pricing.sweep:plan", "planning … "),
+        (
+            ("model", "llama-3-8b", "--mesh", "data=2", "--rules", "data"),
+            "shardviz.models.answer:planned_step",
+            "planning a step … ",
+        ),
+    ],
+)
+def test_a_plan_that_takes_long_is_told_on_a_terminal(
+    words: tuple[str, ...],
+    engine: str,
+    shown: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The plan is held back until the line is there, so no machine is too fast for it."""
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(output, "PATIENCE_S", 0.02)
+    monkeypatch.setattr(output, "TICK_S", 0.01)
+    own = pkgutil.resolve_name(engine)
+
+    def held_back(*given: object) -> object:
+        stop = time.monotonic() + 20
+        while shown not in terminal.getvalue() and time.monotonic() < stop:
+            time.sleep(0.005)
+        return own(*given)
+
+    module, _, name = engine.partition(":")
+    monkeypatch.setattr(import_module(module), name, held_back)
+    assert run(words) == 0
+    assert shown in terminal.getvalue()
+    assert terminal.getvalue().endswith(CLEAR_LINE)
+    assert capsys.readouterr().out
