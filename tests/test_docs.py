@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,20 @@ PROGRAMS = {
     if (blocks := re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S))
 }
 
+
+PRINTED = re.compile(
+    r"^<!-- printed by: (?P<command>shardviz .*?)(?:; from: (?P<begin>.*?))? -->\n"
+    r"```text\n(?P<quoted>.*?)^```$",
+    re.M | re.S,
+)
+"""Output that a page quotes: all of it, or from the first line on that begins with a text."""
+QUOTED = [(name, match) for name, page in PAGES.items() for match in PRINTED.finditer(page)]
+NOT_PRINTED = {
+    "ci.md": ("-- shardviz: the program and its baseline", "from jax.sharding import"),
+    "hosts.md": ("job  4 processes on 2 hosts", "srun -N 2"),
+    "how-it-works.md": ("text ── notation",),
+}
+"""Blocks of text that no command prints here: of several hosts, of pytest, of a reader's own files."""
 
 QUICKLY = {
     "explain": ["--target", "none"],
@@ -110,3 +125,74 @@ def test_every_picture_is_shown():
 def test_the_example_that_ships_is_the_one_of_the_page():
     shown = re.search(r"^```python\n(.*?)^```$", PAGES["own-programs.md"], re.M | re.S)
     assert shown[1] == (ROOT / "shardviz" / "examples" / "train_step.py").read_text(encoding="utf-8")
+
+
+def test_every_block_of_text_is_printed_by_its_command_or_by_none():
+    for name, page in PAGES.items():
+        for block in re.findall(r"^```text\n(.*?)^```$", PRINTED.sub("", page), re.M | re.S):
+            begins = block.lstrip("-").removeprefix(" ")
+            own = (*(each.lstrip("- ") for each in NOT_PRINTED.get(name, ())), "shardviz ")
+            assert begins.startswith(own), (
+                f"{name}: write <!-- printed by: shardviz … --> above {block[:60]!r}"
+            )
+
+
+@pytest.mark.parametrize(
+    ("name", "match"), QUOTED, ids=[f"{name}:{match['command'][:40]}" for name, match in QUOTED]
+)
+def test_what_a_page_quotes_is_what_is_printed(name, match, capfd, monkeypatch):
+    """``SHARDVIZ_SNAPSHOTS=write pytest tests/test_docs.py -k quotes`` writes the blocks anew."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "100")
+    assert run(shlex.split(match["command"])[1:]) == 0
+    lines = [line.rstrip() for line in capfd.readouterr().out.splitlines()]
+    begin = match["begin"] or ""
+    first = next(number for number, line in enumerate(lines) if line.startswith(begin))
+    printed = "\n".join(lines[first:]).strip("\n") + "\n"
+    if os.environ.get("SHARDVIZ_SNAPSHOTS") == "write":
+        path = ROOT / "README.md" if name == "README.md" else ROOT / "docs" / name
+        page, whole = path.read_text(encoding="utf-8"), match[0]
+        own = whole[: whole.index("```text")] + f"```text\n{printed}```"
+        path.write_text(page.replace(whole, own), encoding="utf-8")
+        return
+    assert match["quoted"] == printed
+
+
+@pytest.mark.slow
+def test_the_built_pages_load_nothing_from_elsewhere(tmp_path):
+    """Tags that a browser follows by itself, imports of styles, and the theme's parts that ask another host:
+    Material's `source` asks api.github.com for stars, its diagrams load mermaid."""
+    pytest.importorskip("material", reason="the extra docs is not installed")
+    words = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    pages = [*tmp_path.rglob("*.html")]
+    assert len(pages) > len(list((ROOT / "docs").glob("*.md")))
+    loads = re.compile(
+        r"<(?!a\b)\w+\b[^>]*?\b(?:src|href|srcset|data|poster)=[\"']?(?:https?:)?//[^>]*"
+        r"|data-md-component=[\"']?source\b|class=[\"']?mermaid\b"
+    )
+    for page in pages:
+        assert loads.search(page.read_text(encoding="utf-8")) is None, page.name
+    elsewhere = re.compile(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//[^)]*")
+    for style in (*tmp_path.rglob("*.css"), *pages):
+        assert elsewhere.search(style.read_text(encoding="utf-8")) is None, style.name
+
+
+@pytest.mark.slow
+def test_the_source_distribution_has_all_files(tmp_path):
+    """But for those of the repository's services, which begin with a dot."""
+    pytest.importorskip("hatchling", reason="hatchling is not installed")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("this is not a checkout")
+    words = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        packed = {name.partition("/")[2] for name in opened.getnames()}
+    pictures = {f"docs/screenshots/{path.name}" for path in (ROOT / "screenshots").glob("*.svg")}
+    tracked = {name for name in listed.stdout.splitlines() if not name.startswith(".")}
+    assert (tracked - {"docs/screenshots"} | pictures) - packed == set()
