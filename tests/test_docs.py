@@ -64,6 +64,9 @@ THEIRS = re.compile(r" --hlo\b| --diff \d")
 )
 def test_a_recipe_is_answered(line, capfd, monkeypatch):
     monkeypatch.chdir(ROOT)
+    # What opens the application is read up to there: it has no terminal here.
+    monkeypatch.setattr("shardviz.cli.tui.no_terminal", lambda: "")
+    monkeypatch.setattr("shardviz.cli.open_app.open_app", lambda *_, **__: print("opened") or 0)
     words = shlex.split(THEIRS.sub("", line), comments=True)[1:]
     assert run([*words, *QUICKLY.get(words[0], [])]) == 0
     assert capfd.readouterr().out
