@@ -3,36 +3,77 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping
+
+MAX_FRAMES = 64
+"""Calls around an instruction, looked at at most; JAX writes down ten."""
 
 _FILE = re.compile(r'^(\d{1,9}) "((?:[^"\\]|\\.)*+)"?', re.MULTILINE)
 _LOCATION = re.compile(r"^(\d{1,9}) \{file_name_id=(\d{1,9}).{0,200}? line=(\d{1,9})", re.MULTILINE)
-_FRAME = re.compile(r"^(\d{1,9}) \{file_location_id=(\d{1,9})", re.MULTILINE)
+_FRAME = re.compile(
+    r"^(\d{1,9}) \{file_location_id=(\d{1,9})(?:[^}\n]{0,200}? parent_frame_id=(\d{1,9}))?", re.MULTILINE
+)
+_LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|^<frozen ")
+_CELL = re.compile(r"<ipython-input-(\d+)-\w*>|.*[/\\]ipykernel_\d+[/\\](\d+)\.py")
 
 
 class SourceLocations:
     """The locations of a module, of which `head` is the text in front of its computations.
 
-    Older XLA has no tables there, but writes file and line into the metadata of each instruction.
+    An instruction's place is the innermost line of the user's own, outside of installed packages. A line of
+    a helper that several lines call is not told: each call is told by the first of its callers in which it
+    differs from the others. Older XLA has no tables there, but writes file and line into the metadata of
+    each instruction.
     """
 
     def __init__(self, head: str) -> None:
         files = {m[1]: m[2] for m in _FILE.finditer(_table(head, "FileNames"))}
-        places = {
-            m[1]: f"{files[m[2]]}:{m[3]}"
-            for m in _LOCATION.finditer(_table(head, "FileLocations"))
-            if m[2] in files
+        places = {m[1]: (m[2], m[3]) for m in _LOCATION.finditer(_table(head, "FileLocations"))}
+        frames = {int(m[1]): m for m in _FRAME.finditer(_table(head, "StackFrames"))}
+        # XLA counts frames from 1 and prints their callers from 2: a frame would be its own caller.
+        shift = int(any(m[3] is not None and int(m[3]) >= number for number, m in frames.items()))
+        own: dict[int, tuple[str, ...]] = {}
+        innermost: dict[int, str] = {}
+        for number, frame in sorted(frames.items()):
+            file, line = places.get(frame[2], ("", ""))
+            caller = int(frame[3] or 0) - shift
+            around = own.get(caller, ()) if caller < number else ()
+            path = files.get(file, "")
+            innermost[number] = f"{_named(path)}:{line}" if path else ""
+            is_own = path and not _LIBRARY.search(path)
+            own[number] = (innermost[number], *around)[:MAX_FRAMES] if is_own else around
+        calls: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+        for lines in own.values():
+            calls["".join(lines[:1])].add(lines)
+        shared = {line: _shared(each) for line, each in calls.items()}
+        self._of_frame = {
+            str(number): next(iter(lines[shared[lines[0]] :] or lines), "") if lines else innermost[number]
+            for number, lines in own.items()
         }
-        self._of_frame = {m[1]: places.get(m[2], "") for m in _FRAME.finditer(_table(head, "StackFrames"))}
-        """``file:line`` of each stack frame's innermost location."""
+        """``file:line`` of each stack frame."""
 
     def of(self, attributes: Mapping[str, str]) -> str:
         """``file:line`` of an instruction with these attributes, else its op name, else ""."""
         if location := self._of_frame.get(attributes.get("stack_frame_id", "")):
             return location
         if (file := attributes.get("source_file")) and (line := attributes.get("source_line")):
-            return f"{file}:{line}"
+            return f"{_named(file)}:{line}"
         return attributes.get("op_name", "")
+
+
+def _shared(calls: set[tuple[str, ...]]) -> int:
+    """The number of innermost lines that all of some calls have in common, 0 for a single one."""
+    if len(calls) == 1:
+        return 0
+    columns = zip(*calls, strict=False)
+    return next((depth for depth, column in enumerate(columns) if len({*column}) > 1), 0)
+
+
+def _named(file: str) -> str:
+    """The path of a file; a notebook's cell by its number, or by that of its contents."""
+    cell = _CELL.fullmatch(file)
+    return file if cell is None else f"In[{cell[1]}]" if cell[1] else f"cell {cell[2]}"
 
 
 def _table(head: str, name: str) -> str:
