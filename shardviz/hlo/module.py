@@ -335,7 +335,7 @@ class Reader:
     @cached_property
     def locations(self) -> SourceLocations:
         """The places of the user's program that the text names."""
-        return SourceLocations(self.computations.head)
+        return SourceLocations(self.text, self.computations.head)
 
     def source_of(self, line: InstructionLine) -> str:
         """The user's line that an instruction comes from, else its op name, else ""."""

@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 from shardviz.hlo import read_hlo
 from shardviz.hlo.text.source_locations import SourceLocations
 
+USED = "\n".join(f"%a = f32[] add(%b, %c), metadata={{stack_frame_id={n}}}" for n in range(1, 9))
 LIBRARY = """
 def dense(x, w):
     return x @ w
@@ -74,7 +75,7 @@ def test_a_notebook_tells_the_cell(file, told):
         "2 {file_name_id=2 function_name_id=1 line=287}\n\n"
         "StackFrames\n1 {file_location_id=1 parent_frame_id=1}\n2 {file_location_id=2 parent_frame_id=2}\n\n"
     )
-    locations = SourceLocations(tables)
+    locations = SourceLocations(f"{tables}{USED}")
     assert {locations.of({"stack_frame_id": number}) for number in "12"} == {told}
     assert locations.of({"source_file": file, "source_line": "4"}) == told
 
@@ -87,4 +88,4 @@ def test_callers_that_a_damaged_table_lacks_or_turns_round():
         + "".join(f"{n} {{file_location_id={n} parent_frame_id={n % 8 + 1}}}\n" for n in range(1, 9))
         + "\n"
     )
-    assert SourceLocations(tables).of({"stack_frame_id": "5"}) == "/a.py:5"
+    assert SourceLocations(f"{tables}{USED}").of({"stack_frame_id": "5"}) == "/a.py:5"

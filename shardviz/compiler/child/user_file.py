@@ -28,7 +28,10 @@ from shardviz.compiler.lowering import MAX_WORDS, LoweredModule, lower_program, 
 from shardviz.compiler.targets import MAX_CPU_DEVICES
 from shardviz.compiler.user_file import UserFileRequest, UserProgram, functions_of
 from shardviz.errors import QuestionError, ShardvizError, did_you_mean, quote
+from shardviz.hlo.text.source_locations import LIBRARY
 
+_OURS = str(Path(__file__).parents[2])
+_JAX = str(Path(jax.__file__).parent)
 RETURNS = "let it end with: return function, argument, argument, …"
 
 
@@ -157,23 +160,35 @@ class UserFile:
         except BaseException as error:
             # A fault of syntax appends the place, which stands in front.
             said = error.msg if isinstance(error, SyntaxError) else str(error)
-            words = " ".join(said.split()) or "no message"
+            frames = traceback.extract_tb(error.__traceback__)
+            words = " ".join(said.split()) or f"no message: {frames[-1].line}"
             words = words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 1]}…"
-            hint = f"raised while {doing}"
+            hint = f"raised while {doing}{self._raised_in(frames)}"
             if isinstance(error, ModuleNotFoundError):
                 hint = f"shardviz runs the file with {sys.executable}: install the module for it"
             raise QuestionError(f"{self._place(error)}{type(error).__name__}: {words}", hint) from None
 
     def _place(self, error: BaseException) -> str:
-        """``FILE:12: `` with the last line of the file that an exception came through, else that in which the
-        function returns."""
-        line = None
-        if isinstance(error, SyntaxError) and error.filename == str(self.path):
-            line = error.lineno
-        for frame in traceback.extract_tb(error.__traceback__):
-            if frame.filename == str(self.path):
-                line = frame.lineno
-        return f"{self.request.file}:{line}: " if line else self._return() or f"{self.request.file}: "
+        """``FILE:12: `` with the last line of the user's own that an exception came through, else that in
+        which the function returns."""
+        if isinstance(error, SyntaxError) and error.filename == str(self.path) and error.lineno:
+            return f"{self.request.file}:{error.lineno}: "
+        own = [each for each in traceback.extract_tb(error.__traceback__) if self._is_own(each.filename)]
+        if not own:
+            return self._return() or f"{self.request.file}: "
+        file = self.request.file if own[-1].filename == str(self.path) else own[-1].filename
+        return f"{file}:{own[-1].lineno}: "
+
+    def _is_own(self, file: str) -> bool:
+        """Return whether a file is the user's, neither an installed package's nor one of ours."""
+        return file == str(self.path) or not (LIBRARY.search(file) or file.startswith((_OURS, "<")))
+
+    def _raised_in(self, frames: Sequence[traceback.FrameSummary]) -> str:
+        """``, in FILE:12`` of a library other than JAX that raised an exception, "" for any other file."""
+        others = [each for each in frames if not each.filename.startswith((_OURS, _JAX, "<"))]
+        if not others or self._is_own(others[-1].filename):
+            return ""
+        return f", in {others[-1].filename}:{others[-1].lineno}"
 
 
 def _traced(program: Any, args: Sequence[Any], mesh: Any, platform: str) -> LoweredModule:

@@ -10,16 +10,18 @@ MAX_FRAMES = 64
 """Calls around an instruction, looked at at most; JAX writes down ten."""
 
 _FILE = re.compile(r'^(\d{1,9}) "((?:[^"\\]|\\.)*+)"?', re.MULTILINE)
+_USED = re.compile(r"stack_frame_id=(\d{1,9})")
 _LOCATION = re.compile(r"^(\d{1,9}) \{file_name_id=(\d{1,9}).{0,200}? line=(\d{1,9})", re.MULTILINE)
 _FRAME = re.compile(
     r"^(\d{1,9}) \{file_location_id=(\d{1,9})(?:[^}\n]{0,200}? parent_frame_id=(\d{1,9}))?", re.MULTILINE
 )
-_LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|^<frozen ")
+LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|^<frozen ")
+"""In the path of an installed package's file."""
 _CELL = re.compile(r"<ipython-input-(\d+)-\w*>|.*[/\\]ipykernel_\d+[/\\](\d+)\.py")
 
 
 class SourceLocations:
-    """The locations of a module, of which `head` is the text in front of its computations.
+    """The locations of a module's text, of which `head` is what stands in front of its computations.
 
     An instruction's place is the innermost line of the user's own, outside of installed packages. A line of
     a helper that several lines call is not told: each call is told by the first of its callers in which it
@@ -27,7 +29,9 @@ class SourceLocations:
     each instruction.
     """
 
-    def __init__(self, head: str) -> None:
+    def __init__(self, text: str, head: str | None = None) -> None:
+        head = text if head is None else head
+        used = {int(number) for number in _USED.findall(text)}
         files = {m[1]: m[2] for m in _FILE.finditer(_table(head, "FileNames"))}
         places = {m[1]: (m[2], m[3]) for m in _LOCATION.finditer(_table(head, "FileLocations"))}
         frames = {int(m[1]): m for m in _FRAME.finditer(_table(head, "StackFrames"))}
@@ -41,14 +45,16 @@ class SourceLocations:
             around = own.get(caller, ()) if caller < number else ()
             path = files.get(file, "")
             innermost[number] = f"{_named(path)}:{line}" if path else ""
-            is_own = path and not _LIBRARY.search(path)
+            is_own = path and not LIBRARY.search(path)
             own[number] = (innermost[number], *around)[:MAX_FRAMES] if is_own else around
         calls: dict[str, set[tuple[str, ...]]] = defaultdict(set)
-        for lines in own.values():
-            calls["".join(lines[:1])].add(lines)
+        for number in used & own.keys():
+            calls["".join(own[number][:1])].add(own[number])
         shared = {line: _shared(each) for line, each in calls.items()}
         self._of_frame = {
-            str(number): next(iter(lines[shared[lines[0]] :] or lines), "") if lines else innermost[number]
+            str(number): next(iter(lines[shared.get(lines[0], 0) :] or lines), "")
+            if lines
+            else innermost[number]
             for number, lines in own.items()
         }
         """``file:line`` of each stack frame."""
