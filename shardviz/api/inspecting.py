@@ -117,16 +117,15 @@ class Report(Shown):
         from shardviz.reports.entries import entries_of
         from shardviz.reports.why import reasons
 
-        entries = entries_of(self.module)
         if self.compiled is not None:
-            return self.compiled.reasons(entries)
-        return reasons(entries, self.mesh)
+            return self.compiled.reasons
+        return reasons(entries_of(self.module), self.mesh)
 
     def why(self, timeout: float = 300.0) -> WhyReport:
         """Why the collectives are there, those that cost most first, and what avoids them.
 
-        Where a target was asked, changes are tried on Shardy: another sharding of an argument, or of the
-        value that moves. Each try may take `timeout` seconds; one that fails is passed over. Of other
+        Where a target was asked, changes are tried on Shardy and on it: another sharding of an argument, or
+        of the value that moves. Each try may take `timeout` seconds; one that fails is passed over. Of other
         programs shapes and groups tell the reasons, and nothing can be tried.
         """
         from shardviz.api.why import why

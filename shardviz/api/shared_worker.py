@@ -66,7 +66,7 @@ def ask_program(
     changes: Sequence[ShardingChange] = (),
 ) -> tuple[TargetProgram, ...]:
     """Each target's program, with options of its compiler; `program_for` lowers it for a platform of JAX, and
-    `changes` are for the target shardy.
+    `changes` are made to it before.
 
     Where a compiler failed, or took longer than `timeout` seconds, its answer says so. So does one of several
     targets that cannot have the program; one alone raises `TargetError`, or what JAX raises as it lowers.

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class WhyReport(Shown):
     """The collectives of a `report`, with a reason for each of its `entries`, in program order.
 
-    `suggestions` has the changes that avoid collectives, by their reason: each was tried on Shardy. There are
-    none where nothing helps, and where the program before its compilation is not at hand.
+    `suggestions` has the changes that avoid collectives, by their reason: each was tried on the target. There
+    are none where nothing helps, and where the program before its compilation is not at hand.
     """
 
     report: ProgramReport
@@ -65,20 +65,21 @@ def why(module: HloModule | ShardyModule, compiled: TargetProgram | None, timeou
         return WhyReport(report, reasons(report.entries, module.mesh))
     priced = compiled.report(compiled.times())
     assert priced is not None
-    return WhyReport(priced, compiled.reasons(priced.entries), _suggestions(compiled, timeout), compiled)
+    return WhyReport(priced, compiled.reasons, _suggestions(compiled, timeout), compiled)
 
 
 def _suggestions(compiled: TargetProgram, timeout: float) -> dict[Reason, Suggestion]:
     from shardviz.api.shared_worker import ask_program
     from shardviz.compiler import parse_targets
-    from shardviz.compiler.suggesting import dearest_reasons, suggestions
+    from shardviz.compiler.suggesting import suggestions
 
     lowered = compiled.lowered
     if lowered is None:
         return {}
 
-    def ask(changes: Sequence[ShardingChange]) -> TargetProgram:
-        (answer,) = ask_program(lambda _: lowered, parse_targets("shardy"), timeout, {}, changes=changes)
+    def ask(name: str, changes: Sequence[ShardingChange]) -> TargetProgram:
+        options = compiled.options if name == compiled.target else {}
+        (answer,) = ask_program(lambda _: lowered, parse_targets(name), timeout, options, changes=changes)
         return answer
 
-    return suggestions(ask, dearest_reasons(compiled))
+    return suggestions(ask, compiled)

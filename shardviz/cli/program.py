@@ -165,7 +165,7 @@ def command(
                 selection.check(report.entries, each.mesh)
         tried: list[dict[Reason, Suggestion]] = []
         if with_reasons:
-            with working("trying other shardings on Shardy"):
+            with working("trying other shardings"):
                 tried = [session.suggestions(each) for each in found]
         _show(name, reported, told, with_times, selection, tried, output)
         if on is not None:

@@ -124,23 +124,24 @@ class ProgramSession(WorkerSession):
                 yield without_program(target.name, error)
 
     def suggestions(self, compiled: TargetProgram) -> dict[Reason, Suggestion]:
-        """Changes that avoid a program's most expensive collectives, tried on Shardy; a try that fails is
-        passed over."""
-        from shardviz.compiler.suggesting import dearest_reasons, suggestions
+        """Changes that avoid a program's most expensive collectives, tried on Shardy and its target; a try
+        that fails is passed over."""
+        from shardviz.compiler.suggesting import suggestions
         from shardviz.compiler.target_program import without_program
 
-        (shardy,) = parse_targets("shardy")
         lowered, worker = compiled.lowered, self._worker
         if lowered is None or worker is None:
             return {}
 
-        def ask(changes: Sequence[ShardingChange]) -> TargetProgram:
+        def ask(name: str, changes: Sequence[ShardingChange]) -> TargetProgram:
+            (target,) = parse_targets(name)
+            options = compiled.options if name == compiled.target else {}
             try:
-                return wait_for(worker.compile(lowered, shardy, changes=changes), shardy.name)
+                return wait_for(worker.compile(lowered, target, options, changes=changes), name)
             except CompilerError as error:
-                return without_program(shardy.name, error)
+                return without_program(name, error)
 
-        return suggestions(ask, dearest_reasons(compiled))
+        return suggestions(ask, compiled)
 
 
 class TargetSession(WorkerSession):

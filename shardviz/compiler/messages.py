@@ -142,8 +142,7 @@ class CompileModule:
     `code` is its StableHLO as MLIR's bytes, and its devices are those of the target in the order in which
     `mesh` lies on them. `topology` is that of a `Question`; `options` are the compiler's, by name, with which
     it is compiled. In `folder` XLA leaves what says why it gave up, and with `with_costs` also its schedule
-    and its account of the memory, which the answer then has. `changes` are made to the module before; they
-    are for the target shardy.
+    and its account of the memory, which the answer then has. `changes` are made to the module before.
     """
 
     target: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shardviz.compiler.reading import memory_of, placement_of, schedule_of, unfit
 from shardviz.compiler.target_result import TargetResult, bytes_sent, without_answer
@@ -49,20 +49,21 @@ class TargetProgram:
     """One target's answer: the `module` that it has made of the program, None where it has made none.
 
     `mesh` is the program's mesh whose axes the collectives name, `notes` are sentences on how it was read.
-    `warnings` are sentences on what the program loses silently, `warned` the arrays that XLA has said it
-    makes whole on every device. `reshards` is the program's text with Shardy's reshards made explicit, ""
-    where Shardy has refused it, and `lowered` the program as the target was given it, None where it was asked
-    nothing. A program that does not fit may have a module, and an answer that says so.
+    `lost_donations` are sentences, `warned` the arrays that XLA has said it makes whole on every device.
+    `reshards` is the program's text with Shardy's reshards made explicit, "" where Shardy has refused it, and
+    `lowered` the program as the target was given it, None where it was asked nothing, with `options` of its
+    compiler. A program that does not fit may have a module, and an answer that says so.
     """
 
     answer: TargetResult
     module: HloModule | ShardyModule | None = None
     mesh: Mesh | None = None
     notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    lost_donations: tuple[str, ...] = ()
     warned: tuple[Rematerialization, ...] = ()
     reshards: str = field(default="", repr=False)
     lowered: LoweredModule | None = field(default=None, repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def target(self) -> str:
@@ -86,11 +87,30 @@ class TargetProgram:
             return None
         return report_of(self.module, None if told.times is None else told.times.model)
 
-    def reasons(self, entries: Sequence[CollectiveEntry]) -> tuple[Reason, ...]:
+    @cached_property
+    def reasons(self) -> tuple[Reason, ...]:
         """Why each of the entries of its report is there."""
         from shardviz.reports.why import reasons
 
-        return reasons(entries, self.mesh, self.explicit_reshards)
+        return reasons(self._entries, self.mesh, self.explicit_reshards)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences on what the program loses silently: memory that is donated, the split of its batch."""
+        if not self.reshards:
+            return self.lost_donations
+        from shardviz.reports.train_step import TrainStep
+        from shardviz.reports.why import lost_batch
+
+        told = zip(self._entries, self.reasons, strict=True)
+        lost = lost_batch(told, TrainStep(self.explicit_reshards))
+        return (*self.lost_donations, *filter(None, [lost]))
+
+    @cached_property
+    def _entries(self) -> tuple[CollectiveEntry, ...]:
+        from shardviz.reports.entries import entries_of
+
+        return () if self.module is None else entries_of(self.module)
 
     @cached_property
     def rematerializations(self) -> tuple[Rematerialization, ...]:
@@ -99,12 +119,10 @@ class TargetProgram:
         mesh = self.mesh
         if not isinstance(self.module, HloModule) or not self.reshards or mesh is None or mesh.size == 1:
             return self.warned
-        from shardviz.reports.entries import entries_of
         from shardviz.reports.rematerialization import unwarned_rematerializations
 
-        entries = entries_of(self.module)
         return self.warned + unwarned_rematerializations(
-            entries, self.explicit_reshards.meetings, mesh, self.warned
+            self._entries, self.explicit_reshards.meetings, mesh, self.warned
         )
 
     @cached_property
@@ -140,8 +158,15 @@ def without_program(target: str, error: ShardvizError) -> TargetProgram:
     return TargetProgram(without_answer(target, error))
 
 
-def read_program(output: Output, program: LoweredModule, target: Target, versions: Versions) -> TargetProgram:
-    """The answer of a target. Raises what the readers raise for a text that they cannot read."""
+def read_program(
+    output: Output,
+    program: LoweredModule,
+    target: Target,
+    versions: Versions,
+    options: Mapping[str, Any],
+) -> TargetProgram:
+    """The answer of a target to a program that it compiled with `options`. Raises what the readers raise for
+    a text that they cannot read."""
     answer = TargetResult(
         target.name,
         output.status,
@@ -187,7 +212,7 @@ def read_program(output: Output, program: LoweredModule, target: Target, version
     )
     lost = _lost_donations(program, output.text)
     warned = _warned(output, mesh)
-    return TargetProgram(answer, named, mesh, tuple(notes), lost, warned, output.reshards, program)
+    return TargetProgram(answer, named, mesh, tuple(notes), lost, warned, output.reshards, program, options)
 
 
 def _lost_donations(program: LoweredModule, text: str) -> tuple[str, ...]:

@@ -139,7 +139,7 @@ class Worker:
         changes: Sequence[ShardingChange] = (),
     ) -> CompilerRequest[TargetProgram]:
         """Have a target compile a program of the user's, with options of its compiler; otherwise as `submit`.
-        Such answers are not kept. `changes` are made to the program before, and are for the target shardy.
+        Such answers are not kept. `changes` are made to the program before.
 
         Raises `TargetError` where the program has another number of devices than the target, and
         `CompilerError` where there is no room for what a compiler writes.
@@ -156,7 +156,7 @@ class Worker:
         folder, remove = self._new_folder()
 
         def read(output: Output) -> TargetProgram:
-            return read_program(output, program, target, process.versions)
+            return read_program(output, program, target, process.versions, options or {})
 
         return process.submit(
             CompilerRequest(

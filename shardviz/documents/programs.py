@@ -99,13 +99,18 @@ _REPORTED = {
             shape=nullable(counts("The value's global shape; null: not known.")),
             suggestion=optional(
                 closed(
-                    "What to write so that it is not there, tried on Shardy.",
+                    "What to write so that it is not there, tried on the target.",
                     code=text("The change."),
                     argument=null_if_empty(text("The argument that is split in another way; null: none is.")),
                     made_by=null_if_empty(text("The operation whose result is constrained; null: none is.")),
                     spec=SPEC("The other sharding."),
-                    saved_bytes=count("Bytes that a device sends less in a run, by Shardy's account."),
-                    memory_bytes=number("Bytes that the argument takes more on each device."),
+                    saved_bytes=count("Bytes that a device sends less in a run."),
+                    memory_bytes=JsonField(
+                        {
+                            "description": "Bytes of memory that a device needs more at the peak; or less.",
+                            "type": "integer",
+                        }
+                    ),
                 )
             ),
         )
@@ -490,7 +495,7 @@ def _hlo(
     reason_of: dict[str, Reason] = {}
     if compiled is not None and compiled.reshards:
         names = (each.collective.name for each in found)
-        reason_of = dict(zip(names, compiled.reasons(found), strict=True))
+        reason_of = dict(zip(names, compiled.reasons, strict=True))
     entries = [
         Beside(
             each.collective,
@@ -533,7 +538,7 @@ def _suggested(one: Suggestion | None) -> Beside | None:
         return None
     candidate = one.candidate
     name = "" if candidate.argument is None else candidate.argument.name
-    return Beside(candidate, argument=name, saved_bytes=one.saved_bytes)
+    return Beside(candidate, argument=name, saved_bytes=one.saved_bytes, memory_bytes=one.memory_bytes)
 
 
 PROGRAM = DocumentKind(

@@ -1,8 +1,9 @@
-"""Changes that avoid a collective, tried on Shardy before they are said.
+"""Changes that avoid a collective, tried on Shardy and on the target's own compiler before they are said.
 
-A candidate changes the sharding of an argument, or constrains the value that is moved. It is kept where
-Shardy then needs less in all, has no such meeting any more, and no device multiplies more than before: then
-every device would do the same work in place of the collective.
+A candidate changes the sharding of an argument, or constrains the value that is moved, or the one from which
+on the batch is split no longer. It is kept where Shardy then needs less in all, has no such meeting any more,
+and no device multiplies more than before: then every device would do the same work in place of the
+collective. It is said where the target's program sends less, too, and saves more bytes than it takes memory.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shardviz.hlo.mlir.reshards import Meeting, SplitArgument
+from shardviz.reports.train_step import TrainStep
 from shardviz.reports.why import Reason
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes, shard_shape
 
@@ -20,6 +22,8 @@ ENOUGH = 0.95
 """The part of the most that can be saved for which less memory is preferred."""
 MARGIN = 1.001
 """How much more a device may multiply: some sizes are rounded up."""
+LEAST_PART = 0.01
+"""The part of all bytes that a change saves at least."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +61,20 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A candidate that Shardy has been asked about; `saved_bytes` are sent less by a device, in all."""
+    """A candidate that a `target` has been asked about; `saved_bytes` are sent less by a device, in all, and
+    `memory_bytes` is what it takes more of a device's memory."""
 
     candidate: ShardingCandidate
     saved_bytes: int
+    memory_bytes: int = 0
+    target: str = "shardy"
+
+    def is_worth(self, sent_bytes: int) -> bool:
+        """Return whether it saves a part of the bytes that are sent, and more than it takes of memory."""
+        return self.saved_bytes >= LEAST_PART * sent_bytes and self.memory_bytes <= self.saved_bytes
 
 
-def candidates(
-    reason: Reason, arguments: Sequence[SplitArgument], mesh: Mesh
-) -> tuple[ShardingCandidate, ...]:
+def candidates(reason: Reason, step: TrainStep, mesh: Mesh) -> tuple[ShardingCandidate, ...]:
     """The changes to try, the most likely first; none for what is expected."""
     if reason.meeting is None or reason.is_expected:
         return ()
@@ -73,11 +82,25 @@ def candidates(
     known = {*mesh.axis_names}
     arguments = [
         one
-        for one in arguments
+        for one in step.program.arguments
         if all(axis.partition(":")[0] in known for dim in one.spec.dims for axis in dim)
     ]
-    found = dict.fromkeys(_candidates(reason.meeting, arguments, mesh))
+    lost = step.lost_batch() if {*reason.meeting.axes} & step.batch_axes else None
+    kept = [] if lost is None else [*_kept_batch(lost, step.batch_axes)]
+    found = dict.fromkeys([*kept, *_candidates(reason.meeting, arguments, mesh)])
     return tuple(found)[:MOST]
+
+
+def _kept_batch(lost: Meeting, batch: frozenset[str]) -> Iterator[ShardingCandidate]:
+    """The result of the operation that wants the batch whole, split as the batch is."""
+    dims = tuple(tuple(axis for axis in own if axis in batch) for own in lost.before.dims)
+    made = lost.consumer_shape
+    same = len(made) >= len(dims) and all(
+        not own or size == other for own, size, other in zip(dims, lost.shape, made, strict=False)
+    )
+    if same and lost.consumer_name:
+        spec = PartitionSpec((*dims, *((),) * (len(made) - len(dims))))
+        yield ShardingCandidate(spec, made_by=lost.consumer_name, opcode=lost.consumer, shape=made)
 
 
 def _candidates(
@@ -122,14 +145,14 @@ def suggestion(
     )
     if saved <= 0 or not gone or after.products > before.products * MARGIN:
         return None
-    return Suggestion(candidate, saved)
+    return Suggestion(candidate, saved, candidate.memory_bytes)
 
 
 def best(found: Sequence[Suggestion]) -> Suggestion:
     """The one that takes the least memory of those that save about as much as any."""
     most = max(each.saved_bytes for each in found)
     enough = [each for each in found if each.saved_bytes >= ENOUGH * most]
-    return min(enough, key=lambda each: (each.candidate.memory_bytes, -each.saved_bytes))
+    return min(enough, key=lambda each: (each.memory_bytes, -each.saved_bytes))
 
 
 def _key(meeting: Meeting) -> tuple[object, ...]:

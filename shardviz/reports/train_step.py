@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 from shardviz.hlo.arguments import pieces_of
 from shardviz.hlo.mlir.reshards import ExplicitReshards, Meeting, SplitArgument
@@ -55,6 +56,23 @@ class TrainStep:
                     if self.is_gradient(each)
                 )
         return False
+
+    def lost_batch(self) -> Meeting | None:
+        """The first place at which a value that is split as the batch is, outside of the gradients, is split
+        over its axes no longer: from there on every device works on more than its part."""
+        state = {one.name for one in self._state}
+        for each in self.program.meetings:
+            before, after = (frozenset(chain(*spec.dims)) for spec in (each.before, each.after))
+            lost = (before - after) & self.batch_axes
+            is_backward = program_place(each.name).phase == "backward"
+            if each.kind == "reshard" and lost and not is_backward and each.argument not in state:
+                return each
+        return None
+
+    @property
+    def state(self) -> dict[str, SplitArgument]:
+        """The arguments that the step returns anew, by their paths."""
+        return {one.name: one for one in self._state}
 
     def _places(self, shape: Sequence[int]) -> int:
         """The parameters with these dimensions, those of every layer counted where they are stacked."""

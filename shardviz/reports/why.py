@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from pathlib import PurePath
 from typing import Literal
 
 from shardviz.hlo.collective import Collective
@@ -20,6 +22,7 @@ from shardviz.reports.alike import AlikeEntries, common_name, numberless
 from shardviz.reports.entries import CollectiveEntry
 from shardviz.reports.train_step import TrainStep
 from shardviz.sharding import Mesh, shard_shape
+from shardviz.units import human_bytes
 
 ReasonKind = Literal["contraction", "gradient", "parameter", "constraint", "result", "reshard", "unknown"]
 CONTRACTIONS = frozenset(("dot_general", "dot", "convolution"))
@@ -99,6 +102,36 @@ def _reason(entry: CollectiveEntry, step: TrainStep, mesh: Mesh | None) -> Reaso
         kind == "parameter" and step.gathers_parameter(entry.argument, meeting, entry.runs)
     )
     return Reason(kind, _words(kind, entry, meeting, step), meeting, is_expected)
+
+
+def lost_batch(told: Iterable[tuple[CollectiveEntry, Reason]], step: TrainStep) -> str:
+    """A sentence on the place from which on the batch is split no longer, where forward matmuls therefore sum
+    over its axes, and more than what is sent by design; "" where that is not certain."""
+    lost = step.lost_batch()
+    if lost is None:
+        return ""
+    source, summed, by_design = "", 0, 0
+    for entry, reason in told:
+        meeting, sent = reason.meeting, entry.all_wire_bytes or entry.collective.wire_bytes
+        # A collective named after another operation is matched by its size, and stands elsewhere.
+        if meeting == lost and entry.collective.op_name in (lost.consumer_name, lost.producer_name):
+            source = f" ({PurePath(entry.collective.source).name})" if entry.collective.source else ""
+        if reason.is_expected:
+            by_design += sent
+        elif meeting is not None and reason.kind == "contraction" and entry.phase == "forward":
+            summed += sent * (meeting.producer in CONTRACTIONS and bool({*meeting.axes} & step.batch_axes))
+    if summed <= by_design:
+        return ""
+    axes = " and ".join(sorted(step.batch_axes))
+    stored = [
+        name for name, one in step.state.items() if step.batch_axes & {*chain.from_iterable(one.spec.dims)}
+    ]
+    place = _operation(lost.consumer, lost.consumer_name)
+    split = f"FSDP does not happen: {stored[0]} and others are split over {axes}, and " if stored else ""
+    return (
+        f"{split}the batch is split over {axes} no longer from {place}{source} on: matmuls sum activations "
+        f"over {axes}, of which a device sends {human_bytes(summed)}"
+    )
 
 
 def _of_gradient(axes: Sequence[str]) -> str:

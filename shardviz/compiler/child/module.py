@@ -49,10 +49,10 @@ def compile_module(request: CompileModule, report: Callable[[str], None]) -> Out
 def _compiled(request: CompileModule, report: Callable[[str], None]) -> Output:
     with make_ir_context():
         module = ir.Module.parse(request.code)
+    for change in request.changes:
+        shardy.change(module, change)
     if request.target == "shardy":
         report("partitioning")
-        for change in request.changes:
-            shardy.change(module, change)
         text, reshards = shardy.partitioned(module)
         return Output("ok", text, reshards=reshards)
     devices: list[Any] = []
@@ -68,7 +68,7 @@ def _compiled(request: CompileModule, report: Callable[[str], None]) -> Output:
         mesh, placed = xla.simulated_mesh(request.mesh), ()
     report("compiling")
     output = replace(_answer(request, module, mesh.devices.ravel()), devices=placed)
-    if not _is_for_shardy(module):
+    if not _is_for_shardy(module) or request.changes:
         return output
     return replace(output, reshards=_reshards(request.code))
 

@@ -96,8 +96,8 @@ def change(module: Any, change: ShardingChange) -> None:
             every[change.argument] = ir.DictAttr.get(own)
             main.attributes["arg_attrs"] = ir.ArrayAttr.get(every)
             return
-        attribute = ir.Attribute.parse(f"#sdy.sharding_per_value<[{sharding}]>")
-        for operation in _inside(module.operation):
+        attribute = ir.Attribute.parse(f"#sdy.sharding{sharding}")
+        for operation in [*_inside(module.operation)]:
             place = _NAME.match(str(operation.location))
             if (
                 operation.name.rpartition(".")[2] == change.opcode
@@ -106,7 +106,22 @@ def change(module: Any, change: ShardingChange) -> None:
                 and len(operation.results) == 1
                 and tuple(ir.ShapedType(operation.results[0].type).shape) == change.shape
             ):
-                operation.attributes["sdy.sharding"] = attribute
+                _constrain(operation, attribute)
+
+
+def _constrain(operation: Any, sharding: Any) -> None:
+    """Constrain the result of an operation as JAX does; XLA drops an attribute, which would do for Shardy."""
+    (result,) = operation.results
+    constraint = ir.Operation.create(
+        "sdy.sharding_constraint",
+        [result.type],
+        [result],
+        {"sharding": sharding},
+        loc=operation.location,
+        ip=ir.InsertionPoint(operation),
+    )
+    constraint.move_after(operation)
+    result.replace_all_uses_except(constraint.results[0], [constraint])
 
 
 def _inside(operation: Any) -> Iterator[Any]:

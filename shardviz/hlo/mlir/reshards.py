@@ -53,7 +53,8 @@ class Meeting:
     the text has none; `name` is that of the change itself.
     `argument` is the path of the program's argument that it is. Inside of a function, which does not tell, it
     is the first that has its shape and sharding, or that does along all dimensions but the first, as the
-    layers of a scan do; "" where none has. `calls` counts the calls of the function around it.
+    layers of a scan do; "" where none has. `calls` counts the calls of the function around it, and
+    `consumer_shape` is that of what the consumer makes, () where the text does not tell.
     """
 
     kind: Literal["reshard", "sum"]
@@ -69,6 +70,7 @@ class Meeting:
     name: str
     argument: str = ""
     calls: int = 1
+    consumer_shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,8 @@ class SplitArgument:
 
 @dataclass(frozen=True)
 class ExplicitReshards:
-    """A program in whose text every reshard is an operation: the `meetings` in the order of the text, the
-    `arguments` whose sharding and place it tells, and the multiplications of one device in all of its
+    """A program in whose text every reshard is an operation: the `meetings` in the order in which they run,
+    the `arguments` whose sharding and place it tells, and the multiplications of one device in all of its
     matmuls, each counted once."""
 
     meetings: tuple[Meeting, ...] = ()
@@ -127,8 +129,8 @@ class _Reader:
         self.sizes = next((sizes for sizes in self.meshes.sizes.values() if sizes), {})
         self.walk = Walk(text)
         self.arguments: list[SplitArgument] = []
-        self.callers: dict[str, tuple[str, str]] = {}
-        """The function around the first call of each function, and the name of that call."""
+        self.callers: dict[str, tuple[str, str, int]] = {}
+        """The function around the first call of each function, the name of that call, and its line."""
         self.calls: Counter[str] = Counter()
 
     def read(self) -> Iterator[Meeting]:
@@ -138,14 +140,20 @@ class _Reader:
             if call := _CALL.match(operation.text):
                 called = call[1].strip('"')
                 self.calls[called] += 1
-                self.callers.setdefault(called, (operation.function.name, self._place(operation.text)))
+                call_place = operation.function.name, self._place(operation.text), operation.order
+                self.callers.setdefault(called, call_place)
             elif match := _RESHARD.match(operation.text):
                 found += self._found(operation, match[1], match.end(), "")
             elif match := _SUM.match(operation.text):
                 found += self._found(operation, match[2], match.end(), match[1])
         main = next((each for each in walk.functions if each.name == "main"), None)
         self.arguments = [*self._arguments(main)] if main else []
-        return map(self._meeting, found)
+        return map(self._meeting, sorted(found, key=self._turn))
+
+    def _turn(self, found: _Found) -> tuple[int, ...]:
+        """The lines of the calls that lead to a meeting, the outermost first, then its own."""
+        calls = [self.callers[each][2] for each in self._around(found.operation.function.name)]
+        return (*reversed(calls), found.operation.order)
 
     def _arguments(self, main: Function) -> Iterator[SplitArgument]:
         returned = set()
@@ -239,6 +247,7 @@ class _Reader:
             own,
             self._argument(found) if maker in (ARGUMENT, "optimization_barrier") else "",
             math.prod(self.calls[each] for each in self._around(operation.function.name)),
+            _made_shape(user),
         )
 
     def _argument(self, found: _Found) -> str:
@@ -289,6 +298,14 @@ class _Reader:
             seen.add(function)
             yield function
             function = self.callers[function][0]
+
+
+def _made_shape(line: str) -> tuple[int, ...]:
+    """The shape of the array that the operation of a line makes, () where that is not one array."""
+    try:
+        return [*parse_tensors(line[line.rfind(" : ") :])][-1].sizes
+    except (NotationError, QuestionError, IndexError):
+        return ()
 
 
 def _moved(before: PartitionSpec, after: PartitionSpec) -> tuple[str, ...]:

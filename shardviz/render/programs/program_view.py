@@ -51,7 +51,7 @@ def program_view(
         lines += hlo_view(report, program.mesh, width, palette, selection)
         if program.reshards:
             of_few = replace(selection, top=FEW) if suggestions is None else selection
-            reasons = program.reasons(report.entries)
+            reasons = program.reasons
             lines += why_lines(
                 report,
                 reasons,

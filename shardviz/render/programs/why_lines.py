@@ -43,12 +43,17 @@ def why_lines(
     if not groups:
         return []
     lines = [Text(), Text("why", "bold")]
+    shown: set[Suggestion] = set()
     for group in groups[: selection.top]:
         lines += [_head(group, report, width, palette)]
         expected = " (expected)" if all(each.is_expected for each in group.reasons) else ""
         lines += sentence(f"{printable(group.name)}{expected}", width, 2)
         found = (suggestions[reason] for reason in group.reasons if reason in suggestions)
-        if best := next(found, None):
+        best = next(found, None)
+        if best is not None and best in shown:
+            lines += [Text("  instead: the change above")]
+        elif best is not None:
+            shown.add(best)
             lines += _suggestion_lines(best, width)
     more = len(groups[selection.top :]) if selection.top is not None else 0
     return [*lines, Text(f"and {plural(more, 'more reason')}{hint}", "dim")] if more else lines
@@ -80,13 +85,13 @@ def shape_lines(report: ProgramReport, selection: Selection, width: int, palette
 
 
 def _suggestion_lines(one: Suggestion, width: int) -> list[Text]:
-    """The change, the bytes that it saves by Shardy's account, and those that it costs."""
+    """The change, the bytes that it saves on the target that has tried it, and the memory that it costs."""
     candidate = one.candidate
     lines = sentence(printable(candidate.code), width, 2, "instead: ")
     if candidate.made_by:
         lines += sentence(printable(f"x is the result of {candidate.made_by}"), width, 4, style="dim")
-    words = f"a device sends {human_bytes(one.saved_bytes)} less in a run, tried on Shardy"
-    if candidate.memory_bytes:
-        more = "more" if candidate.memory_bytes > 0 else "less"
-        words += f"; the argument takes {human_bytes(abs(candidate.memory_bytes))} {more} on each"
+    words = f"a device sends {human_bytes(one.saved_bytes)} less in a run, tried on {one.target}"
+    if one.memory_bytes:
+        more = "more" if one.memory_bytes > 0 else "less"
+        words += f", and needs {human_bytes(abs(one.memory_bytes))} {more} memory"
     return lines + sentence(words, width, 4)
