@@ -120,7 +120,7 @@ def explain(
     machine: MachineLike = None,
     timeout: float = 300.0,
     times: bool = False,
-    objective: Objective = "time",
+    objective: Objective = "given",
     backward: bool = False,
     remat: Remat = "none",
     optimizer: str | None = None,
@@ -135,7 +135,8 @@ def explain(
     `device_order` are device ids by row-major position. `machine` is the hardware that times are for, as
     after ``--machine``; None is the first TPU or GPU target, else one that is assumed. `timeout` is in
     seconds a target. `times` asks the compilers for their own schedule and account of memory too, for
-    `Explanation.timeline`. `objective` is what the plan makes small first. With `backward` it is a whole
+    `Explanation.timeline`. `objective` is what to minimise: "given" and "time" are the least time, with the
+    work divided as the given arrays are or in any way; "bytes" is what is sent. With `backward` it is a whole
     train step: its backward pass computes again what `remat` says ("layer", or all but the matrix products
     for "dots"), and `optimizer` is as after ``--optimizer``.
 

@@ -336,7 +336,7 @@ def problem_from_options(
     sizes: str | None,
     dtype: str,
     axis_types: Literal["auto", "explicit"],
-    objective: Objective = "time",
+    objective: Objective = "given",
     backward: str,
     remat: str,
     optimizer: str,

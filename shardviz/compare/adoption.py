@@ -8,41 +8,63 @@ from typing import TYPE_CHECKING, Protocol
 
 from shardviz.errors import QuestionError
 from shardviz.planner import Plan, Planner, Problem
-from shardviz.planner.planner import MOST_ANYWHERE
+from shardviz.planner.plan import HLO_OPS
+from shardviz.planner.planner import MOST_ANYWHERE, plan_of, planned_reshard
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.statements.resharding import given_state
+from shardviz.planner.states.moves import reshard_move, state_of
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
+    from shardviz.hlo.mlir.reshard_moves import ShardyMove
+
+_JAX_OPS = {hlo: name for name, hlo in HLO_OPS.items() if name != "pmax"}
 
 
 class SplitAnswer(Protocol):
-    """A target's answer that says how the arrays in between are split."""
+    """A target's answer that says how the arrays in between are split, and how an array is resharded."""
 
     @property
     def target(self) -> str: ...
     @property
     def splits(self) -> Sequence[tuple[str, PartitionSpec]]: ...
+    @property
+    def moves(self) -> Sequence[ShardyMove]: ...
 
 
 def cheaper_plan(plan: Plan, answers: Iterable[SplitAnswer], placed: PlacedMesh) -> Plan:
-    """The plan, or where Shardy's way to split the arrays in between costs less, a plan that does the same.
+    """The plan, or where Shardy's way costs less, a plan that does the same; `Plan.teller` says so.
 
-    That plan has its results where Shardy leaves them, and the planner's moves; `Plan.teller` says so. Both
+    Of a program that is Shardy's way to split the arrays in between: that plan has its results where Shardy
+    leaves them, and the planner's moves. Of a problem that only reshards an array it is Shardy's moves. Both
     are priced alike. A plan that is proved to be the best is never looked at again.
     """
-    splits = next((each.splits for each in answers if each.target == "shardy"), ())
-    return cheaper_if_split(plan, splits, placed) if may_be_beaten(plan, splits) else plan
+    shardy = next((each for each in answers if each.target == "shardy"), None)
+    if shardy is None or not may_be_beaten(plan, shardy.splits, shardy.moves):
+        return plan
+    return cheaper_if_split(plan, shardy.splits, shardy.moves, placed)
 
 
-def may_be_beaten(plan: Plan, splits: Sequence[tuple[str, PartitionSpec]]) -> bool:
-    """Return whether a plan with the splits that Shardy chose may cost less."""
-    return bool(splits) and not plan.optimal and plan.teller != "shardy"
+def may_be_beaten(
+    plan: Plan, splits: Sequence[tuple[str, PartitionSpec]], moves: Sequence[ShardyMove]
+) -> bool:
+    """Return whether a plan with the splits, or the moves, that Shardy chose may cost less."""
+    return bool(splits or moves) and not plan.optimal and plan.teller != "shardy"
 
 
-def cheaper_if_split(plan: Plan, splits: Iterable[tuple[str, PartitionSpec]], placed: PlacedMesh) -> Plan:
-    """As `cheaper_plan`, given how Shardy splits the arrays in between."""
-    others = [plan, *_split_alike(plan, split_as(plan.question, dict(splits)), placed)]
+def cheaper_if_split(
+    plan: Plan,
+    splits: Sequence[tuple[str, PartitionSpec]],
+    moves: Sequence[ShardyMove],
+    placed: PlacedMesh,
+) -> Plan:
+    """As `cheaper_plan`, given how Shardy splits the arrays in between, or moves the only one."""
+    others = [plan]
+    if splits:
+        others += _split_alike(plan, split_as(plan.question, dict(splits)), placed)
+    if moves:
+        others.append(_moved_alike(plan, moves))
     other = min(others, key=lambda each: _cost(each, placed))
     if other is plan:
         return plan
@@ -69,6 +91,24 @@ def _split_alike(plan: Plan, problem: Problem, placed: PlacedMesh) -> Iterator[P
             continue
 
 
+def _moved_alike(plan: Plan, moves: Sequence[ShardyMove]) -> Plan:
+    """The plan of a problem that only reshards an array, by Shardy's moves."""
+    problem, mesh = plan.question, plan.question.mesh
+    part = problem.parts[0]
+    before = given_state(part, state_of(part.operands[0].decided_spec, mesh))
+    found = []
+    for move in moves:
+        after = state_of(move.spec, mesh)
+        old, new = (tuple(map(mesh.group_size, dims)) for dims, _ in (before, after))
+        if move.op in ("slice", "reduce-scatter"):
+            old, new = new, old
+        dim = next((place for place, parts in enumerate(old) if parts > new[place]), None)
+        op = _JAX_OPS.get(move.op, move.op)
+        found.append(reshard_move(part.result, mesh, op, move.axes, dim, before, after))
+        before = after
+    return plan_of(problem, [planned_reshard(part, mesh, found)], plan.objective, optimal=False)
+
+
 def split_as(problem: Problem, splits: Mapping[str, PartitionSpec]) -> Problem:
     """The problem with its open results split so."""
     parts = tuple(
@@ -93,4 +133,4 @@ def _reopened(problem: Problem, question: Problem) -> Problem:
 def _cost(plan: Plan, placed: PlacedMesh) -> tuple[float, float]:
     """Seconds and bytes sent, in the order in which the plan makes them small."""
     seconds, sent = price(plan, placed).serial_seconds, float(plan.wire_bytes)
-    return (seconds, sent) if plan.objective == "time" else (sent, seconds)
+    return (seconds, sent) if plan.objective != "bytes" else (sent, seconds)

@@ -13,8 +13,10 @@ from shardviz.hardware.clusters import GpuNodes
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hlo import read_hlo, read_shardy
 from shardviz.hlo.mlir.named_shardings import named_shardings
+from shardviz.hlo.mlir.reshard_moves import ShardyMove, reshard_moves
 from shardviz.hlo.schedule.matmul_order import with_matmul_order
 from shardviz.notation import write_spec
+from shardviz.planner.statements.resharding import is_reshard
 from shardviz.sharding import PartitionSpec
 from shardviz.sharding.axis_parts import joined_parts
 
@@ -61,6 +63,7 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
             ),
             result_spec=None if problem.training else _as_asked(spec, problem),
             splits=_splits(located, problem),
+            moves=_moves(answer.text, problem),
         )
     placement = placement_of(output, target)
     mesh = problem.mesh if placement is None else placement.on(problem.mesh)
@@ -178,6 +181,17 @@ def _splits(located: str, problem: Problem) -> tuple[tuple[str, PartitionSpec], 
     shapes = {part.result.name: part.result.shape for part in problem.forward}
     found = named_shardings(located, shapes) if len(shapes) > 1 else {}
     return tuple((name, _joined(spec, problem.mesh)) for name, spec in found.items())
+
+
+def _moves(text: str, problem: Problem) -> tuple[ShardyMove, ...]:
+    """The moves of a problem that is a reshard, with neighbouring parts of an axis as one."""
+    if len(problem.parts) > 1 or not is_reshard(problem.parts[0]):
+        return ()
+    mesh = problem.mesh
+    return tuple(
+        replace(move, axes=joined_parts(move.axes, mesh.shape), spec=_joined(move.spec, mesh))
+        for move in reshard_moves(text)
+    )
 
 
 def _partition_spec(spec: Spec | None, mesh: Mesh) -> PartitionSpec | None:

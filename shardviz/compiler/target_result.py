@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from shardviz.hardware import Placement
     from shardviz.hlo import Collective, CollectiveMatmul
+    from shardviz.hlo.mlir.reshard_moves import ShardyMove
     from shardviz.sharding import Mesh, PartitionSpec
     from shardviz.timeline.compiler_schedule import CompilerSchedule
     from shardviz.timeline.memory import MemoryReport
@@ -35,7 +36,8 @@ class TargetResult:
     not asked for or the compiler left none. `memory` is the compiler's account of one device's memory
     (`shardviz.timeline.compiler_memory.on_clock` gives it a timeline's seconds), None where it was not asked
     for; a program that does not fit has status "error", and `memory` without being asked for.
-    `splits` is how Shardy splits what each statement of a program makes: (name, spec).
+    `splits` is how Shardy splits what each statement of a program makes: (name, spec); `moves` are those by
+    which it reshards the array of a problem that only copies or transposes one.
     """
 
     target: str
@@ -54,6 +56,7 @@ class TargetResult:
     schedule: CompilerSchedule | None = None
     memory: MemoryReport | None = None
     splits: tuple[tuple[str, PartitionSpec], ...] = ()
+    moves: tuple[ShardyMove, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ DRAFT = shared(
         device_order=text("Device ids in the mesh's order; empty: as jax.make_mesh has it."),
         targets=text("Targets, comma-separated."),
         machine=text("The hardware that times are for, or its file; empty: the first target's."),
-        objective=text("What the plan makes small first: time or bytes."),
+        objective=text("What to minimise: given, time or bytes."),
         backward=text("A train step is asked for, with its gradients: yes or no."),
         remat=text("The part of the forward pass that is computed again: none, layer or dots."),
         optimizer=text("The optimizer: none, sgd, adam, or adam,moments=bf16,over=X."),

@@ -209,7 +209,13 @@ PLAN = shared(
             ),
             "The steps, in order.",
         ).of(_steps),
-        objective=one_of("What the plan makes small first.", "time", "bytes"),
+        objective=one_of(
+            "What to minimise; given: time, with the work divided as the given arrays are, unless that takes "
+            "more than twice as long.",
+            "given",
+            "time",
+            "bytes",
+        ),
         optimal=flag("No plan of those that were searched is better."),
         at_most=nullable(
             number("How many times the best plan's cost it may have; null: it is optimal, or not known.")

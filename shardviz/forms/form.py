@@ -204,15 +204,15 @@ class ProblemForm:
         group=3,
     )
     objective: str = _text(
-        "time",
+        "given",
         "least",
         flag="--objective",
-        help="What the plan makes small first: time (its seconds) or bytes (those that are sent).",
-        hint="time or bytes",
+        help="What to minimise: time with the work divided as the arrays are (given), time, or bytes sent.",
+        hint="given (time, with the work divided as the arrays are), time or bytes",
         lead="least ",
         group=3,
-        choices=("time", "bytes"),
-        usual=("time", "bytes"),
+        choices=("given", "time", "bytes"),
+        usual=("given", "time", "bytes"),
     )
     backward: str = _text(
         "no",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
 from shardviz.forms.form import (
@@ -267,7 +267,8 @@ class _Resolver:
         with self._field("objective", draft.objective):
             if draft.objective not in PROBLEM_FIELDS["objective"].choices:
                 raise QuestionError(
-                    f"{quote(draft.objective)} is not an objective", "the objectives are time and bytes"
+                    f"{quote(draft.objective)} is not an objective",
+                    "the objectives are given, time and bytes",
                 )
         training = None if mesh is None else self._training(mesh)
         specs = None if mesh is None else self._specs(einsums)
@@ -292,7 +293,7 @@ class _Resolver:
                 for part, (operands, result) in zip(einsums.parts, einsums.places, strict=True)
             )
             problem = Problem(mesh, tuple(parts), axis_types)
-        objective: Objective = "bytes" if draft.objective == "bytes" else "time"
+        objective = cast("Objective", draft.objective)
         problem = replace(padded(problem), layers=einsums.layers, objective=objective)
         if training is not None:
             from shardviz.planner.training import with_backward

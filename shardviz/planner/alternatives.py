@@ -35,7 +35,7 @@ def alternatives(cost: PlanCost) -> tuple[Alternative, ...]:
     faster = None if cost.unknown else _faster(cost)
     if faster is not None and faster.serial_seconds < cost.serial_seconds * (1 - NEGLIGIBLE):
         found.append(Alternative("fastest", faster))
-    if cost.plan.objective == "time":
+    if cost.plan.objective != "bytes":
         fewest = price(plan(problem, placed, "bytes"), placed)
         if fewest.wire_bytes < cost.wire_bytes:
             found.append(Alternative("fewest bytes", fewest))
@@ -52,7 +52,9 @@ def _faster(cost: PlanCost) -> PlanCost | None:
     shown, problem = cost.plan, cost.plan.question
     if shown.faster is not None:
         return price(shown.faster, cost.placed)
-    if shown.objective == "time" and (problem.is_tree or shown.optimal or not is_searched_anywhere(problem)):
+    if shown.objective == "time" or (
+        shown.objective == "given" and (problem.is_tree or shown.optimal or not is_searched_anywhere(problem))
+    ):
         return None
     return price(Planner(problem.mesh, cost.placed, "time", anywhere=True).plan(problem), cost.placed)
 

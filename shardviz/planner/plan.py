@@ -59,7 +59,7 @@ class Step:
 class Plan:
     """Steps in order. `cases` names, for each part of the chain, which case of the textbook it is.
 
-    `objective` is what the steps make small. With `optimal` no other plan of the space searched is better;
+    `objective` is what the steps minimise. With `optimal` no other plan of the space searched is better;
     else `at_most` says how many times the best it may cost, where that is known, and `faster` is a plan that
     costs less and splits the work elsewhere than the arrays are, where one was found. `teller` says who
     found it: "planner", or "shardy" where its answer is cheaper. `asked` is the problem as it was asked,
@@ -70,7 +70,7 @@ class Plan:
     steps: tuple[Step, ...]
     result_spec: PartitionSpec
     cases: tuple[str, ...]
-    objective: Objective = "time"
+    objective: Objective = "given"
     optimal: bool = True
     at_most: float | None = None
     faster: Plan | None = None

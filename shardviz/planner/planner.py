@@ -28,12 +28,19 @@ from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Objective, Problem, Statement
 from shardviz.planner.reasons import EinsumChoice, explain_einsum, explain_moves
 from shardviz.planner.statements.array_searches import ArrayPaths, ArraySearches, space_of
-from shardviz.planner.statements.axis_pool import AxisPool
+from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
 from shardviz.planner.statements.contraction_order import Order, contraction_orders, has_all_orders
-from shardviz.planner.statements.other_devices import check_devices, first_steps
+from shardviz.planner.statements.other_devices import check_devices, first_steps, has_first_steps
+from shardviz.planner.statements.resharding import (
+    MOST_PRIMES,
+    cheapest_moves,
+    given_state,
+    is_reshard,
+    resharded,
+)
 from shardviz.planner.statements.statement_ways import StatementWays, Way, WaysByResult
 from shardviz.planner.statements.work_split import WorkSplit, case_of
-from shardviz.planner.states.moves import ReshardMove, State
+from shardviz.planner.states.moves import ReshardMove, State, state_of
 from shardviz.planner.states.paths import UNREACHABLE
 from shardviz.planner.steps import Joined, move_step, moves_of_work, work_step
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
@@ -66,7 +73,7 @@ class Planner:
         self,
         mesh: Mesh,
         placed: PlacedMesh | None = None,
-        objective: Objective = "time",
+        objective: Objective = "given",
         *,
         anywhere: bool | None = None,
         is_bounded: bool = True,
@@ -87,8 +94,9 @@ class Planner:
         """The plan. Raises `QuestionError` when the result cannot be had as asked."""
         check_devices(problem)
         found = self._tree(problem) if problem.is_tree else self._program(problem)
-        if self.placed.machine.measured and self.objective == "time":
-            # A collective may have been measured that takes less over more devices, which no bound expects.
+        # A collective may have been measured that takes less over more devices, which no bound expects.
+        is_measured = self.placed.machine.measured and self.objective != "bytes"
+        if is_measured or has_first_steps(problem):
             faster = found.faster and replace(found.faster, optimal=False)
             return replace(found, optimal=False, at_most=None, faster=faster)
         return found
@@ -97,6 +105,10 @@ class Planner:
         """The plan of a problem whose arrays are used once."""
         pool = AxisPool.of(problem)
         given = None
+        if self.anywhere is None and len(problem.parts) == 1 and is_reshard(problem.parts[0]):
+            reshard = self._reshard(problem, pool)
+            if reshard is not None:
+                return reshard
         searches = ArraySearches(pool, self.mesh, self.prices)
         if not self.anywhere:
             given = _Planning(problem, searches, pool.splits).planned()
@@ -118,6 +130,25 @@ class Planner:
         if given is None:
             raise _cannot_be_had(problem.result, problem.result.decided_spec)
         return plan_of(problem, given[1], self.objective, optimal=False)
+
+    def _reshard(self, problem: Problem, pool: AxisPool) -> Plan | None:
+        """The plan of a problem that is a reshard over so many parts of axes that the ways to divide its work
+        cannot all be tried; None where they can, or one search finds none either."""
+        fine = AxisPool.of(problem, into_primes=True, most=MOST_PRIMES)
+        if len(fine.sizes) <= MOST_CUT or len(fine.sizes) > MOST_PRIMES:
+            return None
+        part, joined = problem.parts[0], Joined(self.mesh)
+        found = cheapest_moves(part, fine, space_of(fine, self.mesh), self.prices)
+        if found is None:
+            return None
+        cost, planned = found.cost, [planned_reshard(part, self.mesh, joined.moves(part.result, found.moves))]
+        searches = ArraySearches(pool, self.mesh, self.prices)
+        given = _Planning(problem, searches, pool.splits).planned(cost)
+        if given is not None:
+            cost, planned = given
+        is_best = fine.is_finest and cost <= found.least
+        at_most = self.prices.ratio(cost, found.least) if fine.is_finest and not is_best else None
+        return replace(plan_of(problem, planned, self.objective, optimal=is_best), at_most=at_most)
 
     def _program(self, problem: Problem) -> Plan:
         """The plan of a program whose arrays are used several times."""
@@ -166,7 +197,7 @@ class Planner:
 
     @property
     def _margin(self) -> float:
-        return MARGIN if self.objective == "time" else 0.0
+        return MARGIN if self.objective == "given" else 0.0
 
     def _choices(self, pool: AxisPool, splits: frozenset[tuple[str, str]] | None) -> StatementChoices:
         """The ways of statements over some axes, with what has been found of them."""
@@ -439,6 +470,13 @@ class _Planning:
             state, path = search.path(state)
             moves.insert(0, self._joined.moves(made.array, path))
         return state, moves
+
+
+def planned_reshard(part: Statement, mesh: Mesh, moves: Sequence[ReshardMove]) -> PlannedStatement:
+    """A reshard by such moves of its result, as its statement is planned."""
+    given = state_of(part.operands[0].decided_spec, mesh)
+    found = resharded(part, mesh, given_state(part, given), moves)
+    return PlannedStatement(part, found.split, (found.operand_moves,), (found.result_moves,), (given,))
 
 
 def _steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterator[Step]:

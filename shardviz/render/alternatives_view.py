@@ -38,7 +38,7 @@ def bound_words(cost: PlanCost) -> str:
     """``Not every plan was tried; this one takes at most 1.3 × the least time.``; "" where the best one is
     known: this, or the fastest."""
     plan = cost.plan
-    by_time = plan.objective == "time"
+    by_time = plan.objective != "bytes"
     faster = [each.plan for each in cost.alternatives if by_time and each.name == "fastest"]
     if any(each is not None and each.optimal for each in (plan, plan.faster, *faster)):
         return ""

@@ -132,14 +132,16 @@ def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bo
 
 
 def adopted_lines(plan: Plan, width: int) -> list[Text]:
-    """Says of a plan that it splits arrays as Shardy does, and why."""
+    """Says of a plan that it splits or moves arrays as Shardy does, and why."""
     if plan.teller == "planner":
         return []
-    return sentence(
-        "The arrays in between are split as Shardy splits them: priced alike, that costs less than the best "
-        "that the planner found.",
-        width,
+    is_one = len(plan.question.parts) == 1
+    does = (
+        "The array is resharded as Shardy does it"
+        if is_one
+        else "The arrays in between are split as Shardy splits them"
     )
+    return sentence(f"{does}: priced alike, that costs less than the best that the planner found.", width)
 
 
 def plan_view(plan: Plan, width: int, palette: Palette) -> list[Text]:

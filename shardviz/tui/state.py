@@ -157,7 +157,7 @@ class EditorState:
         """Shardy's answer may be a way to a cheaper plan."""
         answer = self.queries.answers.get("shardy")
         if answer is not None and answer.compiled is not None:
-            self.plans.follow(self.resolved.plan, self.resolved.placed, answer.compiled.splits)
+            self.plans.follow(self.resolved.plan, self.resolved.placed, answer.compiled)
 
     def _note_question(self) -> None:
         """Keep what is on screen, unless it is still being typed, wrong, or not planned yet."""

@@ -152,7 +152,8 @@ def measured(kind: Kind, count: int, seed: int, worker: Worker | None = None, ob
 
 def _measured(draw: Draw, worker: Worker | None, objective: str) -> Measured:
     problem, placed = draw.problem()
-    plan, milliseconds = _timed(Planner(problem.mesh, placed, objective), problem)
+    shown = "given" if objective == TIME else objective
+    plan, milliseconds = _timed(Planner(problem.mesh, placed, shown), problem)
     fastest, fastest_milliseconds = _timed(Planner(problem.mesh, placed, objective, anywhere=True), problem)
     cost, least = price(plan, placed), price(fastest, placed)
     own, other = _compared(cost, objective), _compared(least, objective)

@@ -126,7 +126,7 @@ def check_words(part: Stretch, step: Step, seen: Counter[re.Pattern[str]]) -> No
         if found[1] is not None:
             assert found[1] in operands, context
             assert any(spec.axes for spec in part.starts[found[1]]), context
-        by_time = part.plan.objective == "time"
+        by_time = part.plan.objective != "bytes"
         assert ("would take" in found[0].partition(",")[0]) is by_time, context
         assert found[3] != "0", context
     if found := ONLY.search(said):

@@ -28,7 +28,7 @@ def test_fewest_bytes_of_an_mlp_repeat_its_work_along_tensor():
 
 
 def test_the_fastest_plan_of_it_repeats_nothing():
-    assert repeated_work(made(*MEGATRON, "data=2,tensor=4", SIZES, "time")) is None
+    assert repeated_work(made(*MEGATRON, "data=2,tensor=4", SIZES, "given")) is None
 
 
 @pytest.mark.parametrize("specs", ["__,__->__", "X_,__->X_", "X_,_Y->XY", "XY,Y_->X_"])

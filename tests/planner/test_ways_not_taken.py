@@ -68,7 +68,7 @@ def test_no_way_not_taken_is_better_than_the_best_plan(kind):
 
 def test_programs_say_why_with_figures():
     text = "H = A[b,d] * W1[d,f]; G = A * W2[d,f]; Y = (silu(H) * G) * W3[f,d]"
-    found = reasons(text, "A=X_,W1=X_,W2=X_,W3=_X,Y=X_", "time")
+    found = reasons(text, "A=X_,W1=X_,W2=X_,W3=_X,Y=X_", "given")
     gathers = [reason for name, reason in found.items() if name.startswith("all_gather W")]
     assert len(gathers) == 3
     assert all(re.search(r"would take [\d.]+ µs more and send [\d,]+ bytes more", each) for each in gathers)

@@ -16,7 +16,7 @@ from tests.planner.conftest import _placed as on_rings
 MEGATRON = ("btd,df->btf; btf,fd->btd", "(data)__,_(tensor); ?,(tensor)_->(data)__")
 
 
-def cost_of(text, specs, mesh, sizes, objective="time"):
+def cost_of(text, specs, mesh, sizes, objective="given"):
     grid = parse_mesh(mesh)
     placed = on_rings(grid)
     problem = problem_from_text(text, mesh=grid, specs=specs, sizes=sizes)

@@ -1,9 +1,9 @@
 """Costs of moves and of local work on a machine, as whole numbers that add up in any order.
 
-A cost is one number with several fields, of which the first that differs decides: with the objective "time"
-nanoseconds, wire bytes, collectives, FLOPs, local steps and the wire bytes of first operands; with "bytes"
-wire bytes, collectives, FLOPs, nanoseconds, and the rest alike. Costs are added and compared as numbers;
-`parts` has the fields.
+A cost is one number with several fields, of which the first that differs decides: with the objectives
+"given" and "time" nanoseconds, wire bytes, collectives, FLOPs, local steps and the wire bytes of first
+operands; with "bytes" wire bytes, collectives, FLOPs, nanoseconds, and the rest alike. Costs are added and
+compared as numbers; `parts` has the fields.
 
 Seconds are those of `costs.price`, of every step rounded up to nanoseconds, so that no operation costs more
 than two that do half of it each; of plans whose times nobody could tell apart the one that sends less is
@@ -32,8 +32,10 @@ LARGE = 2**40
 """Bytes of a collective that is bound by its links' bandwidth."""
 _WIDTHS = {"time": 96, "wire_bytes": 80, "collectives": 24, "flops": 96, "local_steps": 24, "first": 80}
 """Bits of each field."""
+_BY_TIME = ("time", "wire_bytes", "collectives", "flops", "local_steps", "first")
 _ORDERS: dict[Objective, tuple[str, ...]] = {
-    "time": ("time", "wire_bytes", "collectives", "flops", "local_steps", "first"),
+    "given": _BY_TIME,
+    "time": _BY_TIME,
     "bytes": ("wire_bytes", "collectives", "flops", "time", "local_steps", "first"),
 }
 

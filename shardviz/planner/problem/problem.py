@@ -12,9 +12,9 @@ from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 if TYPE_CHECKING:
     from shardviz.planner.training.options import Training
 
-Objective = Literal["time", "bytes"]
-"""What a plan makes small first: the estimated seconds of its steps in sequence, or the bytes that a device
-sends."""
+Objective = Literal["given", "time", "bytes"]
+"""What a plan minimises first: the estimated seconds of its steps in sequence, with the work divided as the
+given arrays are ("given") or in any way ("time"), or the bytes that a device sends."""
 Phase = Literal["forward", "recomputed", "backward", "optimizer"]
 """The part of a train step that a statement belongs to."""
 
@@ -68,7 +68,7 @@ class Problem:
 
     `parts` are in an order in which they can run. `returned` are the names of results that the program
     returns beside the last. `layers` is how often the whole program runs, one after the other. `padding` are
-    the dimensions whose sizes in the arrays are larger than asked. `objective` is what its plan makes small.
+    the dimensions whose sizes in the arrays are larger than asked. `objective` is what its plan minimises.
 
     A train step (`training.with_backward`) says so in `training`. Its `gradients` are pairs of names: of each
     result of the forward statements and the argument that is its gradient, then of each argument and its
@@ -85,7 +85,7 @@ class Problem:
     training: Training | None = None
     gradients: tuple[tuple[str, str], ...] = ()
     padding: tuple[PaddedDim, ...] = ()
-    objective: Objective = "time"
+    objective: Objective = "given"
     updates: tuple[tuple[str, str], ...] = ()
 
     @property

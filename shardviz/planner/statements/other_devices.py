@@ -49,6 +49,12 @@ def first_steps(problem: Problem) -> Iterator[Step]:
             yield replace(move_step(array, move, reason, next(users)), from_spec=spec)
 
 
+def has_first_steps(problem: Problem) -> bool:
+    """Return whether an argument takes a step onto the mesh before any other. Plans that move it later, as
+    after a slice, are not looked at, so that one of them may cost less."""
+    return next(first_steps(problem), None) is not None
+
+
 def _names(arrays: tuple[ShardedArray, ...]) -> list[str]:
     return [array.name for array in arrays]
 

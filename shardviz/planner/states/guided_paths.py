@@ -29,7 +29,7 @@ class GuidedPaths(StateSearch):
     """The costs and moves of `PathSearch`, each found on its own.
 
     Where `exact` is given, it finds the costs of the sources, for which `sources` has bounds; None where one
-    is not less than a limit.
+    is not less than a limit. A search that has listed `most_moves` gives up, as if nothing led there.
     """
 
     def __init__(
@@ -40,10 +40,11 @@ class GuidedPaths(StateSearch):
         sources: Mapping[State, Cost],
         ends_pending: Axes | None = None,
         exact: Callable[[State, Cost], Cost | None] | None = None,
+        most_moves: int | None = None,
     ) -> None:
         super().__init__(space, kind, prices, sources, ends_pending)
         self._given = {space.node(state): cost for state, cost in sources.items()}
-        self._exact = exact
+        self._exact, self._most_moves = exact, most_moves
         self._known: dict[Node, Cost] = {}
         self._next: dict[Node, tuple[StateMove, Node]] = {}
         self._at_least: dict[Node, Cost] = {}
@@ -105,9 +106,10 @@ class GuidedPaths(StateSearch):
         costs: dict[Node, Cost] = {start: 0}
         came: dict[Node, tuple[Node, StateMove]] = {}
         done: set[Node] = set()
+        listed = 0
         while heap:
             total, rest, _, node, stage = heapq.heappop(heap)
-            if total >= limit:
+            if total >= limit or (self._most_moves is not None and listed > self._most_moves):
                 break
             cost = costs[node]
             if stage == _END:
@@ -137,7 +139,9 @@ class GuidedPaths(StateSearch):
                     if bound < limit:
                         heapq.heappush(heap, (bound, rest, next(numbers), node, _GROUPS + group))
                 continue
-            for added, move in self._moves(node, stage):
+            moves = self._moves(node, stage)
+            listed += len(moves)
+            for added, move in moves:
                 other = move.other
                 reached = cost + added
                 known = costs.get(other)

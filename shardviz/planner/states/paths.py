@@ -62,6 +62,10 @@ class StateSearch:
         before = self.pending if ends_pending is None else ends_pending
         self._pending_before = tuple(axis for axis in space.sizes if axis in before)
 
+    def local_bytes(self, state: State) -> int:
+        """The bytes of a device's piece of the array in a state."""
+        return self._local_bytes(self._space.node(state))
+
     def _local_bytes(self, node: Node) -> int:
         found = self._bytes.get(node.parts)
         if found is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,10 @@ from shardviz.forms.resolve import planned
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from shardviz.compare.adoption import SplitAnswer
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.planner import Plan, Problem
     from shardviz.planner.pricing.costs import PlanCost
-    from shardviz.sharding import PartitionSpec
     from shardviz.tui.planning.process import PlanningCall, PlanningProcess
 
     Key = tuple[Problem, PlacedMesh]
@@ -75,15 +75,19 @@ class Plans:
             raise found
         return found
 
-    def follow(self, plan: Plan, placed: PlacedMesh, splits: Sequence[tuple[str, PartitionSpec]]) -> None:
-        """Shardy splits arrays so: have the plan replaced by one that does the same, if that costs less."""
+    def follow(self, plan: Plan, placed: PlacedMesh, answer: SplitAnswer) -> None:
+        """Shardy answers so: have the plan replaced by one that does the same, if that costs less."""
         from shardviz.compare.adoption import cheaper_if_split, may_be_beaten
 
         key = plan.question, placed
-        if not may_be_beaten(plan, splits) or key in self._followed or key not in self._found:
+        if (
+            not may_be_beaten(plan, answer.splits, answer.moves)
+            or key in self._followed
+            or key not in self._found
+        ):
             return
         self._followed.add(key)
-        call = self._process.submit(cheaper_if_split, plan, splits, placed)
+        call = self._process.submit(cheaper_if_split, plan, answer.splits, answer.moves, placed)
         self._following = key, call
         call.add_done_callback(self._ended)
 

@@ -1,0 +1,112 @@
+"""A statement that copies its operand, or transposes it, and so is nothing but a change of its sharding.
+
+Its axes can be cut finer than those of other statements: one search leads from the given state to the wanted
+one, instead of one for each way to divide the work.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shardviz.planner.pricing.prices import Cost, Prices
+from shardviz.planner.problem import Statement
+from shardviz.planner.statements.axis_pool import AxisPool
+from shardviz.planner.statements.work_split import WorkSplit
+from shardviz.planner.states.guided_paths import GuidedPaths
+from shardviz.planner.states.moves import ReshardMove, State, StateSpace, reshard_move, spec_of
+from shardviz.planner.states.paths import ArrayKind, PathMove
+from shardviz.sharding import Mesh, array_bytes, shard_shape
+
+MOST_PRIMES = 6
+"""Prime parts of axes up to which those of a reshard are cut into them: with seven a search takes seconds."""
+MOST_MOVES = 20_000
+"""Moves that a search lists before it gives up, after some tenths of a second."""
+
+
+def is_reshard(part: Statement) -> bool:
+    """Return whether a statement copies or transposes its operand and does nothing else."""
+    dims = part.einsum.operands[0]
+    return (
+        part.function == "multiply"
+        and len(part.operands) == 1
+        and not (part.merged or part.whole)
+        and len(set(dims)) == len(dims)
+        and set(dims) == set(part.einsum.result)
+        and part.operands[0].dtype == part.result.dtype
+        and part.result.spec is not None
+    )
+
+
+@dataclass(frozen=True)
+class Reshard:
+    """A reshard as its statement is planned: the moves before and after the copy of the array."""
+
+    split: WorkSplit
+    operand_moves: tuple[ReshardMove, ...]
+    result_moves: tuple[ReshardMove, ...]
+
+
+def resharded(part: Statement, mesh: Mesh, start: State, moves: Sequence[ReshardMove]) -> Reshard:
+    """A reshard by moves of its result from a state, with the copy where it takes least: of the smallest
+    pieces."""
+    operand, result = part.operands[0], part.result
+
+    def of_operand(state: State) -> State:
+        return tuple(state[0][result.dims.index(dim)] for dim in operand.dims), state[1]
+
+    states = [start, *(move.after for move in moves)]
+    pieces = [math.prod(shard_shape(result.shape, spec_of(state), mesh)) for state in states]
+    place = pieces.index(min(pieces))
+    dims, pending = states[place]
+    assignment = {dim: axes for dim, axes in zip(result.dims, dims, strict=True) if axes}
+    before = tuple(
+        reshard_move(
+            operand,
+            mesh,
+            move.op,
+            move.axes,
+            None if move.dim is None else operand.dims.index(result.dims[move.dim]),
+            of_operand(move.before),
+            of_operand(move.after),
+        )
+        for move in moves[:place]
+    )
+    split = WorkSplit(assignment, (of_operand(states[place]),), (dims, pending))
+    return Reshard(split, before, tuple(moves[place:]))
+
+
+def given_state(part: Statement, state: State) -> State:
+    """The state of a reshard's operand, with the dimensions in the order of its result's."""
+    dims = part.operands[0].dims
+    return tuple(state[0][dims.index(dim)] for dim in part.result.dims), state[1]
+
+
+class CheapestMoves(NamedTuple):
+    """Moves of an array, and what they cost with a copy of it; no plan costs less than `least`, which has the
+    copy of the smallest pieces that there can be."""
+
+    cost: Cost
+    least: Cost
+    moves: tuple[PathMove, ...]
+
+
+def cheapest_moves(
+    part: Statement, pool: AxisPool, space: StateSpace, prices: Prices
+) -> CheapestMoves | None:
+    """The moves of a reshard's result from the given state to the wanted one over the axes of a pool; None
+    where none are found."""
+    result = part.result
+    start = given_state(part, pool.state(part.operands[0].decided_spec))
+    kind = ArrayKind(result.shape, result.dtype, pool.uneven_of(result))
+    goal = {pool.state(result.decided_spec): 0}
+    search = GuidedPaths(space, kind, prices, goal, start[1], None, MOST_MOVES)
+    cost = search.cost(start)
+    if cost is None:
+        return None
+    _, moves = search.path(start)
+    held = min(search.local_bytes(state) for state in (start, *(move.after for move in moves)))
+    smallest = array_bytes(result.shape, result.dtype) // space.group_size(tuple(space.sizes))
+    return CheapestMoves(cost + prices.work(0, 2 * held, ""), cost + prices.work(0, 2 * smallest, ""), moves)
