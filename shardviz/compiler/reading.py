@@ -16,7 +16,7 @@ from shardviz.hlo.mlir.named_shardings import named_shardings
 from shardviz.hlo.mlir.reshard_moves import ShardyMove, reshard_moves
 from shardviz.hlo.schedule.matmul_order import with_matmul_order
 from shardviz.notation import write_spec
-from shardviz.planner.statements.resharding import is_reshard
+from shardviz.planner.statements.resharding import is_only_reshard
 from shardviz.sharding import PartitionSpec
 from shardviz.sharding.axis_parts import joined_parts
 
@@ -185,7 +185,7 @@ def _splits(located: str, problem: Problem) -> tuple[tuple[str, PartitionSpec], 
 
 def _moves(text: str, problem: Problem) -> tuple[ShardyMove, ...]:
     """The moves of a problem that is a reshard, with neighbouring parts of an axis as one."""
-    if len(problem.parts) > 1 or not is_reshard(problem.parts[0]):
+    if not is_only_reshard(problem):
         return ()
     mesh = problem.mesh
     return tuple(

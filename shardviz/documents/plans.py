@@ -252,6 +252,7 @@ _TOTALS = {
     "steps_of_unknown_time": counts(
         "Steps, from 1, whose time is not known: no total of seconds has them."
     ).of(lambda cost: [place for place, each in enumerate(cost.steps, 1) if each.seconds is None]),
+    "assumes": null_if_empty(text("What its times rest on, in a sentence; null: nothing is sent.")),
     "serial_seconds": number("The sum of all steps."),
     "overlapped_seconds": number(OVERLAPPED),
     "step_seconds": number(STEP),

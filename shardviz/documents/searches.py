@@ -80,6 +80,7 @@ SEARCH = DocumentKind(
     overlap=one_of("The communication that work can hide.", "parameters", "none", "all").of(
         "question.overlap"
     ),
+    assumes=text("What its times rest on, in a sentence.").of("question.assumes"),
     memory_limit_bytes=nullable(count("Bytes that a program may use on a device; null: not known.")).of(
         "memory_limit"
     ),

@@ -61,7 +61,8 @@ class Plan:
 
     `objective` is what the steps minimise. With `optimal` no other plan of the space searched is better;
     else `at_most` says how many times the best it may cost, where that is known, and `faster` is a plan that
-    costs less and splits the work elsewhere than the arrays are, where one was found. `teller` says who
+    costs less and splits the work elsewhere than the arrays are, where one was found. `as_given` says of a
+    plan that splits the work elsewhere how many times its cost one has that does not. `teller` says who
     found it: "planner", or "shardy" where its answer is cheaper. `asked` is the problem as it was asked,
     where the statements of `problem` may be other ones that compute the same.
     """
@@ -74,6 +75,7 @@ class Plan:
     optimal: bool = True
     at_most: float | None = None
     faster: Plan | None = None
+    as_given: float | None = None
     teller: Literal["planner", "shardy"] = "planner"
     asked: Problem | None = None
 

@@ -35,7 +35,7 @@ from shardviz.planner.statements.resharding import (
     MOST_PRIMES,
     cheapest_moves,
     given_state,
-    is_reshard,
+    is_only_reshard,
     resharded,
 )
 from shardviz.planner.statements.statement_ways import StatementWays, Way, WaysByResult
@@ -105,7 +105,7 @@ class Planner:
         """The plan of a problem whose arrays are used once."""
         pool = AxisPool.of(problem)
         given = None
-        if self.anywhere is None and len(problem.parts) == 1 and is_reshard(problem.parts[0]):
+        if self.anywhere is None and is_only_reshard(problem):
             reshard = self._reshard(problem, pool)
             if reshard is not None:
                 return reshard
@@ -115,14 +115,17 @@ class Planner:
         if self.anywhere or (self.anywhere is None and len(pool.sizes) <= MOST_ANYWHERE):
             limit = UNREACHABLE if given is None else given[0]
             fine = AxisPool.of(problem, into_primes=True)
-            if fine.sizes != pool.sizes:
+            masked = fine.with_masks(problem)
+            if len(fine.sizes) <= MOST_CUT:
+                fine = masked  # with more parts that takes long
+            if fine != pool:
                 searches = ArraySearches(fine, self.mesh, self.prices)
             best = _Planning(problem, searches, None).planned(limit)
             ratio = self.prices.ratio(given[0], best[0]) if given and best else math.inf
-            is_all = fine.is_finest and all(map(has_all_orders, problem.parts))
+            is_all = fine == masked and fine.is_finest and all(map(has_all_orders, problem.parts))
             fastest = None if best is None else plan_of(problem, best[1], self.objective, optimal=is_all)
             if fastest is not None and (ratio is None or ratio > 1 + self._margin):
-                return fastest
+                return replace(fastest, as_given=ratio) if given else fastest
             if given is not None:
                 is_best = fastest is None and is_all
                 found = plan_of(problem, given[1], self.objective, optimal=is_best)
@@ -134,7 +137,7 @@ class Planner:
     def _reshard(self, problem: Problem, pool: AxisPool) -> Plan | None:
         """The plan of a problem that is a reshard over so many parts of axes that the ways to divide its work
         cannot all be tried; None where they can, or one search finds none either."""
-        fine = AxisPool.of(problem, into_primes=True, most=MOST_PRIMES)
+        fine = AxisPool.of(problem, into_primes=True, most=MOST_PRIMES).with_masks(problem)
         if len(fine.sizes) <= MOST_CUT or len(fine.sizes) > MOST_PRIMES:
             return None
         part, joined = problem.parts[0], Joined(self.mesh)
@@ -159,19 +162,21 @@ class Planner:
 
         pool = AxisPool.of(problem)
         planned = planned_program(self._choices(pool, None if self.anywhere else pool.splits), problem)
+        as_given = None
         if self.anywhere is None and is_searched_anywhere(problem):
             choices = self._choices(pool, None)
             # The bound is found at once, the plan is not.
             if self._is_too_dear(planned.cost, lower_bound(ArrayUses(choices, problem))):
                 fastest = planned_program(choices, problem)
                 if self._is_too_dear(planned.cost, fastest.cost):
-                    planned = fastest
+                    as_given, planned = self.prices.ratio(planned.cost, fastest.cost), fastest
         steps, cases = program_steps(problem, planned)
         spec = _last_spec(problem, steps)
         least = self._least_of_program(problem) if self.is_bounded else None
         optimal = least is not None and planned.cost <= least
         at_most = None if optimal or least is None else self.prices.ratio(planned.cost, least)
-        return Plan(problem, (*first_steps(problem), *steps), spec, cases, self.objective, optimal, at_most)
+        every = (*first_steps(problem), *steps)
+        return Plan(problem, every, spec, cases, self.objective, optimal, at_most, as_given=as_given)
 
     def _least_of_program(self, problem: Problem) -> Cost | None:
         """A cost below which no plan of a program can go; None where that would take long to find."""

@@ -128,6 +128,7 @@ def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bo
         *alternatives_view(cost, width, palette),
         Text(),
         *cost_view(cost, width, palette),
+        *sentence(cost.assumes, width, INDENT),
     ]
 
 

@@ -249,6 +249,7 @@ def _space_sentences(answer: MeshRanking) -> Iterator[str]:
     if question.training is not None:
         yield "A gradient is split as its array, the optimizer's state as its parameter."
     yield f"On {question.machine.name}; {OVERLAP_WORDS[question.overlap]}."
+    yield question.assumes
     if question.lacking:
         counted = "arithmetic" if question.machine.device.hbm_bandwidth is not None else "memory traffic"
         yield f"The time of {counted} is not counted: {question.lacking}."

@@ -169,3 +169,24 @@ def test_jax_takes_the_arrays_of_one_mesh(specs):
         plan_code(found)
     with pytest.raises(TargetError, match="on one mesh"):
         problem_code(found.problem)
+
+
+def test_a_plan_of_arrays_on_other_devices_never_says_that_it_is_the_best():
+    """The permute comes first, of 16 MiB; after the slice that follows it would be of half as many."""
+    mesh = Mesh(("x", "y"), (2, 2), (3, 2, 1, 0))
+    problem = problem_from_text(
+        "ab->ab", mesh=mesh, specs="(x) _@(0 1 2 3)->(y x) _", sizes="a=8192,b=4096", dtype="f32"
+    )
+    for objective in ("given", "time", "bytes"):
+        found = plan(problem, objective=objective)
+        better = 8192 * 4096 * 4 // 4
+        assert better < found.wire_bytes
+        assert not found.optimal
+        assert found.at_most is None
+        assert found.faster is None or not found.faster.optimal
+
+
+@pytest.mark.parametrize("specs", ["__@3,Y_->X_", "X_@(0 1 2 3 4 5 6 7),Y_->X_"])
+def test_one_that_takes_no_step_onto_the_mesh_may_say_so(specs):
+    """The devices in the mesh's own order are no others."""
+    assert planned(specs).optimal is ("@3" not in specs)

@@ -9,7 +9,7 @@ import pytest
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
-from shardviz.render.alternatives_view import alternatives_view, bound_words, comparison_words
+from shardviz.render.alternatives_view import alternatives_view, bound_words, comparison_words, faster_words
 from shardviz.render.palette import PLAIN
 from tests.planner.conftest import _placed as on_rings
 
@@ -134,5 +134,42 @@ def test_no_bound_is_told_where_the_best_plan_stands_beside_it():
     assert not cost.plan.optimal
     (fastest,) = (each for each in cost.alternatives if each.name == "fastest")
     assert fastest.plan.optimal
-    assert any("The fastest plan takes" in line or "The fastest plan sends" in line for line in words(cost))
+    lines = words(cost)
+    assert lines[0] == " The work is divided as the given arrays are, as compilers and textbooks do."
+    assert lines[1].startswith(
+        " A plan that divides the work differently is 20 % faster (2.7 × bytes, 75 % fewer"
+    )
     assert bound_words(cost) == ""
+
+
+SMALL_BATCH = ("bd,df->bf", "XY,Y_->X_", "X=2,Y=4", "b=8,d=2048,f=8192")
+
+
+def test_a_faster_plan_stands_in_one_line_with_its_reason():
+    """Over X each device holds, and so reads, half as much of W: 4 MiB of 8."""
+    cost = cost_of(*SMALL_BATCH)
+    (faster,) = (each for each in cost.alternatives if each.name == "fastest")
+    assert faster_words(faster.cost, cost) == (
+        "A plan that divides the work differently is 22 % faster (38 % more bytes, 50 % more memory): each "
+        "device moves 47 % less through HBM."
+    )
+    assert faster.cost.serial_seconds / cost.serial_seconds == pytest.approx(0.78, abs=0.005)
+    assert faster.cost.wire_bytes / cost.wire_bytes == pytest.approx(1.375)
+    assert faster.cost.hbm_bytes / cost.hbm_bytes == pytest.approx(0.53, abs=0.005)
+
+
+def test_the_plan_by_time_is_that_faster_one():
+    given, fastest = cost_of(*SMALL_BATCH), cost_of(*SMALL_BATCH, "time")
+    (faster,) = (each for each in given.alternatives if each.name == "fastest")
+    assert fastest.plan.steps == faster.plan.steps
+    assert words(given)[0] == " The work is divided as the given arrays are, as compilers and textbooks do."
+    assert words(fastest)[0] == (
+        " The work is not divided as the given arrays are: that would take 28 % longer."
+    )
+
+
+def test_a_plan_that_takes_more_than_twice_as_long_is_not_the_one_given():
+    cost = cost_of("bd,df->bf", "XY,__->X_", "X=4,Y=4", "b=8,d=16384,f=16384")
+    assert cost.plan.as_given is not None
+    assert cost.plan.as_given > 2
+    assert words(cost)[0].startswith(" The work is not divided as the given arrays are: that would take ")

@@ -119,6 +119,17 @@ class PlanCost:
         return lacking_words(figures, self.machine)
 
     @property
+    def assumes(self) -> str:
+        """What its seconds rest on, in a sentence; "" where nothing is sent. A search prices other moves
+        (`search.usual_moves`)."""
+        if not self.plan.collectives:
+            return ""
+        return (
+            "These times assume that the compiler inserts the collectives of this plan and reads slices in "
+            "place; XLA may insert others."
+        )
+
+    @property
     def compute_seconds(self) -> float:
         """Seconds of the local steps."""
         return math.fsum(each.seconds or 0.0 for each in self.steps if not each.is_collective)

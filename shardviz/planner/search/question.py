@@ -65,6 +65,14 @@ class SearchQuestion:
             )
 
     @property
+    def assumes(self) -> str:
+        """What the seconds of a search rest on (`usual_moves`), in a sentence."""
+        return (
+            "These times assume one usual way from each sharding to another; explain looks for the cheapest, "
+            "and XLA may take a third."
+        )
+
+    @property
     def lacking(self) -> str:
         """``no peak in f32 is published for v5e``: the figure without which a part of the work takes no
         time; "" where there are both."""

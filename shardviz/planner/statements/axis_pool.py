@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, permutations, product
 from math import isqrt, prod
@@ -74,6 +74,24 @@ class AxisPool:
         return cls(
             pool.cuts, pool.sizes_of_parts, may_mask, frozenset(splits), frozenset(uneven), tuple(orders)
         )
+
+    def with_masks(self, problem: Problem) -> AxisPool:
+        """The pool with which copies may become pending sums over every part, where that may save something.
+
+        It does where a sum over more devices takes less time than over fewer, as over two axes of a torus at
+        once. Mostly the work of the sum can be split over these as well, which is no worse: not where a
+        summed dimension has too few elements, or the sums are given.
+        """
+        every = prod(self.sizes.values())
+        is_given = any(array.spec is not None and array.spec.unreduced for array in problem.arrays)
+        is_small = any(
+            size % every
+            for part in problem.parts
+            for array in part.operands
+            for dim, size in zip(array.dims, array.shape, strict=True)
+            if dim in part.summed
+        )
+        return replace(self, may_mask=frozenset(self.sizes)) if is_given or is_small else self
 
     @cached_property
     def sizes(self) -> dict[str, int]:

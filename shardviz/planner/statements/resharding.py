@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardviz.planner.pricing.prices import Cost, Prices
-from shardviz.planner.problem import Statement
+from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.work_split import WorkSplit
 from shardviz.planner.states.guided_paths import GuidedPaths
@@ -38,6 +38,11 @@ def is_reshard(part: Statement) -> bool:
         and part.operands[0].dtype == part.result.dtype
         and part.result.spec is not None
     )
+
+
+def is_only_reshard(problem: Problem) -> bool:
+    """Return whether a problem is one reshard."""
+    return len(problem.parts) == 1 and is_reshard(problem.parts[0])
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,8 @@ def cheapest_moves(
     start = given_state(part, pool.state(part.operands[0].decided_spec))
     kind = ArrayKind(result.shape, result.dtype, pool.uneven_of(result))
     goal = {pool.state(result.decided_spec): 0}
-    search = GuidedPaths(space, kind, prices, goal, start[1], None, MOST_MOVES)
+    pending = tuple(axis for axis in space.sizes if axis in start[1] or axis in space.may_mask)
+    search = GuidedPaths(space, kind, prices, goal, pending, None, MOST_MOVES)
     cost = search.cost(start)
     if cost is None:
         return None
