@@ -205,7 +205,7 @@ class ProblemForm:
     )
     objective: str = _text(
         "given",
-        "least",
+        "plan",
         flag="--objective",
         help="What to minimise: time with the work divided as the arrays are (given), time, or bytes sent.",
         hint="given (time, with the work divided as the arrays are), time or bytes",

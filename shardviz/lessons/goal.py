@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _KEPT = {
-    "objective": "what the plan makes small first",
+    "objective": "the objective of the plan",
     "backward": "the backward pass",
     "remat": "what is computed again",
     "optimizer": "the optimizer",

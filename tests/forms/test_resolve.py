@@ -286,8 +286,8 @@ def test_the_objective_of_the_plan():
         specs=("data _ _", "_ tensor", "?", "?", "tensor _", "data _ _"),
         sizes="b=16,t=4096,d=4096,f=14336",
     )
-    fastest, least = (resolve(replace(mlp, objective=objective)).plan for objective in ("time", "bytes"))
-    assert [step.op for step in fastest.collectives] == ["psum"]
+    given, least = (resolve(replace(mlp, objective=objective)).plan for objective in ("given", "bytes"))
+    assert [step.op for step in given.collectives] == ["psum"]
     assert [step.op for step in least.collectives] == ["all_gather", "all_gather"]
-    assert (fastest.wire_bytes, least.wire_bytes) == (402_653_184, 176_160_768)
+    assert (given.wire_bytes, least.wire_bytes) == (402_653_184, 176_160_768)
     assert "--objective bytes" in to_command_line(replace(mlp, objective="bytes"))

@@ -197,7 +197,7 @@ def test_the_document():
         "machine": "",
         "backward": "no",
         "remat": "none",
-        "objective": "time",
+        "objective": "given",
         "optimizer": "none",
         "collective": {
             "op": "psum",
@@ -224,7 +224,7 @@ def test_the_document():
         ({"dtype": "a\nb"}, "dtype: it has characters that a line cannot show: 'a\\nb'"),
         ({"dtype": "\ud800"}, "dtype: it has characters that a line cannot show: '\\ud800'"),
         ({"sizes": " " * (MAX_TEXT + 1)}, "sizes: it has 20,001 characters"),
-        ({"specs": ["_" * MAX_TEXT]}, "the problem has 20,048 characters"),
+        ({"specs": ["_" * MAX_TEXT]}, "the problem has 20,049 characters"),
     ],
 )
 def test_what_no_draft_has_is_refused(change, message):

@@ -282,7 +282,7 @@ SUMMED = {
         ({"backward": "no", "optimizer": "none"}, "the backward pass is no; the goal keeps yes"),
         ({"remat": "layer"}, "what is computed again is layer; the goal keeps none"),
         ({"optimizer": "sgd"}, "the optimizer is sgd; the goal keeps adam"),
-        ({"objective": "bytes"}, "what the plan makes small first is bytes; the goal keeps time"),
+        ({"objective": "bytes"}, "the objective of the plan is bytes; the goal keeps given"),
         ({"dtype": "f32"}, "the dtype is f32; the goal keeps bf16"),
     ],
 )

@@ -60,7 +60,7 @@ PICTURES = {
         order   JAX's own
         targets shardy,cpu
         machine v5e rings, assumed
-        least   time
+        plan    given
         train   no
         """,
     ),
@@ -79,7 +79,7 @@ PICTURES = {
         order   JAX's own
         targets shardy,cpu
         machine v5e rings, assumed
-        least   time
+        plan    given
         train   no
         """,
     ),
@@ -111,7 +111,7 @@ PICTURES = {
         order         JAX's own
         targets       shardy,cpu
         machine       v5e rings, assumed
-        least         time
+        plan          given
         train         no
         """,
     ),
@@ -141,7 +141,7 @@ PICTURES = {
         order   JAX's own
         targets shardy,cpu
         machine v5e rings, assumed
-        least   time
+        plan    given
         train   no
         """,
     ),
@@ -164,7 +164,7 @@ PICTURES = {
         order   JAX's own
         targets shardy,cpu
         machine v5e rings, assumed
-        least   time
+        plan    given
         train   no
         """,
     ),
