@@ -26,9 +26,9 @@ NEGLIGIBLE = 0.005
 
 
 def alternatives_view(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
-    """How the plan divides the work, where another would be faster; each alternative: its name, what it costs
-    more or less than the plan, and its collectives; then how far the plan may be from the best, where that is
-    not proved to be it."""
+    """The plan's way to divide the work, where another would be faster; each alternative: its name, what it
+    costs more or less than the plan, and its collectives; then how far the plan may be from the best, where
+    that is not proved to be it."""
     lines = sentence(division_words(cost.plan), width, INDENT)
     for each in cost.alternatives:
         found = " found" if each.name == "fastest" and not each.plan.optimal else ""
@@ -41,8 +41,8 @@ def alternatives_view(cost: PlanCost, width: int, palette: Palette) -> list[Text
 
 
 def division_words(plan: Plan) -> str:
-    """How a plan divides the work, where it is not known to be the fastest or others would divide it as the
-    given arrays are divided; "" of a reshard, which has none."""
+    """A plan's way to divide the work, where it is not known to be the fastest or others would divide it as
+    the given arrays are divided; "" of a reshard, which has none."""
     if plan.objective == "bytes" or plan.teller == "shardy" or is_only_reshard(plan.question):
         return ""
     if plan.as_given is not None:
@@ -74,7 +74,7 @@ def faster_words(other: PlanCost, own: PlanCost) -> str:
 
 
 def _saving_words(other: PlanCost, own: PlanCost) -> str:
-    """What makes another plan faster, by the largest part of the seconds that it saves."""
+    """The reason why another plan is faster, by the largest part of the seconds that it saves."""
     computes = own.compute_seconds - other.compute_seconds
     if computes < own.communication_seconds - other.communication_seconds:
         less = _change(other.communication_seconds, own.communication_seconds, "more", "less")

@@ -7,6 +7,7 @@ import threading
 import time
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -238,7 +239,7 @@ def test_a_plan_follows_shardy_where_that_costs_less(worse):
     changed = threading.Event()
     found = Plans(changed.set)
     found._found[problem, PLACED] = dear
-    found.follow(dear, PLACED, splits)
+    found.follow(dear, PLACED, SimpleNamespace(target="shardy", splits=splits, moves=()))
     assert changed.wait(60)
     assert found.plan(problem, PLACED).teller == "shardy"
     assert found.plan(problem, PLACED).wire_bytes < dear.wire_bytes

@@ -120,8 +120,8 @@ class PlanCost:
 
     @property
     def assumes(self) -> str:
-        """What its seconds rest on, in a sentence; "" where nothing is sent. A search prices other moves
-        (`search.usual_moves`)."""
+        """The assumptions of its seconds, in a sentence; "" where nothing is sent. A search prices other
+        moves (`search.usual_moves`)."""
         if not self.plan.collectives:
             return ""
         return (

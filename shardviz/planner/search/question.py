@@ -66,7 +66,7 @@ class SearchQuestion:
 
     @property
     def assumes(self) -> str:
-        """What the seconds of a search rest on (`usual_moves`), in a sentence."""
+        """The assumptions of a search's seconds (`usual_moves`), in a sentence."""
         return (
             "These times assume one usual way from each sharding to another; explain looks for the cheapest, "
             "and XLA may take a third."

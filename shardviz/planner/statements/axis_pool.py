@@ -79,7 +79,7 @@ class AxisPool:
         """The pool with which copies may become pending sums over every part, where that may save something.
 
         It does where a sum over more devices takes less time than over fewer, as over two axes of a torus at
-        once. Mostly the work of the sum can be split over these as well, which is no worse: not where a
+        once. Mostly the work of the sum can be split over these as well, which costs no more: not where a
         summed dimension has too few elements, or the sums are given.
         """
         every = prod(self.sizes.values())
