@@ -483,13 +483,16 @@ def collective_question(collective: CollectiveFields, mesh: Mesh) -> CollectiveQ
 
     Raises `CollectiveFieldError` where one field is wrong, and other `ShardvizError`s.
     """
-    from shardviz.collectives.operations import check_operation
+    from shardviz.collectives.operations import check_needed, check_operation
+    from shardviz.notation import parse_axes
     from shardviz.stepping.question import question_from_options
 
     given = _parameters(collective)
     pieces = given.pop("pieces")
     _of("op", check_operation, collective.op, given)
     _check_parts(collective, mesh)
+    axes = parse_axes(collective.axis, mesh) if collective.axis else mesh.axis_names
+    _of("op", check_needed, collective.op, given, mesh.group_size(axes))
     return question_from_options(
         collective.op,
         given,
@@ -543,7 +546,7 @@ def _number(name: str, text: str) -> int:
     return number
 
 
-def _of(field: str, check: Callable[..., Any], *texts: str | Mesh | Mapping[str, Any]) -> None:
+def _of(field: str, check: Callable[..., Any], *texts: str | int | Mesh | Mapping[str, Any]) -> None:
     """Check one field."""
     try:
         check(*texts)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from shardviz.hardware.machine import LinkLevel, PlacedMesh
     from shardviz.sharding import Mesh
 
-MAX_SENDS = 2**16
+MAX_SENDS = 2**18
 MAX_NUMBERS = 2**19
 """The most that one JSON document may list."""
 MAX_SHOWN_DEVICES = 512

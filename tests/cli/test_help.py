@@ -63,14 +63,19 @@ def test_example_runs(
     (tmp_path / "my-lesson.toml").write_bytes(LESSON.read_bytes())
     program, *words = shlex.split(line)
     assert program == "shardviz"
-    assert run(words) == 0
+    # The application has no terminal here: it says so, and ends, or prints the lesson.
+    status = run(words)
     out, err = capfd.readouterr()
+    if words[0] == "tui":
+        assert status == 2
+        assert err.startswith(f"shardviz: error: {no_terminal()}\n")
+        return
+    assert status == 0
     assert out
-    # Nobody watches the application here: it says so, and helps, or prints the lesson.
     if words[0] == "serve":
         assert " visitors at a time; Ctrl-C ends it\n" in err
         return
-    opens = words[0] == "tui" or words[:2] == ["lesson", "4"]
+    opens = words[:2] == ["lesson", "4"]
     assert err == ("" if not opens else f"shardviz: note: {no_terminal()}\n")
 
 

@@ -221,8 +221,8 @@ CASES = [
         "--axis",
     ),
     (
-        ("step", "all_gather", "--mesh", "i=362", "--json", "--on", "none"),
-        "--json lists every send, and ring on 362 devices has more than 65,536",
+        ("step", "all_gather", "--mesh", "i=600", "--json", "--on", "none"),
+        "--json lists every send, and ring on 600 devices has more than 262,144",
         "leave out --json",
     ),
     (

@@ -64,6 +64,7 @@ __all__ = [
     "PSum",
     "PSumScatter",
     "RaggedAllToAll",
+    "check_needed",
     "check_operation",
     "operation_for",
     "takers",
@@ -101,12 +102,8 @@ def check_operation(name: str, given: Mapping[str, Any]) -> None:
             raise QuestionError(f"{parameter.flag} is not a parameter of {name}", f"{name} takes {flags}")
 
 
-def operation_for(name: str, axes: tuple[str, ...], given: Mapping[str, Any], group_size: int) -> Operation:
-    """The operation with JAX's parameters, from those that `check_operation` has seen.
-
-    Raises `QuestionError` where one is missing without which the operation means nothing.
-    """
-    kind: Callable[..., Operation] = OPERATIONS[name]
+def check_needed(name: str, given: Mapping[str, Any], group_size: int) -> None:
+    """Raise `QuestionError` where a parameter is missing without which the operation means nothing."""
     for parameter in OPERATIONS[name].takes:
         if parameter.example_for is not None and given[parameter.name] is None:
             example = parameter.example_for(group_size)
@@ -116,6 +113,15 @@ def operation_for(name: str, axes: tuple[str, ...], given: Mapping[str, Any], gr
                 f"{name} needs {parameter.flag}",
                 f"write for example {parameter.flag} '{parameter.example_for(size)}'{few}",
             )
+
+
+def operation_for(name: str, axes: tuple[str, ...], given: Mapping[str, Any], group_size: int) -> Operation:
+    """The operation with JAX's parameters, from those that `check_operation` has seen.
+
+    Raises `QuestionError` where one is missing without which the operation means nothing.
+    """
+    kind: Callable[..., Operation] = OPERATIONS[name]
+    check_needed(name, given, group_size)
     fields = {
         parameter.field: parameter.read(given[parameter.name], group_size)
         for parameter in OPERATIONS[name].takes
