@@ -46,7 +46,9 @@ class SourceLocations:
             path = files.get(file, "")
             innermost[number] = f"{_named(path)}:{line}" if path else ""
             is_own = path and not LIBRARY.search(path)
-            own[number] = (innermost[number], *around)[:MAX_FRAMES] if is_own else around
+            # Several frames of one line, as tracing leaves them, are one; a reduction's have no callers.
+            is_new = is_own and around[:1] != (innermost[number],)
+            own[number] = (innermost[number], *around)[:MAX_FRAMES] if is_new else around
         calls: dict[str, set[tuple[str, ...]]] = defaultdict(set)
         for number in used & own.keys():
             calls["".join(own[number][:1])].add(own[number])
