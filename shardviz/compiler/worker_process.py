@@ -231,7 +231,8 @@ class WorkerProcess:
                 case StageReport(stage):
                     request.progress(stage)
                 case reply if isinstance(reply, Reply):
-                    self._check_others(reply)
+                    if getattr(reply, "status", "ok") != "ok":
+                        self._check_others(getattr(reply, "error", ""))
                     return reply
                 case other:
                     raise AssertionError(f"the child sent {other!r}")
@@ -301,13 +302,13 @@ class WorkerProcess:
         cause = Cause.ABORTED if how.endswith(("SIGABRT", "status 134")) else Cause.GONE
         watch.failed(f"has lost its process for JAX, which {how}", cause)
 
-    def _check_others(self, reply: Reply) -> None:
+    def _check_others(self, error: str) -> None:
         """Raise `JobLost` where an error is because another process is lost, or the only one in the job."""
-        if self._watch is None or getattr(reply, "status", "ok") == "ok":
+        if self._watch is None:
             return
         from shardviz.compiler.job_watch import Cause
 
-        self._watch.failed(f"got an error: {getattr(reply, 'error', '')}", Cause.REFUSED)
+        self._watch.failed(f"got an error: {error}", Cause.REFUSED)
         if lost := self._watch.lost():
             raise lost
 
@@ -318,6 +319,7 @@ class WorkerProcess:
             self._has_said_why = True
             self._reap()
         if isinstance(message, ChildBroken):
+            self._check_others(message.reason)
             raise CompilerError(f"jax cannot be used here: {message.reason}", message.hint)
         if isinstance(message, OtherRequest):
             raise self._other_request()

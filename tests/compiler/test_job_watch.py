@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
 from shardviz.compiler import job_watch
 from shardviz.compiler.job_watch import Cause, JobWatch, named_processes
+from shardviz.compiler.messages import ChildBroken
+from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.devices.job import JobAddress
 from shardviz.errors import CompilerError, JobLost
 
@@ -135,6 +139,18 @@ def test_the_best_cause_is_told():
         words = f"process 2 of 3 on {HOST} has lost its process for JAX, which was killed by SIGKILL"
         assert job.words(0, 1, 2) == words
         assert job.watches[1].lost().message == words
+
+
+def test_a_child_that_breaks_since_another_is_lost_says_that():
+    """A value that all agree on cannot be had from a process 0 that is gone."""
+    with Processes(2) as job:
+        job.join()
+        broken = WorkerProcess("real", {}, math.inf)
+        broken._watch = job.watches[1]
+        job.watches[0].failed("has lost its process for JAX, which was killed by SIGKILL", Cause.GONE)
+        with pytest.raises(JobLost, match=r"process 0 of 2 on .* was killed by SIGKILL"):
+            broken._received(SimpleNamespace(receive=lambda: ChildBroken("UNAVAILABLE: connection reset")))
+        broken.close()
 
 
 def test_an_error_that_all_get_ends_no_job():
