@@ -14,6 +14,7 @@ from shardviz.cli.output import CommandOutput, print_json
 from shardviz.cli.process import ExitCode
 from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.forms.form import PROBLEM_FIELDS
+from shardviz.user_files import is_folder, is_there
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,7 +133,7 @@ def command(
 def _is_function(text: str) -> bool:
     """Return whether it names a function of a file, or an example, and nothing that can be read."""
     file, colon, _ = text.rpartition(":")
-    return (file if colon else text).endswith(".py") or (text.isidentifier() and not Path(text).exists())
+    return (file if colon else text).endswith(".py") or (text.isidentifier() and not is_there(Path(text)))
 
 
 def _targets(named: str | None, functions: Sequence[bool]) -> Sequence[Target | None]:
@@ -190,7 +191,7 @@ def _of_files(
     from shardviz.hlo.passes.dump_files import distinct_names, final_programs
     from shardviz.reports.summary import together
 
-    if name not in (STDIN, "") and Path(name).is_dir():
+    if name not in (STDIN, "") and is_folder(Path(name)):
         found = {}
         code = ExitCode.FINE
         for key, each in distinct_names(final_programs(Path(name))).items():

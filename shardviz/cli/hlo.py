@@ -28,6 +28,7 @@ from shardviz.reports.rematerialization import (
     rematerializations_of,
     without_warnings,
 )
+from shardviz.user_files import is_folder
 
 if TYPE_CHECKING:
     import io
@@ -112,7 +113,7 @@ def command(
         raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
     given = None if mesh is None else parse_mesh(mesh, device_order)
     priced = with_times or machine is not None
-    if file not in (STDIN, "") and Path(file).is_dir():
+    if file not in (STDIN, "") and is_folder(Path(file)):
         found = final_programs(Path(file))
         if len(found) > 1:
             of_one = {

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.compiler.messages import Channel
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
+from shardviz.user_files import is_folder, is_there, open_file
 
 if TYPE_CHECKING:
     from shardviz.compiler.lowering import LoweredModule
@@ -82,16 +83,20 @@ def find_function(text: str) -> tuple[str, str]:
     file, colon, function = text.rpartition(":")
     if not colon:
         example = EXAMPLES / f"{text}.py"
-        if text.isidentifier() and example.exists():
+        if text.isidentifier() and is_there(example):
             return str(example), text
         if not text.endswith(".py"):
             raise QuestionError(f"{quote(text)} does not name a function of a file", HINT)
         file = text
     path = Path(file)
-    if path.is_dir():
+    if is_folder(path):
         raise QuestionError(f"{quote(file)} is a folder", "name a file in it: FILE.py:FUNCTION")
-    if not path.exists():
-        raise QuestionError(f"file {quote(file)} does not exist", HINT)
+    try:
+        open_file(path).close()
+    except FileNotFoundError:
+        raise QuestionError(f"file {quote(file)} does not exist", HINT) from None
+    except OSError as error:
+        raise QuestionError(f"cannot read {quote(file)}: {error.strerror}", HINT) from None
     named = functions_of(path)
     if not colon:
         told = f"such as {file}:{named[-1]}" if named else "it defines none"
@@ -113,7 +118,8 @@ def mesh_functions_of(file: Path) -> list[str]:
 
 def _functions(file: Path) -> list[ast.FunctionDef]:
     try:
-        tree = ast.parse(file.read_bytes())
+        with open_file(file) as opened:
+            tree = ast.parse(opened.read())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     return [each for each in tree.body if isinstance(each, ast.FunctionDef)]

@@ -31,6 +31,7 @@ from shardviz.documents.summaries import LINE_KEYS, SUMMARY
 from shardviz.errors import QuestionError, quote
 from shardviz.reports.summary import ReportSummary, SummaryLine
 from shardviz.strict_table import ErrorAt, StrictTable
+from shardviz.user_files import open_file
 
 if TYPE_CHECKING:
     from shardviz.reports.entries import Phase
@@ -134,9 +135,11 @@ def load_summary(path: Path) -> ReportSummary:
     """Read a file. Raises `QuestionError`, and `FileNotFoundError` for one that is not there."""
     name = str(path)
     try:
-        if path.stat().st_size > MAX_BYTES:
+        with open_file(path) as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
             raise QuestionError(f"{quote(name)} has more than {MAX_BYTES:,} bytes", HINT)
-        text = path.read_text(encoding="utf-8")
+        text = content.decode("utf-8")
     except FileNotFoundError:
         raise
     except UnicodeDecodeError:

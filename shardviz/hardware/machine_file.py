@@ -27,7 +27,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from stat import S_ISREG
 
 from shardviz.errors import QuestionError, ShardvizError, place, plural, quote
 from shardviz.hardware.chips import DCN_LATENCY, ICI_HOP, INFINIBAND_HOP, NVLINK_HOP, TPUS
@@ -40,6 +39,7 @@ from shardviz.hardware.placement import AXES
 from shardviz.hardware.quantities import BANDWIDTH, CLOCK, LATENCY, PEAK, SIZE
 from shardviz.sharding import canonical_dtype
 from shardviz.strict_table import StrictTable
+from shardviz.user_files import open_file
 
 MAX_BYTES = 64_000
 """Bytes of a machine's file."""
@@ -112,11 +112,7 @@ def _content(path: Path) -> str:
     shown = quote(str(path), 200)
     try:
         sys.audit(READ, str(path))
-        with open(
-            path.expanduser(), "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)
-        ) as file:
-            if not S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise QuestionError(f"{shown} is not a file", "give a file in TOML")
+        with open_file(path.expanduser()) as file:
             read = file.read(MAX_BYTES + 1)
         if len(read) > MAX_BYTES:
             raise QuestionError(f"{shown} has more than {MAX_BYTES:,} bytes", "a machine's file is short")

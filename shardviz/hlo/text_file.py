@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from shardviz.errors import QuestionError, plural, quote
+from shardviz.user_files import open_file
 
 MAX_BYTES = 2**31
 """No compiler writes more text about one program."""
@@ -18,6 +19,8 @@ MAX_UNPACKED = 2**29
 CHUNK = 2**22
 HEAD = 2**13
 """Bytes that are looked at before anything is read."""
+STREAMS = ("/dev/", "/proc/self/fd/")
+"""Where a shell names what it has opened, as for ``<(…)``; the writer of any other pipe may never come."""
 GZIP = b"\x1f\x8b"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 UTF8_MARK = b"\xef\xbb\xbf"
@@ -38,7 +41,7 @@ def read_text_file(name: str) -> TextFile:
         raise QuestionError("a file without a name", "name a file, or - for standard input")
     where = quote(name)
     try:
-        with Path(name).open("rb") as file:
+        with Path(name).open("rb") if name.startswith(STREAMS) else open_file(Path(name)) as file:
             return read_text_stream(file, where)
     except FileNotFoundError:
         raise QuestionError(f"file {where} does not exist", HOW) from None

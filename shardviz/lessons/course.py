@@ -11,6 +11,7 @@ from pathlib import Path
 from shardviz.errors import quote
 from shardviz.lessons.lesson import Lesson
 from shardviz.lessons.lesson_file import MAX_TEXT, LessonError, read_lesson
+from shardviz.user_files import open_file
 
 _LOOK = "look at its path"
 
@@ -72,7 +73,7 @@ def read_file(path: Path) -> Lesson:
     try:
         if path.exists() and not path.is_file():
             raise LessonError(name, "", "it is not a file", _LOOK)
-        with path.open("rb") as file:
+        with open_file(path) as file:
             content = file.read(4 * MAX_TEXT + 1)
         if len(content) > 4 * MAX_TEXT:
             reason, hint = f"it has more than {4 * MAX_TEXT:,} bytes", f"a lesson has at most {MAX_TEXT:,}"

@@ -21,6 +21,7 @@ from shardviz.profiles.device_trace import DeviceTrace, TraceReading
 from shardviz.profiles.steps import main_program
 from shardviz.profiles.trace_event import Program, ProgramRecord, TraceEvent
 from shardviz.profiles.xplane import device_ids, hostname, programs, xplane_events
+from shardviz.user_files import open_file
 
 Progress = Callable[[int, int], None]
 """Told how many bytes of how many are read."""
@@ -156,7 +157,7 @@ _Read = tuple[str, list[ProgramRecord], TraceReading, dict[str, int]]
 def _read(file: Path, tell: Callable[[int], None]) -> _Read:
     where = quote(str(file))
     try:
-        with file.open("rb") as opened:
+        with open_file(file) as opened:
             head = opened.peek(64)
             if not head:
                 raise QuestionError(f"{where} is empty", HOW)

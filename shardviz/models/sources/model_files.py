@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
-from stat import S_ISREG
 from typing import BinaryIO, NoReturn
 
 from shardviz.errors import QuestionError, quote
 from shardviz.strict_table import StrictTable
+from shardviz.user_files import open_file
 
 READ = "shardviz.model_file"
 """The audit event of a model's file that is about to be read: who may read none refuses it there."""
@@ -38,15 +37,11 @@ def opened(path: Path) -> BinaryIO:
     """The file, opened to read bytes. Raises `ModelFileError` where it cannot be opened, or is none."""
     announce(path)
     try:
-        descriptor = os.open(path.expanduser(), os.O_RDONLY | os.O_NONBLOCK)
+        return open_file(path.expanduser())
     except FileNotFoundError:
         raise ModelFileError(str(path), "", "the file does not exist", "look at its path") from None
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, RuntimeError) as error:
         fail_reading(path, error)
-    if not S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise ModelFileError(str(path), "", "it is not a file", "give a file")
-    return os.fdopen(descriptor, "rb")
 
 
 def text_of(path: Path, most: int = MAX_BYTES) -> str:

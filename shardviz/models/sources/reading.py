@@ -14,6 +14,7 @@ from shardviz.models.sources.built_in import built_in_model, built_in_names, kno
 from shardviz.models.sources.config_json import read_architecture
 from shardviz.models.sources.model_files import ModelFileError, announce, json_table, text_of
 from shardviz.models.sources.safetensors import INDEX, read_safetensors
+from shardviz.user_files import is_folder, is_there
 
 CONFIG = "config.json"
 WEIGHTS = ".safetensors"
@@ -37,9 +38,9 @@ def read_model(text: str) -> Model:
         # A visitor's session is not told which paths there are.
         announce(path)
     path = path.expanduser()
-    if path.is_dir():
+    if is_folder(path):
         return _of_folder(path)
-    if _REPOSITORY.fullmatch(name) and not path.exists():
+    if _REPOSITORY.fullmatch(name) and not is_there(path):
         raise ModelFileError(
             name,
             "",

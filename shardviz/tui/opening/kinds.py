@@ -17,6 +17,7 @@ from shardviz.forms.parsing import looks_like_command
 from shardviz.forms.share import from_string
 from shardviz.hlo.passes.dump_files import final_files
 from shardviz.tui.opening.options import option_words
+from shardviz.user_files import is_folder, open_file
 
 Kind = Literal[
     "folder",
@@ -118,9 +119,9 @@ def kind_of_file(path: Path) -> Kind | None:
 
 def _is_saved(path: Path) -> bool:
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return says_summary(file.read(HEAD))
-    except (OSError, ValueError):
+        with open_file(path) as file:
+            return says_summary(file.read(HEAD).decode("utf-8", "replace"))
+    except OSError:
         return False
 
 
@@ -139,9 +140,6 @@ def openables(folder: str) -> list[Openable]:
     """
     here = _path(folder.removesuffix(":") or ".")
     if folder.endswith(":"):
-        # A pipe would be waited for.
-        if not here.is_file():
-            return []
         return [Openable(f"{folder}{name}", "function") for name in mesh_functions_of(here)]
     try:
         with os.scandir(here) as entries:
@@ -149,7 +147,7 @@ def openables(folder: str) -> list[Openable]:
     except (OSError, ValueError):
         return []
     found = [Openable(folder or "./", "modules")] if final_files(name for name, _ in kept) else []
-    if (here / PROFILES).is_dir():
+    if is_folder(here / PROFILES):
         found.append(Openable(folder or "./", "profile"))
     files = ((name, kind_of_file(here / name)) for name, each in kept if _is(each, os.DirEntry.is_file))
     found += [Openable(f"{folder}{name}", kind) for name, kind in files if kind is not None]
@@ -223,7 +221,7 @@ def _with_options(text: str) -> Openable | None:
     if len(paths) != 1 or (is_line and command not in COMMANDS) or not (is_line or options):
         return None
     found = _file(paths[0])
-    if found is None and _path(paths[0]).is_dir():
+    if found is None and is_folder(_path(paths[0])):
         found = Openable(paths[0], "modules")
     kind = found.kind if found is not None else COMMANDS.get(command)
     if command == "profile":
@@ -238,8 +236,7 @@ def diff_of(old: Openable, new: Openable, options: Sequence[str]) -> Openable:
 
 def _program(name: str) -> Openable:
     """One of two programs to compare."""
-    is_folder = _path(name).is_dir()
-    return Openable(name, "modules") if is_folder else _file(name) or Openable(name, "program")
+    return Openable(name, "modules") if is_folder(_path(name)) else _file(name) or Openable(name, "program")
 
 
 def _notation(text: str) -> Openable | None:
