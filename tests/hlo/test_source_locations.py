@@ -15,7 +15,7 @@ from shardviz.hlo.text.source_locations import SourceLocations
 USED = "\n".join(f"%a = f32[] add(%b, %c), metadata={{stack_frame_id={n}}}" for n in range(1, 9))
 LIBRARY = """
 def dense(x, w):
-    return x @ w
+    return x @ abs(w)
 """
 PROGRAM = """
 def project(x, w):
@@ -39,7 +39,10 @@ def loaded(path, text, **names):
 
 
 def sources(function, *shapes):
-    """The lines of the collectives of a function, whose arguments are split over their first dimension."""
+    """The lines of the collectives of a function, whose arguments are split over their first dimension.
+
+    JAX 0.12 gives the gather of an argument itself the name of that argument, and no line.
+    """
     mesh = Mesh(np.array(jax.devices()[:4]), ("x",))
     split = NamedSharding(mesh, P("x"))
     arguments = [jax.ShapeDtypeStruct(shape, jnp.float32, sharding=split) for shape in shapes]
