@@ -27,7 +27,7 @@ from shardviz.compiler import TARGETS, TargetResult, Worker
 from shardviz.compiler.worker_process import simulated_environment, stderr_tail
 from shardviz.documents.course import LESSON_CHECK
 from shardviz.errors import ShardvizError, TargetError, plural
-from shardviz.lessons.checking import Complaint, complaints
+from shardviz.lessons.checking import Complaint, complaints, unchecked_figures
 from shardviz.lessons.course import file_names, find
 from shardviz.lessons.jax_questions import (
     ArraysQuestion,
@@ -111,7 +111,10 @@ class Checked:
         goal = ["goal checked by JAX"] if any(key.startswith("goal.") for key in self.asked_of_jax) else []
         ran = ["its program runs"] * self.asked_of_jax.count("program")
         said = f"{checked} of {plural(answers, 'answer')} checked by JAX{others}"
-        return [f"{file}: {'; '.join([said, *goal, *ran])}"]
+        count = len(unchecked_figures(self.lesson))
+        verb = "is" if count == 1 else "are"
+        figures = [f"{plural(count, 'figure')} in its text {verb} not checked"] if count else []
+        return [f"{file}: {'; '.join([said, *goal, *ran, *figures])}"]
 
     @property
     def asked_of_jax(self) -> list[str]:

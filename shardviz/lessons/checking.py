@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -10,8 +11,9 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve_first
 from shardviz.lessons.goal import first_difference, kept_difference, read_spec, wanted_mesh
-from shardviz.lessons.lesson import Lesson, Prediction
-from shardviz.lessons.measures import answer_of, measured
+from shardviz.lessons.lesson import Lesson, Prediction, TextFigure
+from shardviz.lessons.measures import answer_of, compute, measured
+from shardviz.lessons.measures.answers import figures
 from shardviz.lessons.measures.subject import array_named, resolve_once
 from shardviz.strict_table import shown_key
 
@@ -31,9 +33,23 @@ def complaints(lesson: Lesson) -> list[Complaint]:
     """All that is wrong with a lesson, in the order of its file; none where it is valid.
 
     The start does not meet the goal and the solution does, by changing what may change; every wrong answer is
-    one of its question's kind, wrong, and unlike the others; every screen has something to show.
+    one of its question's kind, wrong, and unlike the others; every screen has something to show; every one of
+    its `figures` stands in its text and is what its measure computes.
     """
     return list(_complaints(lesson))
+
+
+def unchecked_figures(lesson: Lesson) -> list[str]:
+    """The times and numbers of bytes in a valid lesson's text that nothing computes: neither one of its
+    `figures`, nor an answer, nor a limit of its goal."""
+    said = [each.says for each in lesson.figures]
+    said += [answer_of(each).text for each in lesson.predictions]
+    said += (lesson.goal.at_most or {}).values()
+    known = set(figures("; ".join(said)).values())
+    told = [lesson.see, lesson.explain, *lesson.hints]
+    told += [reason for each in lesson.predictions for reason in each.wrong.values()]
+    found = figures("; ".join(told))
+    return [text for text, value in found.items() if value not in known]
 
 
 def _complaints(lesson: Lesson) -> Iterator[Complaint]:
@@ -46,6 +62,8 @@ def _complaints(lesson: Lesson) -> Iterator[Complaint]:
     for number, prediction in enumerate(lesson.predictions, 1):
         yield from _prediction(f"predict.{number}", prediction, lesson.screen)
     yield from _goal(lesson, setup)
+    for number, figure in enumerate(lesson.figures, 1):
+        yield from _figure(f"figures.{number}", figure, lesson)
     if lesson.program:
         try:
             compile(lesson.program, "program", "exec", dont_inherit=True)
@@ -81,6 +99,25 @@ def _prediction(key: str, prediction: Prediction, screen: str) -> Iterator[Compl
         elif shown in known:
             yield Complaint(place, f"it says the same as {known[shown]}")
         known.setdefault(shown, shown_key(wrong))
+
+
+def _figure(key: str, figure: TextFigure, lesson: Lesson) -> Iterator[Complaint]:
+    told = [lesson.see, lesson.explain, *lesson.hints]
+    for each in lesson.predictions:
+        told += [each.question, *(text for pair in each.wrong.items() for text in pair)]
+    number, _, unit = figure.says.partition(" ")
+    stands = re.compile(rf"(?<![\d.,]){re.escape(number)}(?![.,]?\d)")
+    # Of several numbers only the last has the unit: 251, 89.4 or 35.8 ms.
+    if not any(stands.search(text) and unit in text for text in told):
+        yield Complaint(f"{key}.says", f"the lesson's text does not say {figure.says}")
+    try:
+        answer = compute(figure.ask, figure.draft)
+        is_so = answer.is_same(figure.says)
+    except ShardvizError as error:
+        yield Complaint(key, _words(error))
+        return
+    if not is_so:
+        yield Complaint(f"{key}.says", f"the text says {figure.says}; {figure.ask} is {answer.text}")
 
 
 def _goal(lesson: Lesson, setup: ResolvedProblem) -> Iterator[Complaint]:

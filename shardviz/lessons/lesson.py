@@ -27,6 +27,15 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class TextFigure:
+    """A figure in the lesson's sentences, ``"164 µs"``, and the measure `ask` that computes it for `draft`."""
+
+    says: str
+    ask: str
+    draft: ProblemForm
+
+
+@dataclass(frozen=True)
 class Goal:
     """The conditions for the sandbox: every one that is not None has to hold.
 
@@ -50,7 +59,8 @@ class Goal:
 @dataclass(frozen=True)
 class Lesson:
     """One lesson. `name` is its file's name without number and ending, `number` its place in the course, from
-    1, or 0 for a file of its own, which has the path `source`.
+    1, or 0 for a file of its own, which has the path `source`. `figures` are those of its sentences that are
+    checked.
 
     `see` has at most 60 words and is read beside `screen`. `program` is a JAX program that runs as it is;
     empty where the code of what was seen is generated from the last state.
@@ -68,4 +78,5 @@ class Lesson:
     hints: tuple[str, ...]
     solution: ProblemForm
     program: str = ""
+    figures: tuple[TextFigure, ...] = ()
     source: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import partial
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.forms.command_line import form_from_table
 from shardviz.forms.form import SCREENS, TABLE_KEYS, CollectiveFields, ProblemForm, parameter_names
-from shardviz.lessons.lesson import Goal, Lesson, Prediction
+from shardviz.lessons.lesson import Goal, Lesson, Prediction, TextFigure
 from shardviz.lessons.measures.plan import OPS
 from shardviz.strict_table import StrictTable, closest
 
@@ -24,8 +25,10 @@ MAX_NAME = 400
 """Characters of a file's name that a message shows."""
 MAX_WRONG = 3
 
-_KEYS = ("title", "see", "screen", "explain", "hints", "setup", "predict", "goal", "solution", "program")
+_KEYS = ("title", "see", "screen", "explain", "hints", "program")
+_KEYS_OF_TABLES = ("setup", "predict", "goal", "solution", "figures")
 _PREDICT = ("question", "ask", "wrong", "with", "before", "screen")
+_FIGURE = ("says", "ask", "question", "with")
 _GOAL = ("text", "mesh", "holds", "collectives", "ends", "at_most", "axis_types", "may_change")
 _CONDITIONS = _GOAL[1:-1]
 _SETUP = (*TABLE_KEYS, "collective")
@@ -60,7 +63,7 @@ def read_lesson(text: str, name: str, number: int = 0) -> Lesson:
     except (ValueError, RecursionError) as error:  # a number may be too long for Python, not for TOML
         reason = str(error) if isinstance(error, ValueError) else "its lists are too deep"
         raise LessonError(name, "", f"it is not TOML: {_shown(reason)}", "look at that line") from None
-    whole.only(_KEYS)
+    whole.only(_KEYS + _KEYS_OF_TABLES)
     title = whole.text("title")
     see = whole.text("see", words=MAX_WORDS, lines=True)
     screen = whole.choice("screen", SCREENS)
@@ -82,6 +85,9 @@ def read_lesson(text: str, name: str, number: int = 0) -> Lesson:
         hints=whole.texts("hints", MAX_HINTS),
         solution=_varied(whole, "solution", setup),
         program=_program(whole),
+        figures=tuple(_figure(each, setup, asked) for each in whole.tables("figures"))
+        if "figures" in whole
+        else (),
     )
 
 
@@ -98,6 +104,20 @@ def _prediction(table: StrictTable, setup: Options, draft: ProblemForm, screen: 
         before=table.choice("before", SCREENS, ""),
         screen=table.choice("screen", SCREENS, screen),
     )
+
+
+def _figure(table: StrictTable, setup: Options, asked: Sequence[StrictTable]) -> TextFigure:
+    """A figure of the text; its problem is the setup, or that of a question, with keys put over it."""
+    table.only(_FIGURE)
+    options = setup
+    if "question" in table:
+        number = table.count("question", len(asked))
+        if not number:
+            table.fail("question", "questions count from 1")
+        question = asked[number - 1]
+        options = _put_over(_options(question.table("with")), setup) if "with" in question else setup
+    draft = _varied(table, "with", options) if "with" in table else form_from_table(options)
+    return TextFigure(table.text("says"), table.text("ask"), draft)
 
 
 def _reason(wrong: StrictTable, answer: str) -> str:

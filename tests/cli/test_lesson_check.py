@@ -51,6 +51,16 @@ BROKEN = {
     "reach": ('"_X"', '"_Y"', "goal: the solution does not meet it: device 1 holds columns 0:2 of A"),
     "start": ('"_X"', '"X_"', "goal: the start meets it already"),
     "right": ('"0:4, 0:4"', '"[4:8, 0:4]"', "predict.1.wrong.'[4:8, 0:4]': it is right"),
+    "figure": (
+        "[goal]",
+        '[[figures]]\nsays = "split"\nask = "bytes A"\n[goal]',
+        "figures.1: 'split' is not a number of bytes",
+    ),
+    "false": (
+        'see = "An array',
+        'figures = [{ says = "64 B", ask = "bytes A" }]\nsee = "An array of 64 B',
+        "figures.1.says: the text says 64 B; bytes A is 128 B",
+    ),
     "toml": ("[setup]", "[setup", "it is not TOML: "),
     "long": ("Split the columns.", "Split the columns. " * 20, "80x24: goal.text takes more than 2 lines"),
     "fails": ("[setup]", FAILS, "program: it ended with 1: ValueError: no devices"),
@@ -87,6 +97,16 @@ def test_each_broken_lesson_is_told_with_file_key_and_reason(tmp_path, capsys):
     assert any(line.startswith("nowhere.toml: it cannot be read: No such file") for line in lines)
     assert lines[-1] == f"{len(lines) - 2} errors in {len(files) + 1} of {len(files) + 2} lessons"
     assert err == ""
+
+
+def test_figures_that_nothing_computes_are_counted(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(LessonVerifier, "silence", lambda _: "JAX cannot be imported")
+    one = lesson(tmp_path, "one", "An array", "Some 3 µs at 45 GB/s: an array")
+    two = lesson(tmp_path, "two", "An array", "Some 3 µs, or 1.5 KiB: an array")
+    assert run(["lesson", "--check", one, two]) == 0
+    first, second, _ = capsys.readouterr().out.splitlines()
+    assert first.endswith("consistent; 1 figure in its text is not checked")
+    assert second.endswith("consistent; 2 figures in its text are not checked")
 
 
 def test_an_answer_that_jax_does_not_give_is_told(tmp_path, capsys, monkeypatch):

@@ -38,6 +38,9 @@ _BYTES = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s*([a-zA-Z]*)", re.ASCII)
 _SCALES = {"s": Fraction(1), "ms": Fraction(1, 10**3), "µs": Fraction(1, 10**6), "us": Fraction(1, 10**6)}
 _SCALES["ns"] = Fraction(1, 10**9)
 _SECONDS = re.compile(rf"(\d[\d,]*(?:\.\d+)?)\s*({'|'.join(_SCALES)})")
+_FIGURE = re.compile(
+    rf"(?<![\w.,])\d[\d,]*(?:\.\d+)?\s(?:{'|'.join(_SCALES)}|[KMGTPEk]i?B|B|bytes?)(?![\w/])", re.ASCII
+)
 _PERCENT = re.compile(r"(\d{1,3})\s*%", re.ASCII)
 _WHOLE = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,30}", re.ASCII)
 NOTHING, NOBODY = "nothing", "nobody"
@@ -95,6 +98,13 @@ def seconds_text(duration: Fraction) -> str:
     from shardviz.units import seconds as written
 
     return written(float(duration)) if duration else "0 s"
+
+
+def figures(text: str) -> dict[str, Fraction]:
+    """The times and numbers of bytes in a sentence, with the seconds or bytes of each: ``164 µs``, ``8 MiB``;
+    rates, ``45 GB/s``, are neither."""
+    found = [each[0] for each in _FIGURE.finditer(text)]
+    return {each: seconds(each) if _SECONDS.fullmatch(each) else byte_count(each) for each in found}
 
 
 def percent(text: str) -> Fraction:
