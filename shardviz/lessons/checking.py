@@ -102,14 +102,6 @@ def _prediction(key: str, prediction: Prediction, screen: str) -> Iterator[Compl
 
 
 def _figure(key: str, figure: TextFigure, lesson: Lesson) -> Iterator[Complaint]:
-    told = [lesson.see, lesson.explain, *lesson.hints]
-    for each in lesson.predictions:
-        told += [each.question, *(text for pair in each.wrong.items() for text in pair)]
-    number, _, unit = figure.says.partition(" ")
-    stands = re.compile(rf"(?<![\d.,]){re.escape(number)}(?![.,]?\d)")
-    # Of several numbers only the last has the unit: 251, 89.4 or 35.8 ms.
-    if not any(stands.search(text) and unit in text for text in told):
-        yield Complaint(f"{key}.says", f"the lesson's text does not say {figure.says}")
     try:
         answer = compute(figure.ask, figure.draft)
         is_so = answer.is_same(figure.says)
@@ -117,7 +109,16 @@ def _figure(key: str, figure: TextFigure, lesson: Lesson) -> Iterator[Complaint]
         yield Complaint(key, _words(error))
         return
     if not is_so:
-        yield Complaint(f"{key}.says", f"the text says {figure.says}; {figure.ask} is {answer.text}")
+        yield Complaint(f"{key}.says", f"{figure.ask} is {answer.text}, not {figure.says}")
+        return
+    told = [lesson.see, lesson.explain, *lesson.hints]
+    for each in lesson.predictions:
+        told += [each.question, *(text for pair in each.wrong.items() for text in pair)]
+    number, _, unit = map(re.escape, figure.says.partition(" "))
+    # Of several numbers only the last has the unit: 251, 89.4 or 35.8 ms.
+    parts = rf"(?<![\d.,]){number}(?![.,]?\d)", rf"(?<!\w){unit}(?!\w)"
+    if not any(all(re.search(part, text) for part in parts) for text in told):
+        yield Complaint(f"{key}.says", f"{figure.ask} is {figure.says}, which the lesson's text does not say")
 
 
 def _goal(lesson: Lesson, setup: ResolvedProblem) -> Iterator[Complaint]:

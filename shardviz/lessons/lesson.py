@@ -28,7 +28,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class TextFigure:
-    """A figure in the lesson's sentences, ``"164 µs"``, and the measure `ask` that computes it for `draft`."""
+    """A figure in a lesson's sentences, ``"164 µs"``, and the measure `ask` that computes it for `draft`."""
 
     says: str
     ask: str

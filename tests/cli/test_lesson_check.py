@@ -59,7 +59,7 @@ BROKEN = {
     "false": (
         'see = "An array',
         'figures = [{ says = "64 B", ask = "bytes A" }]\nsee = "An array of 64 B',
-        "figures.1.says: the text says 64 B; bytes A is 128 B",
+        "figures.1.says: bytes A is 128 B, not 64 B",
     ),
     "toml": ("[setup]", "[setup", "it is not TOML: "),
     "long": ("Split the columns.", "Split the columns. " * 20, "80x24: goal.text takes more than 2 lines"),

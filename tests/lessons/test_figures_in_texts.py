@@ -27,10 +27,9 @@ def lesson_with(name, changes):
     return read_lesson(text, file)
 
 
-def test_most_figures_of_the_course_are_checked_and_right():
-    found = {lesson: complaints(lesson) for lesson in course() if lesson.figures}
-    assert not any(found.values()), found
-    checked = sum(len(lesson.figures) for lesson in found)
+def test_most_figures_of_the_course_are_checked():
+    """And right: `test_checking` has every lesson without complaints."""
+    checked = sum(len(lesson.figures) for lesson in course())
     assert checked >= 60
     assert checked > 2 * sum(len(unchecked_figures(lesson)) for lesson in course())
 
@@ -39,13 +38,21 @@ def test_most_figures_of_the_course_are_checked_and_right():
     ("name", "changes", "reason"),
     [
         # The sentence alone, as a slip of its author.
-        ("rooflines", {"takes 164 µs": "takes 146 µs"}, "the lesson's text does not say 164 µs"),
-        ("best-split", {"the sums 0, 53.7, 134": "the sums 0, 35.7, 134"}, "text does not say 53.7 ms"),
+        (
+            "rooflines",
+            {"takes 164 µs": "takes 146 µs"},
+            "seconds is 164 µs, which the lesson's text does not say",
+        ),
+        (
+            "best-split",
+            {"the sums 0, 53.7, 134": "the sums 0, 35.7, 134"},
+            "seconds psum is 53.7 ms, which the lesson's text",
+        ),
         # The sentence and what is said of it, as an author who is wrong.
-        ("rooflines", {"164 µs": "146 µs"}, "the text says 146 µs; seconds is 164 µs"),
-        ("bytes-per-device", {"256 MiB": "512 MiB"}, "the text says 512 MiB; bytes A is 256 MiB"),
+        ("rooflines", {"164 µs": "146 µs"}, "seconds is 164 µs, not 146 µs"),
+        ("bytes-per-device", {"256 MiB": "512 MiB"}, "bytes A is 256 MiB, not 512 MiB"),
         # The problem.
-        ("experts", {"f=1024": "f=2048"}, "the text says 6 MiB; sent is 12 MiB"),
+        ("experts", {"f=1024": "f=2048"}, "sent is 12 MiB, not 6 MiB"),
     ],
 )
 def test_a_false_figure_is_told(name, changes, reason):
