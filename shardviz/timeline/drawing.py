@@ -231,7 +231,8 @@ class _Drawer:
         if isinstance(step, BranchesStep):
             for branch, chosen in runs:
                 end = self.block(branch, begin, _times(count, chosen), depth + 1, before)
-                self._span("branch", branch.block.name, begin, branch, None, depth)
+                took = branch.duration if chosen else 0
+                self._span("branch", branch.block.name, begin, branch, None, depth, took)
                 begin += self.widths.of(branch)
                 last = end if chosen else last
             return last
@@ -240,20 +241,21 @@ class _Drawer:
         body = representative(runs)
         if isinstance(step, LoopStep):
             last = self.block(body, begin, _times(count, step.count), depth + 1, before)
-            self._span("loop", step.name, begin, body, step.count, depth)
+            took = sum(each.duration * times for each, times in runs)
+            self._span("loop", step.name, begin, body, step.count, depth, took)
         elif isinstance(step, CallStep):
             # One with a single operation looks better without a frame.
             is_framed = len(body.block.steps) > 1
             last = self.block(body, begin, count, depth + is_framed, before)
             if is_framed:
-                self._span("call", body.block.name, begin, body, 1, depth)
+                self._span("call", body.block.name, begin, body, 1, depth, body.duration)
         return last
 
     def _span(
-        self, kind: SpanKind, name: str, begin: int, run: BlockRun, count: int | None, depth: int
+        self, kind: SpanKind, name: str, begin: int, run: BlockRun, count: int | None, depth: int, took: int
     ) -> None:
         end = begin + self.widths.of(run)
-        self.spans.append(TimeSpan(kind, name, begin / TICKS, end / TICKS, count, depth))
+        self.spans.append(TimeSpan(kind, name, begin / TICKS, end / TICKS, count, depth, took / TICKS))
 
 
 def _times(a: int | None, b: int | None) -> int | None:

@@ -61,6 +61,8 @@ class TimeSpan:
     """A stretch of the drawn clock that is a loop's body, a branch of a conditional or a called computation.
 
     `count` is how often a loop runs, None where the text does not tell. `depth` counts those around it.
+    `seconds` is how long it really takes, of a loop all its runs, of a branch that is not taken 0; None is as
+    drawn, times the count.
     """
 
     kind: SpanKind
@@ -69,6 +71,7 @@ class TimeSpan:
     end: float
     count: int | None
     depth: int
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from shardviz.hlo.collective import OPS
@@ -175,7 +175,11 @@ class _Drawer:
             seconds += took * (1 if runs is None else runs)
             self.end = begin + width
             if not is_entry:
-                self.spans.append(TimeSpan("loop", each.name, begin, self.end, runs, 0))
+                self.spans.append(
+                    TimeSpan(
+                        "loop", each.name, begin, self.end, runs, 0, took * (1 if runs is None else runs)
+                    )
+                )
         names = {each.name for each in self.schedule.computations}
         if self.schedule.entry and self.schedule.entry not in names:
             self.unknown.append(self.schedule.entry)
@@ -234,17 +238,27 @@ class _Drawer:
             count = self._trips(body, took / once if once else 0.0, runs)
             inside = None if count is None or runs is None else count * runs
             real, width = self._computation(body, begin, inside, depth + 1)
-            self.spans.append(TimeSpan("loop", caller.name, begin, begin + width, count, depth))
+            whole = real * (count or 1)
+            self.spans.append(TimeSpan("loop", caller.name, begin, begin + width, count, depth, whole))
             if count is None:
                 self.notes.append(f"the scheduler does not tell how often {caller.name} runs: counted once")
-            return real * (count or 1), width
-        longest, position = 0.0, begin
+            return whole, width
+        found: list[tuple[TimeSpan, int]] = []
+        longest, position, first = 0.0, begin, len(self.ops)
         for body in bodies:
             real, width = self._computation(body, position, runs, depth + 1)
             kind: Literal["branch", "call"] = "branch" if caller.opcode == "conditional" else "call"
-            self.spans.append(TimeSpan(kind, body.name, position, position + width, 1, depth))
+            found.append(
+                (TimeSpan(kind, body.name, position, position + width, 1, depth, real), len(self.ops))
+            )
             longest = max(longest, real)
             position += width
+        taken = next((span for span, _ in found if span.seconds == longest), None)
+        for span, stop in found:
+            self.spans.append(span if span is taken else replace(span, seconds=0.0))
+            if span is not taken:
+                self.ops[first:stop] = [replace(op, runs=0) for op in self.ops[first:stop]]
+            first = stop
         return longest, position - begin
 
     def _trips(self, body: ScheduledComputation, ratio: float, runs: int | None) -> int | None:

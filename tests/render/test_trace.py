@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
 
 import pytest
 
-from shardviz.render.times.trace import trace
-from tests.render.timelines import LAYER, long_timeline
+from shardviz.hardware.clusters import parse_cluster
+from shardviz.hardware.machine import machine_of
+from shardviz.render.times.trace import MAX_EVENTS, trace
+from shardviz.timeline.of_program import program_timeline
+from shardviz.timeline.program_timeline import TimeSpan
+from tests.render.timelines import LAYER, MS, long_timeline, timed
 
 
 def events(*timelines):
@@ -42,7 +49,7 @@ def test_every_operation_is_there_with_what_is_known_of_it() -> None:
     assert gather["args"]["exposed_us"] == 8000
     assert found["custom-call.7"]["ph"] == "i"
     assert found["custom-call.7"]["args"]["us_a_run"] is None
-    assert found["while.1 ×4"]["dur"] == 24_000
+    assert found["while.1 ×4"]["dur"] == 96_000
 
 
 def test_flows_begin_and_end_in_slices() -> None:
@@ -50,7 +57,7 @@ def test_flows_begin_and_end_in_slices() -> None:
     slices = [event for event in everything if event["ph"] == "X"]
     for kind in "sf":
         flows = {event["id"]: event for event in everything if event["ph"] == kind}
-        assert len(flows) == 3
+        assert flows
         for flow in flows.values():
             inside = [
                 one
@@ -65,6 +72,61 @@ def test_threads_and_processes_are_named_and_memory_is_counted() -> None:
     names = {(e["pid"], e["args"]["name"]) for e in found if e["name"] in ("process_name", "thread_name")}
     assert {(1, "jit_layer on v4:2x2x1"), (2, "X"), (2, "HBM copies")} <= names
     counted = [event["args"]["bytes"] for event in found if event["ph"] == "C" and event["pid"] == 1]
-    assert counted == [size for _, size in LAYER.memory.curve]
+    before, *loop = [size for _, size in LAYER.memory.curve]
+    assert [size for size, _ in groupby(counted)] == [before, *loop * 4]
     used = {(event["pid"], event["tid"]) for event in found if event["ph"] in "Xisf"}
     assert used <= {(event["pid"], event["tid"]) for event in found if event["name"] == "thread_name"}
+
+
+def looping(trips: int):
+    """A program whose loop runs so often; it multiplies and gathers in each run."""
+    text = (Path(__file__).parent / "program.txt").read_text()
+    assert '"n":"3"' in text
+    text = text.replace('"n":"3"', f'"n":"{trips}"')
+    return program_timeline(text, machine_of(parse_cluster("v5e:2x4")), infer=True)
+
+
+def end(found) -> float:
+    return max(event["ts"] + event.get("dur", 0) for event in found if event["ph"] in "Xi") / 1e6
+
+
+@pytest.mark.parametrize("trips", [3, 40, 1_000_000])
+def test_a_loop_is_as_long_as_all_its_runs(trips) -> None:
+    timeline = looping(trips)
+    found = events(timeline)
+    assert timeline.seconds > 1.5 * timeline.drawn_seconds
+    assert end(found) == pytest.approx(timeline.seconds, abs=1e-11)
+    assert len(found) <= MAX_EVENTS + 100
+    drawn = Counter(event["name"] for event in found if event["ph"] == "X")
+    once = next(op.name for op in timeline.ops if op.runs == trips)
+    rest = [event for event in found if "the rest" in event["name"]]
+    if trips < 1000:
+        assert (drawn[once], rest) == (trips, [])
+    else:
+        (bar,) = rest
+        assert drawn[once] + bar["args"]["count"] == trips
+        assert drawn[once] > 1000
+        assert bar["dur"] == pytest.approx(bar["args"]["count"] / trips * timeline.seconds * 1e6, rel=1e-3)
+
+
+def test_loops_within_loops_share_what_may_be_drawn() -> None:
+    body = [timed("a", "fusion", 0, 1, 2, runs=9_000), timed("b", "fusion", 0, 2, 3, runs=9_000_000)]
+    loops = (
+        TimeSpan("loop", "inner", 2 * MS, 3 * MS, 1000, 1),
+        TimeSpan("loop", "outer", 1 * MS, 3 * MS, 9000, 0),
+    )
+    last = timed("c", "fusion", 0, 3, 4)
+    seconds = 1e-3 + 9000 * (1e-3 + 1000 * 1e-3) + 1e-3
+    made = replace(
+        LAYER, ops=(timed("x", "fusion", 0, 0, 1), *body, last), spans=loops, seconds=seconds,
+        drawn_seconds=4 * MS, memory=None,
+    )  # fmt: skip
+    found = events(made)
+    drawn = Counter(event["name"] for event in found)
+    assert end(found) == pytest.approx(seconds)
+    assert len(found) <= MAX_EVENTS + 100
+    assert drawn["a"] > 100
+    assert drawn["b"] == drawn["a"] ** 2
+    assert next(event for event in found if event["name"] == "c")["ts"] == pytest.approx(
+        (seconds - 1e-3) * 1e6
+    )

@@ -8,7 +8,7 @@ carry a byte in a nanosecond and have no latency, as does HBM, and a cycle is a 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -22,6 +22,7 @@ from shardviz.hardware.machine import assumed_machine
 from shardviz.sharding import Mesh
 from shardviz.timeline.of_program import program_timeline
 from shardviz.timeline.program_timeline import ProgramTimeline
+from shardviz.timeline.unrolled import unrolled
 
 MESH = Mesh(("X", "Y"), (4, 2))
 PROGRAMS, MORE = 60, 800
@@ -395,6 +396,7 @@ def check(seed: int) -> None:
     if {span.kind for span in found.spans} <= {"call"}:
         check_starts(found, expected)
     check_drawing(found)
+    check_unrolled(unrolled(found, 10**6), expected)
 
 
 def check_runs(found: ProgramTimeline, expected: Events) -> None:
@@ -428,6 +430,20 @@ def check_drawing(found: ProgramTimeline) -> None:
     path = [found.ops[number] for number in found.critical_path]
     for before, after in pairwise(path):
         assert before.start <= after.start
+
+
+def check_unrolled(found: ProgramTimeline, expected: Events) -> None:
+    """With all runs of its loops a timeline ends when the program does, and has each run once."""
+    assert exact(found.drawn_seconds) == expected.now
+    if found.ops:
+        assert exact(max(each.end for each in (*found.ops, *found.spans))) == expected.now
+    if any(span.kind != "call" for span in found.spans):
+        assert Counter(op.name for op in found.ops) == {
+            name: len(runs) for name, runs in expected.runs.items()
+        }
+    compute = [op for op in found.ops if found.lanes[op.lane].kind == "compute"]
+    for before, after in pairwise(compute):
+        assert before.end <= after.start + 1e-13
 
 
 def test_the_simulation_can_disagree():

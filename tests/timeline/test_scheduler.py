@@ -7,6 +7,7 @@ import pytest
 from shardviz.timeline.compiler_schedule import CompilerSchedule, read_schedule
 from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
 from shardviz.timeline.scheduler import scheduler_timeline
+from shardviz.timeline.unrolled import unrolled
 from tests.timeline.schedules import computation, instruction, module, simulated
 
 MAIN, BODY = 3 << 32, 4 << 32
@@ -192,6 +193,9 @@ def test_a_loop_is_drawn_once_and_counted_in_full(ops, trips, count):
     assert found.compute_seconds == pytest.approx(3 * US * (count or 1))
     assert dict(found.exposed_seconds) == {"X": 0, "links": pytest.approx(1 * US * (count or 1))}
     assert bool(found.notes) == (count is None)
+    full = unrolled(found, 1000)
+    assert len(full.ops) == len(found.ops) * (count or 1)
+    assert max(op.end for op in full.ops) == pytest.approx(found.seconds)
 
 
 def test_what_is_around_loops_may_be_missing():

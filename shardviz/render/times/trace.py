@@ -1,8 +1,9 @@
 """Timelines as Chrome's trace events, which https://ui.perfetto.dev and chrome://tracing open.
 
 The format is the JSON object of the "Trace Event Format": complete events ("X") in microseconds, flows ("s"
-and "f") from an operation to those on other lanes that waited for it, counters ("C") of live memory. Loops
-are drawn once, as on the timeline; an operation's arguments tell how often it runs.
+and "f") from an operation to those on other lanes that waited for it, counters ("C") of live memory. Unlike
+on the timeline, a loop has all its runs: of many the first, and a bar for the rest. An operation's arguments
+tell how often it runs.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from typing import Any
 from shardviz.render.sanitize import printable
 from shardviz.render.times.timeline_rows import TimelineRows
 from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp
+from shardviz.timeline.unrolled import unrolled
 
 Event = dict[str, Any]
+MAX_EVENTS = 100_000
+"""Of all timelines together, beyond which the rest of a loop's runs is one bar."""
 MICRO = 1e6
 SPANS = 1
 """The thread of loops, branches and calls; those of lanes follow."""
@@ -25,7 +29,9 @@ JUST_BEFORE = 1e-4
 
 def trace(timelines: Sequence[ProgramTimeline]) -> str:
     """A trace with a process for each timeline and a thread for each row of its lanes, an event a line."""
-    events = [event for process, each in enumerate(timelines, 1) for event in _events(each, process)]
+    share = MAX_EVENTS // max(1, len(timelines))
+    full = [unrolled(each, share) for each in timelines]
+    events = [event for process, each in enumerate(full, 1) for event in _events(each, process)]
     lines = ",\n".join(json.dumps(event, ensure_ascii=False, separators=(",", ":")) for event in events)
     return f'{{"displayTimeUnit":"ns","traceEvents":[\n{lines}\n]}}\n'
 

@@ -1,0 +1,219 @@
+"""A timeline on the device's clock: loops, drawn once elsewhere, as often as they run.
+
+Runs of a loop are drawn alike, each as long as their mean. Branches that are not taken are left out. What
+runs beside a loop covers the share of it that it covers on the drawn clock.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp, TimeSpan
+
+_SLACK = 1e-9
+"""Of the drawn clock, by which sums of times may differ."""
+
+
+def unrolled(timeline: ProgramTimeline, limit: int) -> ProgramTimeline:
+    """The timeline with the runs of its loops one after the other; its `drawn_seconds` are its `seconds`.
+
+    As many runs of each loop are drawn as keep all within about `limit` operations, arrows and changes of
+    live memory, at least one; a span stands for the others, and for what is not drawn at the end. A timeline
+    without loops and branches stays as it is.
+    """
+    if all(span.kind == "call" for span in timeline.spans):
+        return timeline
+    slack = timeline.drawn_seconds * _SLACK
+    root = _Stretch(TimeSpan("call", "", 0.0, timeline.drawn_seconds, 1, -1), 1)
+    for span in sorted(timeline.spans, key=lambda span: (span.start, span.depth)):
+        if span.end > span.start:
+            root.around(span, slack).put(span)
+    for number, op in enumerate(timeline.ops):
+        if op.runs != 0:
+            root.of_op(op, slack).ops.append(number)
+    curve = timeline.memory.curve if timeline.memory is not None else ()
+    for time, size in curve:
+        root.at_time(time).curve.append((time, size))
+    root.measure()
+    low, high = 1, max(1, limit)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if root.events(timeline, middle) <= limit else (low, middle - 1)
+    unroller = _Unroller(timeline, curve, low, root.seconds)
+    unroller.stretch(root, 0.0, 1.0, 0)
+    ends = [op.end for op in unroller.ops] + [span.end for span in unroller.spans]
+    done = max(ends, default=0.0)
+    if done < root.seconds - slack:
+        # The end of what goes on after a loop is not known where it queues in each run for another's links.
+        unroller.spans.append(TimeSpan("call", "not drawn", done, root.seconds, 1, 0))
+    place = sorted(range(len(unroller.ops)), key=lambda number: unroller.ops[number].start)
+    new = {old: number for number, old in enumerate(place)}
+    ops = (
+        replace(op, after=tuple(new[each] for each in op.after))
+        for op in map(unroller.ops.__getitem__, place)
+    )
+    memory = timeline.memory and replace(timeline.memory, curve=tuple(unroller.curve))
+    return replace(
+        timeline,
+        ops=tuple(ops),
+        spans=tuple(unroller.spans),
+        drawn_seconds=root.seconds,
+        critical_path=(),
+        savings=(),
+        memory=memory,
+    )
+
+
+@dataclass
+class _Stretch:
+    """A span with what is drawn in it, but not in one of the spans `inside`.
+
+    `runs` is how often it runs in all, None where that is not known. `seconds` is its real length, of a loop
+    that of all its runs, `body` the length of one run if those inside take their real time.
+    """
+
+    span: TimeSpan
+    runs: int | None
+    inside: list[_Stretch] = field(default_factory=list)
+    ops: list[int] = field(default_factory=list)
+    curve: list[tuple[float, int]] = field(default_factory=list)
+    starts: list[float] = field(default_factory=list)
+    shifts: list[float] = field(default_factory=list)
+    """By how much the real start of each inside is later than the drawn one."""
+    body: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def count(self) -> int:
+        return (self.span.count or 1) if self.span.kind == "loop" else 1
+
+    def put(self, span: TimeSpan) -> None:
+        runs = self.runs
+        if span.kind == "loop":
+            runs = None if runs is None or span.count is None else runs * span.count
+        self.inside.append(_Stretch(span, runs))
+        self.starts.append(span.start)
+
+    def _last(self, time: float) -> _Stretch | None:
+        """The last inside that begins at a time or before it."""
+        place = bisect_right(self.starts, time) - 1
+        return self.inside[place] if place >= 0 else None
+
+    def around(self, span: TimeSpan, slack: float) -> _Stretch:
+        """The innermost that a span is in."""
+        found = self._last(span.start + slack)
+        if found is None or found.span.depth >= span.depth or span.end > found.span.end + slack:
+            return self
+        return found.around(span, slack)
+
+    def of_op(self, op: TimedOp, slack: float) -> _Stretch:
+        """The innermost that runs an operation; what runs beside a loop lies in it too but runs less."""
+        found = self._last(op.start + slack)
+        if found is None or op.end > found.span.end + slack or found.span.seconds == 0:
+            return self
+        inner = found.of_op(op, slack)
+        is_beside = (op.is_async or op.end <= op.start) and inner is found and op.runs != found.runs
+        return self if is_beside else inner
+
+    def at_time(self, time: float) -> _Stretch:
+        found = self._last(time)
+        return self if found is None or time >= found.span.end else found.at_time(time)
+
+    def measure(self) -> None:
+        """Find the real lengths, from the inside outwards."""
+        shift = 0.0
+        for each in self.inside:
+            each.measure()
+            self.shifts.append(shift)
+            shift += each.seconds - (each.span.end - each.span.start)
+        self.body = self.span.end - self.span.start + shift
+        known = self.span.seconds
+        self.seconds = self.body * self.count if known is None else known
+
+    def offset(self, time: float) -> float:
+        """Real seconds of one run until a drawn time."""
+        found = self._last(time)
+        if found is None:
+            return time - self.span.start
+        span, shift = found.span, self.shifts[bisect_right(self.starts, time) - 1]
+        width = span.end - span.start
+        inside = min(time - span.start, width)
+        return (
+            span.start - self.span.start + shift + inside / width * found.seconds + time - span.start - inside
+        )
+
+    def events(self, timeline: ProgramTimeline, most: int) -> int:
+        """The number of things that are drawn with at most so many runs of each loop."""
+        if not self.seconds:
+            return 0
+        once = sum(1 + 2 * len(timeline.ops[number].after) for number in self.ops) + len(self.curve) + 1
+        once += sum(1 + each.events(timeline, most) for each in self.inside)
+        return min(self.count, most) * once + 1
+
+
+class _Unroller:
+    def __init__(
+        self, timeline: ProgramTimeline, curve: Sequence[tuple[float, int]], most: int, total: float
+    ) -> None:
+        self._of = timeline
+        self._drawn_curve = curve
+        self._times = [time for time, _ in curve]
+        self._most = most
+        self._total = total
+        self._latest: dict[int, int] = {}
+        """The last copy of each operation."""
+        self.ops: list[TimedOp] = []
+        self.spans: list[TimeSpan] = []
+        self.curve: list[tuple[float, int]] = []
+
+    def stretch(self, each: _Stretch, begin: float, scale: float, since: int) -> None:
+        """All runs of a stretch from `begin` on, `scale` times as long.
+
+        Operations wait for the last copies of others, not for those before the one numbered `since`.
+        """
+        span, length = each.span, each.seconds * scale
+        if span.depth >= 0 and length:
+            self.spans.append(replace(span, start=begin, end=begin + length, seconds=length))
+        if not length:
+            self._level(span.end, begin)
+            return
+        once = length / each.count
+        drawn = min(each.count, self._most)
+        for run in range(drawn):
+            here = len(self.ops)
+            if run:
+                self._level(span.start, begin + run * once)
+            self._run(each, begin + run * once, once / each.body if each.body else 1.0, since)
+            since = max(since, here)
+        if left := each.count - drawn:
+            name, start = f"{span.name}, the rest", begin + drawn * once
+            self.spans.append(TimeSpan("loop", name, start, begin + length, left, span.depth + 1))
+
+    def _run(self, each: _Stretch, begin: float, scale: float, since: int) -> None:
+        items = [(self._of.ops[number].start, 1, number) for number in each.ops]
+        items += [(inner.span.start, 0, place) for place, inner in enumerate(each.inside)]
+        items += [(time, 2, size) for time, size in each.curve]
+        for time, kind, which in sorted(items):
+            start = begin + each.offset(time) * scale
+            if kind == 0:
+                self.stretch(each.inside[which], start, scale, since)
+            elif kind == 2:
+                self.curve.append((start, which))
+            else:
+                op = self._of.ops[which]
+                found = (self._latest.get(number, -1) for number in op.after)
+                after = tuple(number for number in found if number >= since)
+                end = max(start, begin + each.offset(op.end) * scale)
+                if op.is_async and op.seconds and each.count > 1 and op.end >= each.span.end:
+                    # Drawn elsewhere up to the end of the run, it goes on in the next one or after the loop.
+                    end = max(end, min(start + op.seconds, self._total))
+                self._latest[which] = len(self.ops)
+                self.ops.append(replace(op, start=start, end=end, after=after))
+
+    def _level(self, drawn: float, time: float) -> None:
+        """Live memory is as it was at a drawn time."""
+        place = bisect_right(self._times, drawn) - 1
+        if place >= 0:
+            self.curve.append((time, self._drawn_curve[place][1]))
