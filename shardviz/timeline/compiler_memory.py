@@ -95,12 +95,14 @@ def _peak(sizes: Mapping[str, int], allocated: int, live: int) -> int:
 
     In jaxlib 0.10 its figure lacks the temporaries on CPUs and has on-chip memory on TPUs. It is more than
     what is `live` by the reports, and than arguments and outputs, and less than all that is `allocated`, or
-    than those and the temporaries together; where it is not, that is the closest bound.
+    than those and the temporaries together; where it is not, that is the closest bound. Where no report tells
+    what is live, as on CPUs, a figure with less than half of the temporaries is taken to lack them.
     """
     told = sizes.get("peak", 0)
     held = sizes.get("argument", 0) + sizes.get("output", 0) - sizes.get("alias", 0)
     most = allocated or held + sizes.get("temporary", 0)
-    return told if max(held + 1, live) <= told < most or not most else most
+    least = live or held + sizes.get("temporary", 0) // 2
+    return told if max(held + 1, least) <= told < most or not most else most
 
 
 def memory_over_limit(report: MemoryReport, message: str) -> MemoryReport:

@@ -83,6 +83,23 @@ def test_a_notebook_tells_the_cell(file, told):
     assert locations.of({"source_file": file, "source_line": "4"}) == told
 
 
+def test_a_chain_that_comes_to_a_line_again_makes_no_helper_of_it():
+    """As gradients leave it: line 1, called by 2, called by 3, and the same line in a chain of 1 and 2 alone."""
+    tables = (
+        '\nFileNames\n1 "/a.py"\n\nFileLocations\n'
+        + "".join(f"{n} {{file_name_id=1 function_name_id=1 line={n}}}\n" for n in range(1, 4))
+        + "\nStackFrames\n1 {file_location_id=3 parent_frame_id=1}\n"
+        + "".join(
+            f"{n} {{file_location_id={line} parent_frame_id={parent + 1}}}\n"
+            for n, line, parent in ((2, 2, 1), (3, 1, 2), (4, 2, 0), (5, 1, 4), (6, 2, 5), (7, 1, 6))
+        )
+        + "\n"
+    )
+    used = "".join(f"%a = f32[] add(%b, %c), metadata={{stack_frame_id={n}}}\n" for n in (3, 7))
+    locations = SourceLocations(f"{tables}{used}")
+    assert {locations.of({"stack_frame_id": number}) for number in "37"} == {"/a.py:1"}
+
+
 def test_callers_that_a_damaged_table_lacks_or_turns_round():
     tables = (
         '\nFileNames\n1 "/a.py"\n\nFileLocations\n'

@@ -46,9 +46,7 @@ class SourceLocations:
             path = files.get(file, "")
             innermost[number] = f"{_named(path)}:{line}" if path else ""
             is_own = path and not LIBRARY.search(path)
-            # Several frames of one line, as tracing leaves them, are one; a reduction's have no callers.
-            is_new = is_own and around[:1] != (innermost[number],)
-            own[number] = (innermost[number], *around)[:MAX_FRAMES] if is_new else around
+            own[number] = _called(innermost[number], around) if is_own else around
         calls: dict[str, set[tuple[str, ...]]] = defaultdict(set)
         for number in used & own.keys():
             calls["".join(own[number][:1])].add(own[number])
@@ -68,6 +66,15 @@ class SourceLocations:
         if (file := attributes.get("source_file")) and (line := attributes.get("source_line")):
             return f"{_named(file)}:{line}"
         return attributes.get("op_name", "")
+
+
+def _called(line: str, around: tuple[str, ...]) -> tuple[str, ...]:
+    """The lines of a call, innermost first, with one more. Several frames of one line, as tracing leaves them,
+    are one; of a chain that comes to a line again, as gradients' do, no more is known than up to there."""
+    if around[:1] == (line,):
+        return around
+    known = around.index(line) if line in around else MAX_FRAMES
+    return (line, *around[:known])[:MAX_FRAMES]
 
 
 def _shared(calls: set[tuple[str, ...]]) -> int:
