@@ -12,8 +12,8 @@ from stat import S_ISREG
 def open_file(path: Path) -> BufferedReader:
     """The file, opened to read bytes.
 
-    Raises `OSError`, also for an impossible name and for anything but a regular file: opening a pipe waits for
-    its writer, and a device may never end.
+    Raises `OSError`, also for an impossible name and for anything but a regular file: opening a pipe waits
+    for its writer, and a device may never end.
     """
     try:
         file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115

@@ -84,7 +84,7 @@ def test_a_notebook_tells_the_cell(file, told):
 
 
 def test_a_chain_that_comes_to_a_line_again_makes_no_helper_of_it():
-    """As gradients leave it: line 1, called by 2, called by 3, and the same line in a chain of 1 and 2 alone."""
+    """As gradients leave it: line 1, called by 2, called by 3, and the same in a chain of 1 and 2 alone."""
     tables = (
         '\nFileNames\n1 "/a.py"\n\nFileLocations\n'
         + "".join(f"{n} {{file_name_id=1 function_name_id=1 line={n}}}\n" for n in range(1, 4))
