@@ -49,7 +49,7 @@ class TargetProgram:
     """One target's answer: the `module` that it has made of the program, None where it has made none.
 
     `mesh` is the program's mesh whose axes the collectives name, `notes` are sentences on how it was read.
-    `lost_donations` are sentences, `warned` the arrays that XLA has said it makes whole on every device.
+    `lost_donations` are sentences, `warned` the arrays that XLA says it replicates on every device.
     `reshards` is the program's text with Shardy's reshards made explicit, "" where Shardy has refused it, and
     `lowered` the program as the target was given it, None where it was asked nothing, with `options` of its
     compiler. A program that does not fit may have a module, and an answer that says so.

@@ -22,7 +22,7 @@ MAX_LOOKS = 100_000
 computation has as many values as ways lead to it through calls, which a short text can make any number."""
 LOOKS_PER_BYTE = 1
 MAX_REACHED = 500
-"""A value that is made of more arguments, sums or pairs than this is no parameter's update."""
+"""A value that is made of more arguments, sums or pairs than this is not the update of a parameter."""
 MAX_STEPS = 20
 """Instructions from a sum back to one that is named after a gradient, at most."""
 _SUMS = ("all-reduce", "all-reduce-start", "reduce-scatter", "reduce-scatter-start")
