@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from shardviz.errors import QuestionError, quote
-from shardviz.models.model import Model, ModelParameter
+from shardviz.models.model import Model
+from shardviz.models.parameter import ModelParameter
 from shardviz.sharding import PartitionSpec, canonical_dtype
 
 _KEY = "key<"

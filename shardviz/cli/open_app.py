@@ -52,7 +52,7 @@ def open_app(
     moves by itself, as where TEXTUAL_ANIMATIONS is none.
     """
     gc.disable()  # until the first frame: what loads now stays, and looking for garbage in it only delays
-    from shardviz.tui.own_keys import use_own_keys
+    from shardviz.tui.own_keys_check import use_own_keys
 
     refused = use_own_keys()
     # Its parts have their keys from when they are loaded.

@@ -113,8 +113,9 @@ def command(
     and ends with x 32 where it is a layer that runs so often.
     """
     from shardviz.errors import QuestionError
-    from shardviz.forms.command_line import form_from_options, to_command_line
+    from shardviz.forms.command_line import to_command_line
     from shardviz.forms.found_sharding import with_shardings
+    from shardviz.forms.options import form_from_options
     from shardviz.hardware.machine_file import named_machine
     from shardviz.planner.search import parse_axes, question_from_text, shown_mesh
     from shardviz.planner.training import parse_training

@@ -13,8 +13,8 @@ from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
 from shardviz.documents.course import SHARED
 from shardviz.errors import QuestionError
-from shardviz.forms.command_line import form_from_options
 from shardviz.forms.form import SCREENS, SPECS
+from shardviz.forms.options import form_from_options
 from shardviz.forms.share import from_string
 from shardviz.forms.state_file import SESSION_NAME, SavedSession, StateError, load_session, state_path
 from shardviz.forms.wording import error_words

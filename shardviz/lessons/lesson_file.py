@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 from shardviz.errors import QuestionError, ShardvizError, quote
-from shardviz.forms.command_line import form_from_table
 from shardviz.forms.form import SCREENS, TABLE_KEYS, CollectiveFields, ProblemForm, parameter_names
+from shardviz.forms.options import form_from_table
 from shardviz.lessons.lesson import Goal, Lesson, Prediction, TextFigure
 from shardviz.lessons.measures.plan import OPS
 from shardviz.strict_table import StrictTable, closest

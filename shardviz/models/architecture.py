@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from shardviz.models.model import ModelParameter
+from shardviz.models.parameter import ModelParameter
 
 LAYER = "{layer}"
 """Stands for the number of a layer in a parameter's name."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from shardviz.models.model import Model, ModelParameter
+from shardviz.models.model import Model
+from shardviz.models.parameter import ModelParameter
 from shardviz.models.rules.rule_set import RuleSet, ShardingRule
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes, shard_shape
 

@@ -10,9 +10,9 @@ from shardviz.planner.alternatives import AlternativeName
 from shardviz.planner.plan import Plan
 from shardviz.planner.pricing.costs import PlanCost
 from shardviz.planner.statements.resharding import is_only_reshard
+from shardviz.render.caption import collectives_text
 from shardviz.render.lines import sentence
 from shardviz.render.palette import Palette
-from shardviz.render.plan_view import collectives_text
 from shardviz.units import human_bytes
 
 INDENT, HOW_INDENT = 1, 4

@@ -24,7 +24,7 @@ LISTED_MEMBERS = 8
 """Devices of a group that are listed with the one that is marked."""
 
 if TYPE_CHECKING:
-    from shardviz.planner.plan import Step
+    from shardviz.planner.plan import Plan, Step
     from shardviz.planner.problem import Problem, Statement
 
 
@@ -218,3 +218,14 @@ def repetition(shards: int, palette: Palette) -> list[Text]:
     if not palette.shown or shards <= turn:
         return []
     return [Text(f"colours repeat after {turn}; letters and device numbers do not", DIM)]
+
+
+def collectives_text(plan: Plan, palette: Palette) -> Text:
+    """``all_gather W X, psum Out Y``, or ``none``."""
+    if not plan.collectives:
+        return Text("none", "dim")
+    mesh = plan.problem.mesh
+    return Text(", ").join(
+        Text.assemble((f"{step.op} {step.array} ", ""), axes_text(step.axes, mesh, palette, ","))
+        for step in plan.collectives
+    )

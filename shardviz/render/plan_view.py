@@ -20,8 +20,8 @@ from shardviz.planner.ranking import Candidate
 from shardviz.planner.repeated_work import repeated_work
 from shardviz.planner.statements.work_split import CASES
 from shardviz.render.caption import (
-    axes_text,
     caption_cells,
+    collectives_text,
     mesh_text,
     notes,
     operation_text,
@@ -392,14 +392,3 @@ def _cells(number: int, candidate: Candidate, palette: Palette) -> list[Text]:
         collectives_text(plan, palette),
         Text("; ".join(plan.cases), "dim"),
     ]
-
-
-def collectives_text(plan: Plan, palette: Palette) -> Text:
-    """``all_gather W X, psum Out Y``, or ``none``."""
-    if not plan.collectives:
-        return Text("none", "dim")
-    mesh = plan.problem.mesh
-    return Text(", ").join(
-        Text.assemble((f"{step.op} {step.array} ", ""), axes_text(step.axes, mesh, palette, ","))
-        for step in plan.collectives
-    )

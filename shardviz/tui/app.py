@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from shardviz.tui.lesson.progress import LessonProgress
     from shardviz.tui.lesson.view import LessonView
     from shardviz.tui.model.editor import ModelEditor
+    from shardviz.tui.opening.kinds import Openable
+    from shardviz.tui.opening.reading import Opened, OpenedChanges, OpenedModules, OpenedProgram
     from shardviz.tui.time.timelines import OpenedProfile
 
 KEEP_AFTER_S = 0.5
@@ -406,8 +408,12 @@ class ShardvizApp(ResilientApp):
                 pane.show_step(to.number)
 
     def action_help(self) -> None:
-        from shardviz.tui.dialogs.commands import HelpDialog
+        from shardviz.tui.dialogs.commands import HelpDialog, WindowHelp
+        from shardviz.tui.dialogs.dialog import Dialog
 
+        if isinstance(self.screen, Dialog):
+            self.push_screen(WindowHelp(self.screen))
+            return
         areas = (self.state.area, "problem")
         lesson = ("lesson",) if self.lesson is not None else ()
         areas = areas[::-1] if self.workspace.is_left else areas
@@ -457,9 +463,71 @@ class ShardvizApp(ResilientApp):
 
     def action_open_file(self) -> None:
         from shardviz.tui.opening.dialog import OpenDialog
-        from shardviz.tui.opening.shown import show_opened
 
-        self.push_screen(OpenDialog(self.state, not self.is_guest), partial(show_opened, self))
+        self.push_screen(OpenDialog(self.state, not self.is_guest), self.show_opened)
+
+    async def show_opened(self, found: Opened | None) -> None:
+        """Show what the dialog was left with: in a window of its own, or on a screen that is there."""
+        from shardviz.tui.opening.kinds import Openable
+        from shardviz.tui.time.timelines import OpenedProfile
+
+        try:
+            if isinstance(found, OpenedProfile):
+                self.state.profile = found
+                await self.action_show("time")
+            elif isinstance(found, Openable):
+                await self._show_file(found)
+            elif found is not None:
+                self._show_program(found)
+        except ShardvizError as error:
+            self.notify(error_words(error), severity="error")
+
+    def _show_program(self, found: OpenedProgram | OpenedModules | OpenedChanges) -> None:
+        from shardviz.tui.opening.pages import ChangesDialog, ModulesDialog, ProgramDialog
+        from shardviz.tui.opening.reading import OpenedChanges, OpenedModules
+
+        if isinstance(found, OpenedChanges):
+            self.push_screen(ChangesDialog(found))
+        elif isinstance(found, OpenedModules):
+            self.push_screen(ModulesDialog(found, self.state), self.show_opened)
+        else:
+            self.push_screen(ProgramDialog(found, self.state))
+
+    async def _show_file(self, found: Openable) -> None:
+        """Show a text, or a file that takes no time to read."""
+        from shardviz.forms.enter import enter
+
+        draft = self.state.history.draft
+        if found.kind == "notation":
+            from shardviz.tui.opening.pages import TranslationDialog
+
+            self.push_screen(TranslationDialog(found.name))
+        elif found.kind == "model":
+            from shardviz.tui.opening.options import read_options
+
+            read_options(found.options, ())
+            self.open_model(found.path)
+        elif found.kind == "machine":
+            self.state.edit(enter(draft, "machine", found.path))
+        elif found.kind == "line":
+            await self.leave_lesson()
+            self.state.edit(enter(draft, "einsum", found.name))
+        else:
+            await self._show_shared(found.name)
+
+    async def _show_shared(self, text: str) -> None:
+        """Show a share string: its lesson, or its problem on its screen."""
+        from shardviz.forms.share import from_string
+
+        shared = from_string(text)
+        if shared.lesson:
+            from shardviz.lessons.attempt import attempt_of
+
+            await self.open_lesson(attempt_of(shared))
+            return
+        await self.leave_lesson()
+        self.state.edit(shared.draft)
+        await self.action_show(shared.screen)
 
     def action_shardings(self) -> None:
         if self._is_kept_back():

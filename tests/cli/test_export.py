@@ -13,8 +13,8 @@ import pytest
 from shardviz.cli.export import FORMS, ExportRequest, written
 from shardviz.cli.group import run
 from shardviz.errors import QuestionError
-from shardviz.forms.command_line import form_from_options
 from shardviz.forms.form import CollectiveFields, ProblemForm
+from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
 from shardviz.forms.share import Shared, to_string
 from shardviz.lessons.attempt import begin

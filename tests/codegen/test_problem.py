@@ -14,9 +14,9 @@ from shardviz.collectives import Frames
 from shardviz.compiler.statement_code import dtype_code
 from shardviz.compiler.targets import parse_targets
 from shardviz.errors import QuestionError
-from shardviz.forms.command_line import form_from_options
 from shardviz.forms.examples import examples
 from shardviz.forms.form import CollectiveFields, ProblemForm
+from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
 from shardviz.planner import problem_from_text
 from shardviz.render.highlighted import highlighted

@@ -14,13 +14,13 @@ from shardviz.forms.command_line import (
     _click_command,
     form_from_arguments,
     form_from_line,
-    form_from_options,
     to_arguments,
     to_command_line,
 )
 from shardviz.forms.enter import enter
 from shardviz.forms.examples import named_example
 from shardviz.forms.form import ProblemForm
+from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
 
 USUAL = ProblemForm()

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from shardviz.forms.command_line import form_from_table
+from shardviz.forms.options import form_from_table
 from shardviz.forms.resolve import resolve, resolve_first
 from shardviz.lessons.course import course
 from shardviz.lessons.goal import first_difference

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shardviz.cli.target_session import started_worker
 from shardviz.errors import QuestionError
-from shardviz.forms.command_line import form_from_table
+from shardviz.forms.options import form_from_table
 from shardviz.forms.resolve import resolve
 from shardviz.lessons.course import find
 from shardviz.lessons.lesson import Prediction

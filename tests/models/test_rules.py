@@ -9,7 +9,7 @@ import yaml
 
 from shardviz.errors import ShardvizError, quote
 from shardviz.models.folding import alike_pattern
-from shardviz.models.model import ModelParameter
+from shardviz.models.parameter import ModelParameter
 from shardviz.models.rules import patterns
 from shardviz.models.rules.patterns import first_found
 from shardviz.models.rules.rule_files import function_rules, read_rule_file

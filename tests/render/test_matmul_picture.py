@@ -5,8 +5,8 @@ from __future__ import annotations
 from textwrap import dedent
 
 from shardviz.compiler.machines import placed_for
-from shardviz.forms.command_line import form_from_options
 from shardviz.forms.form import ProblemForm
+from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
 from shardviz.render.palette import PLAIN
 from shardviz.render.rounds.matmul_picture import MatmulPicture, matmul_lines

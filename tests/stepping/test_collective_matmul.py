@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from shardviz.compiler.machines import placed_for
-from shardviz.forms.command_line import form_from_options
 from shardviz.forms.form import ProblemForm
+from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
 from shardviz.planner.pricing.costs import price
 from shardviz.stepping.collective_matmul import BlockwiseMatmul, matmul_of_step

@@ -12,9 +12,9 @@ from textual import events
 from textual.widgets import Input, OptionList
 
 import shardviz.tui
-from shardviz.forms.command_line import form_from_options
 from shardviz.forms.examples import examples
 from shardviz.forms.form import CollectiveFields, ProblemForm
+from shardviz.forms.options import form_from_options
 from shardviz.forms.share import Shared, from_string
 from shardviz.lessons.course import course
 from shardviz.tui.dialogs.commands import help_lines

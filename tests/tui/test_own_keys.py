@@ -16,13 +16,12 @@ from textual.keys import _character_to_key
 from shardviz.errors import QuestionError
 from shardviz.tui.bars import KeyFooter
 from shardviz.tui.own_keys import (
-    check_own_keys,
     keys_path,
     read_own_keys,
     table_of,
     textual_name,
-    use_own_keys,
 )
+from shardviz.tui.own_keys_check import check_own_keys, use_own_keys
 from shardviz.tui.registry import AREAS, COMMANDS
 from tests.tui.conftest import drive, text_of
 
@@ -110,7 +109,7 @@ def test_the_example_of_the_documentation_is_not_refused(tmp_path):
 
 
 SCRIPT = """
-from shardviz.tui.own_keys import use_own_keys
+from shardviz.tui.own_keys_check import use_own_keys
 use_own_keys()
 from tests.tui.conftest import drive, text_of
 from textual.widgets import OptionList
@@ -151,7 +150,7 @@ def test_the_application_has_them_everywhere(tmp_path):
 
 
 WITH_USUAL_KEYS = """
-from shardviz.tui.own_keys import use_own_keys
+from shardviz.tui.own_keys_check import use_own_keys
 refused = use_own_keys()
 from tests.tui.conftest import drive, text_of, until
 from shardviz.tui.bars import RefusedKeys

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.widgets import OptionList
 
-from shardviz.forms.command_line import form_from_options
+from shardviz.forms.options import form_from_options
 from shardviz.tui.dialogs.shardings import ShardingsDialog
 from tests.tui.conftest import SIZES, drive, text_of, until
 

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from shardviz.forms.command_line import form_from_options
 from shardviz.forms.form import ProblemForm
+from shardviz.forms.options import form_from_options
 from shardviz.tui.workspace import DASHBOARD
 from tests.tui.conftest import check_snapshot, drive, text_of, until
 from tests.tui.recorded import Recorded

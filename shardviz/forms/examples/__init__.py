@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from shardviz.errors import QuestionError, quote
-from shardviz.forms.command_line import form_from_table
+from shardviz.forms.options import form_from_table
 from shardviz.forms.form import TABLE_KEYS, ProblemForm
 
 DOCUMENTS = (

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
-from shardviz.models.model import ModelParameter
+from shardviz.models.parameter import ModelParameter
 from shardviz.models.rules.patterns import PatternSearchError, first_found, pattern_error
 from shardviz.notation import Context, read_sharding
 from shardviz.sharding import Mesh, PartitionSpec

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from shardviz.errors import QuestionError, did_you_mean, quote
 from shardviz.models.architecture import Architecture, parameters
-from shardviz.models.model import Model, ModelParameter
+from shardviz.models.model import Model
+from shardviz.models.parameter import ModelParameter
 from shardviz.models.sources.built_in import built_in_model, built_in_names, known_as
 from shardviz.models.sources.config_json import read_architecture
 from shardviz.models.sources.model_files import ModelFileError, announce, json_table, text_of

@@ -90,7 +90,7 @@ class HelpDialog(Dialog):
         """The page at a width."""
         return help_lines(self._areas, width, self._more)
 
-    def action_help(self) -> None:
+    async def action_help(self) -> None:
         """Help has no help of its own: its key closes it."""
         self.dismiss()
 

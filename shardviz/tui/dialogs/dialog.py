@@ -80,12 +80,8 @@ class Dialog(ModalScreen[Any]):
     def action_close(self) -> None:
         self.dismiss()
 
-    def action_help(self) -> None:
-        from shardviz.tui.dialogs.commands import WindowHelp
+    async def action_help(self) -> None:
+        await self.app.run_action("help")
 
-        self.app.push_screen(WindowHelp(self))
-
-    def action_palette(self) -> None:
-        from shardviz.tui.dialogs.commands import CommandMenu
-
-        self.app.push_screen(CommandMenu())
+    async def action_palette(self) -> None:
+        await self.app.run_action("command_palette")

@@ -67,7 +67,7 @@ class RankingDialog(FilteredList):
     def about(self, row: ListRow) -> Text:
         from shardviz.planner.pricing.costs import price
         from shardviz.render.alternatives_view import comparison_words
-        from shardviz.render.plan_view import collectives_text
+        from shardviz.render.caption import collectives_text
 
         candidate: Candidate = row.value
         beside = comparison_words(candidate.cost, price(self._resolved.plan, self._resolved.placed))

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from shardviz.compiler.target_program import TargetProgram
     from shardviz.compiler.target_times import TimesAnswer
     from shardviz.hardware.machine import Machine
-    from shardviz.tui.opening.reading_dialog import ReadingProgress
+    from shardviz.tui.opening.progress import ReadingProgress
     from shardviz.tui.state import EditorState
 
 PATIENCE_S = 120.0

@@ -8,7 +8,7 @@ import re
 import nbformat
 import pytest
 
-from shardviz.forms.command_line import form_from_options
+from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
 from shardviz.render.exports import JaxProgram, Subject, title_of
 from shardviz.render.exports.script import notebook, script

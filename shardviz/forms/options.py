@@ -1,0 +1,139 @@
+"""Options of a problem, or a table of them, as a form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from shardviz.errors import QuestionError, plural, quote
+from shardviz.forms.axis_edits import enter_device_order, enter_mesh
+from shardviz.forms.form import (
+    TABLE_KEYS,
+    CollectiveFields,
+    ProblemForm,
+    one_line,
+)
+from shardviz.forms.parsing import parsed, spec_texts
+from shardviz.forms.retain_fields import enter_einsum, sizes_text
+from shardviz.notation.named_specs import is_named
+from shardviz.notation.program_text import joined_lines
+
+if TYPE_CHECKING:
+    from shardviz.planner import Problem
+
+
+def form_from_options(
+    einsum: str | None = None,
+    *,
+    mesh: str | None = None,
+    device_order: str | None = None,
+    specs: str | None = None,
+    sizes: str | None = None,
+    dtype: str = ProblemForm.dtype,
+    axis_types: Literal["auto", "explicit"] = "auto",
+    targets: str = ProblemForm.targets,
+    machine: str | None = None,
+    objective: str = ProblemForm.objective,
+    backward: str = ProblemForm.backward,
+    remat: str = ProblemForm.remat,
+    optimizer: str = ProblemForm.optimizer,
+) -> ProblemForm:
+    """The form of the problem that `shardviz explain` would answer, with these options.
+
+    Without an einsum it is the usual one, split as usual where no specs are given; any other einsum without
+    specs is not split. Raises `ShardvizError` as `problem_from_text` does, and for unknown targets; a machine
+    is read where it is needed, since it may be a file that is not here.
+    """
+    from shardviz.compiler import parse_targets
+    from shardviz.notation import parse_mesh
+    from shardviz.planner import problem_from_text
+
+    usual = ProblemForm()
+    text = usual.einsum if einsum is None else one_line(joined_lines(einsum))
+    asked = parse_mesh(usual.mesh if mesh is None else mesh, device_order)
+    if einsum is None and specs is None:
+        *operands, result = enter_mesh(usual, str(asked)).specs
+        specs = f"{','.join(operands)}->{result}"
+    problem = problem_from_text(
+        text, mesh=asked, specs=specs, sizes=sizes or "", dtype=dtype, axis_types=axis_types
+    )
+    form = ProblemForm(
+        mesh=str(asked),
+        einsum="",
+        specs=(),
+        sizes=_given_sizes(problem, text, sizes or ""),
+        dtype=problem.result.dtype,
+        axis_types=axis_types,
+        targets=",".join(found.name for found in parse_targets(targets)) or "none",
+        machine=one_line(machine or "").strip(),
+        objective=objective,
+        backward=backward,
+        remat=remat,
+        optimizer=optimizer,
+    )
+    form = enter_einsum(form, text)
+    if specs is not None or "[" in text:
+        form = replace(form, specs=_row_specs(form, problem))
+    return form if device_order is None else enter_device_order(form, device_order)
+
+
+def _row_specs(form: ProblemForm, problem: Problem) -> tuple[str, ...]:
+    """The specs of a form's rows, as a problem has them."""
+    arrays = [array for part in problem.parts for array in (*part.operands, part.result)]
+    einsums = parsed(form).einsums
+    if einsums is None or einsums.program is None:
+        return spec_texts([array.spec for array in arrays])
+    specs = {array.name: array.spec for array in problem.arguments}
+    specs |= {part.result.name: part.result.spec for part in problem.parts}
+    return spec_texts([specs[row.name] for row in einsums.rows])
+
+
+def _given_sizes(problem: Problem, text: str, sizes: str) -> str:
+    """The sizes as they were given; those of all dimensions where only the specs say how many there are."""
+    from shardviz.notation import parse_sizes
+
+    known = {
+        dim: size
+        for part in problem.parts
+        for array in (*part.operands, part.result)
+        for dim, size in zip(array.dims, array.shape, strict=True)
+    }
+    said_by_specs = not sizes.strip() and "..." in text and "...0" in known
+    return sizes_text(known if said_by_specs else parse_sizes(sizes))
+
+
+def form_from_table(table: Mapping[str, Any]) -> ProblemForm:
+    """The form of a table in TOML: some of `TABLE_KEYS` with a text each, the others as `form_from_options`
+    has them, and a ``collective`` with the fields of `CollectiveFields`, its parameters a table.
+
+    `specs` beside an einsum in brackets are put over its subscripts. Raises `ShardvizError` for a problem
+    that cannot be read; what is wrong with a collective is an error of the form.
+    """
+    given = {name: table[name] for name in TABLE_KEYS if name in table}
+    is_over = "[" in given.get("einsum", "") and not is_named(given.get("specs", ""))
+    specs = given.pop("specs") if is_over and "specs" in given else None
+    form = form_from_options(**given)
+    if specs is not None:
+        form = replace(form, specs=_specs_of_rows(specs, form))
+    if "collective" not in table:
+        return form
+    collective = dict(table["collective"])
+    parameters = tuple(collective.pop("parameters", {}).items())
+    return replace(form, collective=CollectiveFields(**collective, parameters=parameters))
+
+
+def _specs_of_rows(text: str, form: ProblemForm) -> tuple[str, ...]:
+    """The specs of all rows of a form, from ``XY,Y_->X_``."""
+    from shardviz.notation import parse_specs
+
+    mesh = parsed(form).mesh
+    assert mesh is not None
+    parts = parse_specs(text, mesh.shape)
+    specs = spec_texts([spec for part in parts for spec in (*part.operands, part.result)])
+    if len(specs) != len(form.specs):
+        said, arrays = plural(len(specs), "spec"), plural(len(form.specs), "array")
+        raise QuestionError(
+            f"{quote(text)} has {said}, and there are {arrays}", "write one for each array: XY,Y_->X_"
+        )
+    return specs
