@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             release, reason = since.args
             skipped = pytest.mark.skipif(older_than(version("jax"), release), reason=reason)
             item.add_marker(skipped)
+
+
+_HOMES = count()
+
+
+@pytest.fixture(autouse=True)
+def no_state_of_before(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions, progress and keys of nobody: none of other tests, and none of the person who runs them."""
+    home = tmp_path_factory.getbasetemp() / f"home{next(_HOMES)}"
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
 
 
 MATRIX_SPECS = ("__", "X_", "Y_", "_X", "_Y", "XY", "YX", "(XY)_", "(YX)_", "_(XY)", "_(YX)")

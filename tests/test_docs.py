@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from shardviz.cli.group import COMMANDS, run
+from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
 from shardviz.forms.share import from_string
+from shardviz.forms.state_file import SavedSession, save_session
 from shardviz.notation import NOTATIONS
 from shardviz.tui.registry import key_table
 
@@ -68,6 +70,8 @@ def test_a_recipe_is_answered(line, capfd, monkeypatch):
     monkeypatch.setattr("shardviz.cli.tui.no_terminal", lambda: "")
     monkeypatch.setattr("shardviz.cli.open_app.open_app", lambda *_, **__: print("opened") or 0)
     words = shlex.split(THEIRS.sub("", line), comments=True)[1:]
+    if "--last" in words:
+        save_session(SavedSession(ProblemForm()))
     assert run([*words, *QUICKLY.get(words[0], [])]) == 0
     assert capfd.readouterr().out
 
