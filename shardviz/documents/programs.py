@@ -68,7 +68,9 @@ def _reported(name: str) -> Callable[[Any], Any]:
 
 
 _REPORTED = {
-    "phase": optional(one_of("The part of a train step.", *PHASES)).of(_reported("phase")),
+    "phase": optional(one_of("The part of a train step; left out: not certain.", *PHASES)).of(
+        _reported("phase")
+    ),
     "scopes": optional(texts("The user's names around it, outermost first.")).of(_reported("scopes")),
     "argument": optional(
         text("The path of the argument that it moves; empty where that is computed, or several.")

@@ -44,7 +44,7 @@ CHANGE_KINDS = (
 _LINE = {
     "op": text("HLO's name of the operation, such as all-gather."),
     "axes": texts('Mesh axes of its groups, a sub-axis as "Y:(2)2"; empty where the groups follow none.'),
-    "phase": one_of("The part of a train step.", *PHASES),
+    "phase": nullable(one_of("The part of a train step; null: not certain.", *PHASES)),
     "place": text(
         "The path of the argument that it moves or whose gradient it sums, else the user's names around it; "
         "* is any number."

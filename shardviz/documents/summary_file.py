@@ -97,11 +97,11 @@ def read_summary(text: str, name: str) -> ReportSummary:
 def _read(table: StrictTable) -> SummaryLine:
     table.exactly(LINE_KEYS)
     axes = table.listed("axes", MAX_LINES)
-    phase = table.choice("phase", PHASES)
+    phase = None if table.values["phase"] is None else table.choice("phase", PHASES)
     return SummaryLine(
         table.line("op", MAX_TEXT),
         tuple(axes.line(number, MAX_TEXT) for number in axes.values),
-        cast("Phase", phase),
+        cast("Phase | None", phase),
         table.line("place", MAX_TEXT),
         table.line("shape", MAX_TEXT),
         None if table.values["runs"] is None else table.count("runs", MOST),

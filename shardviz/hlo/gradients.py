@@ -34,7 +34,7 @@ _ELEMENTWISE = frozenset(
     }
 )
 """Operations that keep each element in its place, beside those that move it."""
-_OP_NAME = re.compile(r'[ {]op_name="([^"\n]{0,400})')
+OP_NAME = re.compile(r'[ {]op_name="([^"\n]{0,400})')
 
 
 class _Reached(NamedTuple):
@@ -165,32 +165,13 @@ class _Updates:
         if line.opcode in _SUMS:
             return _Reached(sums=frozenset(self._summed(value)))
         if line.opcode == "while":
-            return self._after_loop(value, line)
+            return self._origins.after_loop(value, line)
         made = self._origins.how(value)
         if isinstance(made, Made):
             return made.operands if made.only_moved or line.opcode in _ELEMENTWISE else ()
         if made is not None:
             return _Reached(arguments=frozenset(made.arguments))
-        return self._before_loop(value) if line.opcode == "parameter" else ()
-
-    def _after_loop(self, value: InstructionValue, loop: InstructionLine) -> tuple[InstructionValue, ...]:
-        """An element of a loop's state as its body leaves it, and as it was before."""
-        body, before = self._lines.body(loop), self._lines.operands(loop)
-        root = None if body is None else self._lines.root(body)
-        if body is None or root is None or value.element is None or not before:
-            return ()
-        return (
-            InstructionValue(body, root.name, None, value.element),
-            value._replace(name=before[0]),
-        )
-
-    def _before_loop(self, value: InstructionValue) -> tuple[InstructionValue, ...]:
-        """An element of the state that a loop begins with, in its body."""
-        caller = None if value.caller is not None else self._origins.caller_of(value.computation)
-        if caller is None or caller[1].opcode != "while" or value.element is None:
-            return ()
-        before = self._lines.operands(caller[1])
-        return tuple(InstructionValue(caller[0], name, None, value.element) for name in before[:1])
+        return self._origins.before_loop(value) if line.opcode == "parameter" else ()
 
     def _summed(self, value: InstructionValue) -> Iterator[str]:
         """The names of a sum, and of those whose results it takes as they are, if they are of gradients."""
@@ -209,7 +190,7 @@ class _Updates:
     def _is_of_gradient(self, value: InstructionValue, line: InstructionLine) -> bool:
         """Return whether JAX's name of a sum, or of what it sums, is that of a gradient's operation."""
         for _ in range(MAX_STEPS):
-            op_name = _OP_NAME.search(self._lines.text, line.inside, line.stop)
+            op_name = OP_NAME.search(self._lines.text, line.inside, line.stop)
             phases = {program_place(each).phase for each in joined_names(op_name[1])} if op_name else set()
             # A sum may be named after itself, or after all that the compiler has put together with it.
             if phases == {"backward"} or (len(phases) == 1 and line.opcode not in _SUMS):

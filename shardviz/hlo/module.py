@@ -11,9 +11,11 @@ from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.hlo.arguments import arguments_of
 from shardviz.hlo.collective import OPS, Collective, CollectiveMatmul
 from shardviz.hlo.cut_gathers import CutGather, cut_gathers
+from shardviz.hlo.gradient_uses import GradientUses
 from shardviz.hlo.gradients import gradients
 from shardviz.hlo.groups.device_numbers import DeviceNumbers, slice_positions
 from shardviz.hlo.groups.mesh_inference import program_mesh, written_meshes
+from shardviz.hlo.named_scopes import program_place
 from shardviz.hlo.origins import InstructionOrigins
 from shardviz.hlo.records import Records
 from shardviz.hlo.schedule.collective_matmuls import Permute, collective_matmuls
@@ -73,7 +75,9 @@ class HloModule:
     the text has them in several (`mesh_orders`), only axes that a collective's groups name are known.
     `argument_names` are the paths of the program's arguments by their numbers, where origins were asked for,
     and `gradients` has the numbers of those whose gradients a collective sums, by its name, where that is
-    certain. `cut_gathers` are arrays that are made whole to be cut again, where origins were asked for.
+    certain; `gradient_uses` are the names of the collectives outside of what is differentiated that move what
+    is made of gradients. `cut_gathers` are arrays that are made whole to be cut again, where origins were
+    asked for.
     `unknown_loops` are the while instructions with collectives whose number of runs the text does not tell.
     """
 
@@ -91,6 +95,7 @@ class HloModule:
     mesh_orders: int = 1
     argument_names: tuple[str, ...] = ()
     gradients: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    gradient_uses: frozenset[str] = frozenset()
     cut_gathers: tuple[CutGather, ...] = ()
     unknown_loops: tuple[str, ...] = ()
 
@@ -205,7 +210,9 @@ class Reader:
         schedules = Schedules(lines, found, calls)
         repeated = schedules.repeated | recvs
         followed = InstructionOrigins(lines) if origins else None
+        uses = None if followed is None else GradientUses(lines, followed)
         collectives, permutes, gathers = [], [], []
+        made_of_gradients: set[str] = set()
         alike: dict[tuple[object, ...], Collective] = {}
         for start, positions in in_order:
             home = homes[start]
@@ -236,6 +243,9 @@ class Reader:
                     origin=followed.of(instruction, home) if followed else None,
                 )
                 collectives.append(record)
+                is_outside = not program_place(record.op_name).is_differentiated
+                if uses is not None and is_outside and uses.moves_gradients(record.name, home):
+                    made_of_gradients.add(record.name)
                 if origins and record.op == "all-gather":
                     gathers.append((record, home, position))
                 if record.op == "collective-permute" and not record.between_slices:
@@ -257,6 +267,7 @@ class Reader:
             mesh_orders=self.numbers.orders,
             argument_names=names,
             gradients={} if followed is None else gradients(lines, followed, names),
+            gradient_uses=frozenset(made_of_gradients),
             cut_gathers=tuple(cut_gathers(lines, gathers, devices)),
             unknown_loops=tuple(dict.fromkeys(self._callers_of_unknown_length(calls))),
         )

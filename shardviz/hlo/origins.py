@@ -38,7 +38,7 @@ _ELEMENTS = {"dynamic-slice": slice(1), "dynamic-update-slice": slice(2), "selec
 """The operands that elements come from; the others tell which."""
 _ASYNC = re.compile(r"-(?:start|done|update)$")
 _STARTED = re.compile(r"-start$")
-_CALLING = ("fusion", "call", "async")
+CALLING = ("fusion", "call", "async")
 _TPU_ASYNC = 'custom_call_target="AsyncCollective'
 """The start or the done of a collective in a fusion; its results are the collective's operand and result."""
 _OPERATION = re.compile(r'"?(?:stablehlo|mhlo|sdy|chlo)\.(\w+)"?|(?:func\.)?(call) @')
@@ -190,7 +190,7 @@ class InstructionOrigins(_Origins[InstructionValue]):
         opcode = _ASYNC.sub("", line.opcode)
         if opcode == "parameter":
             return self._parameter(value, lines.parameter_number(line))
-        if opcode in _CALLING and (callee := lines.callee(line)) is not None:
+        if opcode in CALLING and (callee := lines.callee(line)) is not None:
             root, site = lines.root(callee), self._call_site(value, line)
             if root is None or site is None:
                 return None
@@ -264,6 +264,25 @@ class InstructionOrigins(_Origins[InstructionValue]):
             return None
         return Made((value._replace(name=names[0]),), True)
 
+    def after_loop(self, value: InstructionValue, loop: InstructionLine) -> tuple[InstructionValue, ...]:
+        """An element of a loop's state as its body leaves it, and as it was before."""
+        body, before = self._lines.body(loop), self._lines.operands(loop)
+        root = None if body is None else self._lines.root(body)
+        if body is None or root is None or value.element is None or not before:
+            return ()
+        return (
+            InstructionValue(body, root.name, None, value.element),
+            value._replace(name=before[0]),
+        )
+
+    def before_loop(self, value: InstructionValue) -> tuple[InstructionValue, ...]:
+        """An element of the state that a loop begins with, in its body."""
+        caller = None if value.caller is not None else self.caller_of(value.computation)
+        if caller is None or caller[1].opcode != "while" or value.element is None:
+            return ()
+        before = self._lines.operands(caller[1])
+        return tuple(InstructionValue(caller[0], name, None, value.element) for name in before[:1])
+
     def _hands_on(self, body: Computation, element: int) -> bool:
         """Return whether each run of a loop's body hands on an element of its state as it is."""
         lines, root = self._lines, self._lines.root(body)
@@ -283,7 +302,7 @@ class InstructionOrigins(_Origins[InstructionValue]):
             for position in self._lines.computations.sites.get(called.name, ()):
                 line = self._lines.at(position)
                 opcode = "" if line is None else line.opcode
-                if line is not None and (opcode == "while" or _STARTED.sub("", opcode) in _CALLING):
+                if line is not None and (opcode == "while" or _STARTED.sub("", opcode) in CALLING):
                     found.append((self._lines.computations.around(position), line))
             self._callers[called.start] = found[0] if len(found) == 1 else None
         return self._callers[called.start]

@@ -23,16 +23,16 @@ class CollectiveEntry:
     """A collective of a program.
 
     `scopes` are the user's names around it, outermost first (`named_scopes`). `phase` is "forward" for all of
-    a program that takes no gradients, and "optimizer" for what works on gradients outside of what is
-    differentiated. `argument` is the path of the argument whose elements it moves, "" where they are
-    computed, or several arguments'; `gradient_of` has the paths of those whose gradients it sums, () where
-    that is not certain. `link` names the slowest links that it uses ("ICI", "DCN", "NVLink", "network"), ""
-    where that is not known. `seconds` and `exposed` are those of one run: all of it, and those for which the
-    device waits; None where nobody can tell.
+    a program that takes no gradients; outside of what is differentiated it is "optimizer" for what is
+    certainly made of gradients, and None for the rest, such as metrics. `argument` is the path of the
+    argument whose elements it moves, "" where they are computed, or several arguments'; `gradient_of` has the
+    paths of those whose gradients it sums, () where that is not certain. `link` names the slowest links that
+    it uses ("ICI", "DCN", "NVLink", "network"), "" where that is not known. `seconds` and `exposed` are those
+    of one run: all of it, and those for which the device waits; None where nobody can tell.
     """
 
     collective: Collective
-    phase: Phase = "forward"
+    phase: Phase | None = "forward"
     scopes: tuple[str, ...] = ()
     argument: str = ""
     gradient_of: tuple[str, ...] = ()
@@ -88,15 +88,17 @@ def entries_of(
     moving = [each for each in module.collectives if each.op != "slice"]
     places = [program_place(each.op_name) for each in moving]
     takes_gradients = any(place.phase == "backward" for place in places)
-    names, gradients = (
-        ((), {}) if isinstance(module, ShardyModule) else (module.argument_names, module.gradients)
+    names, gradients, uses = (
+        ((), {}, frozenset())
+        if isinstance(module, ShardyModule)
+        else (module.argument_names, module.gradients, module.gradient_uses)
     )
     timed = {} if timeline is None else {op.collective: op for op in timeline.ops}
     found = []
     for collective, place in zip(moving, places, strict=True):
-        phase: Phase = place.phase
+        phase: Phase | None = place.phase
         if takes_gradients and not place.is_differentiated:
-            phase = "optimizer"
+            phase = "optimizer" if collective.name in uses else None
         op = timed.get(collective.name)
         found.append(
             CollectiveEntry(

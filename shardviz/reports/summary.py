@@ -27,7 +27,7 @@ class SummaryLine:
 
     op: str
     axes: tuple[str, ...]
-    phase: Phase
+    phase: Phase | None
     place: str
     shape: str
     runs: int | None
@@ -156,4 +156,4 @@ def _merged(lines: Sequence[SummaryLine]) -> SummaryLine:
 
 def _order(line: SummaryLine) -> tuple[object, ...]:
     runs = -1 if line.runs is None else line.runs
-    return line.op, line.axes, line.phase, line.place, line.shape, runs, line.bytes, line.wire_bytes
+    return line.op, line.axes, line.phase or "", line.place, line.shape, runs, line.bytes, line.wire_bytes

@@ -16,7 +16,7 @@ _KEYS: dict[By, Callable[[CollectiveEntry], str]] = {
     "op": lambda each: each.collective.op,
     "axes": lambda each: ", ".join(each.collective.axes),
     "link": lambda each: each.link,
-    "phase": lambda each: each.phase,
+    "phase": lambda each: each.phase or "",
     "source": lambda each: each.collective.source,
 }
 

@@ -22,10 +22,19 @@ GATHER = SummaryLine(
     "all-gather", ("data",), "forward", "params['wé']", "bf16[64]→[256]", 4, 512, 384, 4, True
 )
 REDUCE = SummaryLine("all-reduce", (), "backward", "", "f32[]", None, 4, 4, 0)
+NO_PHASE = replace(GATHER, phase=None)
 KEPT = ReportSummary((("data", 4), ("model", 2)), "v5e:2x4", (GATHER, REDUCE), 1.25e-3, 1 << 30)
 
 
-@pytest.mark.parametrize("kept", [KEPT, ReportSummary((), "", ()), replace(KEPT, seconds=None, memory=None)])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        KEPT,
+        ReportSummary((), "", ()),
+        replace(KEPT, seconds=None, memory=None),
+        ReportSummary((), "", (NO_PHASE, REDUCE)),
+    ],
+)
 def test_a_file_gives_its_summary_back(kept, tmp_path):
     path = tmp_path / "folder" / "step.json"
     save_summary(kept, path)

@@ -82,7 +82,11 @@ def _change_lines(change: Change, width: int) -> list[Text]:
         (_mark(change), "bold"), f" {change.kind}: ", (printable(f"{line.op}{over}"), "bold")
     )
     lines = records([[head, Text(printable(_figure(change)))]], width)
-    where = [line.place, *([line.phase] if line.phase != "forward" else []), short_place(line.source)]
+    where = [
+        line.place,
+        *([line.phase] if line.phase not in (None, "forward") else []),
+        short_place(line.source),
+    ]
     if any(where):
         lines += sentence(printable(", ".join(filter(None, where))), width, 4, style="dim")
     return lines

@@ -25,8 +25,8 @@ from shardviz.reports.sums import By, CostSum, all_of, sums
 from shardviz.sharding import Mesh
 from shardviz.units import estimated_seconds, human_bytes
 
-SHORT_PHASES = {"forward": "", "recomputed": "again ", "backward": "bwd ", "optimizer": "opt "}
-"""Before a place; a program without gradients has one phase, and no word."""
+SHORT_PHASES = {None: "", "forward": "", "recomputed": "again ", "backward": "bwd ", "optimizer": "opt "}
+"""Before a place; a program without gradients has one phase, and no word, nor has what is of no phase."""
 TITLES: dict[By, str] = {
     "op": "by operation",
     "axes": "by mesh axis",
@@ -34,7 +34,12 @@ TITLES: dict[By, str] = {
     "phase": "by phase",
     "source": "by source line",
 }
-UNKNOWN: dict[By, str] = {"axes": "no axes known", "link": "link unknown", "source": "source line unknown"}
+UNKNOWN: dict[By, str] = {
+    "axes": "no axes known",
+    "link": "link unknown",
+    "phase": "of no phase",
+    "source": "source line unknown",
+}
 """The words for what is not known."""
 WIDE = 100
 """From this width on, a line has the shapes."""

@@ -46,7 +46,7 @@ def _line(line: SummaryLine, width: int) -> list[Text]:
     if line.overlapped:
         figures += f", work beside {beside_words(line)} runs"
     lines = records([[head, Text(printable(figures))]], width)
-    where = [line.place, *([line.phase] if line.phase != "forward" else [])]
+    where = [line.place, *([line.phase] if line.phase not in (None, "forward") else [])]
     return lines + (
         sentence(printable(", ".join(filter(None, where))), width, 4, style="dim") if any(where) else []
     )
