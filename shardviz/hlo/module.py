@@ -16,6 +16,7 @@ from shardviz.hlo.gradients import gradients
 from shardviz.hlo.groups.device_numbers import DeviceNumbers, slice_positions
 from shardviz.hlo.groups.mesh_inference import program_mesh, written_meshes
 from shardviz.hlo.named_scopes import program_place
+from shardviz.hlo.nameless import NamelessCollectives
 from shardviz.hlo.origins import InstructionOrigins
 from shardviz.hlo.records import Records
 from shardviz.hlo.schedule.collective_matmuls import Permute, collective_matmuls
@@ -211,6 +212,7 @@ class Reader:
         repeated = schedules.repeated | recvs
         followed = InstructionOrigins(lines) if origins else None
         uses = None if followed is None else GradientUses(lines, followed)
+        nameless = None if followed is None else NamelessCollectives(lines, followed, transfers.values())
         collectives, permutes, gathers = [], [], []
         made_of_gradients: set[str] = set()
         alike: dict[tuple[object, ...], Collective] = {}
@@ -242,6 +244,8 @@ class Reader:
                     else (),
                     origin=followed.of(instruction, home) if followed else None,
                 )
+                if nameless is not None and not record.source:
+                    record = record.having(**self._names(nameless.served(record.op, record.name, home)))
                 collectives.append(record)
                 is_outside = not program_place(record.op_name).is_differentiated
                 if uses is not None and is_outside and uses.moves_gradients(record.name, home):
@@ -343,6 +347,16 @@ class Reader:
         name = attributes.get("op_name", "").replace("\\'", "'")
         return {"source": self.locations.of(attributes), "op_name": name}
 
+    def _names(self, served: Iterable[InstructionLine]) -> dict[str, str]:
+        """The `source` and the op name that all operations have for which a collective is."""
+        written = [self._metadata(each) for each in served]
+        sources = {self.locations.of(each) for each in written}
+        names = {each.get("op_name", "") for each in written}
+        source = sources.pop() if len(sources) == 1 else ""
+        if ":" not in source:
+            return {}
+        return {"source": source, "op_name": names.pop() if len(names) == 1 else ""}
+
     @cached_property
     def locations(self) -> SourceLocations:
         """The places of the user's program that the text names."""
@@ -350,12 +364,13 @@ class Reader:
 
     def source_of(self, line: InstructionLine) -> str:
         """The user's line that an instruction comes from, else its op name, else ""."""
+        return self.locations.of(self._metadata(line))
+
+    def _metadata(self, line: InstructionLine) -> dict[str, str]:
+        """What the metadata of an instruction say of its place."""
         start = self.text.find(" metadata={", line.inside, line.stop)
-        if start < 0:
-            return ""
-        written = _METADATA.findall(self.text, start, line.stop)
-        named = self.locations.of({key: value.strip('"') for key, value in reversed(written)})
-        return named.replace("\\'", "'")
+        written = _METADATA.findall(self.text, start, line.stop) if start >= 0 else []
+        return {key: value.strip('"').replace("\\'", "'") for key, value in reversed(written)}
 
     def _lacks_callers(self) -> bool:
         """Return whether the text may be without what calls a computation."""

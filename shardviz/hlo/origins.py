@@ -21,7 +21,7 @@ MAX_MOVES = 200
 MAX_ARGUMENTS = 64
 """A value that is made of more arguments than this has no origin worth telling."""
 
-_MOVES = frozenset(
+MOVES = frozenset(
     {
         *("copy", "convert", "bitcast", "bitcast-convert", "transpose", "reshape", "select", "pad"),
         *("slice", "dynamic-slice", "dynamic-update-slice", "concatenate", "optimization-barrier"),
@@ -205,12 +205,12 @@ class InstructionOrigins(_Origins[InstructionValue]):
         names, element = self._operands(home, line)[_ELEMENTS.get(opcode, slice(None))], None
         if opcode == "get-tuple-element":
             element = lines.element_index(line)
-        elif value.element is not None and opcode != "all-to-all" and opcode in _MOVES:
+        elif value.element is not None and opcode != "all-to-all" and opcode in MOVES:
             names = names[value.element : value.element + 1]
             if not names:
                 return None
         values = (InstructionValue(home, name, value.caller, element) for name in names)
-        return Made(tuple(values), opcode in _MOVES)
+        return Made(tuple(values), opcode in MOVES)
 
     def _parameter(
         self, value: InstructionValue, number: int | None
@@ -350,5 +350,5 @@ class OperationOrigins(_Origins[tuple[str, int, int]]):
         if len(operands) < len(values):
             return None
         opcode = (name[1] or "").replace("_", "-")
-        moves = text.startswith(("sdy.", '"sdy.')) or opcode in _MOVES
+        moves = text.startswith(("sdy.", '"sdy.')) or opcode in MOVES
         return Made(operands, moves or _SHARDING.match(text) is not None)

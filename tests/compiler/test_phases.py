@@ -82,3 +82,22 @@ def test_metrics_beside_the_optimizer_are_of_no_phase(worker, target):
     # Compilers join some sums of both kinds.
     assert "optimizer" in phases(entries, "norm") <= {"optimizer", None}
     assert {"forward", "backward"} <= {each.phase for each in entries}
+
+
+@needs_libtpu
+def test_on_several_slices_collectives_stand_at_the_lines_on_their_sides(worker):
+    """libtpu leaves them no names there."""
+
+    def step(params, inputs, targets):
+        def loss(params):
+            return jnp.mean((forward(params, inputs) - targets[..., None]) ** 2)
+
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, jax.grad(loss)(params))
+
+    entries = compiled(worker, "2*v5e:2x2", step)
+    assert any(each.collective.between_slices for each in entries)
+    told = [each for each in entries if each.collective.source]
+    assert sum(each.all_wire_bytes for each in told) > sum(each.all_wire_bytes for each in entries) / 2
+    assert {"forward", "backward"} <= {each.phase for each in told}
+    lines = {each.collective.source.rpartition(":")[0] for each in told}
+    assert lines == {__file__}

@@ -1,0 +1,143 @@
+"""The operations that collectives without a name are for.
+
+XLA names a collective after the operation for which it inserts it: a sum after the one whose parts it adds,
+all others after the one that wants the value. For several TPU slices libtpu takes collectives apart and drops
+these names, but the operations on both sides keep theirs. From a collective they are reached through whatever
+only moves its elements, fusions and loops too. What gathers a sum at once may be a
+part of that sum, or for who takes it: both sides are told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from shardviz.hlo.gradients import LOOKS_PER_BYTE, MAX_LOOKS
+from shardviz.hlo.origins import CALLING, MOVES, InstructionOrigins, InstructionValue, Made
+from shardviz.hlo.text.computation import Computation
+from shardviz.hlo.text.cross_slice import CrossSliceTransfer
+from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
+
+MAX_STEPS = 300
+"""Values looked at for one collective."""
+_SUMS = ("all-reduce", "reduce-scatter")
+_PASSING = ("while", "parameter", "opt-barrier", "broadcast", "send", "recv")
+_ASYNC = re.compile(r"-(?:start|done|update)$")
+
+
+class NamelessCollectives:
+    """Finds the operations on both sides of collectives of one text."""
+
+    def __init__(
+        self, lines: InstructionLines, origins: InstructionOrigins, transfers: Iterable[CrossSliceTransfer]
+    ) -> None:
+        self._lines, self._origins = lines, origins
+        self._looks = min(MAX_LOOKS, LOOKS_PER_BYTE * len(lines.text))
+        self._sends = {each.recv.name: each for each in transfers}
+        self._recvs = {each.send.name: each.recv.name for each in transfers}
+
+    def served(self, op: str, name: str, home: Computation) -> list[InstructionLine]:
+        """The operations that the collective `name` is for; none where these cannot be reached."""
+        line = self._lines.named(home, name)
+        operands = (
+            [] if line is None else [InstructionValue(home, each) for each in self._lines.operands(line)]
+        )
+        made, adds = self._reached(operands, self._made_of)
+        if op in _SUMS:
+            return made
+        result = InstructionValue(home, self._recvs.get(name, name))
+        used, _ = self._reached([*self._used(result)], self._used)
+        return made + used if adds else used
+
+    def _reached(
+        self,
+        values: Sequence[InstructionValue],
+        step: Callable[[InstructionValue], Iterable[InstructionValue]],
+    ) -> tuple[list[InstructionLine], bool]:
+        """The first operations on all ways from some values, and whether a sum is on one of them."""
+        found: dict[int, InstructionLine] = {}
+        waiting, seen, adds = [*values], {*values}, False
+        while waiting:
+            value = waiting.pop()
+            self._looks -= 1
+            line = self._lines.named(value.computation, value.name)
+            if line is None or self._looks < 0 or len(seen) > MAX_STEPS:
+                return [], False
+            if self._is_operation(line):
+                found[line.start] = line
+                continue
+            adds = adds or self._op(line) in _SUMS
+            fresh = {*step(value)} - seen
+            seen |= fresh
+            waiting += fresh
+        return [*found.values()], adds
+
+    def _op(self, line: InstructionLine) -> str:
+        """The collective that an instruction belongs to, else its opcode."""
+        sent = self._sends.get(line.name)
+        return _ASYNC.sub("", line.opcode) if sent is None else sent.op
+
+    def _is_operation(self, line: InstructionLine) -> bool:
+        """Whether an instruction computes something of the program's own, which has a name."""
+        if _ASYNC.sub("", line.opcode) in MOVES or line.opcode in _PASSING:
+            return False
+        return self._lines.text.find(" metadata={", line.inside, line.stop) >= 0
+
+    def _made_of(self, value: InstructionValue) -> Sequence[InstructionValue]:
+        home = value.computation
+        line = self._lines.named(home, value.name)
+        if line is None:
+            return ()
+        if line.opcode == "recv":
+            sent = (
+                self._lines.named(home, self._sends[line.name].send.name)
+                if line.name in self._sends
+                else None
+            )
+            return (
+                () if sent is None else [InstructionValue(home, each) for each in self._lines.operands(sent)]
+            )
+        if line.opcode == "while":
+            return self._origins.after_loop(value, line)
+        made = self._origins.how(value)
+        if isinstance(made, Made):
+            return made.operands
+        return self._origins.before_loop(value) if made is None and line.opcode == "parameter" else ()
+
+    def _used(self, value: InstructionValue) -> Iterator[InstructionValue]:
+        """The values that are made with one at once: those of its users, or of who runs its computation."""
+        home = value.computation
+        for user in self._lines.users(home, value.name):
+            for position, name in enumerate(self._lines.operands(user)):
+                if name == value.name:
+                    yield from self._passed(value, user, position)
+        line = self._lines.named(home, value.name)
+        caller = self._origins.caller_of(home) if line is not None and line.is_root else None
+        if caller is not None:
+            yield InstructionValue(caller[0], caller[1].name, None, value.element)
+            if caller[1].opcode == "while":
+                yield from self._parameters(home, 0, value.element)
+
+    def _passed(
+        self, value: InstructionValue, user: InstructionLine, position: int
+    ) -> Iterator[InstructionValue]:
+        home, element = value.computation, value.element
+        if user.opcode == "get-tuple-element":
+            if element in (None, self._lines.element_index(user)):
+                yield InstructionValue(home, user.name)
+        elif user.opcode == "tuple":
+            yield InstructionValue(home, user.name, None, position)
+        elif user.opcode == "while":
+            body = self._lines.body(user)
+            yield InstructionValue(home, user.name, None, element)
+            if body is not None:
+                yield from self._parameters(body, 0, element)
+        elif (callee := self._lines.callee(user)) is not None and user.opcode.split("-")[0] in CALLING:
+            yield from self._parameters(callee, position, element)
+        else:
+            yield InstructionValue(home, user.name, None, element if user.opcode == "opt-barrier" else None)
+
+    def _parameters(self, home: Computation, number: int, element: int | None) -> Iterator[InstructionValue]:
+        for line in self._lines.of(home):
+            if line.opcode == "parameter" and self._lines.parameter_number(line) == number:
+                yield InstructionValue(home, line.name, None, element)
