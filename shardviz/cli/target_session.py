@@ -155,17 +155,25 @@ class TargetSession(WorkerSession):
         self._targets = parse_targets(text)
         super().__init__(timeout, *self._targets, job=job)
         self._may_drop = may_drop
+        self._is_refused = False
         self._pending: list[tuple[Target, CompilerRequest[TargetResult]]] = []
 
     def ask(self, problem: Problem, with_costs: bool = False) -> None:
         """Send the problem to every target; `with_costs` is that of `Worker.submit`.
 
-        Raises `TargetError` where none, or a chosen one, can take it.
+        Raises `TargetError` where a chosen one cannot take it. Where the user chose none, and JAX takes the
+        problem's arrays on no target, that is the answer of each.
         """
         if self._worker is None:
             return
         check_axis_types(problem)
-        check_devices(problem)
+        try:
+            check_devices(problem)
+        except TargetError as error:
+            if not self._may_drop:
+                raise
+            self._refuse(error)
+            return
         self.join()
         fitting = [target for target in self._targets if self._fits(target, problem)]
         self._pending = [
@@ -181,6 +189,13 @@ class TargetSession(WorkerSession):
     def has_hardware(self) -> bool:
         """True where a target that was asked is hardware with a name, not simulated devices."""
         return any(target.cluster is not None for target, _ in self._pending)
+
+    def _refuse(self, error: TargetError) -> None:
+        from shardviz.compiler.requests import settled
+        from shardviz.compiler.target_result import without_answer
+
+        self._is_refused = True
+        self._pending = [(target, settled(without_answer(target.name, error))) for target in self._targets]
 
     def _fits(self, target: Target, problem: Problem) -> bool:
         try:
@@ -207,5 +222,6 @@ class TargetSession(WorkerSession):
                 raise
             except CompilerError as error:
                 compiled = without_answer(target.name, error)
-            self.note(compiled)
+            if not self._is_refused:
+                self.note(compiled)
             yield compiled
