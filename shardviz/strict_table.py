@@ -94,7 +94,9 @@ class StrictTable:
         """A whole number from 0 to `most`."""
         value = self.typed(key, int)
         if not 0 <= value <= most:
-            self.fail(key, f"it is not from 0 to {most:,}")
+            hint = "give a smaller number" if value > most else "give 0 or more"
+            shown = f"{value:,}" if abs(value) < 10**15 else "it"
+            self.fail(key, f"{shown} is outside the range 0 to {most:,}", hint)
         return value
 
     def listed(self, key: str, most: int) -> StrictTable:

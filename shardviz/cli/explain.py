@@ -90,8 +90,8 @@ EXAMPLES = (
         flag_value=RANKED,
         type=click.UNPROCESSED,
         metavar="[SPECS]",
-        help=f"{SPECS.help} Without a value, or without --specs, all ways are ranked; "
-        "with ? for an operand, or in place of a dimension's axes, all ways for that.",
+        help=f"{SPECS.help} Without a value, or without --specs, all shardings are ranked; "
+        "? ranks only the shardings of that operand or dimension.",
     )
 )
 @click.option(
@@ -259,7 +259,7 @@ def _is_made(name: str, einsum: str) -> bool:
 
 
 def refuse_beside(given: Mapping[str, Any], ranked: bool) -> None:
-    """Raise `QuestionError` for options about one plan where there are many, or none with its arrays, and for
+    """Raise `QuestionError` for options about one plan where there are many, and for
     --versus and --vary beside others."""
     one = "give --specs 'XY,Y_->X_'"
     about = {
@@ -289,12 +289,6 @@ def refuse_beside(given: Mapping[str, Any], ranked: bool) -> None:
     if about["--time"] and (ranked or about["--step"]):
         raise QuestionError(
             "--time shows when each operation of one plan runs", one if ranked else "leave out --step"
-        )
-    has_pictures = not (ranked or about["--step"] or about["--vary"] or given["versus"] is not None)
-    if given["no_layout"] and not has_pictures:
-        raise QuestionError(
-            "--no-layout leaves out the pictures of one plan's arrays, and there are none here",
-            "leave out --no-layout",
         )
 
 

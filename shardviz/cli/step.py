@@ -73,7 +73,7 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
     "--pieces",
     type=options.Count(1, MAX_PIECES),
     metavar="N",
-    help="How many pieces a pipeline sends; default: as take the least time.",
+    help="How many pieces a pipeline sends; default: the fastest.",
 )
 @_parameters
 @options.rounds

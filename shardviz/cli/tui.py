@@ -47,9 +47,7 @@ ELSEWHERE = "open it in a terminal; shardviz explain prints an answer anywhere"
 )
 @click.option("--last", is_flag=True, help="Continue the last session.")
 @click.option("--from", "shared", metavar="STRING", help="Open a shared problem or lesson.")
-@click.option(
-    "--no-animation", is_flag=True, help="Chunks do not slide along their links; nothing moves by itself."
-)
+@click.option("--no-animation", is_flag=True, help="Disable animations.")
 @click.option("--json", "as_json", is_flag=True, help="With --from: print the problem or lesson as JSON.")
 @click.pass_context
 def command(

@@ -542,7 +542,9 @@ def _number(name: str, text: str) -> int:
         raise CollectiveFieldError(name, f"{quote(text, 30)} is not a whole number", "write for example 0")
     number = int(sign + digits)
     if name == "pieces" and not 1 <= number <= MAX_PIECES:
-        raise CollectiveFieldError(name, f"{number} is not from 1 to {MAX_PIECES:,}", "write for example 4")
+        raise CollectiveFieldError(
+            name, f"{number} is outside the range 1 to {MAX_PIECES:,}", "write for example 4"
+        )
     return number
 
 

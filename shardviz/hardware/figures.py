@@ -54,5 +54,5 @@ def figure(table: StrictTable, key: str, quantity: Quantity) -> float:
         quantity in (BANDWIDTH, MEASURED) and number == math.inf and not re.search("[0-9]", str(value))
     )
     if not (least <= number <= most or is_unlimited):
-        table.fail(key, f"{quote(str(value), 30)[1:-1]} is not from {bounds}", quantity.hint)
+        table.fail(key, f"{quote(str(value), 30)[1:-1]} is outside the range {bounds}", quantity.hint)
     return number

@@ -321,7 +321,9 @@ def _count(table: StrictTable, key: str, before: int) -> int:
     count = table.typed(key, int)
     if not 1 <= count <= MAX_DEVICES:
         table.fail(
-            key, f"{quote(str(count), 30)[1:-1]} is not from 1 to {MAX_DEVICES:,}", "write a whole number"
+            key,
+            f"{quote(str(count), 30)[1:-1]} is outside the range 1 to {MAX_DEVICES:,}",
+            "write a whole number",
         )
     return count
 

@@ -66,20 +66,20 @@ def explain_einsum(choice: EinsumChoice) -> str:
         parts, over = choice.mesh.group_size(split.largest), axes_words(split.largest)
         dims = " and ".join(dim for dim in part.summed if split.assignment.get(dim))
         return (
-            f"Every device {doing} without moving a byte, but only of its 1/{parts} of {dims}: over {over} "
-            "the largest of all are still to be found."
+            f"Every device {doing} locally; each covers 1/{parts} of {dims}, so the maximum over {over} "
+            "is still pending."
         )
     pending = split.result[1]
     summed = [dim for dim in part.summed if split.assignment.get(dim)]
     if pending and summed:
         parts = choice.mesh.group_size(axis for dim in summed for axis in split.assignment[dim])
         return (
-            f"Every device {doing} without moving a byte, but it sums only its 1/{parts} of "
-            f"{' and '.join(summed)}: the result is a partial sum over {axes_words(pending)}."
+            f"Every device {doing} locally; each covers 1/{parts} of {' and '.join(summed)}, so the "
+            f"result is a partial sum over {axes_words(pending)}."
         )
     if pending:
         over = axes_words(pending)
-        return f"Every device {doing} without moving a byte; the sum over {over} is still pending."
+        return f"Every device {doing} locally; the sum over {over} is still pending."
     return f"Every device {doing} and has its piece of {part.result.name}: no byte moves."
 
 
@@ -271,7 +271,7 @@ class _MoveReason:
         if (conflict := self._conflict()) is not None:
             start, other = conflict
             return (
-                f"{start}, and the product can follow only one: gather {array.name}'s {dim}; "
+                f"{start}, and the product can keep only one, so gather {array.name} along {dim}; "
                 f"{price}{self._instead(other)}."
             )
         for axis in self.move.axes:

@@ -85,19 +85,19 @@ def _saving_words(other: PlanCost, own: PlanCost) -> str:
 
 
 def bound_words(cost: PlanCost) -> str:
-    """``Not every plan was tried; this one takes at most 1.3 × the least time.``; "" where the best one is
-    known: this, or the fastest."""
+    """``The search was not exhaustive; this plan takes at most 1.3 × the least time.``; "" where the best
+    one is known: this, or the fastest."""
     plan = cost.plan
     by_time = plan.objective != "bytes"
     faster = [each.plan for each in cost.alternatives if by_time and each.name == "fastest"]
     if any(each is not None and each.optimal for each in (plan, plan.faster, *faster)):
         return ""
     if plan.at_most is None:
-        better = "takes less time" if by_time else "sends fewer bytes"
-        return f"Not every plan was tried: one that {better} may exist."
-    what = "time" if by_time else "bytes"
-    does = "takes" if by_time else "sends"
-    return f"Not every plan was tried; this one {does} at most {_at_most(plan.at_most)} × the least {what}."
+        better = "a faster plan" if by_time else "a plan that sends less"
+        return f"The search was not exhaustive; {better} may exist."
+    does, what = ("takes", "time") if by_time else ("sends", "bytes")
+    most = _at_most(plan.at_most)
+    return f"The search was not exhaustive; this plan {does} at most {most} × the least {what}."
 
 
 def comparison_words(other: PlanCost, own: PlanCost) -> str:

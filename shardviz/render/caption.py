@@ -94,9 +94,9 @@ def caption_cells(layout: Layout, palette: Palette) -> list[Text]:
     return [
         array_text(array, layout.mesh, palette),
         Text(array.dtype),
-        Text(f"{times(array.shape)} → {times(layout.shard_shape)} a device"),
+        Text(f"{times(array.shape)} → {times(layout.shard_shape)} per device"),
         Text(human_bytes(layout.bytes_per_device)),
-        Text(plural(layout.replicas, "copy", "copies")),
+        Text(f"{layout.replicas:,} copies" if layout.replicas > 1 else "not replicated"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The cost of a plan: a row for each step, then the totals, and the sizes at which it is compute bound."""
+"""The cost of a plan: a row for each step, then the totals, and the sizes at which it is compute-bound."""
 
 from __future__ import annotations
 
@@ -172,25 +172,25 @@ def _unknown_words(cost: PlanCost) -> str:
 
 
 def _seconds_words(cost: PlanCost) -> str:
-    """``in sequence 162 µs, overlapped 140 µs: compute 21.8 µs, Y 140 µs``."""
+    """``162 µs without overlap, 140 µs with perfect overlap: compute 21.8 µs, Y 140 µs``."""
     sent = [f"{axes_words(axes)} {seconds(each)}" for axes, each in cost.communication_by_axes.items()]
     if not sent:
         return f"{seconds(cost.serial_seconds)} in all: nothing is sent"
     if not cost.compute_seconds:
         return f"{seconds(cost.serial_seconds)} in all: {', '.join(sent)}"
     return (
-        f"in sequence {seconds(cost.serial_seconds)}, {_overlapped_words(cost)}: "
+        f"{seconds(cost.serial_seconds)} without overlap, {_overlapped_words(cost)}: "
         f"compute {seconds(cost.compute_seconds)}, {', '.join(sent)}"
     )
 
 
 def _overlapped_words(cost: PlanCost, layers: int = 1) -> str:
-    """``overlapped 140 µs``; of a train step also the time where activations are waited for."""
-    words = f"overlapped {seconds(cost.overlapped_seconds * layers)}"
+    """``140 µs with perfect overlap``; of a train step also the time where activations are waited for."""
+    words = f"{seconds(cost.overlapped_seconds * layers)} with perfect overlap"
     step = seconds(cost.step_seconds * layers)
     if cost.plan.problem.training is None or step == seconds(cost.overlapped_seconds * layers):
         return words
-    return f"{words} ({step} if only what parameters and gradients send is)"
+    return f"{words} ({step} where only parameter and gradient communication overlaps)"
 
 
 def _phases_words(cost: PlanCost) -> str:
@@ -203,27 +203,30 @@ def _phases_words(cost: PlanCost) -> str:
 
 
 def _layers_words(cost: PlanCost) -> str:
-    """``in all 32 layers 346 ms, overlapped 273 ms: 46.2 TFLOP, 6 GiB sent``; nothing for one layer."""
+    """``all 32 layers: 346 ms without overlap, 273 ms with perfect overlap; 46.2 TFLOP, 6 GiB sent``;
+    nothing for one layer."""
     if cost.layers == 1:
         return ""
     sent = f", {human_bytes(cost.wire_bytes * cost.layers)} sent" if cost.wire_bytes else ""
     overlapped = _overlapped_words(cost, cost.layers)
     return (
-        f"in all {cost.layers} layers {seconds(cost.layers_seconds)}, {overlapped}: "
+        f"all {cost.layers} layers: {seconds(cost.layers_seconds)} without overlap, {overlapped}; "
         f"{flops(cost.flops * cost.layers)}{sent}"
     )
 
 
 def threshold_words(thresholds: Sequence[Threshold]) -> str:
-    """``compute bound from b = 12,240 on (now 1,024); at every size of d; at no size of f``."""
+    """``compute-bound from b = 12,240 on (now 1,024); at every size of d; at no size of f``."""
     always = [each.dim for each in thresholds if each.is_every_size]
     never = [each.dim for each in thresholds if each.least is None]
     said = [_range_words(each) for each in thresholds if each.least is not None and not each.is_every_size]
     if always:
         said.append(f"at every size of {', '.join(always)}")
+    if never and not said:
+        return f"not compute-bound at any size of {', '.join(never)}"
     if never:
         said.append(f"at no size of {', '.join(never)}")
-    return f"compute bound {'; '.join(said)}" if said else ""
+    return f"compute-bound {'; '.join(said)}" if said else ""
 
 
 def _range_words(threshold: Threshold) -> str:
@@ -237,15 +240,15 @@ def _range_words(threshold: Threshold) -> str:
 
 
 def _intensity_words(cost: PlanCost) -> str:
-    """FLOPs a byte of memory and a byte sent, beside what the machine needs, and the part of the peak."""
+    """FLOPs per byte of memory and per byte sent, beside what the machine needs, and the part of the peak."""
     if not cost.flops or cost.flops_per_hbm_byte is None:
         return ""
-    words = f"{_ratio(cost.flops_per_hbm_byte)} FLOPs a byte of HBM"
+    words = f"{_ratio(cost.flops_per_hbm_byte)} FLOPs per HBM byte"
     peak, bandwidth = cost.peak_flops, cost.machine.device.hbm_bandwidth
     if peak is not None and bandwidth is not None:
-        words += f" ({cost.machine.chip} needs {_ratio(peak / bandwidth)})"
+        words += f" ({cost.machine.chip} is compute-bound above {_ratio(peak / bandwidth)})"
     if cost.flops_per_wire_byte is not None:
-        words += f", {_ratio(cost.flops_per_wire_byte)} a byte sent"
+        words += f", {_ratio(cost.flops_per_wire_byte)} per byte sent"
     serial, overlapped = cost.serial_utilisation, cost.overlapped_utilisation
     if serial is not None and overlapped is not None:
         words += f"; {_percent(serial)} of the peak"
@@ -273,7 +276,9 @@ def own_words(problem: Problem) -> str:
     words = f"each of the {problem.layers} layers has its own {', '.join(problem.own_arguments)}"
     if not problem.own_arguments:
         words = f"the {problem.layers} layers have no arguments of their own"
-    return words if passed is None else f"{words}; {passed.name} passes through all"
+    if passed is None:
+        return f"{words}; a layer's result is not an argument of the next"
+    return f"{words}; {passed.name} passes through all"
 
 
 def _training_words(cost: PlanCost) -> str:

@@ -313,7 +313,7 @@ def ranking_view(
     shown = candidates[:limit]
     rows = _ranking_cells(shown, palette)
     lines = _in_columns(rows, width, (10, 9, 8)) or records(rows[1:], width)
-    words = " ".join((*_ranking_words(candidates), "All are of one device."))
+    words = " ".join((*_ranking_words(candidates), "All figures are per device."))
     more = len(candidates) - len(shown)
     if more:
         words += f" {plural(more, 'more sharding')}: --limit {len(candidates)} or --json shows all."
@@ -346,11 +346,11 @@ def _ranking_words(candidates: Sequence[Candidate]) -> Iterator[str]:
 
     cost = candidates[0].cost
     if any(one.cost.unknown for one in candidates):
-        yield f"{BEST} no other sends less without holding or computing more: not ranked by time."
+        yield f"{BEST} Pareto-optimal in bytes sent, memory and compute; not ranked by time."
     else:
         if any(one.best for one in candidates):
-            yield f"{BEST} no other is faster without holding more."
-        yield "Time: the steps in sequence."
+            yield f"{BEST} Pareto-optimal: nothing faster uses less memory."
+        yield "Times are without overlap."
     if any(one.cost.over_bytes for one in candidates):
         yield f"{TOO_LARGE} does not fit in {human_bytes(cost.limit_bytes or 0)}."
     yield f"On {machine_words(cost)}."

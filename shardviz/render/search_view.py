@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HEADINGS = ("", "mesh", "step", "compute", "exposed", "memory", "bound", "MFU", "communication")
 OVERLAP_WORDS = {
     "none": "a step is the sum of its work and its communication",
-    "parameters": "communication of parameters and gradients hides behind work of its pass, no other does",
+    "parameters": "only parameter and gradient communication is assumed to overlap",
     "all": "a pass is the longer of its work and its communication",
 }
 RIGHT = frozenset({0, 2, 3, 4, 5, 7})
@@ -238,7 +238,7 @@ def _space_sentences(answer: MeshRanking) -> Iterator[str]:
         )
         yield f"{all_of} and {shardings} looked at."
         if len(answer.found) > 1:
-            yield "Of equal steps those with less communication come first, then those with less memory."
+            yield "Ties: less communication first, then less memory."
     else:
         yield (
             f"Not complete: {answer.looked_at:,} of {answer.meshes:,} meshes; the others take "

@@ -211,7 +211,7 @@ def _words(sweep: Sweep) -> list[str]:
 
 
 def _crossing_words(sweep: Sweep, crossing: Crossing) -> str:
-    """``compute bound from b = 12,240 on``: exact where the plan stays the same."""
+    """``compute takes longer from b = 12,240 on``: exact where the plan stays the same."""
     longer = "compute" if crossing.compute_grows else "communication"
     most = _seconds_at(sweep, crossing.size)
     exact = "" if crossing.same_plan else " (the next size looked at)"

@@ -91,7 +91,7 @@ def _in_columns(
 
 
 _FIGURES: tuple[tuple[str, Callable[[PlanCost], float], Callable[[float], str]], ...] = (
-    ("in sequence", lambda cost: cost.serial_seconds, seconds),
+    ("no overlap", lambda cost: cost.serial_seconds, seconds),
     ("overlapped", lambda cost: cost.overlapped_seconds, seconds),
     ("sent", lambda cost: cost.wire_bytes, lambda value: human_bytes(int(value))),
     ("memory", lambda cost: cost.peak_bytes, lambda value: human_bytes(int(value))),

@@ -129,7 +129,7 @@ def lost_batch(told: Iterable[tuple[CollectiveEntry, Reason]], step: TrainStep) 
     place = _operation(lost.consumer, lost.consumer_name)
     split = f"FSDP does not happen: {stored[0]} and others are split over {axes}, and " if stored else ""
     return (
-        f"{split}the batch is split over {axes} no longer from {place}{source} on: matmuls sum activations "
+        f"{split}the batch stops being sharded over {axes} at {place}{source}: matmuls sum activations "
         f"over {axes}, of which a device sends {human_bytes(summed)}"
     )
 

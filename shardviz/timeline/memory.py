@@ -30,7 +30,7 @@ class LiveBuffer:
 class MemoryReport:
     """Bytes of one device. `by` says who counted: the compiler, or an estimate from the text's order.
 
-    `argument_bytes`, `output_bytes`, `alias_bytes` (outputs in the place of donated arguments) and
+    `argument_bytes`, `output_bytes`, `alias_bytes` (outputs that reuse donated buffers) and
     `temporary_bytes` are as in `jax.stages.Compiled.memory_analysis`. `limit_bytes` is what the compiler
     allows, None where it is not known. `curve` has (seconds on the drawn clock, live bytes from then on),
     `peak_at` the seconds of the peak; both need a timeline (`on_clock`). `order` has the same by instruction:

@@ -75,7 +75,7 @@ class Workspace(Horizontal):
         self._panes: dict[str, Pane] = {}
         self._last = LAST[0]
         self._mounting = Lock()
-        """Who finds a pane mounted finds its parts there, too."""
+        """A mounted pane has its children."""
         self._waiting: list[Callable[[], None]] = []
         """The drawings of what has changed that are still to do, each in a frame of its own."""
         self._is_due = False

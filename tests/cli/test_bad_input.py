@@ -104,15 +104,9 @@ CASES = [
         "did you mean v5e",
     ),
     (("explain", "bd,df->bf", "--specs", "--target", "nobody"), "unknown target 'nobody'", "shardy, cpu"),
-    (("explain", "bd,df->bf", "--no-layout"), "the pictures of one plan's arrays", "leave out --no-layout"),
     (("explain", "--example", "swigluu"), "there is no example 'swigluu'", "choose one of swiglu, residual"),
     (("explain", "ab,bc->ac", "--example", "swiglu"), "'ab,bc->ac' and --example are two", "one of them"),
     (("explain", "bd,%f->bf", "--no-layout"), "found '%' at character 4 of 'bd,%f->bf'", "bd,df->bf"),
-    (
-        (*EXPLAIN, "--specs", "XY,Y_", "--versus", "X_,__", "--no-layout"),
-        "the pictures of one plan's arrays, and there are none here",
-        "leave out --no-layout",
-    ),
     (
         (*EXPLAIN, "--specs", "XY,Y_", "--versus", "X_,__", "--vary", "b=1:4"),
         "--versus and --vary cannot be combined",

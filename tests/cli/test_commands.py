@@ -69,7 +69,7 @@ def test_the_pictures_can_be_left_out(capsys: Capture) -> None:
     words = ["explain", "bd,df->bf", "--mesh", "X=8,Y=8", "--specs", "XY,Y_->X_", "--target", "none"]
     whole = printed(capsys, *words)
     out = printed(capsys, *words, "--no-layout")
-    assert out.splitlines()[2].startswith("A[b_X, d_Y]  bf16  1024×2048 → 128×256 a device")
+    assert out.splitlines()[2].startswith("A[b_X, d_Y]  bf16  1024×2048 → 128×256 per device")
     assert out.splitlines()[6].startswith("plan  case 3 over Y")
     assert "┌" not in out
     # All the words stand as they did.
@@ -113,7 +113,7 @@ def test_layout(capsys: Capture) -> None:
     out = printed(capsys, "layout", "16384x16384", "--mesh", "axis=4", "--spec", "_ axis", "--width", "80")
     assert out.splitlines()[-1] == "mesh axis=4, 4 devices"
     assert "│  α 0  │  β 1  │  γ 2  │  δ 3  │" in out
-    assert "16384×16384 → 16384×4096 a device  128 MiB  1 copy" in out
+    assert "16384×16384 → 16384×4096 per device  128 MiB\n  not replicated" in out
 
 
 def test_layout_lists_devices(capsys: Capture) -> None:
@@ -143,7 +143,7 @@ def test_layout_as_json(capsys: Capture) -> None:
 def test_layout_reads_every_notation(spec: str, title: str, dtype: str, capsys: Capture) -> None:
     out = printed(capsys, "layout", "8x16", "--spec", spec)
     assert out.splitlines()[0] == title
-    assert f"{title}  {dtype}  8×16 → 4×4 a device" in out
+    assert f"{title}  {dtype}  8×16 → 4×4 per device" in out
 
 
 def test_layout_dtype_asked_for_wins(capsys: Capture) -> None:
@@ -152,7 +152,7 @@ def test_layout_dtype_asked_for_wins(capsys: Capture) -> None:
 
 @pytest.mark.parametrize("shape", ["8x16", "8×16", "8,16", "(8, 16)", "[8,16]", " 8 x 16 "])
 def test_shapes(shape: str, capsys: Capture) -> None:
-    assert "8×16 → 4×4 a device" in printed(capsys, "layout", shape, "--spec", "XY")
+    assert "8×16 → 4×4 per device" in printed(capsys, "layout", shape, "--spec", "XY")
 
 
 def test_translate(capsys: Capture) -> None:

@@ -274,7 +274,9 @@ def test_held_back_sizes_are_predicted_or_the_noise_forbids_it(capsys):
     assert len(re.findall(r"^ +\d+ [KM]iB .* 0$", page, re.M)) == 5 * 9
     held = {op: int(share) for op, share in re.findall(r"^(\w+) +X, Y .* (\d+)% +\d+%$", page, re.M)}
     assert held.keys() == {"all_gather", "psum", "psum_scatter", "all_to_all", "ppermute"}
-    said = "".join(re.findall(r"(?:The noise forbids|No lines hold)[^\n]*(?:\n[^\n]+)*", page))
+    said = "".join(
+        re.findall(r"(?:Too noisy to predict within|No line fits within)[^\n]*(?:\n[^\n]+)*", page)
+    )
     # 25 % is a rounded figure here.
     assert [op for op, share in held.items() if share > 25 and f"{op} (X, Y)" not in said] == []
-    assert statistics.median(held.values()) <= 25 or "The noise forbids" in page
+    assert statistics.median(held.values()) <= 25 or "Too noisy to predict within" in page

@@ -208,7 +208,7 @@ def test_the_place_where_the_batch_is_lost_is_told_and_mended(worker):
     compiled = ask(worker, program, arguments)
     (said,) = compiled.warnings
     assert said.startswith("FSDP does not happen: w['")
-    assert "the batch is split over data no longer from gather" in said
+    assert "the batch stops being sharded over data at gather" in said
     found = suggestions(lambda name, changes: ask(worker, program, arguments, name, changes), compiled)
     (one,) = {each for reason, each in found.items() if reason.kind == "contraction"}
     assert one.candidate.code == "x = jax.lax.with_sharding_constraint(x, P('data', None, None))"

@@ -64,7 +64,7 @@ def test_it_is_a_document_and_a_line_is_a_collective():
         ("shardviz/1", "shardviz/9", "'step.json', schema: it is 'shardviz/9', not 'shardviz/1'"),
         ('"machine"', '"machines"', "'step.json', machines: there is no such key"),
         ('"runs": 4', '"runs": "4"', "'step.json', collectives.1.runs: it is a text, not a number"),
-        ('"runs": 4', '"runs": -1', "'step.json', collectives.1.runs: it is not from 0 to"),
+        ('"runs": 4', '"runs": -1', "'step.json', collectives.1.runs: -1 is outside the range 0 to"),
         ('"runs": 4, ', "", "'step.json', collectives.1.runs: it is missing"),
         ('"forward"', '"sideways"', "'step.json', collectives.1.phase: 'sideways' is none of forward,"),
         ('"data": 4', '"data": true', "'step.json', mesh.data: it is a truth value"),

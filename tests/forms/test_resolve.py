@@ -145,7 +145,7 @@ def test_all_fields_with_faults_are_told_at_once():
         (CollectiveFields("psum", dtype="q"), "dtype: unknown dtype 'q'"),
         (
             CollectiveFields("psum", parameters=(("pieces", "0"),)),
-            "pieces: 0 is not from 1 to 1,024",
+            "pieces: 0 is outside the range 1 to 1,024",
         ),
         (
             CollectiveFields("psum_scatter", parameters=(("scatter_dimension", "x"),)),

@@ -141,8 +141,8 @@ def test_what_a_chat_puts_around_a_string_does_not_matter(around):
         (packed({"screen": ["layout"]}), "screen: it is a list, not a text"),
         (packed({"lesson": "../../etc/passwd"}), "lesson: '../../etc/passwd' is not the name of a lesson"),
         (packed({"lesson": "fsdp", "stage": True}), "stage: it is a truth value, not a number"),
-        (packed({"lesson": "fsdp", "stage": 1000}), "stage: it is not from 0 to 99"),
-        (packed({"stage": 3}), "stage: it is not from 0 to 0"),
+        (packed({"lesson": "fsdp", "stage": 1000}), "stage: 1,000 is outside the range 0 to 99"),
+        (packed({"stage": 3}), "stage: 3 is outside the range 0 to 0"),
     ],
 )
 def test_no_other_string_is_read(text, said):

@@ -275,7 +275,7 @@ def test_texts_that_mean_the_same_are_the_same_answer(ask, draft, same, other):
         ("rounds", TURNED, "the plan has 0 collectives, and one is asked about", "give the setup"),
         ("seconds gather", SUMMED_256, "a plan has no steps 'gather'", "did you mean all_gather?"),
         ("threshold x", SUMMED_256, "dimension 'x' has no threshold", "there are b, d, f"),
-        ("threshold b", SUMMED_256, "the plan is not compute bound at any size of b", "take another"),
+        ("threshold b", SUMMED_256, "the plan is not compute-bound at any size of b", "take another"),
         ("fastest X=4", SUMMED_256, "fastest compares meshes", "write for example fastest X=4,Y=2"),
         ("fastest X=4 X=4", SUMMED_256, "several meshes take the same time", "take other meshes"),
         ("compiled layers total", FOUR_LAYERS, "there is no program 'layers'", "did you mean four-layers?"),

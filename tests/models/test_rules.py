@@ -108,6 +108,15 @@ def test_the_rules_of_maxtext(tmp_path):
     assert write_spec(inputs_spec(rules, MESH)) == "(data fsdp) _"
 
 
+def test_a_bare_list_of_pairs_is_read_as_rules(tmp_path):
+    """The list alone, without the configuration around it."""
+    rules = read(tmp_path, "- [mlp, mp]\n- [embed, [fsdp, data]]\n- [kv, null]\n", "rules.yaml")
+    assert rules.kind == "logical"
+    found = [(rule.subject, rule.split, rule.place) for rule in rules.rules]
+    assert found == [("mlp", ("mp",), "line 1"), ("embed", ("fsdp", "data"), "line 2"), ("kv", (), "line 3")]
+    assert spec(rules, "w", (8, 8), ("embed", "mlp")) == "(fsdp data) mp"
+
+
 LEVANTER = """
 model:
   type: llama
@@ -271,9 +280,9 @@ def test_json_of_patterns_and_of_logical_axes(tmp_path):
         ("a.yml", "axis_resources: shared\n", "line 1: 'shared' is not a table or a list of pairs"),
         ("a.yml", "axis_resources:\n  mlp: mp\n  <<: 3\n", "line 3: '3' is not a table"),
         ("a.yml", "logical_axis_rules: [\n", "line 2: it is not YAML: "),
-        ("a.yml", "logical_axis_rules: [[mlp]]\n", "line 1: it is not a pair of a logical axis"),
+        ("a.yml", "logical_axis_rules: [[mlp]]\n", "line 1: a list is not a pair of a logical axis"),
         ("a.yml", "logical_axis_rules: [[mlp, 3]]\n", "line 1: '3' is not the name of an axis"),
-        ("a.yml", "logical_axis_rules: [[[], mp]]\n", "line 1: it is not the name of an axis"),
+        ("a.yml", "logical_axis_rules: [[[], mp]]\n", "line 1: a list is not the name of an axis"),
         ("a.yml", "logical_axis_rules:\n", "there are no rules"),
         ("a.yml", "a: 1\n---\nb: 2\n", "line 2: it is not YAML: but found another document"),
         ("a.yml", "a: \x01\n", "it is not YAML: unacceptable character #x0001"),

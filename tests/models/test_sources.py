@@ -138,8 +138,11 @@ def test_the_parameters_of_a_config(config, changes, elements):
         ({"hidden_size": 30}, "hidden_size: 30 is not a multiple of the 8 heads"),
         ({"num_key_value_heads": 3}, "num_key_value_heads: 8 heads do not share 3 keys and values evenly"),
         ({"torch_dtype": "float99"}, "torch_dtype: unknown dtype 'float99'"),
-        ({"num_hidden_layers": 100_000}, "num_hidden_layers: it is not from 0 to 2,000"),
-        ({"model_type": "gpt2", "n_embd": 8, "n_head": 2, "n_layer": 10**9}, "n_layer: it is not from 0 to"),
+        ({"num_hidden_layers": 100_000}, "num_hidden_layers: 100,000 is outside the range 0 to 2,000"),
+        (
+            {"model_type": "gpt2", "n_embd": 8, "n_head": 2, "n_layer": 10**9},
+            "n_layer: 1,000,000,000 is outside the range 0 to",
+        ),
         ({"tie_word_embeddings": 1}, "tie_word_embeddings: it is a number, not a truth value"),
     ],
 )

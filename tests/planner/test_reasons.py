@@ -38,7 +38,7 @@ def test_one_sentence_over_all_combinations(matmul_specs):
                 assert f"{step.wire_bytes:,}" in reason, reason
                 assert step.array in reason, reason
             elif step.op in ("slice", "einsum"):
-                assert "no byte" in reason or "without moving a byte" in reason, reason
+                assert "no byte" in reason or " locally; " in reason, reason
     assert seen == {"einsum", "slice", "all_gather", "all_to_all", "ppermute", "psum", "psum_scatter"}
 
 
@@ -70,8 +70,8 @@ SENTENCES = [
     (
         "XY,Y_->X_",
         "einsum Out",
-        "Every device multiplies its A[4×512] by its W[512×8192] without moving a byte, but it sums only "
-        "its 1/4 of d: the result is a partial sum over Y.",
+        "Every device multiplies its A[4×512] by its W[512×8192] locally; each covers 1/4 of d, so the "
+        "result is a partial sum over Y.",
     ),
     (
         "XY,Y_->X_",
@@ -89,15 +89,15 @@ SENTENCES = [
     (
         "XY,_Y->XY",
         "all_gather A",
-        "Over Y A is split by d, which is summed, but W by f, and the product can follow only one: gather "
-        "A's d; each device sends 3/4 of 16,384 bytes = 12,288; leaving it split would send 6,328,320 bytes "
+        "Over Y A is split by d, which is summed, but W by f, and the product can keep only one, so gather "
+        "A along d; each device sends 3/4 of 16,384 bytes = 12,288; leaving it split would send 6,328,320 bytes "
         "more.",
     ),
     (
         "X_,_X",
         "all_gather A",
-        "Both A (along b) and W (along f) want X, and the product can follow only one: gather A's b; each "
-        "device sends 1/2 of 32,768 bytes = 16,384; gathering W instead would send 16,760,832 bytes more.",
+        "Both A (along b) and W (along f) want X, and the product can keep only one, so gather A along b; "
+        "each device sends 1/2 of 32,768 bytes = 16,384; gathering W instead would send 16,760,832 bytes more.",
     ),
     (
         "_Y,__->__",
@@ -200,5 +200,7 @@ def test_what_a_function_takes_whole_is_gathered_for_it():
 def test_the_largest_of_all_parts_is_found_where_a_softmax_is_split():
     found = reasons("X=XY,Y=XY", "Y = softmax(X[b,d], d)", sizes="b=8,d=2048")
     assert [name for name in found if not name.startswith("apply")] == ["pmax Y_1", "psum Y_2"]
-    assert found["apply Y_1"].endswith("its 1/4 of d: over Y the largest of all are still to be found.")
+    assert found["apply Y_1"].endswith(
+        "locally; each covers 1/4 of d, so the maximum over Y is still pending."
+    )
     assert found["pmax Y_1"].startswith("Each of the 4 devices along Y holds the largest of its own part")

@@ -118,7 +118,7 @@ def test_a_bound_is_never_rounded_below_itself(at_most, expected):
     cost = cost_of("bd,df->bf", "X_,_Y->XY", "X=2,Y=4", "b=1024,d=2048,f=8192")
     cost = replace(cost, plan=replace(cost.plan, optimal=False, at_most=at_most))
     assert bound_words(cost) == (
-        f"Not every plan was tried; this one takes at most {expected} × the least time."
+        f"The search was not exhaustive; this plan takes at most {expected} × the least time."
     )
 
 

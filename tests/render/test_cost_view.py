@@ -44,10 +44,10 @@ CASES = [
          2  psum Out over Y   12 MiB sent   140 µs  Y
             a ring of 4 along Y, both directions: twice 3/4 of 8 MiB over 2 × 45 GB/s;
             or twice 2 hops of 1 µs, if longer
-         in sequence 162 µs, overlapped 140 µs: compute 21.8 µs, Y 140 µs
-         compute bound from d = 13,136 on (now 2,048); at no size of b, f
-         248 FLOPs a byte of HBM (v5e needs 240), 341 a byte sent; 13 % of the peak,
-         overlapped 16 %
+         162 µs without overlap, 140 µs with perfect overlap: compute 21.8 µs, Y 140 µs
+         compute-bound from d = 13,136 on (now 2,048); at no size of b, f
+         248 FLOPs per HBM byte (v5e is compute-bound above 240), 341 per byte sent; 13
+         % of the peak, overlapped 16 %
          memory at most 16.5 MiB, at step 1, of 15.8 GiB
         """,
     ),
@@ -66,13 +66,14 @@ CASES = [
             directions: twice 3/4 of 8 MiB over
             2 × 45 GB/s; or twice 2 hops of
             1 µs, if longer
-         in sequence 162 µs, overlapped 140 µs:
-         compute 21.8 µs, Y 140 µs
-         compute bound from d = 13,136 on (now
+         162 µs without overlap, 140 µs with
+         perfect overlap: compute 21.8 µs, Y
+         140 µs
+         compute-bound from d = 13,136 on (now
          2,048); at no size of b, f
-         248 FLOPs a byte of HBM (v5e needs
-         240), 341 a byte sent; 13 % of the
-         peak, overlapped 16 %
+         248 FLOPs per HBM byte (v5e is
+         compute-bound above 240), 341 per byte
+         sent; 13 % of the peak, overlapped 16 %
          memory at most 16.5 MiB, at step 1, of
          15.8 GiB
         """,
@@ -88,7 +89,7 @@ CASES = [
             1 µs, if longer
          the time of step 1 is unknown (by memory alone 42.2 µs): the totals leave it out
          280 µs in all: Y 280 µs
-         124 FLOPs a byte of HBM, 171 a byte sent
+         124 FLOPs per HBM byte, 171 per byte sent
          memory at most 33 MiB, at step 1, of 15.8 GiB
         """,
     ),
@@ -99,8 +100,8 @@ CASES = [
         time  v5e, assumed, each mesh axis a ring: 197 TFLOP/s in bf16, HBM 820 GB/s
          1  einsum bd,df->bf  8.06 MiB of HBM  10.3 µs  HBM
          10.3 µs in all: nothing is sent
-         compute bound from b = 628 on (now 16); at no size of d, f
-         7.9 FLOPs a byte of HBM (v5e needs 240); 3 % of the peak
+         compute-bound from b = 628 on (now 16); at no size of d, f
+         7.9 FLOPs per HBM byte (v5e is compute-bound above 240); 3 % of the peak
          memory at most 8.06 MiB, at step 1, of 15.8 GiB
         """,
     ),
@@ -138,13 +139,13 @@ def test_what_does_not_fit_says_so_first() -> None:
     ("thresholds", "words"),
     [
         ([], ""),
-        ([Threshold("b", 8, 2, 2, None, "")], "compute bound at every size of b"),
-        ([Threshold("b", 8, 2, None, None, "HBM")], "compute bound at no size of b"),
-        ([Threshold("b", 8, 2, 2, 64, "HBM")], "compute bound up to b = 64 (now 8)"),
-        ([Threshold("b", 8, 2, 16, 64, "HBM")], "compute bound from b = 16 to 64 (now 8)"),
+        ([Threshold("b", 8, 2, 2, None, "")], "compute-bound at every size of b"),
+        ([Threshold("b", 8, 2, None, None, "HBM")], "not compute-bound at any size of b"),
+        ([Threshold("b", 8, 2, 2, 64, "HBM")], "compute-bound up to b = 64 (now 8)"),
+        ([Threshold("b", 8, 2, 16, 64, "HBM")], "compute-bound from b = 16 to 64 (now 8)"),
         (
             [Threshold("b", 1024, 2, 12_240, None, "Y"), Threshold("d", 8, 1, 1, None, "")],
-            "compute bound from b = 12,240 on (now 1,024); at every size of d",
+            "compute-bound from b = 12,240 on (now 1,024); at every size of d",
         ),
     ],
 )

@@ -89,7 +89,7 @@ def test_the_noise_forbids_a_prediction():
         Measurement(row.case, tuple(each * (3 if place % 2 else 1) for each in row.seconds))
         for place, row in enumerate(rows)
     ]
-    assert "The noise forbids to predict sizes within 25% for copy." in list(doubts(fits(rows)))
+    assert "Too noisy to predict within 25%: copy." in list(doubts(fits(rows)))
 
 
 def test_sizes_that_tell_no_bandwidth():
@@ -116,7 +116,7 @@ def test_a_bandwidth_that_is_hardly_known():
 def test_the_clock_and_what_the_compiler_made_of_it_are_said():
     _, rows = measured(sizes="4KiB")
     assert list(rows_words(rows)) == [
-        "Wall time on cpu: a pass of a jitted loop, the median of the runs; compiling is not in it."
+        "Wall time on cpu: a pass of a jitted loop, the median of the runs, excluding compilation."
     ]
     rows = [
         Measurement(row.case, row.seconds, "device", 0, "XLA moves bf16 as f32 here", "TPU v9")

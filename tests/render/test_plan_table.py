@@ -52,8 +52,8 @@ TABLES = [
         ▌   directions: twice 3/4 of 8 MiB over 2 × 45 GB/s; or twice 2 hops of 1 µs, if
         ▌   longer
             in all                                             12 MiB   162 µs
-         case 3: an axis splits a summed dimension alike; textbook: multiply, then add
-         the partial sums
+         case 3: both operands shard the contracted dimension over the same axis;
+         textbook: multiply, then add partial sums
         """,
     ),
     (
@@ -66,18 +66,18 @@ TABLES = [
         ▌   einsum bd,df->bf  → Out[b_X, f]{U_Y}
         ▌   Every device multiplies its
         ▌   A[512×512] by its W[512×8192]
-        ▌   without moving a byte, but it sums
-        ▌   only its 1/4 of d: the result is a
-        ▌   partial sum over Y.
+        ▌   locally; each covers 1/4 of d, so
+        ▌   the result is a partial sum over Y.
         ▌   4,294,967,296 FLOP, 17,301,504 bytes
         ▌   of HBM, 21.802 µs: the longer of
         ▌   FLOPs over the peak and HBM bytes
         ▌   over HBM's bandwidth
          2  psum Out       Y     12 MiB   140 µs
             in all               12 MiB   162 µs
-         case 3: an axis splits a summed
-         dimension alike; textbook: multiply,
-         then add the partial sums
+         case 3: both operands shard the
+         contracted dimension over the same
+         axis; textbook: multiply, then add
+         partial sums
         """,
     ),
 ]
@@ -134,8 +134,8 @@ def test_statements_stand_with_their_values_and_only_the_chosen_one_with_its_rea
     table = PlanTable(cost, 80, PLAIN)
     text = [line.plain for line in table.lines(3, {})[0]]
     assert any(line.startswith(" 1  H[b_X, f_Y] = X * W1") for line in text)
-    assert any("sums only its 1/4 of f" in line for line in text)
-    assert not any("sums only" in line.plain for line in table.lines(1, {})[0])
+    assert any("each covers 1/4 of f" in line for line in text)
+    assert not any("each covers" in line.plain for line in table.lines(1, {})[0])
 
 
 def test_the_update_of_a_parameter_is_one_row_until_one_of_its_steps_is_chosen():

@@ -66,16 +66,16 @@ EXPLANATIONS = [
                                               Y3 │ μ 3,7 │
                                                  └───────┘
 
-        A[b_X, d_Y]  bf16  8×2048 → 4×512 a device        4 KiB   1 copy
-        W[d_Y, f]    bf16  2048×8192 → 512×8192 a device  8 MiB   2 copies
-        Out[b_X, f]  bf16  8×8192 → 4×8192 a device       64 KiB  4 copies
+        A[b_X, d_Y]  bf16  8×2048 → 4×512 per device        4 KiB   not replicated
+        W[d_Y, f]    bf16  2048×8192 → 512×8192 per device  8 MiB   2 copies
+        Out[b_X, f]  bf16  8×8192 → 4×8192 per device       64 KiB  4 copies
 
         plan  case 3 over Y
-         case 3: an axis splits a summed dimension alike; textbook: multiply, then add
-         the partial sums
+         case 3: both operands shard the contracted dimension over the same axis;
+         textbook: multiply, then add partial sums
          1  einsum bd,df->bf  → Out[b_X, f]{U_Y}
-            Every device multiplies its A[4×512] by its W[512×8192] without moving a
-            byte, but it sums only its 1/4 of d: the result is a partial sum over Y.
+            Every device multiplies its A[4×512] by its W[512×8192] locally; each covers
+            1/4 of d, so the result is a partial sum over Y.
          2  psum Out over Y   → Out[b_X, f]       65,536 bytes  98,304 sent
             Each of the 4 devices along Y holds a partial sum of Out: add them up and
             give every device the total; each sends 2×3/4 of 65,536 bytes = 98,304.
@@ -115,23 +115,25 @@ EXPLANATIONS = [
                └───────┘
 
         A[b_X, d_Y]  bf16
-          8×2048 → 4×512 a device  4 KiB  1 copy
+          8×2048 → 4×512 per device  4 KiB
+          not replicated
         W[d_Y, f]  bf16
-          2048×8192 → 512×8192 a device  8 MiB
+          2048×8192 → 512×8192 per device  8 MiB
           2 copies
         Out[b_X, f]  bf16
-          8×8192 → 4×8192 a device  64 KiB
+          8×8192 → 4×8192 per device  64 KiB
           4 copies
 
         plan  case 3 over Y
-         case 3: an axis splits a summed
-         dimension alike; textbook: multiply,
-         then add the partial sums
+         case 3: both operands shard the
+         contracted dimension over the same
+         axis; textbook: multiply, then add
+         partial sums
          1  einsum bd,df->bf  → Out[b_X, f]{U_Y}
             Every device multiplies its A[4×512]
-            by its W[512×8192] without moving a
-            byte, but it sums only its 1/4 of d:
-            the result is a partial sum over Y.
+            by its W[512×8192] locally; each
+            covers 1/4 of d, so the result is a
+            partial sum over Y.
          2  psum Out over Y  → Out[b_X, f]
            65,536 bytes  98,304 sent
             Each of the 4 devices along Y holds
@@ -167,12 +169,12 @@ EXPLANATIONS = [
          X1 │ β 4,5,6,7 │                                                   X1 │ λ 4 │ μ 5 │ ν 6 │ ξ 7 │
             └───────────┘                                                      └─────┴─────┴─────┴─────┘
 
-        A[b_X, d]      bf16  8×2048 → 4×2048 a device        16 KiB  4 copies
-        W[d, f_Y]      bf16  2048×8192 → 2048×2048 a device  8 MiB   2 copies
-        Out[b_X, f_Y]  bf16  8×8192 → 4×2048 a device        16 KiB  1 copy
+        A[b_X, d]      bf16  8×2048 → 4×2048 per device        16 KiB  4 copies
+        W[d, f_Y]      bf16  2048×8192 → 2048×2048 per device  8 MiB   2 copies
+        Out[b_X, f_Y]  bf16  8×8192 → 4×2048 per device        16 KiB  not replicated
 
         plan  case 1
-         case 1: no axis splits a summed dimension; textbook: multiply
+         case 1: no axis shards the contracted dimension; textbook: multiply
          1  einsum bd,df->bf  → Out[b_X, f_Y]
             Every device multiplies its A[4×2048] by its W[2048×2048] and has its piece of Out: no byte
             moves.
@@ -212,16 +214,17 @@ EXPLANATIONS = [
                                                     Y3 │ χ 3,7 │
                                                        └───────┘
 
-        A[b_X, x]     bf16  8×16 → 4×16 a device   128 B  4 copies
-        W1[x, y_Y]    bf16  16×32 → 16×8 a device  256 B  2 copies
-        H1[b_X, y_Y]  bf16  8×32 → 4×8 a device    64 B   1 copy
-        H1[b, y_Y]    bf16  8×32 → 8×8 a device    128 B  2 copies
-        W2[y_Y, z]    bf16  32×64 → 8×64 a device  1 KiB  2 copies
-        Out[b_X, z]   bf16  8×64 → 4×64 a device   512 B  4 copies
+        A[b_X, x]     bf16  8×16 → 4×16 per device   128 B  4 copies
+        W1[x, y_Y]    bf16  16×32 → 16×8 per device  256 B  2 copies
+        H1[b_X, y_Y]  bf16  8×32 → 4×8 per device    64 B   not replicated
+        H1[b, y_Y]    bf16  8×32 → 8×8 per device    128 B  2 copies
+        W2[y_Y, z]    bf16  32×64 → 8×64 per device  1 KiB  2 copies
+        Out[b_X, z]   bf16  8×64 → 4×64 per device   512 B  4 copies
 
         plan  case 1; case 3 over Y
-         case 1: no axis splits a summed dimension; textbook: multiply
-         case 3: an axis splits a summed dimension alike; textbook: multiply, then add the partial sums
+         case 1: no axis shards the contracted dimension; textbook: multiply
+         case 3: both operands shard the contracted dimension over the same axis; textbook: multiply, then
+         add partial sums
          1  einsum bx,xy->by      → H1[b_X, y_Y]
             Every device multiplies its A[4×16] by its W1[16×8] and has its piece of H1: no byte moves.
          2  all_gather H1 over X  → H1[b, y_Y]        128 bytes   64 sent
@@ -231,8 +234,8 @@ EXPLANATIONS = [
             To have Out split along b over X, each device keeps its own 1/2 of b (4); it already has it, so
             no byte moves.
          4  einsum by,yz->bz      → Out[b_X, z]{U_Y}
-            Every device multiplies its H1[4×8] by its W2[8×64] without moving a byte, but it sums only its
-            1/4 of y: the result is a partial sum over Y.
+            Every device multiplies its H1[4×8] by its W2[8×64] locally; each covers 1/4 of y, so the result
+            is a partial sum over Y.
          5  psum Out over Y       → Out[b_X, z]       512 bytes  768 sent
             Each of the 4 devices along Y holds a partial sum of Out: add them up and give every device the
             total; each sends 2×3/4 of 512 bytes = 768.
@@ -311,7 +314,7 @@ ANSWERS = [
         """
         cpu
           all-gather {0,1} {2,3}
-            f32[4,512]→[8,512] (2 arrays)
+            f32[4,512]→[8,512] and 1 more array
             16,384 bytes  8,192 sent  in a loop
           collective-permute {0→1} {1→2} +5
             s8[4]  4 bytes  4 sent  ×32
@@ -405,9 +408,9 @@ RANKINGS = [
               specs               time  bound    sent    memory        work
         1  ★  __,_(XY)->_(XY)  5.17 µs  HBM       0 B  4.05 MiB  33.6 MFLOP
         2  ★  X_,_(XY)->_(XY)  6.17 µs  HBM    16 KiB  4.03 MiB  33.6 MFLOP
-        ★ no other is faster without holding more. Time: the steps in sequence. On v5e,
-        assumed, each mesh axis a ring: 197 TFLOP/s in bf16, HBM 820 GB/s. All are of
-        one device. 79 more shardings: --limit 81 or --json shows all.
+        ★ Pareto-optimal: nothing faster uses less memory. Times are without overlap. On
+        v5e, assumed, each mesh axis a ring: 197 TFLOP/s in bf16, HBM 820 GB/s. All
+        figures are per device. 79 more shardings: --limit 81 or --json shows all.
         """,
     ),
     (
@@ -422,12 +425,13 @@ RANKINGS = [
         2  ★  X_,_(XY)->_(XY)  6.17 µs  HBM
           16 KiB  4.03 MiB  33.6 MFLOP
           all_gather A X  case 4 over X
-        ★ no other is faster without holding
-        more. Time: the steps in sequence. On
-        v5e, assumed, each mesh axis a ring: 197
-        TFLOP/s in bf16, HBM 820 GB/s. All are
-        of one device. 79 more shardings:
-        --limit 81 or --json shows all.
+        ★ Pareto-optimal: nothing faster uses
+        less memory. Times are without overlap.
+        On v5e, assumed, each mesh axis a ring:
+        197 TFLOP/s in bf16, HBM 820 GB/s. All
+        figures are per device. 79 more
+        shardings: --limit 81 or --json shows
+        all.
         """,
     ),
 ]
@@ -442,7 +446,7 @@ def test_a_ranking_without_times_and_with_what_does_not_fit() -> None:
         )
 
     unknown = words("b=8,d=2048,f=8192", "f32")
-    assert "★ no other sends less without holding or computing more: not ranked by time." in unknown
+    assert "★ Pareto-optimal in bytes sent, memory and compute; not ranked by time." in unknown
     assert "__,_(XY)->_(XY) unknown 0 B" in unknown
     large = words("b=1Mi,d=64Ki,f=64Ki", "bf16")
     assert "★" not in large

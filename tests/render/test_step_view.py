@@ -55,9 +55,9 @@ def test_all_gather_as_the_tutorial_has_it(run_of: RunOf) -> None:
         FINAL RESULT  s32[16]  P('i')
          3   9   5   2   3   9   5   2   3   9   5   2   3   9   5   2
 
-        ring: 3 rounds, 12 bytes sent by each device. Least: 12 bytes; 2 rounds if a device sends one
-          message a round. Others: bidirectional-ring 2 rounds, 12 B; line 3 rounds, 20 B;
-          recursive-doubling 2 rounds, 12 B; bruck 2 rounds, 12 B; direct 1 round, 12 B.
+        ring: 3 rounds, 12 bytes sent by each device. Lower bound: 12 bytes; 2 rounds at one message per
+          round. Others: bidirectional-ring 2 rounds, 12 B; line 3 rounds, 20 B; recursive-doubling
+          2 rounds, 12 B; bruck 2 rounds, 12 B; direct 1 round, 12 B.
         3 µs on a ring of 4, 1 µs and 45 GB/s a link
         2 µs by formula, bound by latency: a ring of 4 along i, both directions: 3/4 of 16 B over 2 ×
           45 GB/s; or 2 hops of 1 µs, if longer

@@ -200,7 +200,7 @@ def test_the_alternatives_are_looked_for_on_another_thread(monkeypatch):
     monkeypatch.setattr(module, "alternatives", lambda cost: found.append(current_thread()) or usual(cost))
 
     async def script(pilot):
-        await until(pilot, lambda: found and "in sequence" in text_of(pilot.app))
+        await until(pilot, lambda: found and "without overlap" in text_of(pilot.app))
         assert main_thread() not in found
 
     drive(script, SIZES["wide"], screen="plan")

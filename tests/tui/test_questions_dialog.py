@@ -53,15 +53,15 @@ def test_one_opens_again_as_one_step_of_undo(size):
 def test_equals_puts_it_beside_the_one_that_is_shown_until_it_is_pressed_again():
     async def script(pilot):
         await opened(pilot, SECOND, THIRD)
-        assert "compute bound" in text_of(pilot.app)
+        assert "compute-bound" in text_of(pilot.app)
         await pilot.press("equals_sign")
-        await until(pilot, lambda: "in sequence" in text_of(pilot.app))
+        await until(pilot, lambda: "no overlap" in text_of(pilot.app))
         shown = text_of(pilot.app)
         assert all(word in shown for word in ("sent", "memory", "collectives", "× 3.6"))
         await pilot.press("down")
         await until(pilot, lambda: "psum" in text_of(pilot.app).split("collectives")[-1])
         await pilot.press("equals_sign")
-        await until(pilot, lambda: "compute bound" in text_of(pilot.app))
+        await until(pilot, lambda: "compute-bound" in text_of(pilot.app))
 
     drive(script, SIZES["wide"], FIRST)
 

@@ -44,11 +44,11 @@ def test_two_rows_are_compared():
         await pilot.press("space")
         await until(pilot, lambda: "kept: choose another to stand beside it" in text_of(pilot.app))
         await pilot.press("down")
-        await until(pilot, lambda: "in sequence" in text_of(pilot.app))
+        await until(pilot, lambda: "no overlap" in text_of(pilot.app))
         words = ("sent", "memory", "collectives", "X=2,Y=4")
         await until(pilot, lambda: all(word in text_of(pilot.app) for word in words))
         await pilot.press("up", "space")
-        await until(pilot, lambda: "in sequence" not in text_of(pilot.app))
+        await until(pilot, lambda: "no overlap" not in text_of(pilot.app))
 
     drive(script, SIZES["wide"], draft=FORM, screen="plan")
 

@@ -161,7 +161,7 @@ class UserFile:
             # A fault of syntax appends the place, which stands in front.
             said = error.msg if isinstance(error, SyntaxError) else str(error)
             frames = traceback.extract_tb(error.__traceback__)
-            words = " ".join(said.split()) or f"no message: {frames[-1].line}"
+            words = " ".join(said.split()) or f"no message, from {quote(frames[-1].line or '', MAX_WORDS)}"
             words = words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 1]}…"
             hint = f"raised while {doing}{self._raised_in(frames)}"
             if isinstance(error, ModuleNotFoundError):

@@ -69,7 +69,7 @@ def threshold(resolved: ResolvedProblem, dim: str) -> ComputedAnswer:
         raise QuestionError(f"dimension {quote(dim, 30)} has no threshold", closest(dim, tuple(known)))
     least = known[dim].least
     if least is None:
-        raise QuestionError(f"the plan is not compute bound at any size of {dim}", "take another problem")
+        raise QuestionError(f"the plan is not compute-bound at any size of {dim}", "take another problem")
     return NUMBER.answer(least)
 
 

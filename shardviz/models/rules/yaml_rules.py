@@ -21,24 +21,27 @@ RESOURCES = ("parameter_axis_resources", "axis_resources")
 """Where Levanter says how named axes are split: of parameters, and of all arrays, whose word counts for the
 axes that the first does not name."""
 _NULL, _TEXT, _MERGE = (f"tag:yaml.org,2002:{name}" for name in ("null", "str", "merge"))
+_SYNTAX = "check the brackets, quotes and indentation there and in the line before"
 _HINT = "write [[mlp, tensor], [embed, [fsdp, data]]], or mlp: tensor in a table"
 
 
 def yaml_pairs(text: str, name: str) -> list[Pair]:
-    """The logical axes of a configuration, each with its mesh axes and its line.
+    """The logical axes of a configuration, or of a list of pairs alone, each with its mesh axes and its line.
 
     Raises `RuleError` for text that is not YAML and for a configuration without rules.
     """
-    from yaml import SafeLoader, YAMLError, compose
+    from yaml import SafeLoader, SequenceNode, YAMLError, compose
 
     try:
         root = compose(text, SafeLoader)
     except YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         place, reason = f"line {mark.line + 1}" if mark else "", problem or str(error).partition("\n")[0]
-        raise RuleError(name, place, f"it is not YAML: {quote(reason, 100)[1:-1]}", "look there") from None
+        raise RuleError(name, place, f"it is not YAML: {quote(reason, 100)[1:-1]}", _SYNTAX) from None
     except RecursionError:
         raise RuleError(name, "", "it is not YAML: its lists are too deep", "look at its brackets") from None
+    if isinstance(root, SequenceNode):
+        return list(_pairs(root, name))
     named = _named(root)
     if RULES in named:
         return list(_pairs(named[RULES], name))
@@ -132,5 +135,8 @@ def _word(node: Node, name: str) -> str:
 
 
 def _error(node: Node, name: str, reason: str) -> RuleError:
-    shown = quote(node.value, 40) if isinstance(node.value, str) else "it"
+    from yaml import MappingNode
+
+    kind = "a table" if isinstance(node, MappingNode) else "a list"
+    shown = quote(node.value, 40) if isinstance(node.value, str) else kind
     return RuleError(name, f"line {node.start_mark.line + 1}", f"{shown} {reason}", _HINT)

@@ -66,7 +66,12 @@ def json_table(text: str | bytes, name: str) -> StrictTable:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, ValueError) else "its lists are too deep"
-        raise ModelFileError(name, "", f"it is not JSON: {quote(reason, 100)[1:-1]}", "look there") from None
+        raise ModelFileError(
+            name,
+            "",
+            f"it is not JSON: {quote(reason, 100)[1:-1]}",
+            "check the commas, quotes and brackets there",
+        ) from None
     return StrictTable(values, lambda key, reason, hint: ModelFileError(name, key, reason, hint))
 
 

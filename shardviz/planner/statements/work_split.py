@@ -26,10 +26,11 @@ from shardviz.sharding.axis_parts import finest_parts, joined_parts, parts_withi
 
 NO_CASE = "no textbook case"
 CASES = {
-    "case 1": "no axis splits a summed dimension; textbook: multiply",
-    "case 2": "an axis splits a summed dimension in one operand only; textbook: gather it, then multiply",
-    "case 3": "an axis splits a summed dimension alike; textbook: multiply, then add the partial sums",
-    "case 4": "both operands use an axis for dimensions of their own; textbook: gather one, then multiply",
+    "case 1": "no axis shards the contracted dimension; textbook: multiply",
+    "case 2": "only one operand shards the contracted dimension; textbook: gather it, then multiply",
+    "case 3": "both operands shard the contracted dimension over the same axis; textbook: multiply, then add "
+    "partial sums",
+    "case 4": "both shard non-contracted dimensions over the same axis; textbook: gather one, then multiply",
     NO_CASE: "an axis splits in a way that must be aligned first, such as two orders or a diagonal",
 }
 """Each case, and what the textbook does; a plan departs from it where that sends less."""

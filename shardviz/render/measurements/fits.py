@@ -92,9 +92,9 @@ def doubts(fits: Sequence[TimeFit]) -> Iterator[str]:
         )
     wrong = [fit for fit in fits if not fit.holds]
     if forbidden := [fit for fit in wrong if fit.is_noisy]:
-        yield f"The noise forbids to predict sizes within {HOLDS:.0%} for {_names(forbidden)}."
+        yield f"Too noisy to predict within {HOLDS:.0%}: {_names(forbidden)}."
     if others := [fit for fit in wrong if not fit.is_noisy]:
-        yield f"No lines hold within {HOLDS:.0%} for {_names(others)}."
+        yield f"No line fits within {HOLDS:.0%} for {_names(others)}."
     if loose := [fit for fit in fits if fit.bandwidth_spread > LOOSE]:
         yield (
             f"A bandwidth is uncertain by more than {LOOSE:.0%} for {_names(loose)}: measure larger sizes, "

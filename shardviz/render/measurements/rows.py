@@ -125,5 +125,5 @@ def rows_words(rows: Sequence[Measurement]) -> Iterator[str]:
     if {row.clock for row in rows} == {"device"}:
         yield f"Time by the clock of the devices, {on}, from their profile: the median of a loop's passes."
     else:
-        yield f"Wall time on {on}: a pass of a jitted loop, the median of the runs; compiling is not in it."
+        yield f"Wall time on {on}: a pass of a jitted loop, the median of the runs, excluding compilation."
     yield from (f"{note}." for note in dict.fromkeys(row.note for row in rows) if note)

@@ -51,7 +51,7 @@ def memory_rows(memory: ModelMemory, question: ModelQuestion) -> list[tuple[str,
         if memory.activations is not None:
             rows.append((f"{lead}activations", memory.activations))
     if memory.keys_and_values is not None:
-        rows.append(("keys and values", memory.keys_and_values))
+        rows.append(("KV cache", memory.keys_and_values))
     return rows
 
 
@@ -63,7 +63,7 @@ def fit_words(memory: ModelMemory, question: ModelQuestion) -> list[str]:
         what = "a train step" if memory.working is not None else "a train step without activations"
         words.append(f"{what} holds {_verdict(memory, memory.training)}")
     if memory.keys_and_values is not None:
-        held = f"parameters, and keys and values of {tokens.batch:,} × {tokens.sequence:,} tokens, are"
+        held = f"inference with a KV cache of {tokens.batch:,} × {tokens.sequence:,} tokens holds"
         words.append(f"{held} {_verdict(memory, memory.serving)}")
     return words
 

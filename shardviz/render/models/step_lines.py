@@ -125,7 +125,7 @@ def total_words(step: ModelStep) -> list[str]:
     words = [
         f"{plural(step.count, 'collective')} send {human_bytes(step.wire_bytes)} from a device in "
         f"{seconds(step.communication_seconds)}",
-        f"all one after the other: {seconds(step.seconds)}",
+        f"total without overlap: {seconds(step.seconds)}",
     ]
     if len(step.seconds_by_phase) > 1:
         # A phase that sends nothing is all of unknown time.

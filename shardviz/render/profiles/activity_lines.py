@@ -31,7 +31,7 @@ _COPY_WORDS = (
     "copies is the time in which data move only within a device's memory, or between it and the host, and "
     "nothing is computed or communicated"
 )
-_STEP_WORDS = "in all is from the first device's begin to the last one's end, the rest medians over devices"
+_STEP_WORDS = "in all: first device start to last device end; all else, shares too: medians over devices"
 _RIGHT = frozenset({1, 2, 3, 4, 5, 6})
 
 

@@ -102,12 +102,13 @@ def has_schedule(compiled: TargetResult) -> bool:
 
 
 def shapes(collective: Collective) -> str:
-    """``bf16[4,8192]``, or ``bf16[4,512]→[4,2048]`` where the shape changes, ``(3 arrays)`` when combined."""
+    """``bf16[4,8192]``, or ``bf16[4,512]→[4,2048]`` where the shape changes; ``and 2 more arrays`` when
+    several are combined."""
     operand, result = (
         f"[{','.join(map(str, shape))}]" for shape in (collective.operand_shape, collective.result_shape)
     )
     text = f"{collective.dtype}{operand}" + (f"→{result}" if operand != result else "")
-    return text if collective.arrays == 1 else f"{text} ({plural(collective.arrays, 'array')})"
+    return text if collective.arrays == 1 else f"{text} and {plural(collective.arrays - 1, 'more array')}"
 
 
 def when(collective: Collective) -> str:

@@ -70,7 +70,7 @@ def program_view(
         estimate = None if report is None or report.timeline is None else report.timeline.memory
         if not program.memory.buffers and estimate is not None and estimate.by == "estimate":
             # The compiler's sums do not say what lies there.
-            lines += sentence("what lies there is estimated from the program's order", width, 2, style="dim")
+            lines += sentence("contents estimated from program order", width, 2, style="dim")
             lines += buffer_lines(estimate, width)
     for note in program.notes:
         lines += sentence(printable(note), width, lead="note: ")

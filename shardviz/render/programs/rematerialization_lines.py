@@ -24,9 +24,10 @@ def rematerialization_lines(found: Sequence[Rematerialization], width: int) -> l
     if not found:
         return []
     arrays = plural(len(found), "array is", "arrays are")
+    them = "it" if len(found) == 1 else "them"
     lines = [
         Text(),
-        *sentence(f"{arrays} made whole on every device to be split in another way", width, style="bold"),
+        *sentence(f"{arrays} fully replicated in order to reshard {them}", width, style="bold"),
     ]
     for each in found[:MOST]:
         lines += _lines(each, width)

@@ -79,12 +79,12 @@ def formula_lines(run: CollectiveRun, width: int) -> list[Text]:
 
 
 def least(bound: LowerBound) -> str:
-    """``Least: 24 bytes; 2 rounds if a device sends one message a round``."""
+    """``Lower bound: 24 bytes; 2 rounds at one message per round``."""
     if not bound.rounds:
         return "Nothing has to be sent"
     return (
-        f"Least: {exact_bytes(bound.wire_bytes)}; {plural(bound.rounds, 'round')} if a device sends one "
-        "message a round"
+        f"Lower bound: {exact_bytes(bound.wire_bytes)}; {plural(bound.rounds, 'round')} at one message per "
+        "round"
     )
 
 
@@ -142,7 +142,7 @@ def comparison_view(
     notes = f"{star}{CHOSEN} the algorithm that step shows. {least(run.bound)}."
     cut = [f"{row.algorithm} in {row.chunks} chunks" for row in able if row.is_cut]
     if cut:
-        notes += f" Cut so that it takes the least time: {_and(cut)}."
+        notes += f" Chunk count chosen for speed: {_and(cut)}."
     return [*lines, *sentence(notes, width, style="dim")]
 
 

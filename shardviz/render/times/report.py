@@ -326,7 +326,7 @@ def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> l
         if size
     ]
     if memory.alias_bytes:
-        told.append(Text(f"{human_bytes(memory.alias_bytes)} of outputs in the place of donated arguments"))
+        told.append(Text(f"{human_bytes(memory.alias_bytes)} of outputs reuse donated buffers"))
     lines += [bar] * bool(used)
     if limit is not None and used > limit:
         words = f"↑ {human_bytes(limit)} allowed"

@@ -16,11 +16,12 @@ from shardviz.render.palette import PLAIN
 PLAN = """\
 bd,df->bf  mesh X=2, Y=4, 8 devices
 plan  case 3 over Y
- case 3: an axis splits a summed dimension alike; textbook: multiply, then add the partial sums
+ case 3: both operands shard the contracted dimension over the same axis; textbook: multiply, then
+ add partial sums
 
  1  einsum bd,df->bf  → Out[b_X, f]{U_Y}
-    Every device multiplies its A[4×4] by its W[4×8] without moving a byte, but it sums only its 1/4
-    of d: the result is a partial sum over Y.
+    Every device multiplies its A[4×4] by its W[4×8] locally; each covers 1/4 of d, so the result is
+    a partial sum over Y.
 
 A[b_X, d_Y]                    ·  W[d_Y, f]       →  Out[b_X, f]{U_Y}
      d 16
