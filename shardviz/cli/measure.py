@@ -406,7 +406,7 @@ def _check_writable(path: Path, job: Job | None) -> None:
 def _save(path: Path, session: _Session, is_partial: bool) -> str:
     """Write the machine's file atomically; return what is to be said of it."""
     from shardviz.devices.measured_machine import bare_machine, links_not_measured, measured_machine
-    from shardviz.hardware.machine_toml import machine_toml
+    from shardviz.hardware.machine_file import machine_toml
     from shardviz.render.exports.writing import write_file
     from shardviz.units import rate
 

@@ -24,7 +24,8 @@ from shardviz.compiler.question import returned_arrays
 from shardviz.compiler.statement_code import dtype_code
 from shardviz.compiler.targets import MAX_CPU_DEVICES, TARGETS, check_devices, check_mesh
 from shardviz.errors import plural
-from shardviz.hardware.clusters import Cluster, GpuNodes, TpuSlices, parts_by_slice
+from shardviz.hardware.clusters import Cluster, GpuNodes, TpuSlices
+from shardviz.hardware.torus_order import parts_by_slice
 from shardviz.sharding import Mesh
 
 if TYPE_CHECKING:

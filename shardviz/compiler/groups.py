@@ -8,8 +8,8 @@ from shardviz.compiler.installed import EXTRAS, versions_of
 from shardviz.compiler.messages import ProcessName
 from shardviz.compiler.targets import TARGETS
 from shardviz.errors import plural
-from shardviz.hardware.chips import GPUS, TPUS, Gpu, TpuChip
-from shardviz.hardware.clusters import MAX_DEVICES, MAX_GPUS, GpuNodes, TpuSlices
+from shardviz.hardware.chips import GPUS, MAX_DEVICES, TPUS, Gpu, TpuChip
+from shardviz.hardware.clusters import MAX_GPUS, GpuNodes, TpuSlices
 from shardviz.hardware.machine import Machine, machine_of
 
 DEVICES = 8

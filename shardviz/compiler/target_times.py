@@ -47,7 +47,8 @@ def target_times(
     is the answer's text, which is then not read again.
     """
     placement = answer.placement
-    if placement is not None and (placement.torus, mesh.size) != (machine.torus, machine.devices):
+    shape = machine.family.torus_sizes, machine.devices
+    if placement is not None and (placement.torus, mesh.size) != shape:
         placement = None
     if placement is not None:
         mesh = placement.on(mesh)

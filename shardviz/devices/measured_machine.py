@@ -13,13 +13,15 @@ from dataclasses import replace
 
 from shardviz.devices.fitting import TimeFit
 from shardviz.devices.question import MeasureQuestion
+from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.collective_time import collective_time
+from shardviz.hardware.levels import LinkLevel
 from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.machine import DeviceFigures, LinkLevel, Machine
+from shardviz.hardware.machine import Machine
 from shardviz.hardware.measured import COLLECTIVES, MeasuredTimes, Regime
 from shardviz.hardware.measured_tables import links_of_groups
 from shardviz.hardware.mesh_placement import place_mesh
-from shardviz.hardware.placement import AXES
+from shardviz.hardware.switched_nodes import SwitchedNodes
 
 LARGE = 2**40
 """Bytes that are bound by bandwidth alone."""
@@ -35,15 +37,8 @@ MIN_RATE, MAX_SPREAD = 1e3, 1e16
 def bare_machine(chip: str, devices: int, node: int) -> Machine:
     """A machine of which nothing is known but its devices, `node` of them in each host."""
     link = LinkSpec()
-    return Machine(
-        chip,
-        chip,
-        DeviceFigures(()),
-        devices,
-        node=node,
-        node_link=link,
-        network=link if devices > node else None,
-    )
+    family = SwitchedNodes(chip, node, devices // node, link, link if devices > node else None)
+    return Machine(chip, DeviceFigures(()), family)
 
 
 def measured_machine(
@@ -91,9 +86,14 @@ def links_not_measured(
 ) -> dict[str, LinkSpec]:
     """The links of which no fit tells a bandwidth, so that the machine keeps the figures that it had: those
     of a host's devices, "switch", and those between hosts, "network"."""
-    links = {"switch": machine.node_link if machine.node > 1 else None, "network": machine.network}
+    family = machine.family
     bandwidths, _ = _implied(machine, question, fits)
-    return {key: link for key, link in links.items() if link is not None and key not in bandwidths}
+    return {
+        name: link
+        for name, link in family.links.items()
+        if name == "network" or (name == "switch" and family.reaches(name))
+        if name not in bandwidths
+    }
 
 
 def _with_links(machine: Machine, question: MeasureQuestion, fits: Sequence[TimeFit]) -> Machine:
@@ -108,13 +108,8 @@ def _with_links(machine: Machine, question: MeasureQuestion, fits: Sequence[Time
             latency = min(statistics.median(latencies[key]), MAX_LATENCY)
         return LinkSpec(latency, bandwidth)
 
-    return replace(
-        machine,
-        axis_links=tuple(fitted(axis, link) for axis, link in zip(AXES, machine.axis_links, strict=False)),
-        node_link=None if machine.node_link is None else fitted("switch", machine.node_link),
-        network=None if machine.network is None else fitted("network", machine.network),
-        core_link=None if machine.core_link is None else fitted("chip", machine.core_link),
-    )
+    links = {name: fitted(name, link) for name, link in machine.family.links.items()}
+    return replace(machine, family=machine.family.with_links(links))
 
 
 def _implied(
@@ -157,4 +152,4 @@ def _within_bounds(regime: Regime) -> Regime:
 
 def _link_of(level: LinkLevel) -> str:
     """The links of a level: of one axis of the torus its name."""
-    return level.name if level.kind in ("ring", "line") else level.kind
+    return level.name if level.is_torus else level.kind

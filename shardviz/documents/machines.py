@@ -65,8 +65,8 @@ MACHINE = DocumentKind(
     chip=text("The chip."),
     source=text("The origin of the figures."),
     devices=count("JAX devices in all."),
-    devices_per_chip=count("JAX devices of one chip."),
-    slices=count("TPU slices, joined by the network."),
+    devices_per_chip=count("JAX devices of one chip.").of("family.devices_per_chip"),
+    slices=count("TPU slices, joined by the network.").of("family.slices"),
     device=DEVICE,
     torus=array_of(
         closed(
@@ -84,8 +84,10 @@ MACHINE = DocumentKind(
             devices=count("GPUs of a node."),
             link=_link("A GPU's link to the switch."),
         )
-    ).of(lambda machine: Beside(devices=machine.node, link=machine.node_link) if machine.node else None),
-    cores=nullable(_link("Between two devices of a chip; null: a chip is one.")).of("core_link"),
+    ).of(lambda machine: _node(machine)),
+    cores=nullable(_link("Between two devices of a chip; null: a chip is one.")).of(
+        lambda machine: machine.family.links.get("chip")
+    ),
     network=nullable(_link("A device's part of the network between slices or nodes; null: there is none.")),
     measured=array_of(
         closed(
@@ -159,11 +161,13 @@ TARGETS = DocumentKind(
 
 
 def _axes(machine: Machine) -> Iterator[Beside]:
-    from shardviz.hardware.placement import AXES
+    for axis in machine.family.torus:
+        yield Beside(axis=axis.name, chips=axis.size, is_ring=axis.kind == "ring", link=axis.link)
 
-    parts = zip(AXES, machine.torus, machine.wrap, machine.axis_links, strict=False)
-    for axis, chips, is_ring, link in parts:
-        yield Beside(axis=axis, chips=chips, is_ring=is_ring, link=link)
+
+def _node(machine: Machine) -> Beside | None:
+    nodes = (one for one in machine.family.dimensions if one.kind == "switch")
+    return next((Beside(devices=node.size, link=node.link) for node in nodes), None)
 
 
 def machine_document(machine: Machine, mesh: Mesh | None, placed: PlacedMesh | None) -> Document:

@@ -18,6 +18,9 @@ HOST = (2, 2, 1)
 MAX_AXIS = 256
 """Chips along one axis; the TPU compiler has a limit a little above."""
 
+MAX_DEVICES = 2**15
+"""Devices of a machine: more than any pod or cluster that is asked about, and described in half a second."""
+
 Peak = tuple[tuple[str, float], ...]
 BOOK = '"How to Scale Your Model" (2025)'
 TPU_SOURCE = f"{BOOK}; on-chip memory: jax 0.10.2, tpu_info; clock and usable HBM: libtpu 0.0.52 (2026)"
@@ -29,6 +32,27 @@ NVLINK_HOP = 0.6e-6
 """Seconds; NCCL 2.30, `tuning.cc`: a hop over NVLink with the protocol LL."""
 INFINIBAND_HOP = 2.7e-6
 """Seconds; NCCL 2.30, `tuning.cc`: a hop between nodes with the protocol LL."""
+
+
+@dataclass(frozen=True)
+class DeviceFigures:
+    """The figures of one JAX device; one that nobody publishes is None.
+
+    `peak` has FLOP/s (OP/s of whole numbers) by HLO's dtype. `hbm_bytes` are those of the data sheet and
+    `usable_bytes` those that the compiler allows a program. `hbm_bandwidth` is bytes per second,
+    `on_chip_bytes` the memory next to the matrix units (VMEM; a GPU's second-level cache), `clock` hertz.
+    """
+
+    peak: tuple[tuple[str, float], ...]
+    hbm_bytes: int | None = None
+    usable_bytes: int | None = None
+    hbm_bandwidth: float | None = None
+    on_chip_bytes: int | None = None
+    clock: float | None = None
+
+    def flops_per_second(self, dtype: str) -> float | None:
+        """The peak in this dtype; None where none is known."""
+        return dict(self.peak).get(dtype)
 
 
 @dataclass(frozen=True)
@@ -68,6 +92,19 @@ class TpuChip:
     cores: int = 2
     source: str = TPU_SOURCE
     longest: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def device(self) -> DeviceFigures:
+        """The figures of one device."""
+        each = self.devices_per_chip
+        return DeviceFigures(
+            tuple((dtype, peak / each) for dtype, peak in self.peak),
+            self.hbm // each,
+            self.usable,
+            self.hbm_bandwidth / each,
+            self.vmem,
+            self.clock,
+        )
 
     @property
     def longest_axis(self) -> int:
@@ -127,6 +164,11 @@ class Gpu:
     l2: int
     clock: float
     source: str
+
+    @property
+    def device(self) -> DeviceFigures:
+        """The figures of one device."""
+        return DeviceFigures(self.peak, self.hbm, None, self.hbm_bandwidth, self.l2, self.clock)
 
 
 _V5E_LONGEST = ((1, 16), (2, 8), (4, 16), (6, 8), (8, 16), (10, 1), (12, 2), (14, 4), (16, 16))

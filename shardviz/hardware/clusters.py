@@ -13,20 +13,31 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from shardviz.errors import plural, quote
-from shardviz.hardware.chips import GPUS, TPU_ALIASES, TPUS, Gpu, TpuChip
+from shardviz.hardware.chip_torus import ChipTorus
+from shardviz.hardware.chips import (
+    DCN_LATENCY,
+    GPUS,
+    ICI_HOP,
+    INFINIBAND_HOP,
+    MAX_DEVICES,
+    NVLINK_HOP,
+    TPU_ALIASES,
+    TPUS,
+    Gpu,
+    TpuChip,
+)
+from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.switched_nodes import SwitchedNodes
 
 if TYPE_CHECKING:
     from shardviz.sharding import Mesh
 
 SUGGESTED = 2
-MAX_DEVICES = 2**15
-"""Devices of a target: more than any pod or cluster that is asked about, and described in half a second."""
 MAX_GPUS = 2**14
 
 
@@ -54,6 +65,21 @@ class TpuSlices:
     @property
     def devices(self) -> int:
         return self.slices * math.prod(self.torus) * self.chip.devices_per_chip
+
+    @property
+    def family(self) -> ChipTorus:
+        """The slices with the published figures of their links."""
+        chip = self.chip
+        return ChipTorus(
+            chip.name,
+            self.torus,
+            chip.wrap(self.torus),
+            (LinkSpec(ICI_HOP, chip.link),) * len(self.torus),
+            chip.devices_per_chip,
+            self.slices,
+            LinkSpec(ICI_HOP, chip.between_cores) if chip.between_cores else None,
+            LinkSpec(DCN_LATENCY, chip.network / chip.devices_per_chip),
+        )
 
     @property
     def made_of(self) -> str:
@@ -102,6 +128,17 @@ class GpuNodes:
     def devices(self) -> int:
         return self.nodes * self.gpus
 
+    @property
+    def family(self) -> SwitchedNodes:
+        """The nodes with the published figures of their links."""
+        return SwitchedNodes(
+            self.chip.name,
+            self.gpus,
+            self.nodes,
+            LinkSpec(NVLINK_HOP, self.chip.link),
+            LinkSpec(INFINIBAND_HOP, self.chip.network),
+        )
+
     def of_size(self, devices: int) -> list[str]:
         """The name with that many devices, in whole nodes; none where nobody can be asked about so many."""
         if devices > MAX_GPUS:
@@ -148,18 +185,6 @@ def tori(chip: TpuChip, chips: int) -> list[tuple[int, ...]]:
 def times(sizes: tuple[int, ...]) -> str:
     """``4x4x8``."""
     return "x".join(map(str, sizes))
-
-
-def parts_by_slice(sizes: Sequence[int], slices: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Of each axis, its size within a slice and across the slices: the leading axes lie across them.
-
-    >>> parts_by_slice((4, 8), 2)
-    ((2, 8), (2, 1))
-    """
-    across: list[int] = []
-    for size in sizes:
-        across.append(math.gcd(size, slices // math.prod(across)))
-    return tuple(size // part for size, part in zip(sizes, across, strict=True)), tuple(across)
 
 
 def mesh_of_size(mesh: Mesh, size: int) -> str:

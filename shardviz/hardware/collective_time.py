@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from shardviz.errors import QuestionError
-from shardviz.hardware.machine import LinkLevel
+from shardviz.hardware.levels import LinkLevel
 from shardviz.hardware.measured import MeasuredTimes, measured_times
 from shardviz.units import human_bytes, rate
 from shardviz.units import seconds as duration
@@ -97,7 +97,7 @@ def collective_time(
     if not placed:
         return NOTHING
     found = _by_formula(op, size, placed, strategy, in_rounds)
-    if op not in SHIFTS or all(_is_next(level, hop) for level, hop in placed):
+    if op not in SHIFTS or all(level.is_next(hop) for level, hop in placed):
         known = measured_times(op, levels, measured)
         return _as_measured(found, size, levels, known) if known else found
     return found
@@ -130,11 +130,6 @@ def _as_measured(
     said += f", and {duration(line.latency)} of latency" if line.latency else ""
     bound = "latency" if latency >= seconds - latency else names
     return CollectiveTime(seconds, latency, seconds - latency, formula.textbook_seconds, bound, said, True)
-
-
-def _is_next(level: LinkLevel, hop: int) -> bool:
-    """A message over so many hops goes to a neighbour; through a switch everybody is one."""
-    return level.kind not in ("ring", "line") or hop in (1, level.size - 1)
 
 
 @dataclass(frozen=True)
@@ -171,21 +166,21 @@ class _Stage:
         """The levels, with the directions that each carries in."""
         if self.one_ring and len(self.levels) > 1:
             # A ring through a grid closes where a side is even or an axis closes itself.
-            closes = any(level.size % 2 == 0 or _closes(level) for level in self.levels)
-            slowest = min(self.levels, key=_one_way)
+            closes = any(level.size % 2 == 0 or level.closes for level in self.levels)
+            slowest = min(self.levels, key=lambda level: level.one_way)
             ring = replace(slowest, kind="ring" if closes else "line", size=self.members, name=self.name)
             return ((ring, self.directions if closes else 1),)
-        return tuple((level, self.directions if _closes(level) else 1) for level in self.levels)
+        return tuple((level, self.directions if level.closes else 1) for level in self.levels)
 
     @cached_property
     def bandwidth(self) -> float:
         """Bytes per second into one device."""
-        return sum(ways * _one_way(level) for level, ways in self.each) / self.shared
+        return sum(ways * level.one_way for level, ways in self.each) / self.shared
 
     @property
     def latency(self) -> float:
         """Seconds until the first byte has come from the farthest device."""
-        return sum(_farthest(level, ways) * level.hops * level.spec.latency for level, ways in self.each)
+        return sum(level.farthest(ways) * level.hops * level.spec.latency for level, ways in self.each)
 
     @property
     def share(self) -> str:
@@ -196,7 +191,7 @@ class _Stage:
         """``2 × 45 GB/s``, ``4 × 45 GB/s``, ``2 × 45 GB/s + 45 GB/s``."""
         ways: dict[float, int] = {}
         for level, directions in self.each:
-            one_way = _one_way(level)
+            one_way = level.one_way
             ways[one_way] = ways.get(one_way, 0) + directions
         said = " + ".join(
             f"{count} × {rate(each)}" if count > 1 else rate(each) for each, count in ways.items()
@@ -216,29 +211,12 @@ class _Stage:
     @property
     def floor(self) -> str:
         """The latency in words: ``2 hops of 1 µs``."""
-        hops = [(_farthest(level, ways) * level.hops, level.spec.latency) for level, ways in self.each]
+        hops = [(level.farthest(ways) * level.hops, level.spec.latency) for level, ways in self.each]
         if len({latency for _, latency in hops}) == 1:
             hops = [(sum(count for count, _ in hops), hops[0][1])]
         return " and ".join(
             f"{count} hop{'s' * (count > 1)} of {duration(latency)}" for count, latency in hops if latency
         )
-
-
-def _closes(level: LinkLevel) -> bool:
-    """The level has links in both directions around; two neighbours have but the one between them."""
-    return level.kind == "ring" and (level.size > 2 or level.hops > 1)
-
-
-def _one_way(level: LinkLevel) -> float:
-    """Bytes per second to the next member: links that lead past others are shared with their groups."""
-    return level.spec.bandwidth / level.messages
-
-
-def _farthest(level: LinkLevel, ways: int) -> int:
-    """Steps between members that are farthest apart."""
-    if level.kind in ("ring", "line"):
-        return level.size // 2 if _closes(level) and ways == 2 else level.size - 1
-    return 1
 
 
 def _described(level: LinkLevel, ways: int) -> str:
@@ -251,7 +229,7 @@ def _described(level: LinkLevel, ways: int) -> str:
         return f"the {many} cores of a chip"
     shared = f", {level.hops} hops apart" if level.hops > 1 else ""
     shared += " on shared links" if level.messages > 1 else ""
-    if _closes(level):
+    if level.closes:
         way = "both directions" if ways == 2 else "one direction"
         return f"a ring of {many} along {level.name}, {way}{shared}"
     return f"{'two' if many == 2 else f'a line of {many}'} along {level.name}{shared}"
@@ -259,7 +237,7 @@ def _described(level: LinkLevel, ways: int) -> str:
 
 def _stages(levels: Sequence[LinkLevel], strategy: str) -> list[_Stage]:
     """The stages of a collective, the innermost first: cores of a chip, a torus or a switch, a network."""
-    torus = tuple(level for level in levels if level.kind in ("ring", "line"))
+    torus = tuple(level for level in levels if level.is_torus)
     one_ring = "1D" in strategy or strategy.startswith("StrategyRing")
     stages = [_Stage((level,)) for level in reversed(levels) if level.kind == "chip"]
     if torus:
@@ -286,7 +264,7 @@ def _gathered(times: int, size: int, stages: list[_Stage], adds: bool) -> Collec
         bytes_ = size / inner
         whole = times * bytes_ / stage.bandwidth
         real = whole * (stage.members - 1) / stage.members
-        rounded = stage.kind == "network" or all(_closes(level) for level, _ in stage.each)
+        rounded = stage.kind == "network" or all(level.closes for level, _ in stage.each)
         said = f"{stage.described}: {_twice(times)}{stage.share} of {_bytes(bytes_)} over {stage.rates}"
         slowest, along, shares = max(_on_one_axis(stage), default=(0.0, "", ""))
         if times * bytes_ * slowest > real * 1.001:
@@ -306,9 +284,9 @@ def _on_one_axis(stage: _Stage) -> Iterator[tuple[float, str, str]]:
     """
     for word in dict.fromkeys(word for level, _ in stage.each for word in level.words):
         own = [(level, ways) for level, ways in stage.each if word in level.words]
-        needs = [(level.size - 1) / stage.members / (ways * _one_way(level)) for level, ways in own]
+        needs = [(level.size - 1) / stage.members / (ways * level.one_way) for level, ways in own]
         shares = [
-            f"{level.size - 1}/{stage.members} over {f'{ways} × ' if ways > 1 else ''}{rate(_one_way(level))}"
+            f"{level.size - 1}/{stage.members} over {f'{ways} × ' if ways > 1 else ''}{rate(level.one_way)}"
             for level, ways in own
         ]
         if stage.is_torus and len(stage.each) > 1:
@@ -326,13 +304,13 @@ def _exchanged(held: int, stages: list[_Stage], adds: bool) -> CollectiveTime:
         if stage.is_torus:
             held_there = held * stage.shared
             loads = [
-                (_crossing(level) * held_there / _one_way(level) / ways, level) for level, ways in stage.each
+                (_crossing(level) * held_there / level.one_way / ways, level) for level, ways in stage.each
             ]
             real, level = max(loads, key=lambda load: load[0])
             ways = dict(zip((each for _, each in loads), (ways for _, ways in stage.each), strict=True))[
                 level
             ]
-            often, link = _crossing(level) / ways, rate(_one_way(level))
+            often, link = _crossing(level) / ways, rate(level.one_way)
             said = f"{stage.described}: {often:.3g} × {_bytes(held_there)} over each link of {link}"
             parts.append(_Part(stage, real, real, said))
         else:
@@ -368,15 +346,15 @@ def _sent(op: str, size: int, placed: list[tuple[LinkLevel, int]]) -> Collective
     if not moving:
         return NOTHING
     latency = sum(_shifted(op, level, hops)[0] * level.hops * level.spec.latency for level, hops in moving)
-    loads = [(_shifted(op, level, hops)[1] * size / _one_way(level), level) for level, hops in moving]
+    loads = [(_shifted(op, level, hops)[1] * size / level.one_way, level) for level, hops in moving]
     most, level = max(loads, key=lambda load: load[0])
     hops = sum(_shifted(op, level, count)[0] * level.hops for level, count in moving)
-    over = f"{_bytes(size)} over {rate(_one_way(level))}"
-    if op in MESSAGES and len(moving) > 1 and all(each.kind in ("ring", "line") for each, _ in moving):
-        bandwidth = sum(_one_way(each) for each, _ in moving)
+    over = f"{_bytes(size)} over {rate(level.one_way)}"
+    if op in MESSAGES and len(moving) > 1 and all(each.is_torus for each, _ in moving):
+        bandwidth = sum(each.one_way for each, _ in moving)
         most, over = size / bandwidth, f"{_bytes(size)} over {len(moving)} links at once, {rate(bandwidth)}"
-    elif most > 1.001 * size / _one_way(level):
-        over = f"{most * _one_way(level) / size:.3g} × {over}, as messages share links"
+    elif most > 1.001 * size / level.one_way:
+        over = f"{most * level.one_way / size:.3g} × {over}, as messages share links"
     where = " and ".join(dict.fromkeys(word for each, _ in moving for word in each.words))
     told = f"{hops} hop{'s' * (hops > 1)} along {where}: {duration(latency)}, then {over}"
     bound = "latency" if latency >= most else where if op in MESSAGES else level.name
@@ -385,13 +363,13 @@ def _sent(op: str, size: int, placed: list[tuple[LinkLevel, int]]) -> Collective
 
 def _shifted(op: str, level: LinkLevel, hops: int) -> tuple[int, float]:
     """The most hops of a message and the most messages over one link, where all go so many steps on."""
-    if level.kind not in ("ring", "line"):
+    if not level.is_torus:
         return 1, 1.0
     hops %= level.size
     back = level.size - hops
     if op in MESSAGES:
-        return (min(hops, back) if _closes(level) else hops), 1.0
-    if not _closes(level):
+        return (min(hops, back) if level.closes else hops), 1.0
+    if not level.closes:
         # The last ones go all the way back.
         return max(hops, back), float(min(hops, back))
     # Half of those that go to the other side go either way.
@@ -401,7 +379,7 @@ def _shifted(op: str, level: LinkLevel, hops: int) -> tuple[int, float]:
 def _usual_distances(op: str, levels: Sequence[LinkLevel]) -> tuple[int, ...]:
     if op in SHIFTS:
         return (1,) * len(levels)
-    return tuple(_farthest(level, 2) for level in levels)
+    return tuple(level.farthest(2) for level in levels)
 
 
 def _combined(
@@ -429,26 +407,55 @@ def _combined(
     )
 
 
-def _by_nccl(parts: list[_Part], times: int, textbook: float, one_step: bool) -> CollectiveTime:
-    """Nodes of GPUs: rings through the nodes, over every network card at once, bound by the slowest level."""
-    from shardviz.hardware.nccl import chosen_protocol
+@dataclass(frozen=True)
+class NcclProtocol:
+    """One way in which NCCL sends: seconds for its start, for a hop over NVLink and one between nodes, and
+    the share of the links' bandwidth that carries data.
 
+    Figures: NCCL 2.30.7, ``src/graph/tuning.cc`` (`baseLat`, `hwLat`, and the factors of LL and LL128), by
+    which NCCL itself chooses a protocol.
+    """
+
+    name: str
+    base: float
+    node_hop: float
+    network_hop: float
+    share: float
+
+
+NCCL_PROTOCOLS = (
+    NcclProtocol("LL", 6.6e-6, 0.6e-6, 2.7e-6, 0.5),
+    NcclProtocol("LL128", 14e-6, 1.9e-6, 4e-6, 0.92),
+    NcclProtocol("Simple", 8.4e-6, 3.4e-6, 14e-6, 1.0),
+)
+
+
+def _by_nccl(parts: list[_Part], times: int, textbook: float, one_step: bool) -> CollectiveTime:
+    """Nodes of GPUs: rings through the nodes, over every network card at once, bound by the slowest level.
+
+    Latency and bytes add up, as in NCCL's model, and NCCL takes the protocol by which that is the least. A
+    link's own latency counts where it is longer than NCCL's figure for a hop.
+    """
     slowest = max(parts, key=lambda part: part.seconds)
     inside, outside = (
         [part.stage for part in parts if (part.stage.kind == "network") == network]
         for network in (False, True)
     )
+    node_latency = max((stage.levels[0].spec.latency for stage in inside), default=0.0)
+    network_latency = max((stage.levels[0].spec.latency for stage in outside), default=0.0)
     nodes = math.prod(stage.members for stage in outside)
     steps = 1 if one_step else times * (math.prod(part.stage.members for part in parts) - 1)
     across = min(steps, times * (nodes - 1)) if times == 1 else min(steps, 2 * nodes * (nodes > 1))
-    protocol, latency = chosen_protocol(
-        slowest.seconds,
-        steps - across,
-        across,
-        max((stage.levels[0].spec.latency for stage in inside), default=0.0),
-        max((stage.levels[0].spec.latency for stage in outside), default=0.0),
-    )
-    bandwidth = slowest.seconds / protocol.share
+
+    def latency_of(protocol: NcclProtocol) -> float:
+        return (
+            protocol.base
+            + (steps - across) * max(protocol.node_hop, node_latency)
+            + across * max(protocol.network_hop, network_latency)
+        )
+
+    protocol = min(NCCL_PROTOCOLS, key=lambda one: latency_of(one) + slowest.seconds / one.share)
+    latency, bandwidth = latency_of(protocol), slowest.seconds / protocol.share
     said = " while ".join(part.said for part in parts)
     said += f"; plus {duration(latency)} of NCCL's latency ({protocol.name}, {steps} hop{'s' * (steps > 1)}"
     said += f", {protocol.share:.0%} of the bandwidth)" if protocol.share < 1 else ")"

@@ -12,13 +12,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from shardviz.hardware.levels import LinkLevel
 from shardviz.hardware.links import LinkSpec, parse_bandwidth, parse_latency
-from shardviz.hardware.machine import LinkLevel, Machine, PlacedMesh
+from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hardware.topology import Hierarchy, LinkedLevel, Switch, Topology, Torus, topology_for
 from shardviz.sharding.axis_parts import axis_part
-
-GRID = ("ring", "line")
-"""Kinds of levels whose members are linked to their neighbours."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +74,7 @@ def group_links(
     slowest = _slowest(levels) if levels else None
     if slowest is None:
         # A group of one device has no links; its figures are those of the machine's first ones.
-        usual = placed.machine.node_link or next(iter(placed.machine.axis_links), LinkSpec())
-        slowest = _given(usual, latency, bandwidth)
+        slowest = _given(placed.machine.family.usual_link, latency, bandwidth)
     is_part = any(axis_part(axis) is not None for axis in axes)
     # Every axis of the assumed machine is a ring, but a part of one is not.
     if topology is None and (is_part or not placed.machine.assumed):
@@ -108,7 +105,7 @@ def _effective(level: LinkLevel) -> LinkSpec:
 
 def _topology(levels: tuple[LinkLevel, ...], members: int) -> Topology:
     """The topology of a placed group."""
-    grid = [level for level in levels if level.kind in GRID]
+    grid = [level for level in levels if level.is_torus]
     inner = [level for level in levels if level.kind == "chip"]
     outer = [level for level in levels if level.kind == "network"]
     nodes = [level for level in levels if level.kind == "switch"]

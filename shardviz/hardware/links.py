@@ -1,4 +1,4 @@
-"""One link: its latency and bandwidth, read from text such as ``45GB/s``."""
+"""One link: its latency and bandwidth, read from text such as ``45GB/s``, or from a table of a file."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from shardviz.errors import QuestionError, quote
-from shardviz.hardware.quantities import BANDWIDTH, LATENCY
+from shardviz.hardware.quantities import BANDWIDTH, LATENCY, figure, rate_text, time_text
+from shardviz.strict_table import StrictTable
 
 ASSUMED = "v5e"
 """The chip whose links are assumed where none is named."""
 MAX_LATENCY = 1e6
 """Seconds; with the bounds below, all times of a schedule stay far within a float."""
+LINK_KEYS = ("bandwidth", "latency")
+"""The keys of a link in a machine's file."""
 MIN_BANDWIDTH, MAX_BANDWIDTH = 1.0, 1e18
 """Bytes per second; beyond the largest there is ``inf``."""
 
@@ -70,3 +73,21 @@ def _as_written(what: str, text: str) -> Iterator[None]:
         yield
     except QuestionError as error:
         raise QuestionError(f"a {what} of {quote(text.strip(), 30)} is not possible", error.hint) from None
+
+
+def read_link(table: StrictTable, before: LinkSpec | None, hop: float) -> LinkSpec:
+    """The link of a table; its bandwidth has to be there where none was `before`, its latency is `hop` then.
+
+    Raises what the table makes.
+    """
+    latency = hop if before is None else before.latency
+    if "latency" in table:
+        latency = figure(table, "latency", LATENCY)
+    if before is not None and "bandwidth" not in table:
+        return LinkSpec(latency, before.bandwidth)
+    return LinkSpec(latency, figure(table, "bandwidth", BANDWIDTH))
+
+
+def link_toml(link: LinkSpec) -> list[str]:
+    """The lines of a table that `read_link` reads."""
+    return [f"bandwidth = {rate_text(link.bandwidth)}", f"latency = {time_text(link.latency)}"]

@@ -1,4 +1,4 @@
-"""A machine by the name of its hardware, as after `--target`, or by a TOML file of figures.
+"""A machine by the name of its hardware, as after `--target`, or by a TOML file of figures; and that file.
 
     base = "v5p:4x4x8"           # all figures that are not given here; without it they all have to be
     [device]                     # one JAX device
@@ -17,41 +17,43 @@ A text has a unit; a plain number is in bytes, bytes per second, seconds, FLOP/s
 
 from __future__ import annotations
 
-import math
+import json
 import os
 import re
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from shardviz.errors import QuestionError, ShardvizError, place, plural, quote
-from shardviz.hardware.chips import DCN_LATENCY, ICI_HOP, INFINIBAND_HOP, NVLINK_HOP, TPUS
-from shardviz.hardware.clusters import MAX_DEVICES, Fault, parse_cluster
-from shardviz.hardware.figures import figure
-from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.machine import DeviceFigures, Machine, machine_of
-from shardviz.hardware.measured_tables import measured_tables
-from shardviz.hardware.placement import AXES
-from shardviz.hardware.quantities import BANDWIDTH, CLOCK, LATENCY, PEAK, SIZE
+from shardviz.errors import QuestionError, ShardvizError, place, quote
+from shardviz.hardware.chip_torus import ChipTorus
+from shardviz.hardware.chips import ICI_HOP, MAX_DEVICES, DeviceFigures
+from shardviz.hardware.clusters import Fault, parse_cluster
+from shardviz.hardware.family import FileFamily
+from shardviz.hardware.links import LINK_KEYS, link_toml, read_link
+from shardviz.hardware.machine import Machine, machine_of
+from shardviz.hardware.measured_tables import measured_tables, measured_toml
+from shardviz.hardware.quantities import BANDWIDTH, CLOCK, DIGITS, PEAK, SIZE, figure, rate_text
+from shardviz.hardware.switched_nodes import SwitchedNodes
 from shardviz.sharding import canonical_dtype
 from shardviz.strict_table import StrictTable
 from shardviz.user_files import open_file
 
+FAMILIES: tuple[type[FileFamily], ...] = (ChipTorus, SwitchedNodes)
+"""The families that a file may describe, each in its own table."""
 MAX_BYTES = 64_000
 """Bytes of a machine's file."""
 READ = "shardviz.machine_file"
 """The audit event of a machine's file that is about to be read: who may read none refuses it there."""
 MAX_NAME = 60
 
-_KEYS = ("base", "name", "source", "chip", "device", "torus", "cores", "node", "network", "measured")
-_DEVICE = ("peak", "hbm", "usable_hbm", "hbm_bandwidth", "on_chip", "clock")
-_LINK = ("bandwidth", "latency")
-_TORUS = ("shape", "wrap", "slices", "devices_per_chip", *_LINK)
-_NODE = ("devices", "count", *_LINK)
+BETWEEN = {"cores": "chip", "network": "network"}
+"""The tables of other links than a family's own, with their names in `Family.links`."""
+KEYS = ("base", "name", "source", "chip", "device", "torus", "cores", "node", "network", "measured")
+DEVICE_KEYS = ("peak", "hbm", "usable_hbm", "hbm_bandwidth", "on_chip", "clock")
 
 
 class MachineFileError(QuestionError):
@@ -102,7 +104,7 @@ def read_machine(source: Path | str, name: str = "machine.toml") -> Machine:
     except (ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, ValueError) else "its lists are too deep"
         raise fail("", f"it is not TOML: {quote(reason, 80)[1:-1]}", "look at that line") from None
-    table.only(_KEYS)
+    table.only(KEYS)
     return _machine(table, Path(name).stem)
 
 
@@ -133,36 +135,39 @@ def _machine(table: StrictTable, stem: str) -> Machine:
     source = table.line("source", 200).strip() if "source" in table else ""
     if not source:
         source = f"{name}.toml" if base is None else f"{name}, over the figures of {base.name}: {base.source}"
-    if base is None:
-        machine = Machine(name, name, DeviceFigures(()), 0, source=source)
-    else:
-        machine = replace(base, name=name, source=source)
+    chip = name if base is None else base.chip
     if "chip" in table:
-        machine = replace(machine, chip=_words(table, "chip", MAX_NAME))
+        chip = _words(table, "chip", MAX_NAME)
+    device = DeviceFigures(()) if base is None else base.device
     if "device" in table:
-        machine = replace(machine, device=_device(table.table("device"), machine.device))
-    if "torus" in table and "node" in table:
-        table.fail("node", "a machine has a torus or nodes, not both", "leave out [torus] or [node]")
-    has_torus, has_nodes = bool(machine.torus), bool(machine.node)
-    if "torus" in table:
-        if has_nodes:
-            table.fail("torus", f"{machine.chip} has nodes", "write [node], or another base")
-        machine = _with_torus(table.table("torus"), machine)
-    elif "node" in table:
-        if has_torus:
-            table.fail("node", f"{machine.chip} has a torus", "write [torus], or another base")
-        machine = _with_nodes(table.table("node"), machine)
-    elif base is None:
-        table.fail(
-            "torus", "it is missing", 'give base = "v5p:4x4x8", or [torus] or [node] and the keys below'
-        )
-    machine = _with_links_between(table, machine)
-    if not 1 <= machine.devices <= MAX_DEVICES:
-        where = "torus" if machine.torus else "node"
-        table.fail(where, f"it makes {machine.devices:,} devices", f"there are 1 to {MAX_DEVICES:,}")
+        device = _device(table.table("device"), device)
+    before = None if base is None else base.family
+    assert before is None or isinstance(before, FileFamily)
+    family = _with_links_between(table, _family(table, before, chip))
+    if not 1 <= family.devices <= MAX_DEVICES:
+        table.fail(family.table, f"it makes {family.devices:,} devices", f"there are 1 to {MAX_DEVICES:,}")
+    machine = Machine(name, device, family, source=source)
     if "measured" in table:
         machine = replace(machine, measured=measured_tables(table.tables("measured"), machine))
     return machine
+
+
+def _family(table: StrictTable, before: FileFamily | None, chip: str) -> FileFamily:
+    """The family of the file's table, over the figures of the base."""
+    own = [family for family in FAMILIES if family.table in table]
+    if len(own) > 1:
+        kinds = " or ".join(family.words for family in own)
+        tables = " or ".join(f"[{family.table}]" for family in own)
+        table.fail(own[-1].table, f"a machine has {kinds}, not both", f"leave out {tables}")
+    for family in own:
+        if before is not None and not isinstance(before, family):
+            table.fail(family.table, f"{chip} has {before.words}", f"write [{before.table}], or another base")
+        return family.read(table.table(family.table), before, chip)
+    if before is None:
+        tables = " or ".join(f"[{family.table}]" for family in FAMILIES)
+        hint = f'give base = "v5p:4x4x8", or {tables} and the keys below'
+        table.fail(FAMILIES[0].table, "it is missing", hint)
+    return replace(before, chip=chip)
 
 
 def _words(table: StrictTable, key: str, most: int) -> str:
@@ -186,7 +191,7 @@ def _base(table: StrictTable) -> Machine | None:
 
 
 def _device(table: StrictTable, before: DeviceFigures) -> DeviceFigures:
-    table.only(_DEVICE)
+    table.only(DEVICE_KEYS)
     peak = dict(before.peak)
     if "peak" in table:
         own = table.table("peak")
@@ -208,124 +213,19 @@ def _device(table: StrictTable, before: DeviceFigures) -> DeviceFigures:
     return DeviceFigures(tuple(peak.items()), hbm, usable, bandwidth or before.hbm_bandwidth, on_chip, clock)
 
 
-def _with_torus(table: StrictTable, machine: Machine) -> Machine:
-    table.only(_TORUS)
-    torus = _shape(table) if "shape" in table or not machine.torus else machine.torus
-    per_chip = _count(table, "devices_per_chip", machine.devices_per_chip)
-    slices = _count(table, "slices", machine.slices)
-    wrap = machine.wrap
-    if torus != machine.torus:
-        chip = TPUS.get(machine.chip)
-        wrap = chip.wrap(torus) if chip is not None and chip.rank == len(torus) else (False,) * len(torus)
-    if "wrap" in table:
-        wrap = _wrap(table, len(torus))
-    before = machine.axis_links if torus == machine.torus else machine.axis_links[:1] * len(torus)
-    return replace(
-        machine,
-        devices=math.prod(torus) * per_chip * slices,
-        devices_per_chip=per_chip,
-        torus=torus,
-        wrap=wrap,
-        axis_links=_axis_links(table, len(torus), before),
-        slices=slices,
-    )
-
-
-def _shape(table: StrictTable) -> tuple[int, ...]:
-    hint = f'write the chips along {", ".join(AXES)}: "4x4x8" or [4, 4, 8]'
-    value = table.values.get("shape")
-    if isinstance(value, list):
-        sizes = value
-    else:
-        text = table.typed("shape", str, hint)
-        sizes = [int(size) if re.fullmatch("[0-9]{1,9}", size) else 0 for size in re.split("[x×]", text)]
-    if not 1 <= len(sizes) <= len(AXES) or not all(type(size) is int and 1 <= size < 10**9 for size in sizes):
-        table.fail("shape", f"{quote(str(value), 30)} is not the shape of a torus", hint)
-    return tuple(sizes)
-
-
-def _wrap(table: StrictTable, rank: int) -> tuple[bool, ...]:
-    value = table.values["wrap"]
-    values = [value] * rank if isinstance(value, bool) else value
-    if not isinstance(values, list) or len(values) != rank or not all(type(one) is bool for one in values):
-        table.fail("wrap", f"{quote(str(value), 30)} is not one truth value for each axis",
-                   f"write true, false, or [{', '.join(['true'] * rank)}]")  # fmt: skip
-    return tuple(values)
-
-
-def _axis_links(table: StrictTable, rank: int, before: tuple[LinkSpec, ...]) -> tuple[LinkSpec, ...]:
-    """The link of each axis: one bandwidth and latency for all, or a list of them."""
-    columns = []
-    for key, quantity in (("bandwidth", BANDWIDTH), ("latency", LATENCY)):
-        if isinstance(table.values.get(key), list):
-            own = table.listed(key, rank)
-            if len(own.values) != rank:
-                table.fail(
-                    key,
-                    f"it has {plural(len(own.values), 'value')}",
-                    f"give one, or {rank}, one for each axis",
-                )
-            columns.append([figure(own, number, quantity) for number in own.values])
-        elif key in table or (key == "bandwidth" and not before):
-            columns.append([figure(table, key, quantity)] * rank)
-        else:
-            usual = {
-                "bandwidth": [link.bandwidth for link in before],
-                "latency": [link.latency for link in before],
-            }
-            columns.append(usual[key] or [ICI_HOP] * rank)
-    return tuple(LinkSpec(latency, bandwidth) for bandwidth, latency in zip(*columns, strict=True))
-
-
-def _with_nodes(table: StrictTable, machine: Machine) -> Machine:
-    table.only(_NODE)
-    if not machine.node:
-        table.typed("devices", int, "write how many devices a node has")
-    nodes = machine.devices // machine.node if machine.node else 1
-    node, count = _count(table, "devices", machine.node), _count(table, "count", nodes)
-    link = _link(table, machine.node_link, NVLINK_HOP)
-    return replace(machine, devices=node * count, node=node, node_link=link)
-
-
-def _with_links_between(table: StrictTable, machine: Machine) -> Machine:
+def _with_links_between(table: StrictTable, family: FileFamily) -> FileFamily:
     """The links between the devices of a chip, and the network; each has to be there where it is needed."""
-    found = {"cores": machine.core_link, "network": machine.network}
-    needed = {
-        "cores": machine.devices_per_chip > 1,
-        "network": machine.slices > 1 or bool(machine.node and machine.devices > machine.node),
-    }
-    hops = {"cores": ICI_HOP, "network": DCN_LATENCY if machine.torus else INFINIBAND_HOP}
-    for key, before in found.items():
+    links = dict(family.links)
+    hops = {"cores": ICI_HOP, "network": family.network_hop}
+    for key, name in BETWEEN.items():
         if key in table:
             own = table.table(key)
-            own.only(_LINK)
-            found[key] = _link(own, before, hops[key])
-        elif needed[key] and before is None:
+            own.only(LINK_KEYS)
+            links[name] = read_link(own, links.get(name), hops[key])
+        elif name not in links and family.reaches(name):
+            # Says that it is missing.
             table.table(key)
-    return replace(machine, core_link=found["cores"], network=found["network"])
-
-
-def _link(table: StrictTable, before: LinkSpec | None, hop: float) -> LinkSpec:
-    """A link; its bandwidth has to be there where none was before."""
-    latency = hop if before is None else before.latency
-    if "latency" in table:
-        latency = figure(table, "latency", LATENCY)
-    if before is not None and "bandwidth" not in table:
-        return LinkSpec(latency, before.bandwidth)
-    return LinkSpec(latency, figure(table, "bandwidth", BANDWIDTH))
-
-
-def _count(table: StrictTable, key: str, before: int) -> int:
-    if key not in table:
-        return before
-    count = table.typed(key, int)
-    if not 1 <= count <= MAX_DEVICES:
-        table.fail(
-            key,
-            f"{quote(str(count), 30)[1:-1]} is outside the range 1 to {MAX_DEVICES:,}",
-            "write a whole number",
-        )
-    return count
+    return family.with_links(links)
 
 
 def _line_of(text: str, key: str) -> int | None:
@@ -344,3 +244,33 @@ def _line_of(text: str, key: str) -> int | None:
         elif (word := re.match(r"\s*([\w.\-]+)\s*=", line)) and f"{key}.".startswith(f"{table}{word[1]}."):
             return number
     return None
+
+
+def machine_toml(machine: Machine, comment: str = "") -> str:
+    """The text of a file that `read_machine` reads back to an equal machine: all of its figures and no base;
+    each line of `comment` stands above."""
+    # TOML's basic strings have the escapes of JSON.
+    lines = [f"# {line}".rstrip() for line in comment.splitlines()]
+    texts = {key: getattr(machine, key) for key in ("name", "chip", "source")}
+    lines += [f"{key} = {json.dumps(text, ensure_ascii=False)}" for key, text in texts.items()]
+    lines += ["", "[device]", *_device_toml(machine.device)]
+    family = machine.family
+    if isinstance(family, FileFamily):
+        lines += ["", f"[{family.table}]", *family.toml()]
+    for key, name in BETWEEN.items():
+        if name in family.links:
+            lines += ["", f"[{key}]", *link_toml(family.links[name])]
+    for each in machine.measured:
+        lines += ["", "[[measured]]", *measured_toml(each)]
+    return "\n".join(lines) + "\n"
+
+
+def _device_toml(device: DeviceFigures) -> Iterator[str]:
+    sizes = {"hbm": device.hbm_bytes, "usable_hbm": device.usable_bytes, "on_chip": device.on_chip_bytes}
+    yield from (f"{key} = {size}" for key, size in sizes.items() if size is not None)
+    if device.hbm_bandwidth is not None:
+        yield f"hbm_bandwidth = {rate_text(device.hbm_bandwidth)}"
+    if device.clock is not None:
+        yield f'clock = "{device.clock / 1e6:.{DIGITS}g}MHz"'
+    for dtype, peak in device.peak:
+        yield f'peak.{dtype} = "{peak / 1e9:.{DIGITS}g}GFLOP/s"'

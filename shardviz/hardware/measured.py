@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from shardviz.hardware.machine import LinkLevel
+from shardviz.hardware.levels import LinkLevel
 
 COLLECTIVES = {
     "all_gather": "all-gather",
@@ -23,7 +21,7 @@ COLLECTIVES = {
 }
 """The collectives that are measured, by JAX's names, with HLO's."""
 
-Levels = tuple["LinkLevel", ...]
+Levels = tuple[LinkLevel, ...]
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,23 @@ regimes = [
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 from shardviz.errors import QuestionError, quote
-from shardviz.hardware.figures import figure
-from shardviz.hardware.machine import LinkLevel, Machine
+from shardviz.hardware.levels import LinkLevel
+from shardviz.hardware.machine import Machine
 from shardviz.hardware.measured import COLLECTIVES, MeasuredTimes, Regime, links_alike
 from shardviz.hardware.mesh_placement import place_mesh
-from shardviz.hardware.quantities import LATENCY, MEASURED, PAYLOAD, SPREAD
+from shardviz.hardware.quantities import (
+    LATENCY,
+    MEASURED,
+    PAYLOAD,
+    SPREAD,
+    figure,
+    rate_text,
+    time_text,
+)
 from shardviz.notation import parse_mesh
 from shardviz.sharding import Mesh, canonical_dtype
 from shardviz.strict_table import StrictTable, closest
@@ -110,3 +119,32 @@ def _regimes(table: StrictTable) -> Iterator[Regime]:
         if bandwidth == float("inf") and not latency:
             row.fail("bandwidth", "with no latency it takes no time at all", "give one of the two")
         yield Regime(start, latency, bandwidth, latency_error, bandwidth_error)
+
+
+def measured_toml(times: MeasuredTimes) -> Iterator[str]:
+    """The lines of such a table, which read back to the same."""
+    yield f"op = {_quoted(times.op)}"
+    yield f"mesh = {_quoted(times.mesh)}"
+    yield f"axes = {_quoted(','.join(times.axes))}"
+    if times.dtype:
+        yield f"dtype = {_quoted(times.dtype)}"
+    if times.noise is not None:
+        yield f"noise = {times.noise:.3g}"
+    yield "regimes = ["
+    yield from (f"    {{{', '.join(_regime_toml(regime))}}}," for regime in times.regimes)
+    yield "]"
+
+
+def _regime_toml(regime: Regime) -> Iterator[str]:
+    yield f"from = {regime.start}"
+    yield f"latency = {time_text(regime.latency)}"
+    if regime.latency_error:
+        yield f"latency_error = {time_text(regime.latency_error)}"
+    yield f"bandwidth = {rate_text(regime.bandwidth)}"
+    if regime.bandwidth_error:
+        yield f"bandwidth_error = {rate_text(regime.bandwidth_error)}"
+
+
+def _quoted(text: str) -> str:
+    # TOML's basic strings have the escapes of JSON.
+    return json.dumps(text, ensure_ascii=False)

@@ -40,10 +40,7 @@ class Placement:
 
     @cached_property
     def coordinates(self) -> tuple[tuple[int, ...], ...]:
-        """The place of each device along each physical dimension: x, y, z, core and slice, or node and
-        GPU."""
-        if not self.torus:
-            return tuple((place.slice, place.core) for place in self.places)
+        """The place of each device along each dimension: x, y, z, core and slice; GPU and node."""
         return tuple((*place.coords, place.core, place.slice) for place in self.places)
 
     def is_regular(self, mesh: Mesh) -> bool:

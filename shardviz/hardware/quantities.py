@@ -1,4 +1,7 @@
-"""Numbers with units as hardware has them: ``45GB/s``, ``1us``, ``197TFLOP/s``, ``16GiB``, ``1.5GHz``."""
+"""Numbers with units as hardware has them: ``45GB/s``, ``1us``, ``197TFLOP/s``, ``16GiB``, ``1.5GHz``.
+
+The figures of a machine's file are such numbers, within what hardware has.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shardviz.errors import NotationError, quote
+from shardviz.strict_table import StrictTable
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|inf\b|nan\b)")
 _MAX_LENGTH = 60
@@ -74,3 +78,65 @@ MEASURED = Quantity("measured bandwidth", BANDWIDTH.units, BANDWIDTH.hint)
 SPREAD = Quantity("error of a bandwidth", BANDWIDTH.units, "write a number with MB/s or GB/s, as in 0.2GB/s")
 PEAK = Quantity("peak", _WORK, "write a number with TFLOP/s or TOP/s, as in 197TFLOP/s")
 CLOCK = Quantity("clock", {"Hz": 1.0, "MHz": 1e6, "GHz": 1e9}, "write a number with MHz or GHz, as in 1.5GHz")
+
+BOUNDS = {
+    SIZE.name: (2.0**20, 2.0**50, "1 MiB to 1 PiB"),
+    BANDWIDTH.name: (1e6, 1e16, "1 MB/s to 10 PB/s, or inf"),
+    MEASURED.name: (1e3, 1e16, "1 kB/s to 10 PB/s, or inf"),
+    LATENCY.name: (0.0, 1.0, "0 to 1 s"),
+    PEAK.name: (1e9, 1e19, "1 GFLOP/s to 10,000 PFLOP/s"),
+    PAYLOAD.name: (0.0, 2.0**50, "0 to 1 PiB"),
+    SPREAD.name: (0.0, 1e16, "0 to 10 PB/s"),
+    CLOCK.name: (1e6, 1e12, "1 MHz to 1,000 GHz"),
+}
+"""The least and the most of each quantity: a plain number that was meant in another unit is outside."""
+
+
+def figure(table: StrictTable, key: str, quantity: Quantity) -> float:
+    """A number with a unit, or a plain one in the unit without a prefix.
+
+    Raises what the table makes, for another type and for a figure that no hardware has.
+    """
+    value = table.values.get(key)
+    if type(value) in (int, float):
+        assert isinstance(value, int | float)
+        # A whole number may be too long for a float.
+        number = float(min(value, 10**300)) if type(value) is int else value
+    else:
+        text = table.typed(key, str, quantity.hint)
+        try:
+            number = quantity.parse(text)
+        except NotationError as error:
+            table.fail(key, error.message, error.hint)
+    least, most, bounds = BOUNDS[quantity.name]
+    # A number with so many digits that it overflows does not mean "unlimited".
+    is_unlimited = (
+        quantity in (BANDWIDTH, MEASURED) and number == math.inf and not re.search("[0-9]", str(value))
+    )
+    if not (least <= number <= most or is_unlimited):
+        table.fail(key, f"{quote(str(value), 30)[1:-1]} is outside the range {bounds}", quantity.hint)
+    return number
+
+
+def count(table: StrictTable, key: str, before: int, most: int) -> int:
+    """A whole number from 1 to `most`; `before` where the table has none."""
+    if key not in table:
+        return before
+    number = table.typed(key, int)
+    if not 1 <= number <= most:
+        table.fail(key, f"{quote(str(number), 30)[1:-1]} is not from 1 to {most:,}", "write a whole number")
+    return number
+
+
+DIGITS = 6
+"""Digits of a figure that is written: more than anybody measures."""
+
+
+def rate_text(bandwidth: float) -> str:
+    """A bandwidth as a value of TOML."""
+    return '"inf"' if bandwidth == math.inf else f'"{bandwidth / 1e9:.{DIGITS}g}GB/s"'
+
+
+def time_text(seconds: float) -> str:
+    """A time as a value of TOML."""
+    return f'"{seconds * 1e6:.{DIGITS}g}us"'

@@ -13,6 +13,7 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
+from shardviz.hardware.family import Dimension, Family
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hardware.placement import AXES
 from shardviz.render.lines import sentence, shelve
@@ -34,7 +35,8 @@ def machine_picture(
     """The picture of a machine. Devices have their ids, or where they are `placed` their coordinates in the
     mesh."""
     labels = _Labels(machine, mesh, placed, palette)
-    lines = _nodes(machine, labels, width) if machine.node else _torus(machine, labels, width)
+    draw = _torus if machine.family.torus else _nodes
+    lines = draw(machine.family, labels, width)
     for line in lines:
         # Three chips with coordinates in a large mesh may be wider than a narrow page.
         line.truncate(width, overflow="ellipsis")
@@ -67,7 +69,7 @@ class _Labels:
 
     def chip(self, number: int) -> Text:
         """The label of a chip: its devices."""
-        each = self._machine.devices_per_chip
+        each = self._machine.family.devices_per_chip
         return Text.assemble(("·", DIM)).join(self._device(number * each + core) for core in range(each))
 
     def _device(self, id_: int) -> Text:
@@ -81,11 +83,13 @@ class _Labels:
         return Text.assemble((",", DIM)).join(parts)
 
 
-def _torus(machine: Machine, labels: _Labels, width: int) -> list[Text]:
-    sizes = (*machine.torus, *(1,) * (len(AXES) - len(machine.torus)))
-    wrap = (*machine.wrap, *(False,) * (len(AXES) - len(machine.wrap)))
+def _torus(family: Family, labels: _Labels, width: int) -> list[Text]:
+    *axes, _, slices = family.dimensions
+    missing = len(AXES) - len(axes)
+    sizes = (*family.torus_sizes, *(1,) * missing)
+    wrap = (*(axis.kind == "ring" for axis in axes), *(False,) * missing)
     planes = _shown(sizes[2], MAX_PLANES)
-    if len(machine.torus) == len(AXES) and sizes[2] > MAX_PLANES:
+    if not missing and sizes[2] > MAX_PLANES:
         planes = [0, 1, None, sizes[2] - 1]
     blocks = []
     for plane in planes:
@@ -100,12 +104,10 @@ def _torus(machine: Machine, labels: _Labels, width: int) -> list[Text]:
             continue
         grid = _plane(labels, sizes, wrap, plane, width)
         blocks.append([title, *grid] if title.plain else grid)
-    lines = [_directions(labels, len(machine.torus)), *shelve(blocks, width)]
-    if machine.slices > 1 and machine.network is not None:
-        others = (
-            "slice 1 is the same" if machine.slices == 2 else f"slices 1 to {machine.slices - 1} are the same"
-        )
-        words = f"slice 0; {others}, over a network of {rate(machine.network.bandwidth)} a device"
+    lines = [_directions(labels, len(axes)), *shelve(blocks, width)]
+    if slices.size > 1 and slices.link is not None:
+        others = "slice 1 is the same" if slices.size == 2 else f"slices 1 to {slices.size - 1} are the same"
+        words = f"slice 0; {others}, over a network of {rate(slices.link.bandwidth)} a device"
         lines += [Text(), *sentence(words, width, 2, style="dim")]
     return lines
 
@@ -172,29 +174,30 @@ def _centred(label: Text, width: int) -> Text:
     return Text(" " * left).append_text(label).append(" " * right)
 
 
-def _nodes(machine: Machine, labels: _Labels, width: int) -> list[Text]:
-    count = machine.devices // machine.node
+def _nodes(family: Family, labels: _Labels, width: int) -> list[Text]:
+    node, nodes = family.dimensions
+    count = nodes.size
     shown = [0, 1, None, count - 1] if count > MAX_NODES else list(range(count))
-    lines = shelve([_node(machine, labels, number, width) for number in shown], width)
-    if count > 1 and machine.network is not None:
-        words = f"{plural(count, 'node')}, joined by a network of {rate(machine.network.bandwidth)} a device"
+    lines = shelve([_node(node, labels, number, width) for number in shown], width)
+    if count > 1 and nodes.link is not None:
+        words = f"{plural(count, 'node')}, joined by a network of {rate(nodes.link.bandwidth)} a device"
         lines += [Text(), *sentence(words, width, 2, style=labels.link("network"))]
     return lines
 
 
-def _node(machine: Machine, labels: _Labels, number: int | None, width: int) -> list[Text]:
+def _node(node: Dimension, labels: _Labels, number: int | None, width: int) -> list[Text]:
     """A node: its devices above the links to its switch."""
     if number is None:
         return [Text(f"  {MORE}")]
-    first = number * machine.node
-    wide = max(labels.chip(first + place).cell_len for place in (0, machine.node - 1))
+    first = number * node.size
+    wide = max(labels.chip(first + place).cell_len for place in (0, node.size - 1))
     fitting = max((width - 2) // (wide + 2), 3)
-    devices = _shown(machine.node, fitting)
+    devices = _shown(node.size, fitting)
     cells = [Text(MORE) if place is None else labels.chip(first + place) for place in devices]
     padded = [_centred(cell, wide) for cell in cells]
     row = Text("  ").append_text(Text("  ").join(padded))
     row.rstrip()
-    level = machine.in_node(machine.node)
+    level = node.level(node.size)
     middle, style = (wide - 1) // 2, labels.link(level.name)
     pitch = wide + 2
     bar = ["─"] * ((len(devices) - 1) * pitch + 1)

@@ -7,22 +7,22 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from shardviz.errors import plural
+from shardviz.hardware.levels import LinkLevel
 from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.machine import LinkLevel, Machine, PlacedMesh
-from shardviz.hardware.placement import AXES
+from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.render.lines import columns, sentence, table
 from shardviz.render.machine_picture import machine_picture
 from shardviz.render.measurements.fits import regime_cells
 from shardviz.render.palette import Palette
 from shardviz.sharding import Mesh
-from shardviz.units import flops, human_bytes, rate, seconds, times
+from shardviz.units import flops, human_bytes, rate, seconds
 
 
 def machine_view(
     machine: Machine, mesh: Mesh | None, placed: PlacedMesh | None, width: int, palette: Palette
 ) -> list[Text]:
     """All of a machine; with a mesh also where its axes lie. `placed` is None where no mesh was given."""
-    lines = sentence(size_words(machine), width, lead=f"{machine.name}  ")
+    lines = sentence(machine.family.size_words(), width, lead=f"{machine.name}  ")
     lines += [Text(), Text("one device", "bold"), *_device_lines(machine, width)]
     lines += [Text(), Text("links, one way", "bold"), *_link_lines(machine, width), Text()]
     lines += machine_picture(machine, mesh, placed, width, palette)
@@ -62,14 +62,14 @@ def machine_words(machine: Machine) -> Text:
     """Its name and size, and a line for each of the most important figures of one device."""
     figures = zip(FIGURES, _figures(machine), strict=True)
     lines = [Text(f"{name:<15}", "dim").append(figure, "not dim") for name, figure in figures]
-    head = Text.assemble((machine.name, "bold"), f"  {size_words(machine)}")
+    head = Text.assemble((machine.name, "bold"), f"  {machine.family.size_words()}")
     return Text("\n").join([head, *lines])
 
 
 def _figures(machine: Machine) -> tuple[str, ...]:
     device, unknown = machine.device, f"not {machine.lacking}"
     peak = device.flops_per_second("bf16")
-    link = machine.node_link or machine.axis_links[0]
+    link = machine.family.usual_link
     return (
         unknown if peak is None else flops(peak, True),
         unknown if device.hbm_bytes is None else memory_words(device.hbm_bytes),
@@ -77,20 +77,6 @@ def _figures(machine: Machine) -> tuple[str, ...]:
         rate(link.bandwidth),
         unknown if machine.network is None else rate(machine.network.bandwidth),
     )
-
-
-def size_words(machine: Machine) -> str:
-    """``128 v5p chips, 4×4×8``; ``8 tpu7x chips, 2×2×2, 16 devices``."""
-    if machine.node:
-        nodes = machine.devices // machine.node
-        where = f" in {plural(nodes, 'node')} of {machine.node}" if nodes > 1 else ""
-        return f"{plural(machine.devices, 'device')}{where}, {machine.chip}"
-    chips = machine.devices // machine.devices_per_chip
-    shape = times(machine.torus)
-    each = f"{machine.slices} slices of {shape}" if machine.slices > 1 else shape
-    per_chip = machine.devices_per_chip
-    devices = f", {machine.devices:,} devices, {per_chip} a chip" if per_chip > 1 else ""
-    return f"{plural(chips, f'{machine.chip} chip')}, {each}{devices}"
 
 
 def _device_lines(machine: Machine, width: int) -> list[Text]:
@@ -105,7 +91,7 @@ def _device_lines(machine: Machine, width: int) -> list[Text]:
         ("HBM", unknown if device.hbm_bytes is None else f"{memory_words(device.hbm_bytes)}{usable}"),
         ("", unknown if device.hbm_bandwidth is None else rate(device.hbm_bandwidth)),
         (
-            "L2 cache" if machine.node else "VMEM",
+            machine.family.on_chip_name,
             unknown if device.on_chip_bytes is None else human_bytes(device.on_chip_bytes),
         ),
         ("clock", unknown if device.clock is None else f"{device.clock / 1e9:.4g} GHz"),
@@ -120,26 +106,22 @@ def memory_words(size: int) -> str:
     return f"{size / 2**30:.4g} GiB" if size >= 2**30 else human_bytes(size)
 
 
+MEMBERS = {"ring": "chip", "line": "chip", "switch": "device", "chip": "device"}
+"""The members of a dimension by the kind of its links; the network's are slices or nodes."""
+
+
 def _link_lines(machine: Machine, width: int) -> list[Text]:
-    rows = [
-        [name, plural(size, "chip"), "ring" if wrap else "line" if size > 1 else "", *_link(link)]
-        for name, size, wrap, link in zip(AXES, machine.torus, machine.wrap, machine.axis_links, strict=False)
-    ]
-    if machine.node and machine.node_link is not None:
-        name = machine.in_node(machine.node).name
-        rows.append([name, plural(machine.node, "device"), "switch", *_link(machine.node_link)])
-    if machine.devices_per_chip > 1 and machine.core_link is not None:
-        rows.append(["core", plural(machine.devices_per_chip, "device"), "chip", *_link(machine.core_link)])
-    if machine.network is not None:
-        several = f"{machine.slices} slices" if machine.torus else plural(_nodes(machine), "node")
-        if machine.slices > 1 or _nodes(machine) > 1:
-            rows.append(["network", several, "", *_link(machine.network)])
+    rows = []
+    for one in machine.family.dimensions:
+        is_joined = one.size > 1 or one.is_torus or one.kind == "switch"
+        if one.link is None or not is_joined:
+            continue
+        name, kind = ("network", "") if one.kind == "network" else (one.label, one.kind)
+        if one.kind == "line" and one.size == 1:
+            kind = ""
+        rows.append([name, plural(one.size, MEMBERS.get(one.kind, one.name)), kind, *_link(one.link)])
     cells = [[Text(name, "bold"), *map(Text, rest)] for name, *rest in rows]
     return table(cells, width, 2)
-
-
-def _nodes(machine: Machine) -> int:
-    return machine.devices // machine.node if machine.node else 1
 
 
 def _link(link: LinkSpec) -> tuple[str, str]:
@@ -167,7 +149,7 @@ def _axis_lines(mesh: Mesh, placed: PlacedMesh, width: int, palette: Palette) ->
         kinds = {level.kind for level in levels}
         shares |= bool(kinds & {"ring", "line"}) and "chip" not in kinds
     lines = table(rows, width, 2)
-    each = placed.machine.devices_per_chip
+    each = placed.machine.family.devices_per_chip
     if shares and each > 1:
         words = f"{each} devices of a chip share its links: a group with one of them has 1/{each} of each"
         lines += sentence(words, width, 2, style="dim")

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from shardviz.collectives import LowerBound, Operation, Phase, Schedule, Sends
     from shardviz.collectives.values import Ints
     from shardviz.hardware.group_links import Links
-    from shardviz.hardware.machine import LinkLevel, PlacedMesh
+    from shardviz.hardware.levels import LinkLevel
+    from shardviz.hardware.machine import PlacedMesh
     from shardviz.sharding import Mesh
 
 MAX_SENDS = 2**18

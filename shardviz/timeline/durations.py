@@ -20,7 +20,7 @@ from shardviz.timeline.instruction_work import InstructionWork, Matmuls
 from shardviz.units import human_bytes, rate
 
 if TYPE_CHECKING:
-    from shardviz.hardware.machine import DeviceFigures
+    from shardviz.hardware.chips import DeviceFigures
     from shardviz.hlo.text.computation import Computation
     from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
     from shardviz.timeline.program_timeline import Estimate

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.collective_time import TIMED, collective_time
-from shardviz.hardware.machine import LinkLevel, Machine, PlacedMesh
+from shardviz.hardware.levels import LinkLevel
+from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.timeline.durations import Duration
 from shardviz.timeline.program_timeline import Lane
 
@@ -119,17 +120,9 @@ class LinkTimes:
             return self._along(self._placed, record.axes)
         if record.between_slices and self._machine.network is not None:
             return (LinkLevel("network", max(2, record.group_size), self._machine.network, "DCN"),)
-        machine = self._machine
-        size = max(2, record.group_size)
-        if machine.axis_links:
-            self.assumed.add(f"a ring of {size}")
-            return (LinkLevel("ring", size, machine.axis_links[0], "links"),)
-        if machine.node_link is not None:
-            if size <= machine.node:
-                return (machine.in_node(size),)
-            if machine.network is not None:
-                return machine.between(-(-size // machine.node)), machine.in_node(machine.node)
-        return None
+        levels = self._machine.family.levels_of_any(max(2, record.group_size))
+        self.assumed |= {f"a ring of {level.size}" for level in levels if level.kind == "ring"}
+        return levels or None
 
     def _along(self, placed: PlacedMesh, axes: tuple[str, ...]) -> tuple[LinkLevel, ...]:
         """The dimensions of whole axes, and of sub-axes such as ``Y:(2)2``."""

@@ -111,7 +111,7 @@ def timed_program(
         savings=savings(drawing.ops, drawing.lanes, drawing.least, total),
         unknown=unknown,
         notes=tuple(notes),
-        links="ICI" if machine.node_link is None else machine.in_node(machine.node).name,
+        links=machine.family.link_name,
     )
     memory = live_memory(reader, machine.device.usable_bytes)
     return module, replace(timeline, memory=on_clock(memory, timeline))

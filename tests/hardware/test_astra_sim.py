@@ -19,7 +19,7 @@ import pytest
 from shardviz.collectives import Pattern, schedule_for
 from shardviz.hardware import LinkSpec, Switch, Torus, timeline
 from shardviz.hardware.collective_time import collective_time
-from shardviz.hardware.machine import LinkLevel
+from shardviz.hardware.levels import LinkLevel
 
 LATENCY, BANDWIDTH = 500, Fraction(50 * 2**30, 10**9)
 """Nanoseconds, and bytes a nanosecond."""

@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from shardviz.errors import QuestionError
+from shardviz.hardware.chip_torus import ChipTorus
+from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.clusters import parse_cluster
-from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.machine import DeviceFigures, machine_of
+from shardviz.hardware.links import LINK_KEYS, LinkSpec
+from shardviz.hardware.machine import machine_of
 from shardviz.hardware.machine_file import MachineFileError, named_machine, read_machine
+from shardviz.hardware.switched_nodes import SwitchedNodes
 
 PAGE = (Path(__file__).parents[2] / "docs" / "machines.md").read_text(encoding="utf-8")
 
@@ -61,20 +64,21 @@ def test_every_figure_can_be_given():
         (("bf16", 2e14), ("s8", 4e14)), 32 * 2**30, 30 * 2**30, 1.1e12, 32 * 2**20, 1.05e9
     )
     assert (found.name, found.source, found.chip, found.devices) == ("ours", "measured", "v4", 32)
-    assert (found.torus, found.wrap, found.slices) == ((4, 2, 1), (True, False, False), 2)
-    assert found.axis_links == tuple(LinkSpec(2e-6, rate) for rate in (4.5e10, 4e10, 4e10))
-    assert found.core_link == LinkSpec(1e-6, 1e11)
+    family = found.family
+    assert (family.shape, family.wrap, family.slices) == ((4, 2, 1), (True, False, False), 2)
+    assert family.axis_links == tuple(LinkSpec(2e-6, rate) for rate in (4.5e10, 4e10, 4e10))
+    assert family.core_link == LinkSpec(1e-6, 1e11)
     assert found.network == LinkSpec(4e-6, 5e9)
 
 
 def test_another_shape_wraps_as_its_chip_does():
-    assert read_machine('base = "v5p:4x4x8"\n[torus]\nshape = [2, 2, 2]').wrap == (False,) * 3
-    assert read_machine('base = "v5p:2x2x2"\n[torus]\nshape = "4x4x4"').wrap == (True,) * 3
+    assert read_machine('base = "v5p:4x4x8"\n[torus]\nshape = [2, 2, 2]').family.wrap == (False,) * 3
+    assert read_machine('base = "v5p:2x2x2"\n[torus]\nshape = "4x4x4"').family.wrap == (True,) * 3
 
 
 def test_nodes_of_another_size():
     found = read_machine('base = "b200:8"\n[node]\ndevices = 72\n[network]\nbandwidth = 5e10\nlatency = 0')
-    assert (found.devices, found.node, found.network) == (72, 72, LinkSpec(0, 5e10))
+    assert (found.devices, found.family.node, found.network) == (72, 72, LinkSpec(0, 5e10))
 
 
 def test_the_files_of_the_page_are_read():
@@ -83,20 +87,21 @@ def test_the_files_of_the_page_are_read():
 
 
 def test_a_link_may_be_unlimited():
-    assert read_machine('base = "v5e:4x4"\n[torus]\nbandwidth = "inf"').axis_links[0].bandwidth == math.inf
+    family = read_machine('base = "v5e:4x4"\n[torus]\nbandwidth = "inf"').family
+    assert family.axis_links[0].bandwidth == math.inf
 
 
 def test_the_page_names_every_key():
     from shardviz.hardware import machine_file as file
 
     tables = ("device", "torus", "cores", "node", "network", "measured")
-    keys = {key for key in file._KEYS if key not in tables}
+    keys = {key for key in file.KEYS if key not in tables}
     for table, own in (
-        ("device", file._DEVICE),
-        ("torus", file._TORUS),
-        ("cores", file._LINK),
-        ("node", file._NODE),
-        ("network", file._LINK),
+        ("device", file.DEVICE_KEYS),
+        ("torus", ChipTorus.keys),
+        ("cores", LINK_KEYS),
+        ("node", SwitchedNodes.keys),
+        ("network", LINK_KEYS),
     ):
         keys |= {f"{table}.{key}" for key in own}
     rows = "\n".join(line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| `"))
@@ -179,7 +184,7 @@ def test_a_file_at_home(tmp_path, monkeypatch):
 
 def test_a_file_of_an_editor_that_marks_its_encoding(tmp_path):
     (tmp_path / "ours.toml").write_bytes(b'\xef\xbb\xbfbase = "v5e:4x4"\r\n[torus]\r\nwrap = true\r\n')
-    assert named_machine(str(tmp_path / "ours.toml")).wrap == (True, True)
+    assert named_machine(str(tmp_path / "ours.toml")).family.wrap == (True, True)
 
 
 def test_a_file_that_cannot_be_read(tmp_path):

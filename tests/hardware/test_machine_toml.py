@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.machine_file import named_machine, read_machine
-from shardviz.hardware.machine_toml import machine_toml
+from shardviz.hardware.machine_file import machine_toml, named_machine, read_machine
 from shardviz.hardware.measured import MeasuredTimes, Regime
 from shardviz.hardware.measured_tables import links_of_groups
 from shardviz.notation import parse_mesh
@@ -52,9 +51,8 @@ def test_what_was_measured_is_read_back():
 
 
 def test_texts_are_escaped_and_comments_stand_above():
-    machine = replace(
-        named_machine("a100:8"), source='he said "no\\yes"', node_link=LinkSpec(0.0, float("inf"))
-    )
+    machine = replace(named_machine("a100:8"), source='he said "no\\yes"')
+    machine = replace(machine, family=machine.family.with_links({"switch": LinkSpec(0.0, float("inf"))}))
     text = machine_toml(machine, "written by hand\n\nnot complete")
     assert text.startswith("# written by hand\n#\n# not complete\nname = ")
     assert tomllib.loads(text)["source"] == machine.source

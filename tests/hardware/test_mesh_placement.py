@@ -12,10 +12,11 @@ from shardviz.compiler.installed import EXTRAS
 from shardviz.compiler.messages import DeviceMesh, Question
 from shardviz.errors import QuestionError
 from shardviz.hardware.chips import TPUS
-from shardviz.hardware.clusters import TpuSlices, parse_cluster, parts_by_slice, tori
+from shardviz.hardware.clusters import TpuSlices, parse_cluster, tori
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import assumed_machine, machine_of, on_assumed_machine
 from shardviz.hardware.mesh_placement import is_placed, place_mesh
+from shardviz.hardware.torus_order import parts_by_slice
 from shardviz.sharding import Mesh
 
 NAMES = "ABCD"
@@ -261,12 +262,12 @@ def test_no_gather_is_faster_than_the_links_around_any_part_of_the_slice(name):
 
 def _slabs(machine, groups, size):
     """Seconds in which the bytes come into each slab of a torus without rings."""
-    for axis, (length, link) in enumerate(zip(machine.torus, machine.axis_links, strict=True)):
+    for axis, (length, link) in enumerate(zip(machine.family.shape, machine.family.axis_links, strict=True)):
         for start, stop in combinations(range(length + 1), 2):
             sides = (start > 0) + (stop < length)
             inside = [sum(start <= coords[axis] < stop for coords in group) / len(group) for group in groups]
             if sides:
-                links = sides * math.prod(machine.torus) // length
+                links = sides * math.prod(machine.family.shape) // length
                 yield size * sum(1 - part for part in inside if part) / (links * link.bandwidth)
 
 

@@ -36,25 +36,25 @@ def axes_of(mesh):
 
 def chip_links(machine):
     """Pairs of chips with a link each way."""
-    for chip in product(*map(range, machine.torus)):
-        for axis, size in enumerate(machine.torus):
+    for chip in product(*map(range, machine.family.shape)):
+        for axis, size in enumerate(machine.family.shape):
             after = chip[axis] + 1
-            if after < size or (machine.wrap[axis] and size > 2):
+            if after < size or (machine.family.wrap[axis] and size > 2):
                 yield chip, (*chip[:axis], after % size, *chip[axis + 1 :])
 
 
 def cuts(machine, within):
     """Sets of chips, all of a small slice, else its boxes, and the bytes a second that come into each over
     links between the chips `within`."""
-    chips = list(product(*map(range, machine.torus)))
+    chips = list(product(*map(range, machine.family.shape)))
     if len(chips) <= 8:
         inside = [set(each) for many in range(1, len(chips)) for each in combinations(chips, many)]
     else:
-        spans = [list(combinations(range(size + 1), 2)) for size in machine.torus]
+        spans = [list(combinations(range(size + 1), 2)) for size in machine.family.shape]
         boxes = (set(product(*(range(*span) for span in box))) for box in product(*spans))
         inside = [box for box in boxes if len(box) < len(chips)]
     links = [ends for ends in chip_links(machine) if within.issuperset(ends)]
-    rate = machine.axis_links[0].bandwidth
+    rate = machine.family.axis_links[0].bandwidth
     for each in inside:
         yield each, rate * sum((one in each) != (other in each) for one, other in links)
 
@@ -119,7 +119,7 @@ def check(machine):
                 ]
                 levels = placed.group_levels(axes)
                 assert math.prod(level.size for level in levels) == len(groups[0])
-                boxes = machine.devices_per_chip == 1 and all(map(is_box, groups))
+                boxes = machine.family.devices_per_chip == 1 and all(map(is_box, groups))
                 for op in ("all-gather", "all-to-all"):
                     ours = collective_time(op, BYTES, levels).bandwidth_seconds
                     bound = least(op, machine, groups)
@@ -131,7 +131,7 @@ def check(machine):
                         assert ours == pytest.approx(alone), (sizes, order, axes, op, levels)
                         tight += 1
     assert compared >= tight
-    assert tight or machine.devices_per_chip > 1
+    assert tight or machine.family.devices_per_chip > 1
 
 
 def is_box(chips):

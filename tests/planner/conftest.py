@@ -2,8 +2,11 @@
 
 import pytest
 
+from shardviz.hardware.axis_rings import AxisRings
+from shardviz.hardware.chips import DeviceFigures
+from shardviz.hardware.levels import LinkLevel
 from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.machine import DeviceFigures, LinkLevel, Machine, PlacedMesh
+from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.sharding import Mesh
@@ -21,7 +24,7 @@ FIGURES = {
 def _placed(mesh, chip="v5e", bandwidth=4.5e10, kind="ring"):
     link = LinkSpec(1e-6, bandwidth)
     levels = tuple((axis, (LinkLevel(kind, size, link, axis.lower()),)) for axis, size in mesh.shape.items())
-    return PlacedMesh(Machine("test", chip, FIGURES[chip], mesh.size), levels)
+    return PlacedMesh(Machine("test", FIGURES[chip], AxisRings(chip, LinkSpec(), mesh.size)), levels)
 
 
 @pytest.fixture

@@ -7,10 +7,11 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from shardviz.hardware.axis_rings import AxisRings
+from shardviz.hardware.chips import DeviceFigures
+from shardviz.hardware.levels import LinkLevel
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.machine import (
-    DeviceFigures,
-    LinkLevel,
     Machine,
     PlacedMesh,
     assumed_machine,
@@ -84,7 +85,9 @@ class Draw:
             link = LinkSpec(10 ** self.random.uniform(-7, -5), 10 ** self.random.uniform(5, 8))
             levels.append((axis, (LinkLevel(kind, size, link, axis.lower()),)))
         figures = DeviceFigures((("bf16", peak),), 10**9, None, hbm)
-        return PlacedMesh(Machine("random", "random", figures, mesh.size), tuple(levels))
+        return PlacedMesh(
+            Machine("random", figures, AxisRings("random", LinkSpec(), mesh.size)), tuple(levels)
+        )
 
     def _problem(self, mesh: Mesh) -> Problem | None:
         einsums: list[Einsum] = []

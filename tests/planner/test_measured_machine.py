@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.machine import CPU, DeviceFigures, Machine
+from shardviz.hardware.machine import Machine
 from shardviz.hardware.measured import COLLECTIVES, MeasuredTimes, Regime
 from shardviz.hardware.measured_tables import links_of_groups
 from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.hardware.switched_nodes import CPU, SwitchedNodes
 from shardviz.sharding import Mesh
 from tests.planner import optimality
 from tests.planner.exhaustive import BYTES, TIME
@@ -31,7 +33,7 @@ class MeasuredDraw(Draw):
         draw = self.random
         figures = DeviceFigures((("bf16", 10 ** draw.uniform(7, 10)),), 10**9, None, 10 ** draw.uniform(6, 9))
         link = LinkSpec(10 ** draw.uniform(-7, -5), 10 ** draw.uniform(6, 8))
-        bare = Machine("ours", CPU, figures, 8, node=8, node_link=link)
+        bare = Machine("ours", figures, SwitchedNodes(CPU, 8, 1, link))
         measured = [
             MeasuredTimes(op, str(mesh), axes, self._lines(), links_of_groups(bare, op, mesh, axes))
             for op in COLLECTIVES

@@ -6,10 +6,11 @@ import random
 
 import pytest
 
+from shardviz.hardware.axis_rings import AxisRings
+from shardviz.hardware.chips import DeviceFigures
+from shardviz.hardware.levels import LinkLevel
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.machine import (
-    DeviceFigures,
-    LinkLevel,
     Machine,
     PlacedMesh,
     assumed_machine,
@@ -117,7 +118,8 @@ def test_a_move_through_several_switches_costs_the_least_of_all_orders():
         for axis, size, bandwidth in (("X", 2, 1e9), ("Y", 4, 1e11))
     ]
     figures = DeviceFigures((("bf16", 1e12),), 10**9, None, 1e12)
-    found = Prices(PlacedMesh(Machine("two", "two", figures, MESH.size), tuple(levels)))
+    machine = Machine("two", figures, AxisRings("two", LinkSpec(), MESH.size))
+    found = Prices(PlacedMesh(machine, tuple(levels)))
     each = [found.move("all_gather", axes, 2**20, 2**23) for axes in (("X", "Y"), ("Y", "X"))]
     assert each[0] != each[1]
     assert found.move_in_any_order("all_gather", ("X", "Y"), 2**20, 2**23) == min(each)

@@ -358,7 +358,8 @@ def simulated(parts: list[Part]) -> Events:
 def timeline(text: str) -> ProgramTimeline:
     assumed = assumed_machine()
     device = replace(assumed.device, clock=1e9, hbm_bandwidth=1e9)
-    machine = replace(assumed, axis_links=(LinkSpec(0.0, 1e9),), device=device)
+    family = assumed.family.with_links({"ring": LinkSpec(0.0, 1e9)})
+    machine = replace(assumed, family=family, device=device)
     return program_timeline(text, machine, mesh=MESH)
 
 

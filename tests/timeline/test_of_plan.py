@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from shardviz.hardware.axis_rings import AxisRings
+from shardviz.hardware.chips import DeviceFigures
+from shardviz.hardware.levels import LinkLevel
 from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.machine import DeviceFigures, LinkLevel, Machine, PlacedMesh
+from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.sharding import Mesh
@@ -19,7 +22,7 @@ def cost_of(text, specs, dtype="bf16"):
         (axis, (LinkLevel("ring", n, LinkSpec(), axis.lower()),)) for axis, n in MESH.shape.items()
     )
     problem = problem_from_text(text, mesh=MESH, specs=specs, dtype=dtype)
-    return price(plan(problem), PlacedMesh(Machine("test", "v5e", FIGURES, 8), levels))
+    return price(plan(problem), PlacedMesh(Machine("test", FIGURES, AxisRings("v5e", LinkSpec(), 8)), levels))
 
 
 def test_steps_follow_one_another_on_lanes():

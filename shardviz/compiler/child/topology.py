@@ -12,9 +12,10 @@ from shardviz.compiler.child.program import axis_types
 from shardviz.compiler.described_hardware import target_config
 from shardviz.compiler.messages import CompileModule, Question, TopologyRequest
 from shardviz.errors import TargetError
-from shardviz.hardware.clusters import parse_cluster, parts_by_slice
+from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.machine import machine_of
 from shardviz.hardware.mesh_placement import not_placed
+from shardviz.hardware.torus_order import parts_by_slice
 from shardviz.sharding import Mesh
 
 

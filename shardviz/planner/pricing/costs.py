@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
+from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.collective_time import CollectiveTime, collective_time
-from shardviz.hardware.machine import DeviceFigures, Machine, PlacedMesh
+from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.planner.plan import (
     HLO_OPS,
     LOCAL_OPS,

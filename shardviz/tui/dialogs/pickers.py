@@ -13,7 +13,7 @@ from shardviz.errors import ShardvizError, plural
 from shardviz.forms.form import PROBLEM_FIELDS
 from shardviz.hardware.clusters import Cluster, Fault, clusters_of_size, parse_cluster
 from shardviz.hardware.machine import machine_of
-from shardviz.render.machine_view import machine_words, size_words
+from shardviz.render.machine_view import machine_words
 from shardviz.sharding.array import BITS, other_names
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
 from shardviz.tui.registry import commands_of
@@ -213,7 +213,7 @@ def _target_row(target: Target) -> ListRow:
 
 
 def _cluster_row(cluster: Cluster) -> ListRow:
-    line = _named(cluster.name, size_words(machine_of(cluster)))
+    line = _named(cluster.name, cluster.family.size_words())
     return ListRow(line, f"{line.plain} {cluster.chip.device_kind}", cluster.name, KINDS[cluster.process])
 
 

@@ -3,7 +3,6 @@ problem."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -146,12 +145,13 @@ class ShardingsDialog(FilteredList):
 
 def _question(resolved: ResolvedProblem) -> SearchQuestion:
     """The problem with all shardings open, on any mesh with its axes of the same machine."""
+    from shardviz.hardware.machine import assumed_machine
     from shardviz.planner.search import parse_axes, question_from_text
     from shardviz.planner.training import parse_training
 
     form, mesh, machine = resolved.shown, resolved.problem.mesh, resolved.machine
     if machine.assumed:
-        machine = replace(machine, devices=mesh.size)
+        machine = assumed_machine(machine.chip, mesh.size)
     return question_from_text(
         form.einsum,
         machine,

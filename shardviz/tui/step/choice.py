@@ -15,8 +15,8 @@ from shardviz.stepping.plan_step import played_steps, question_of_step
 if TYPE_CHECKING:
     from shardviz.forms.form import ProblemForm
     from shardviz.forms.resolve import ResolvedProblem
+    from shardviz.hardware.levels import LinkLevel
     from shardviz.hardware.links import LinkSpec
-    from shardviz.hardware.machine import LinkLevel
     from shardviz.stepping.collective_matmul import BlockwiseMatmul
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion

@@ -1,0 +1,119 @@
+"""The physical dimensions of a group of devices: how many members each joins, over which links."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from shardviz.hardware.links import LinkSpec
+
+LevelKind = Literal["ring", "line", "switch", "network", "chip"]
+
+
+@dataclass(frozen=True)
+class LinkLevel:
+    """One physical dimension of a group: `size` members joined as `kind` by links of `spec`, one way.
+
+    "ring" and "line": neighbours on a torus axis; "switch": NVLink or the like; "network": between slices or
+    nodes, `spec` being what one device has of it; "chip": two devices on one chip. `name` is what people
+    call it: "x", "NVLink", "DCN". `hops` are the links between neighbours of the group, above 1 where it
+    takes every second chip. The links between are then shared with other groups: `load` is how many messages
+    pass the busiest one when all groups send to their neighbours, 0 where that is as many as the hops. With
+    `nccl` GPUs are on the level, whose collectives have the latency of NCCL.
+    """
+
+    kind: LevelKind
+    size: int
+    spec: LinkSpec
+    name: str
+    hops: int = 1
+    nccl: bool = False
+    load: int = 0
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The physical dimensions by name; several where neighbours differ in several."""
+        return tuple(self.name.split(" and "))
+
+    @property
+    def is_torus(self) -> bool:
+        """Members are linked to their neighbours, and to no others."""
+        return self.kind in ("ring", "line")
+
+    @property
+    def is_scattered(self) -> bool:
+        """The members fill no block of the torus."""
+        return self.load > 0 or len(self.words) > 1
+
+    @property
+    def messages(self) -> int:
+        """The messages that share the busiest link."""
+        return self.load or self.hops
+
+    @property
+    def closes(self) -> bool:
+        """There are links in both directions around; two neighbours have but the one between them."""
+        return self.kind == "ring" and (self.size > 2 or self.hops > 1)
+
+    @property
+    def one_way(self) -> float:
+        """Bytes per second to the next member: links that lead past others are shared with their groups."""
+        return self.spec.bandwidth / self.messages
+
+    def farthest(self, ways: int) -> int:
+        """Steps between members that are farthest apart, where messages go `ways` ways round a ring."""
+        if not self.is_torus:
+            return 1
+        return self.size // 2 if self.closes and ways == 2 else self.size - 1
+
+    def is_next(self, steps: int) -> bool:
+        """A message over so many steps goes to a neighbour; through a switch everybody is one."""
+        return not self.is_torus or steps in (1, self.size - 1)
+
+
+def with_step(level: LinkLevel, size: int, step: int) -> LinkLevel:
+    """The level of `size` of the members, `step` apart, whose messages pass over the links between.
+
+    Every second of a ring of 8 are a ring of 4, two hops apart; the first four of it are a line.
+    """
+    if (size, step) == (level.size, 1) or not level.is_torus:
+        return replace(level, size=size)
+    closes = level.kind == "ring" and size * step == level.size
+    return replace(
+        level, kind="ring" if closes else "line", size=size, hops=level.hops * step, load=level.load * step
+    )
+
+
+def part_of_levels(levels: Sequence[LinkLevel], size: int, behind: int) -> tuple[LinkLevel, ...]:
+    """The levels of every `behind`-th of an axis' members, `size` of them in a row."""
+    part: list[LinkLevel] = []
+    for level in reversed(levels):
+        step = math.gcd(behind, level.size)
+        count = math.gcd(size, level.size // step)
+        behind, size = behind // step, size // count
+        if count > 1:
+            part.append(with_step(level, count, step))
+    return tuple(reversed(part))
+
+
+def joined_levels(levels: Iterable[LinkLevel]) -> tuple[LinkLevel, ...]:
+    """The levels, of which those that share physical dimensions are one, as slow as the slowest."""
+    joined: list[LinkLevel] = []
+    for level in levels:
+        for other in tuple(joined):
+            words = dict.fromkeys((*other.words, *level.words))
+            if len(words) < len(other.words) + len(level.words):
+                joined.remove(other)
+                slower = max(other, level, key=lambda one: (one.is_torus, -one.spec.bandwidth))
+                level = replace(
+                    slower,
+                    kind="line" if slower.kind == "ring" else slower.kind,
+                    size=other.size * level.size,
+                    name=" and ".join(words),
+                    hops=max(other.hops, level.hops),
+                    load=max(other.messages, level.messages),
+                )
+        joined.append(level)
+    return tuple(joined)
