@@ -23,14 +23,21 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
 from shardviz.planner.other_ways import OtherWays
-from shardviz.planner.plan import Plan, Step
+from shardviz.planner.plan import Plan, Step, einsum_parts
+from shardviz.planner.pricing.local_work import matmul_dtype, statement_flops, statement_traffic
 from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Objective, Problem, Statement
 from shardviz.planner.reasons import EinsumChoice, explain_einsum, explain_moves
 from shardviz.planner.statements.array_searches import ArrayPaths, ArraySearches, space_of
 from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
 from shardviz.planner.statements.contraction_order import Order, contraction_orders, has_all_orders
-from shardviz.planner.statements.other_devices import check_devices, first_steps, has_first_steps
+from shardviz.planner.statements.other_devices import (
+    check_devices,
+    cut_first,
+    first_steps,
+    has_first_steps,
+    with_operand,
+)
 from shardviz.planner.statements.resharding import (
     MOST_PRIMES,
     cheapest_moves,
@@ -43,7 +50,7 @@ from shardviz.planner.statements.work_split import WorkSplit, case_of
 from shardviz.planner.states.moves import ReshardMove, State, state_of
 from shardviz.planner.states.paths import UNREACHABLE
 from shardviz.planner.steps import Joined, move_step, moves_of_work, work_step
-from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, shard_shape
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
@@ -93,13 +100,49 @@ class Planner:
     def plan(self, problem: Problem) -> Plan:
         """The plan. Raises `QuestionError` when the result cannot be had as asked."""
         check_devices(problem)
-        found = self._tree(problem) if problem.is_tree else self._program(problem)
+        found = self._found(problem)
+        for left, steps in cut_first(problem):
+            after = self._found(left)
+            array = next(each for each in problem.arguments if each.name == steps[0].array)
+            cut = replace(
+                after,
+                problem=with_operand(after.problem, array),
+                steps=(*steps, *after.steps),
+                faster=None,
+                asked=after.asked and problem,
+            )
+            if self._cost(cut) < self._cost(found):
+                found = cut
         # A collective may have been measured that takes less over more devices, which no bound expects.
         is_measured = self.placed.machine.measured and self.objective != "bytes"
         if is_measured or has_first_steps(problem):
             faster = found.faster and replace(found.faster, optimal=False)
             return replace(found, optimal=False, at_most=None, faster=faster)
         return found
+
+    def _found(self, problem: Problem) -> Plan:
+        return self._tree(problem) if problem.is_tree else self._program(problem)
+
+    def _cost(self, found: Plan) -> Cost:
+        """The cost of a plan's moves and of its work."""
+        mesh = self.mesh
+        arrays = {each.name: each for part in found.problem.parts for each in (*part.operands, part.result)}
+        total, parts = 0, iter(zip(found.problem.parts, einsum_parts(found), strict=True))
+        for step in found.steps:
+            if step.op in ("einsum", "apply"):
+                part, (operands, result) = next(parts)
+                shapes = [each.shard_shape(mesh) for each in operands]
+                local = result.shard_shape(mesh)
+                work = statement_flops(part, shapes, local), statement_traffic(part, shapes, local)
+                total += self.prices.work(*work, matmul_dtype(part))
+            else:
+                array = arrays[step.array]
+                before, after = (
+                    array_bytes(shard_shape(array.shape, each, mesh), array.dtype)
+                    for each in (step.from_spec, step.to_spec)
+                )
+                total += self.prices.move(step.op, step.axes, before, after)
+        return total
 
     def _tree(self, problem: Problem) -> Plan:
         """The plan of a problem whose arrays are used once."""

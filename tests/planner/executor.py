@@ -235,6 +235,12 @@ class Execution:
             held = flat[[devices.index(device) for device in ids]]
         return held.reshape(data.shape)
 
+    def _in_order(self, data: Values, devices: tuple[int, ...]) -> Values:
+        """The pieces of an array on another order of the devices, in that order."""
+        ids = [self.mesh.device_id(position) for position in range(self.mesh.size)]
+        flat = data.reshape(self.mesh.size, *data.shape[len(self.grid.sizes) :])
+        return flat[[ids.index(device) for device in devices]].reshape(data.shape)
+
     def _from_elsewhere(self, step: Step, before: Held, goal: Spec) -> Values:
         """The pieces after the first step of an array on devices of its own."""
         devices = step.from_spec.devices
@@ -244,20 +250,31 @@ class Execution:
             }:
                 raise PlanError("an array on one device is zeros on all others of the mesh")
             return before.data
-        if step.op != "ppermute" or goal != before.spec:
+        if step.op == "slice" and step.to_spec.devices == devices:
+            there = replace(before, data=self._in_order(before.data, devices))
+            return self._elsewhere(self._regrouped(step, there, self.grid.parts(step.axes), goal), devices)
+        counts = [[self.grid.count(dim) for dim in spec[0]] for spec in (before.spec, goal)]
+        if step.op != "ppermute" or step.to_spec.devices or counts[0] != counts[1]:
             raise PlanError("an array on another order of the devices is permuted")
         places = [devices.index(self.mesh.device_id(position)) for position in range(self.mesh.size)]
         grid = list(np.ndindex(self.grid.sizes))
 
-        def block(at: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-            return tuple(tuple(at[part] for part in dim) for dim in (*goal[0], goal[1]))
+        def block(at: tuple[int, ...], spec: Spec) -> tuple[int, ...]:
+            """The number of the block of each dimension, and the places along the pending parts."""
+            numbers = []
+            for dim in spec[0]:
+                number = 0
+                for part in dim:
+                    number = number * self.grid.sizes[part] + at[part]
+                numbers.append(number)
+            return (*numbers, *(at[part] for part in spec[1]))
 
-        senders: dict[tuple[tuple[int, ...], ...], list[tuple[int, ...]]] = {}
+        senders: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
         for at, place in zip(grid, places, strict=True):
-            senders.setdefault(block(grid[place]), []).append(at)
+            senders.setdefault(block(grid[place], before.spec), []).append(at)
         data = np.empty_like(before.data)
         for at in grid:
-            data[at] = before.data[senders[block(at)].pop(0)]
+            data[at] = before.data[senders[block(at, goal)].pop(0)]
         return data
 
     def _first_only(self, data: Values, parts: Iterable[int]) -> Values:

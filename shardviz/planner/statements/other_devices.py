@@ -2,13 +2,16 @@
 
 An array that one device holds alone is taken for a pending sum over the whole mesh: the array there, zeros on
 all other devices. That moves no byte; the step that adds the sum, or scatters it, sends the array. An array
-whose devices stand in another order is permuted: the devices send whole blocks to each other.
+whose devices stand in another order is permuted: the devices send whole blocks to each other, or what they
+have cut of theirs before.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import permutations
 
 from shardviz.errors import QuestionError
 from shardviz.planner.plan import Step, axes_words
@@ -19,6 +22,8 @@ from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
 SHOWN = 8
 """Devices of an order that a reason lists."""
+MOST_CUT = 3
+"""No more axes than this are tried to cut an array before it is permuted."""
 
 
 def check_devices(problem: Problem) -> None:
@@ -49,9 +54,83 @@ def first_steps(problem: Problem) -> Iterator[Step]:
             yield replace(move_step(array, move, reason, next(users)), from_spec=spec)
 
 
+def cut_first(problem: Problem) -> Iterator[tuple[Problem, tuple[Step, Step]]]:
+    """Ways to cut an argument as it lies, and permute the smaller blocks to where they are wanted: each as
+    the problem that is left then, and the two steps."""
+    mesh = problem.mesh
+    for array in problem.arguments:
+        spec = array.decided_spec
+        if len(spec.devices) < 2 or spec.unreduced:
+            continue
+        used = [axis for dim in spec.dims for axis in dim]
+        free = [axis for axis, size in mesh.shape.items() if size > 1 and axis not in used]
+        if not free or any(":" in axis for axis in used) or len(used) + len(free) > MOST_CUT:
+            continue
+        for cut in _cut(spec, array.shape, free, mesh):
+            dim = next(number for number, axes in enumerate(cut.dims) if axes != spec.dims[number])
+            for after in _alike(cut, mesh):
+                yield _sent_cut(problem, array, dim, cut, after)
+
+
+def _cut(spec: PartitionSpec, shape: tuple[int, ...], free: list[str], mesh: Mesh) -> Iterator[PartitionSpec]:
+    """A spec with more axes at the end of one dimension, which they divide."""
+    for count in range(1, len(free) + 1):
+        for axes in permutations(free, count):
+            for dim, size in enumerate(shape):
+                dims = (*spec.dims[:dim], (*spec.dims[dim], *axes), *spec.dims[dim + 1 :])
+                if size % math.prod(map(mesh.axis_size, dims[dim])) == 0:
+                    yield replace(spec, dims=dims)
+
+
+def _alike(spec: PartitionSpec, mesh: Mesh) -> Iterator[PartitionSpec]:
+    """The specs on the mesh whose blocks are those of a spec, on whichever devices."""
+    axes = [axis for dim in spec.dims for axis in dim]
+    for order in permutations([axis for axis, size in mesh.shape.items() if size > 1], len(axes)):
+        rest = iter(order)
+        found = PartitionSpec(tuple(tuple(next(rest) for _ in dim) for dim in spec.dims))
+        if found.parts(mesh) == spec.parts(mesh):
+            yield found
+
+
+def _sent_cut(
+    problem: Problem, array: ShardedArray, dim: int, cut: PartitionSpec, after: PartitionSpec
+) -> tuple[Problem, tuple[Step, Step]]:
+    mesh, spec = problem.mesh, array.decided_spec
+    axes = cut.dims[dim][len(spec.dims[dim]) :]
+    given, smaller, sent = (state_of(replace(each, devices=()), mesh) for each in (spec, cut, after))
+    slicing = reshard_move(array, mesh, "slice", axes, dim, given, smaller)
+    everywhere = tuple(axis for axis, size in mesh.shape.items() if size > 1)
+    sending = reshard_move(array, mesh, "ppermute", everywhere, None, smaller, sent)
+    user = next(number for number, part in enumerate(problem.parts) if array.name in _names(part.operands))
+    first = move_step(
+        array,
+        slicing,
+        f"{array.name} is on {_devices(spec)}, which is not the mesh's order. Each device keeps its own "
+        f"1/{math.prod(map(mesh.axis_size, axes))} of {array.dims[dim]} before it sends anything.",
+        user,
+    )
+    second = move_step(
+        array,
+        sending,
+        f"A device whose block belongs elsewhere sends all {sending.wire_bytes:,} bytes of it to one other.",
+        user,
+    )
+    steps = replace(first, from_spec=spec, to_spec=cut), replace(second, from_spec=cut)
+    return with_operand(problem, array.with_spec(after)), steps
+
+
+def with_operand(problem: Problem, array: ShardedArray) -> Problem:
+    """The problem with another argument of the same name."""
+    parts = (
+        replace(part, operands=tuple(array if each.name == array.name else each for each in part.operands))
+        for part in problem.parts
+    )
+    return replace(problem, parts=tuple(parts))
+
+
 def has_first_steps(problem: Problem) -> bool:
-    """Return whether an argument takes a step onto the mesh before any other. Plans that move it later, as
-    after a slice, are not looked at, so that one of them may cost less."""
+    """Return whether an argument takes a step onto the mesh before any other. Not all plans that move it
+    later are looked at, so that one of them may cost less."""
     return next(first_steps(problem), None) is not None
 
 
