@@ -31,7 +31,8 @@ from shardviz.planner import plan, problem_from_text
 from shardviz.planner import rank as ranked
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem import Objective
-from shardviz.planner.training.options import Remat, train_step
+from shardviz.planner.problem.training import Remat
+from shardviz.planner.training import train_step
 
 if TYPE_CHECKING:
     from rich.text import Text

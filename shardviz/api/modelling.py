@@ -127,7 +127,7 @@ def question_of(
 ) -> ModelQuestion:
     """The question of a call of `model`."""
     from shardviz.compiler.machines import placed_for
-    from shardviz.planner.training.options import parse_training
+    from shardviz.planner.problem.training import parse_training
 
     devices = as_mesh(mesh)
     return model_question(

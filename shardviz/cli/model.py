@@ -128,7 +128,7 @@ def command(
     from shardviz.models.question import model_question, named_rules, read_change, with_changes
     from shardviz.models.sources.reading import read_model
     from shardviz.notation import parse_mesh
-    from shardviz.planner.training.options import parse_training
+    from shardviz.planner.problem.training import parse_training
 
     with TargetSession(target, timeout, may_drop=False) as session:
         devices = parse_mesh(mesh, device_order)

@@ -347,7 +347,7 @@ def problem_from_options(
     Raises `QuestionError` for options that do not state one.
     """
     from shardviz.planner import problem_from_text
-    from shardviz.planner.training.options import train_step
+    from shardviz.planner.problem.training import parse_training
 
     if sizes is not None and not sizes.strip():
         raise QuestionError("--sizes is empty", "write b=8,d=2048,f=8192, or leave out --sizes")
@@ -366,4 +366,9 @@ def problem_from_options(
         ranked=ranked,
     )
     asked = replace(problem, objective=objective)
-    return train_step(asked, backward=backward == "yes", remat=remat, optimizer=optimizer)
+    training = parse_training(backward == "yes", remat, optimizer, problem.mesh)
+    if training is None:
+        return asked
+    from shardviz.planner.training import with_backward
+
+    return with_backward(asked, training)

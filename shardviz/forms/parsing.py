@@ -114,12 +114,12 @@ class Einsums:
 
     def elements(self, sizes: str) -> dict[str, int]:
         """Elements of every dimension: those that a text says, and the others. Raises `QuestionError`."""
-        from shardviz.planner.problem.reading import dimension_sizes
+        from shardviz.planner.problem.sizes import dimension_sizes
 
         if self.program is None:
             return dimension_sizes(self.parts, sizes)
         from shardviz.notation import parse_sizes
-        from shardviz.planner.problem.programs import program_sizes
+        from shardviz.planner.problem.sizes import program_sizes
 
         return program_sizes(self.program, parse_sizes(sizes), sizes)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from shardviz.planner import Plan, Planner, Problem
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Objective
-    from shardviz.planner.training.options import Training
+    from shardviz.planner.problem.training import Training
     from shardviz.stepping.question import CollectiveQuestion
 
 MAX_PARTS = 32
@@ -335,7 +335,7 @@ class _Resolver:
                 raise QuestionError(f"{quote(draft.backward)} is neither yes nor no", "enter yes or no")
         if draft.backward != FLAG:
             return None
-        from shardviz.planner.training.options import Training, parse_optimizer, parse_remat
+        from shardviz.planner.problem.training import Training, parse_optimizer, parse_remat
 
         with self._field("remat"):
             remat = parse_remat(draft.remat)

@@ -82,7 +82,7 @@ def _dims_with_rank(text: str, einsums: Einsums, rank: int) -> tuple[str, ...]:
 
 def _completed(dims: Sequence[str], known: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:
     """Sizes for all of `dims`: those known, else the defaults; of an ellipsis only those given, if any."""
-    from shardviz.planner.problem.reading import usual_sizes
+    from shardviz.planner.problem.sizes import usual_sizes
 
     usual = usual_sizes(dims)
     outer = ellipsis_rank(dict(given))

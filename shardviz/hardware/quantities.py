@@ -124,7 +124,9 @@ def count(table: StrictTable, key: str, before: int, most: int) -> int:
         return before
     number = table.typed(key, int)
     if not 1 <= number <= most:
-        table.fail(key, f"{quote(str(number), 30)[1:-1]} is outside the range 1 to {most:,}", "write a whole number")
+        table.fail(
+            key, f"{quote(str(number), 30)[1:-1]} is outside the range 1 to {most:,}", "write a whole number"
+        )
     return number
 
 

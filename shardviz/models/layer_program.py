@@ -22,7 +22,8 @@ from shardviz.models.architecture import (
 from shardviz.models.sources.reading import bare_name
 from shardviz.models.splitting import SplitModel, SplitParameter
 from shardviz.planner.problem.problem import Problem
-from shardviz.planner.problem.programs import program_problem, program_sizes, read_program
+from shardviz.planner.problem.programs import program_problem, read_program
+from shardviz.planner.problem.sizes import program_sizes
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.axis_parts import SubAxis, whole_axis
 from shardviz.units import times

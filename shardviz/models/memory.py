@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from shardviz.models.layer_program import spread
 from shardviz.models.question import ModelQuestion
 from shardviz.models.splitting import SplitParameter
+from shardviz.planner.problem.training import Optimizer
 from shardviz.planner.training.optimizer import state_spec
-from shardviz.planner.training.options import Optimizer
 from shardviz.sharding import PartitionSpec, ShardedArray, array_bytes, shard_shape
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from shardviz.models.splitting import SplitModel, split_model
 from shardviz.sharding import Mesh, canonical_dtype
 
 if TYPE_CHECKING:
-    from shardviz.planner.training.options import Training
+    from shardviz.planner.problem.training import Training
 
 USUAL_SEQUENCE = 4096
 """Tokens of a sequence, where the model takes as many."""

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from shardviz.models.layer_program import ModelPart, model_parts
 from shardviz.models.question import ModelQuestion
 from shardviz.planner.planner import Planner
-from shardviz.planner.pricing.costs import PlanCost, PricedStep, price
+from shardviz.planner.pricing.costs import PlanCost, price
+from shardviz.planner.pricing.priced_steps import PricedStep
 
 if TYPE_CHECKING:
     from shardviz.planner.problem import Phase, Problem
-    from shardviz.planner.training.options import Training
+    from shardviz.planner.problem.training import Training
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def part_problem(part: ModelPart, training: Training | None) -> Problem:
     """The problem of a part with its backward pass, if there is one; only the layers are computed again."""
     if training is None:
         return part.problem
-    from shardviz.planner.training.backward import with_backward
+    from shardviz.planner.training import with_backward
 
     once = part.problem.layers == 1
     return with_backward(part.problem, replace(training, remat="none") if once else training)

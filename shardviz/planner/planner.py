@@ -24,13 +24,12 @@ from typing import TYPE_CHECKING
 from shardviz.errors import QuestionError
 from shardviz.planner.other_ways import OtherWays
 from shardviz.planner.plan import Plan, Step, einsum_parts
-from shardviz.planner.pricing.local_work import matmul_dtype, statement_flops, statement_traffic
-from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Objective, Problem, Statement
 from shardviz.planner.reasons import EinsumChoice, explain_einsum, explain_moves
 from shardviz.planner.statements.array_searches import ArrayPaths, ArraySearches, space_of
 from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
 from shardviz.planner.statements.contraction_order import Order, contraction_orders, has_all_orders
+from shardviz.planner.statements.local_work import matmul_dtype, statement_flops, statement_traffic
 from shardviz.planner.statements.other_devices import (
     check_devices,
     cut_first,
@@ -49,6 +48,7 @@ from shardviz.planner.statements.statement_ways import StatementWays, Way, WaysB
 from shardviz.planner.statements.work_split import WorkSplit, case_of
 from shardviz.planner.states.moves import ReshardMove, State, state_of
 from shardviz.planner.states.paths import UNREACHABLE
+from shardviz.planner.states.prices import Cost, Prices
 from shardviz.planner.steps import Joined, move_step, moves_of_work, work_step
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, shard_shape
 

@@ -6,9 +6,10 @@ import math
 
 from rich.text import Text
 
-from shardviz.planner.alternatives import AlternativeName
 from shardviz.planner.plan import Plan
+from shardviz.planner.pricing.alternatives import AlternativeName
 from shardviz.planner.pricing.costs import PlanCost
+from shardviz.planner.pricing.priced_plan import PricedPlan
 from shardviz.planner.statements.resharding import is_only_reshard
 from shardviz.render.caption import collectives_text
 from shardviz.render.lines import sentence
@@ -53,7 +54,7 @@ def division_words(plan: Plan) -> str:
     return "The work is divided as the given arrays are, as compilers and textbooks do."
 
 
-def faster_words(other: PlanCost, own: PlanCost) -> str:
+def faster_words(other: PricedPlan, own: PricedPlan) -> str:
     """``A plan that divides the work differently is 22 % faster (38 % more bytes, 50 % more memory): each
     device moves 43 % less through HBM.``"""
     figures = [
@@ -73,7 +74,7 @@ def faster_words(other: PlanCost, own: PlanCost) -> str:
     return f"A plan that divides the work differently is {faster}{beside}: {_saving_words(other, own)}."
 
 
-def _saving_words(other: PlanCost, own: PlanCost) -> str:
+def _saving_words(other: PricedPlan, own: PricedPlan) -> str:
     """The reason why another plan is faster, by the largest part of the seconds that it saves."""
     computes = own.compute_seconds - other.compute_seconds
     if computes < own.communication_seconds - other.communication_seconds:
@@ -100,7 +101,7 @@ def bound_words(cost: PlanCost) -> str:
     return f"The search was not exhaustive; this plan {does} at most {most} × the least {what}."
 
 
-def comparison_words(other: PlanCost, own: PlanCost) -> str:
+def comparison_words(other: PricedPlan, own: PricedPlan) -> str:
     """``sends 56 % less, computes 4 ×, takes 2.9 ×``: the other plan beside one's own."""
     words = [
         _sent_words(other.wire_bytes, own.wire_bytes),

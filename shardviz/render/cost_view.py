@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from shardviz.planner.plan import axes_words
-from shardviz.planner.pricing.costs import HBM, IN_PLACE, PlanCost, PricedStep
+from shardviz.planner.pricing.costs import PlanCost
+from shardviz.planner.pricing.priced_steps import HBM, IN_PLACE, PricedStep
 from shardviz.planner.pricing.thresholds import Threshold
 from shardviz.render.caption import operation_text
 from shardviz.render.lines import sentence, table

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.planner.plan import LOCAL_OPS, Step, axes_words
-from shardviz.planner.pricing.costs import HBM, IN_PLACE, PlanCost, PricedStep
+from shardviz.planner.pricing.costs import PlanCost
+from shardviz.planner.pricing.priced_steps import HBM, IN_PLACE, PricedStep
 from shardviz.render.bar import bar
 from shardviz.render.caption import axes_text, operation_text, value_text
 from shardviz.render.cost_view import time_words

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from shardviz.planner.plan import LOCAL_OPS
 from shardviz.planner.pricing.costs import PlanCost
+from shardviz.planner.pricing.priced_plan import PricedPlan
 from shardviz.render.lines import GAP, columns, records, sentence, shelve
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import headline, named_specs_text, plan_view
@@ -112,7 +113,7 @@ def _ratio(old: float, new: float) -> str:
     return f"× {new / old:.3g}" if ratio == "1" else f"× {ratio}"
 
 
-def collective_counts(cost: PlanCost) -> str:
+def collective_counts(cost: PricedPlan) -> str:
     """``2 all_gather, psum``, or none."""
     counts = Counter(step.op for step in cost.plan.steps if step.op not in LOCAL_OPS)
     return ", ".join(op if count == 1 else f"{count} {op}" for op, count in counts.items()) or "none"

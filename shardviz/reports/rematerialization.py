@@ -27,7 +27,6 @@ from shardviz.hlo.text.shapes import ArrayShape, arrays, parse_shape
 from shardviz.hlo.text.source_locations import SourceLocations
 from shardviz.notation.gspmd import read_gspmd
 from shardviz.notation.reading import Context
-from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.states.moves import (
     STAGES,
     Node,
@@ -37,6 +36,7 @@ from shardviz.planner.states.moves import (
     state_of,
     state_space,
 )
+from shardviz.planner.states.prices import Cost, Prices
 from shardviz.reports.entries import CollectiveEntry
 from shardviz.reports.why import meeting_of
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, shard_shape

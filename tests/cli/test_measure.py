@@ -19,7 +19,7 @@ from shardviz.cli.group import run
 from shardviz.hardware.machine_file import read_machine
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
-from shardviz.planner.pricing.costs import collective_price
+from shardviz.planner.states.prices import collective_price
 
 QUICK = ("--dtype", "f32", "--runs", "3")
 JOB = ("--coordinator", "localhost:1", "--processes", "2", "--process", "0")

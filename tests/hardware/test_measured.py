@@ -11,8 +11,8 @@ from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.planner.planner import plan
-from shardviz.planner.pricing.costs import collective_price, price
-from shardviz.planner.pricing.prices import Prices
+from shardviz.planner.pricing.costs import price
+from shardviz.planner.states.prices import Prices, collective_price
 
 MACHINE = """
 name = "ours"

@@ -12,7 +12,6 @@ from shardviz.models.sources.built_in import built_in_names
 from shardviz.models.step import planned_step
 from shardviz.notation import parse_mesh
 from shardviz.planner.problem.functions import FUNCTIONS
-from shardviz.planner.training.backward import parameters
 from shardviz.sharding import Layout, PartitionSpec, ShardedArray
 
 
@@ -71,13 +70,13 @@ def test_functions_are_those_of_the_family(asked):
 
 def test_what_is_trained_are_the_weights(asked):
     layer = parts_of(asked("llama-3-8b", "fsdp", "data=8"))["layer"]
-    assert parameters(layer) == (
+    assert layer.parameters == (
         *("input_layernorm", "q_proj", "k_proj", "v_proj", "o_proj", "post_attention_layernorm"),
         *("gate_proj", "up_proj", "down_proj"),
     )
     question = asked("llama-3-8b", "fsdp", "data=8")
     *_, loss = model_parts(question.split, question.tokens, with_loss=True)
-    assert parameters(loss.problem) == ("norm", "lm_head")
+    assert loss.problem.parameters == ("norm", "lm_head")
 
 
 def rows_of_devices(size, spec, mesh):

@@ -10,7 +10,7 @@ from shardviz.compiler.target_result import TargetResult
 from shardviz.hardware.collective_time import TIMED, collective_time
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner import Problem, Statement
-from shardviz.planner.pricing.local_work import statement_traffic
+from shardviz.planner.statements.local_work import statement_traffic
 from shardviz.sharding import Mesh, PartitionSpec
 
 _SHARDING = re.compile(r"<@\w+, \[(.*?)\](?:, \w+=\{[^}]*\})*>")

@@ -8,7 +8,7 @@ from shardviz.errors import QuestionError
 from shardviz.notation import parse_einsum, parse_mesh, parse_specs
 from shardviz.planner import problem_from_text
 from shardviz.planner.problem import Problem, Statement
-from shardviz.planner.training import Optimizer, Training, parameters, with_backward
+from shardviz.planner.training import Optimizer, Training, with_backward
 from shardviz.sharding import ShardedArray
 
 MESH = parse_mesh("D=2,T=4")
@@ -221,4 +221,4 @@ def test_inputs_are_whole_numbers_and_what_has_their_dimensions():
     """Labels beside features: what stands for the same examples is not a parameter."""
     text = "L = X[b,t,d] * W[d,v]; Y = cross_entropy(L + E[t,v], T[b,t], v)"
     problem = problem_from_text(text, mesh=MESH, specs="W=__", sizes="b=8,t=8,d=8,v=8")
-    assert parameters(problem) == ("W", "E")
+    assert problem.parameters == ("W", "E")

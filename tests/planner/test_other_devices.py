@@ -14,7 +14,7 @@ from shardviz.compiler.targets import check_devices
 from shardviz.errors import NotationError, QuestionError, TargetError
 from shardviz.planner import Planner, plan, problem_from_text
 from shardviz.planner.pricing.costs import price
-from shardviz.planner.textbook import textbook_plan
+from shardviz.planner.pricing.textbook import textbook_plan
 from shardviz.sharding import Mesh
 from tests.planner.executor import PlanError, prove, run, values_for
 

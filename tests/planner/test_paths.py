@@ -8,11 +8,11 @@ import random
 import pytest
 
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
-from shardviz.planner.pricing.prices import Prices
 from shardviz.planner.states.direct_paths import DirectPaths
 from shardviz.planner.states.guided_paths import GuidedPaths
 from shardviz.planner.states.moves import StateSpace
 from shardviz.planner.states.paths import ArrayKind, PathSearch
+from shardviz.planner.states.prices import Prices
 from shardviz.sharding import Mesh, array_bytes
 
 MESH = Mesh(("X", "Y", "Z"), (2, 4, 2))

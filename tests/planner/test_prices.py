@@ -17,9 +17,9 @@ from shardviz.hardware.machine import (
     on_assumed_machine,
 )
 from shardviz.planner import Planner, problem_from_text
-from shardviz.planner.pricing.costs import collective_price, price
-from shardviz.planner.pricing.prices import Prices
+from shardviz.planner.pricing.costs import price
 from shardviz.planner.states.moves import STAGES, StateSpace
+from shardviz.planner.states.prices import Prices, collective_price
 from shardviz.sharding import Mesh
 from tests.planner.optimality import KINDS
 from tests.planner.random_problems import Draw

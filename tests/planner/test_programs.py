@@ -6,9 +6,8 @@ import pytest
 from shardviz.errors import NotationError, QuestionError
 from shardviz.planner import problem_from_text
 from shardviz.planner.problem.notices import notices
-from shardviz.planner.problem.statement_text import named_statement, statement_text
-from shardviz.planner.training import Training
-from shardviz.planner.training.backward import with_backward
+from shardviz.planner.problem.statement import named_statement, statement_text
+from shardviz.planner.training import Training, with_backward
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X", "Y"), (2, 4))

@@ -7,9 +7,9 @@ import random
 import pytest
 
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
-from shardviz.planner.pricing.prices import Prices
 from shardviz.planner.states.moves import StateSpace
 from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, PathSearch
+from shardviz.planner.states.prices import Prices
 from shardviz.planner.states.relaxation import Relaxation
 from shardviz.sharding import Mesh
 from tests.planner.random_problems import Draw, Kind

@@ -27,7 +27,6 @@ from shardviz.planner.search.program_tables import ProgramTables
 from shardviz.planner.search.rules import ShardingRules
 from shardviz.planner.search.step_time import step_time
 from shardviz.planner.training import Optimizer, Training
-from shardviz.planner.training.memory import training_memory
 from shardviz.render.palette import PLAIN
 from shardviz.render.search_view import search_view
 from shardviz.sharding import Mesh
@@ -314,7 +313,7 @@ def test_a_train_step_is_near_its_plan(text, remat):
         cost = price(plan(problem_of(question, found), found.placed), found.placed)
         time = (found.time.work + found.time.communication_seconds) / 4
         assert cost.serial_seconds == pytest.approx(time, rel=0.1)
-        assert 0.7 < found.memory_bytes / training_memory(cost).peak < 1.1
+        assert 0.7 < found.memory_bytes / cost.training_memory.peak < 1.1
 
 
 def test_layers_take_as_often_as_long_and_end_as_they_begin():

@@ -6,11 +6,11 @@ import pytest
 
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.planner import problem_from_text
-from shardviz.planner.pricing.prices import Prices
 from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.states.guided_paths import GuidedPaths
 from shardviz.planner.states.moves import StateSpace
 from shardviz.planner.states.paths import UNREACHABLE, ArrayKind
+from shardviz.planner.states.prices import Prices
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X",), (4,))

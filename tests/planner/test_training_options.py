@@ -6,7 +6,7 @@ import pytest
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.notation import parse_mesh
-from shardviz.planner.training.options import Optimizer, Training, parse_optimizer, parse_training
+from shardviz.planner.problem.training import Optimizer, Training, parse_optimizer, parse_training
 
 MESH = parse_mesh("data=2,model=4")
 

@@ -11,7 +11,8 @@ from shardviz.errors import QuestionError, quote
 from shardviz.lessons.measures.answers import NUMBER, PERCENT, SECONDS, AnswerKind, ComputedAnswer
 from shardviz.lessons.measures.plan import OPS
 from shardviz.lessons.measures.subject import resolve_once, walk_of
-from shardviz.planner.pricing.costs import COMPUTE, HBM, LATENCY, PlanCost, PricedStep, price
+from shardviz.planner.pricing.costs import PlanCost, price
+from shardviz.planner.pricing.priced_steps import COMPUTE, HBM, LATENCY, PricedStep
 from shardviz.planner.problem import Phase
 from shardviz.strict_table import closest
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from shardviz.planner.dag.copies import ArrayCopies
 from shardviz.planner.dag.statement_choices import StatementChoices, StatementForm
-from shardviz.planner.pricing.prices import Cost
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.states.moves import State
 from shardviz.planner.states.paths import ArrayKind
+from shardviz.planner.states.prices import Cost
 from shardviz.sharding import ShardedArray, array_bytes
 
 

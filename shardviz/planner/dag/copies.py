@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.states.moves import State, StateSpace
 from shardviz.planner.states.paths import ArrayKind, PathMove, PathSearch
+from shardviz.planner.states.prices import Cost, Prices
 
 
 @dataclass(frozen=True, eq=False, slots=True)

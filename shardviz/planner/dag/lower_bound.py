@@ -11,9 +11,9 @@ from __future__ import annotations
 from shardviz.planner.dag.array_uses import ArrayUses
 from shardviz.planner.dag.copies import ArrayCopies
 from shardviz.planner.dag.statement_choices import StatementForm
-from shardviz.planner.pricing.prices import Cost
 from shardviz.planner.states.moves import State
 from shardviz.planner.states.paths import PathSearch
+from shardviz.planner.states.prices import Cost
 
 
 def lower_bound(uses: ArrayUses) -> Cost:

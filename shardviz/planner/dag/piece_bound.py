@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 from shardviz.planner.dag.array_uses import ArrayUses
 from shardviz.planner.dag.statement_choices import StatementForm
-from shardviz.planner.pricing.prices import Cost
 from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.planner.statements.work_split import dim_sizes, splittable_dims
 from shardviz.planner.states.bounds import SAFETY
 from shardviz.planner.states.moves import State
 from shardviz.planner.states.paths import ArrayKind
+from shardviz.planner.states.prices import Cost
 from shardviz.sharding import array_bytes
 
 MOST_FOLLOWED = 64

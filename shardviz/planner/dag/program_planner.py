@@ -23,10 +23,10 @@ from shardviz.planner.dag.array_uses import ArrayUses, NextUse
 from shardviz.planner.dag.copies import ArrayCopies, ArrayPath
 from shardviz.planner.dag.statement_choices import StatementChoice, StatementChoices
 from shardviz.planner.dag.ways_not_taken import ProgramWays, state_of_all_uses
-from shardviz.planner.pricing.prices import Cost
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.states.moves import State
 from shardviz.planner.states.paths import ArrayKind
+from shardviz.planner.states.prices import Cost
 
 WIDTH = 48
 """Partial plans that are followed from statement to statement."""

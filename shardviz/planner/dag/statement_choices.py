@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 from shardviz.planner.dag.copies import ArrayCopies, ArrayPath, CopyMoves
-from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Statement
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.statement_ways import StatementWays
@@ -15,6 +14,7 @@ from shardviz.planner.statements.work_split import WorkSplit, work_splits
 from shardviz.planner.states.bounds import fastest_collective
 from shardviz.planner.states.moves import State, StateSpace
 from shardviz.planner.states.paths import ArrayKind
+from shardviz.planner.states.prices import Cost, Prices
 from shardviz.sharding import ShardedArray
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from shardviz.planner.dag.copies import ArrayCopies, ArrayPath
 from shardviz.planner.dag.statement_choices import StatementChoice, StatementChoices, StatementForm
 from shardviz.planner.other_ways import OtherWay, cost_of_other_way
-from shardviz.planner.pricing.prices import Cost
 from shardviz.planner.states.moves import Axes, State
+from shardviz.planner.states.prices import Cost
 from shardviz.sharding import PartitionSpec
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from shardviz.planner.pricing.costs import LATENCY, PlanCost, PricedStep
+from shardviz.planner.pricing.priced_plan import PricedPlan
+from shardviz.planner.pricing.priced_steps import LATENCY, PricedStep
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class PaddingCost:
     seconds: float
 
 
-def padding_cost(cost: PlanCost) -> PaddingCost:
+def padding_cost(cost: PricedPlan) -> PaddingCost:
     """The cost of the padding of a plan's problem."""
     problem = cost.plan.problem
     full = {each.dim: each.size / each.padded for each in problem.padding}

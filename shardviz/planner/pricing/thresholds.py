@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.plan import Plan, Step
-from shardviz.planner.pricing.costs import HBM, PlanCost, PricedStep, collective_price, price
+from shardviz.planner.pricing.priced_plan import PricedPlan, priced_plan
+from shardviz.planner.pricing.priced_steps import HBM, PricedStep
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.states.moves import reshard_move, state_of
+from shardviz.planner.states.prices import collective_price
 from shardviz.sharding import ShardedArray, array_bytes
 
 MAX_SIZE = 2**40
@@ -43,7 +45,7 @@ class Threshold:
         return self.least == self.multiple and self.largest is None
 
 
-def thresholds(cost: PlanCost) -> tuple[Threshold, ...]:
+def thresholds(cost: PricedPlan) -> tuple[Threshold, ...]:
     """A threshold for each dimension that a statement has once, in the order of the statements.
 
     None where a time is not known, nothing is computed, or a dimension has the size 0. Of several names of a
@@ -79,7 +81,7 @@ class _Line:
         return self.start + self.slope * size
 
 
-def _threshold(cost: PlanCost, dim: str, size: int) -> Threshold:
+def _threshold(cost: PricedPlan, dim: str, size: int) -> Threshold:
     excess, limit = _excess(cost, dim, size)
     multiple = parts_of(cost.plan, dim)
     least, largest = _interval(lambda count: excess(count * multiple), MAX_SIZE // multiple)
@@ -94,11 +96,11 @@ def _threshold(cost: PlanCost, dim: str, size: int) -> Threshold:
     )
 
 
-def _excess(cost: PlanCost, dim: str, size: int) -> tuple[Callable[[int], float], Callable[[int], str]]:
+def _excess(cost: PricedPlan, dim: str, size: int) -> tuple[Callable[[int], float], Callable[[int], str]]:
     """By a size of `dim`: the seconds by which the arithmetic takes longer than the slower of memory and
     links, and which of them that is. Links are compared with the arithmetic of their own pass (`overlap`)."""
     device, placed = cost.machine.device, cost.placed
-    none = price(resized(cost.plan, dim, 0), placed)
+    none = priced_plan(resized(cost.plan, dim, 0), placed)
     peak, bandwidth = cost.peak_flops, device.hbm_bandwidth
     assert peak is not None
     assert bandwidth is not None

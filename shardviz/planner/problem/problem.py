@@ -1,57 +1,18 @@
-"""The problem: a mesh, and statements that say what is computed and how every array is split."""
+"""The problem: a mesh, and the statements that run on it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from shardviz.notation.einsum import Einsum
+from shardviz.planner.problem.statement import Statement, is_floating, statement_text
+from shardviz.planner.problem.training import Training
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
-
-if TYPE_CHECKING:
-    from shardviz.planner.training.options import Training
 
 Objective = Literal["given", "time", "bytes"]
 """What a plan minimises first: the estimated seconds of its steps in sequence, with the work divided as the
 given arrays are ("given") or in any way ("time"), or the bytes that a device sends."""
-Phase = Literal["forward", "recomputed", "backward", "optimizer"]
-"""The part of a train step that a statement belongs to."""
-
-
-@dataclass(frozen=True)
-class Statement:
-    """One line of a program: a named array made from others by an einsum, or by another function.
-
-    `einsum` has the dimensions of the operands and of the result; the function (`functions.FUNCTIONS`) is
-    applied at every point of all dimensions, and summed over those that the result lacks. A dimension in
-    `merged` stands for several others, the major first, and is split as they are; those in `whole` cannot be
-    split. An operand that an earlier statement made has that result's name, and its spec is a constraint on
-    it, as `jax.lax.with_sharding_constraint`, or None. `result.spec` is None where the compiler may choose.
-    A statement may have other names for an array's dimensions than the one that made it: the order counts.
-    `number` is what the function takes beside arrays: how many `top_k` keeps, by what `scale` multiplies.
-    `source` is the name of the forward result whose statement this one differentiates or computes again, or
-    of the array whose gradients it adds up or updates; "" in a forward pass.
-    """
-
-    einsum: Einsum
-    operands: tuple[ShardedArray, ...]
-    result: ShardedArray
-    function: str = "multiply"
-    merged: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    whole: tuple[str, ...] = ()
-    phase: Phase = "forward"
-    number: float | None = None
-    source: str = ""
-
-    @property
-    def summed(self) -> tuple[str, ...]:
-        """The dimensions that are summed over: those that the result lacks, also merged or taken apart."""
-        has = set(self.result.dims)
-        for dim, factors in self.merged:
-            if dim in has or has.issuperset(factors):
-                has.update((dim, *factors))
-        return tuple(dim for dim in self.einsum.dims if dim not in has)
 
 
 class PaddedDim(NamedTuple):
@@ -112,6 +73,20 @@ class Problem:
     def forward(self) -> tuple[Statement, ...]:
         """The statements that are not there for training."""
         return tuple(part for part in self.parts if part.phase == "forward")
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the arguments that training changes: those of floating point but the program's input.
+
+        The input is its integers, such as tokens, and what has all dimensions of one of these; where it has
+        none, its first argument.
+        """
+        arguments = replace(self, parts=self.forward).arguments
+        integers = [{*array.dims} for array in arguments if not is_floating(array)]
+        floating = [array for array in arguments if is_floating(array)]
+        if not integers:
+            return tuple(array.name for array in floating[1:])
+        return tuple(array.name for array in floating if not any(dims <= {*array.dims} for dims in integers))
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -188,7 +163,5 @@ class Problem:
         pass."""
         if self.training is not None:
             return replace(self, parts=self.forward, training=None).text
-        from shardviz.planner.problem.statement_text import statement_text
-
         texts = (str(part.einsum) if self.is_chain else statement_text(part) for part in self.parts)
         return "; ".join(texts) + (f" × {self.layers}" if self.layers > 1 else "")

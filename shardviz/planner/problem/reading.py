@@ -26,12 +26,11 @@ from shardviz.notation.named_specs import is_named, parse_named_specs
 from shardviz.notation.program_text import is_program, split_layers
 from shardviz.notation.spec_string import list_end
 from shardviz.planner.problem.padding import padded
-from shardviz.planner.problem.problem import Problem, Statement
+from shardviz.planner.problem.problem import Problem
+from shardviz.planner.problem.sizes import dimension_sizes
+from shardviz.planner.problem.statement import Statement
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
-DEFAULT_SIZES = (1024, 2048, 8192)
-"""The sizes of the first three dimensions; others have `OTHER_SIZE`."""
-OTHER_SIZE = 128
 Names = tuple[tuple[str, ...], str]
 """Names of one einsum's operands and of its result."""
 _BETWEEN = re.compile(r"\([^()]*+(?:\([^()]*+\)[^()]*+)*+\)|->|[,;]|$")
@@ -261,29 +260,6 @@ def _check_fit(
                     f"dimension {dims[spec.open_dims[0]]} of {name} is left open,",
                     "a ranking decides it: `shardviz explain` with these specs; _ leaves a dimension whole",
                 )
-
-
-def dimension_sizes(einsums: Sequence[Einsum], text: str) -> dict[str, int]:
-    """Elements of every dimension: those in the text, and the defaults of the others.
-
-    Raises `NotationError` for text of another form, and for a dimension that no array has.
-    """
-    dims = list(dict.fromkeys(dim for einsum in einsums for dim in einsum.dims))
-    given = parse_sizes(text)
-    for name in given:
-        if name not in dims:
-            raise NotationError(
-                f"no array has the dimension {quote(name)} given a size",
-                text,
-                max(0, text.find(name.rstrip("0123456789") if name.startswith("...") else name)),
-                hint=f"the dimensions are {', '.join(dims) or 'none'}",
-            )
-    return usual_sizes(dims) | given
-
-
-def usual_sizes(dims: Sequence[str]) -> dict[str, int]:
-    """The sizes that dimensions have in this order where none are given."""
-    return dict(zip(dims, (*DEFAULT_SIZES, *(OTHER_SIZE,) * len(dims)), strict=False))
 
 
 def _spec_error(specs: str, part: int, array: int, problem: str, hint: str) -> NotationError:

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from shardviz.planner.problem.functions import FUNCTIONS
-from shardviz.planner.problem.problem import Phase, Problem
+from shardviz.planner.problem.problem import Problem
+from shardviz.planner.problem.statement import Phase
 from shardviz.sharding import ShardedArray
 
 

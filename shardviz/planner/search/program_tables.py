@@ -16,16 +16,16 @@ from math import prod
 import numpy as np
 
 from shardviz.hardware.machine import PlacedMesh
-from shardviz.planner.pricing.local_work import matmul_dtype, statement_flops, statement_traffic
 from shardviz.planner.pricing.overlap import Passes, by_pass
-from shardviz.planner.pricing.prices import Prices
 from shardviz.planner.problem import Phase, Problem, Statement
 from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.planner.search.dual_bounds import least_of_stars
 from shardviz.planner.search.elimination import Factor, Table
 from shardviz.planner.search.rules import Assignment, ShardingRules, needed_axes, subsets
 from shardviz.planner.search.usual_moves import Shape, UsualMoves, UsualWays
+from shardviz.planner.statements.local_work import matmul_dtype, statement_flops, statement_traffic
 from shardviz.planner.states.moves import Axes, State
+from shardviz.planner.states.prices import Prices
 from shardviz.sharding import ShardedArray
 
 SENT_ON: tuple[Phase, ...] = ("forward", "backward")

@@ -9,14 +9,14 @@ from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import Machine
 from shardviz.notation.named_specs import parse_named_specs
 from shardviz.notation.program_text import is_program, split_layers
-from shardviz.planner.pricing.costs import lacking_words
-from shardviz.planner.pricing.local_work import statement_flops
 from shardviz.planner.problem import Problem, Statement, problem_from_text
 from shardviz.planner.problem.programs import read_program
 from shardviz.planner.problem.roles import Roles, roles_of
 from shardviz.planner.search.axes import SearchAxis
 from shardviz.planner.search.step_time import OVERLAPS, Overlap
 from shardviz.planner.statements.contraction_order import Order, contraction_orders
+from shardviz.planner.statements.local_work import statement_flops
+from shardviz.planner.states.prices import lacking_words
 from shardviz.planner.training import Training, with_backward
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 

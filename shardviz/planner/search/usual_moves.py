@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shardviz.planner.pricing.prices import Prices
 from shardviz.planner.search.elimination import Table
 from shardviz.planner.states.moves import Axes, Dims, State
+from shardviz.planner.states.prices import Prices
 from shardviz.sharding import Mesh, array_bytes
 
 Shape = tuple[int, ...]

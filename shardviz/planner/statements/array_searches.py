@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.states.direct_paths import DirectPaths
 from shardviz.planner.states.guided_paths import GuidedPaths
 from shardviz.planner.states.moves import Axes, State, StateSpace, state_space
 from shardviz.planner.states.paths import UNREACHABLE, ArrayKind
+from shardviz.planner.states.prices import Cost, Prices
 from shardviz.sharding import Mesh, ShardedArray
 
 MOST_SEARCHED = 5

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.work_split import WorkSplit
 from shardviz.planner.states.guided_paths import GuidedPaths
 from shardviz.planner.states.moves import ReshardMove, State, StateSpace, reshard_move, spec_of
 from shardviz.planner.states.paths import ArrayKind, PathMove
+from shardviz.planner.states.prices import Cost, Prices
 from shardviz.sharding import Mesh, array_bytes, shard_shape
 
 MOST_PRIMES = 6

@@ -7,10 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from shardviz.planner.pricing.local_work import Shape, matmul_dtype, statement_flops, statement_traffic
-from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.problem import Statement
 from shardviz.planner.statements.array_searches import ArrayPaths
+from shardviz.planner.statements.local_work import Shape, matmul_dtype, statement_flops, statement_traffic
 from shardviz.planner.statements.work_split import (
     WorkSplit,
     ordered_splits,
@@ -19,6 +18,7 @@ from shardviz.planner.statements.work_split import (
 )
 from shardviz.planner.states.moves import Axes, State, StateSpace
 from shardviz.planner.states.paths import UNREACHABLE
+from shardviz.planner.states.prices import Cost, Prices
 from shardviz.sharding import array_bytes
 
 

@@ -6,8 +6,8 @@ from itertools import combinations
 from math import inf
 
 from shardviz.hardware.measured import corners
-from shardviz.planner.pricing.prices import LARGE, Prices
 from shardviz.planner.states.moves import StateSpace
+from shardviz.planner.states.prices import LARGE, Prices
 
 SAFETY = 1 - 1e-6
 """By how much less a bound is than it is calculated to be, as numbers are rounded."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.states.moves import Axes, Dims, State, StateSpace, with_axes
 from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, PathMove, StateSearch
+from shardviz.planner.states.prices import Cost, Prices
 
 MOST_SOURCES = 12
 """The cheapest states of an intermediate that are looked at."""

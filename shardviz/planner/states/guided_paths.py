@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from itertools import count
 
-from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.states.moves import STAGES, Axes, Node, State, StateMove, StateSpace
 from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, PathMove, StateSearch
+from shardviz.planner.states.prices import Cost, Prices
 from shardviz.planner.states.relaxation import Relaxation
 from shardviz.sharding import array_bytes
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.states.moves import STAGES, Axes, Node, State, StateMove, StateSpace
+from shardviz.planner.states.prices import Cost, Prices
 from shardviz.sharding import array_bytes
 
 UNREACHABLE: Cost = 1 << 1024

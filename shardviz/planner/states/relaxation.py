@@ -11,9 +11,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 
-from shardviz.planner.pricing.prices import Cost, Prices
 from shardviz.planner.states.moves import Axes, Node, StateSpace
 from shardviz.planner.states.paths import UNREACHABLE
+from shardviz.planner.states.prices import Cost, Prices
 
 HOME, AWAY, IDLE, PENDING = range(4)
 """What became of an axis; a vector of these is a number to base 4."""

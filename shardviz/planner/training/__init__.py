@@ -8,20 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shardviz.lazy_names import lazy_names
+from shardviz.planner.problem.training import (
+    Optimizer as Optimizer,
+    Training as Training,
+    parse_training as parse_training,
+)
 
 if TYPE_CHECKING:
-    from shardviz.planner.training.backward import parameters as parameters, with_backward as with_backward
-    from shardviz.planner.training.options import (
-        Optimizer as Optimizer,
-        Training as Training,
-        parse_training as parse_training,
-        train_step as train_step,
-    )
+    from shardviz.planner.training.train_steps import train_step as train_step, with_backward as with_backward
 else:
-    __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {
-            "backward": "parameters with_backward",
-            "options": "Optimizer Training parse_training train_step",
-        },
-    )
+    __getattr__, __dir__, __all__ = lazy_names(__name__, {"train_steps": "train_step with_backward"})

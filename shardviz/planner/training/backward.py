@@ -14,6 +14,8 @@ from itertools import count
 from shardviz.errors import QuestionError, quote
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Phase, Problem, Statement
+from shardviz.planner.problem.statement import is_floating
+from shardviz.planner.problem.training import Training
 from shardviz.planner.training.derivatives import (
     GRADIENT,
     PASSED_ON,
@@ -24,52 +26,12 @@ from shardviz.planner.training.derivatives import (
     derivatives,
 )
 from shardviz.planner.training.optimizer import optimizer_statements
-from shardviz.planner.training.options import Training
 from shardviz.sharding import PartitionSpec, ShardedArray
 
 
-def with_backward(problem: Problem, training: Training) -> Problem:
-    """The train step of a forward problem: its statements, then those of the gradients and the optimizer.
-
-    The gradient of each result is an argument, split as the result. All arguments of floating point have
-    gradients: those of `parameters` are used by the optimizer; without one, and for the other arguments, they
-    are returned, split as their arguments. A constraint on an intermediate holds for its gradient too, as in
-    JAX. Where the sharding of the last result is open, it is that of the first argument in a stack of layers,
-    else that in which the plan of the forward pass leaves it.
-
-    Raises `QuestionError` where another result's sharding is open, and where no result depends on an argument
-    of floating point.
-    """
-    return _Backward(_with_decided_result(problem), training).problem()
-
-
-def _with_decided_result(problem: Problem) -> Problem:
-    """The problem with a spec for its last result."""
-    *others, last = problem.parts
-    if last.result.spec is not None:
-        return problem
-    first = problem.arguments[0]
-    if problem.layers > 1 and first.shape == last.result.shape:
-        spec = first.spec
-    else:
-        from shardviz.planner.planner import plan
-
-        spec = plan(problem).result_spec
-    return replace(problem, parts=(*others, replace(last, result=last.result.with_spec(spec))))
-
-
-def parameters(problem: Problem) -> tuple[str, ...]:
-    """The names of the arguments that training changes: those of floating point but the program's input.
-
-    The input is its integers, such as tokens, and what has all dimensions of one of these; where it has none,
-    its first argument.
-    """
-    arguments = replace(problem, parts=problem.forward).arguments
-    integers = [{*each.dims} for each in arguments if not _is_floating(each)]
-    floating = [each for each in arguments if _is_floating(each)]
-    if not integers:
-        return tuple(each.name for each in floating[1:])
-    return tuple(each.name for each in floating if not any(dims <= {*each.dims} for dims in integers))
+def backward_statements(problem: Problem, training: Training) -> Problem:
+    """The train step of a forward problem whose last result has a spec; see `with_backward`."""
+    return _Backward(problem, training).problem()
 
 
 def kept_results(problem: Problem, training: Training) -> frozenset[str]:
@@ -90,14 +52,9 @@ def _is_matmul(part: Statement) -> bool:
     return part.function == "multiply" and any(operands_with[dim] > 1 for dim in part.einsum.contracted)
 
 
-def _is_floating(array: ShardedArray) -> bool:
-    """Return whether the array can have a gradient: ``bf16``, ``f8e4m3fn``."""
-    return array.dtype.removeprefix("b").startswith("f")
-
-
 def _uses(problem: Problem) -> Counter[str]:
     """By the name of each array that has a gradient, how many summands that has."""
-    derived = {each.name for each in problem.arguments if _is_floating(each)}
+    derived = {each.name for each in problem.arguments if is_floating(each)}
     for part in problem.parts:
         pairs = zip(part.operands, derivatives(part), strict=True)
         if any(derivative and operand.name in derived for operand, derivative in pairs):
@@ -122,7 +79,7 @@ class _Backward:
         self._arguments = {each.name: each for each in problem.arguments}
         self._made = {part.result.name: part for part in problem.parts}
         self._taken = {*self._arguments, *self._made}
-        self._parameters = parameters(problem)
+        self._parameters = problem.parameters
         self._kept = kept_results(problem, training)
         self._left = _uses(problem)
         arrays = (*self._arguments.values(), *(part.result for part in problem.parts))

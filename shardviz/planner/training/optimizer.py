@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Statement
-from shardviz.planner.training.options import Optimizer
+from shardviz.planner.problem.training import Optimizer
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 

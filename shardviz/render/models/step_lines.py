@@ -12,7 +12,7 @@ from shardviz.errors import plural
 from shardviz.models.question import ModelQuestion
 from shardviz.models.step import ModelStep, PlannedPart
 from shardviz.notation import write_spec
-from shardviz.planner.pricing.costs import PricedStep
+from shardviz.planner.pricing.priced_steps import PricedStep
 from shardviz.planner.problem import Phase
 from shardviz.render.caption import axes_text
 from shardviz.render.cost_view import machine_words, padding_words

@@ -18,7 +18,7 @@ from shardviz.models.question import (
 from shardviz.models.rules.rule_set import ShardingRule
 from shardviz.models.sources.reading import read_model
 from shardviz.notation import parse_mesh
-from shardviz.planner.training.options import parse_training
+from shardviz.planner.problem.training import parse_training
 
 
 @dataclass(frozen=True)

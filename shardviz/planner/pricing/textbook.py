@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from shardviz.planner.plan import Plan
 from shardviz.planner.planner import PlannedStatement, plan_of
-from shardviz.planner.pricing.prices import Prices
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.statements.array_searches import ArraySearches
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.work_split import Assignment, WorkSplit
 from shardviz.planner.states.moves import State
 from shardviz.planner.states.paths import PathMove
+from shardviz.planner.states.prices import Prices
 from shardviz.planner.steps import Joined
 from shardviz.sharding import ShardedArray
 

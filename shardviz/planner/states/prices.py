@@ -5,23 +5,25 @@ A cost is one number with several fields, of which the first that differs decide
 operands; with "bytes" wire bytes, collectives, FLOPs, nanoseconds, and the rest alike. Costs are added and
 compared as numbers; `parts` has the fields.
 
-Seconds are those of `costs.price`, of every step rounded up to nanoseconds, so that no operation costs more
-than two that do half of it each; of plans whose times nobody could tell apart the one that sends less is
-chosen. Where a machine has no peak in a dtype, the choice of a plan goes by another dtype's.
+Seconds are those of a plan's steps (`priced_steps`), of every step rounded up to nanoseconds, so that no
+operation costs more than two that do half of it each; of plans whose times nobody could tell apart the one
+that sends less is chosen. Where a machine has no peak in a dtype, the choice of a plan goes by another
+dtype's.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import combinations, permutations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from shardviz.planner.plan import LOCAL_OPS
+from shardviz.hardware.chips import DeviceFigures
+from shardviz.hardware.collective_time import CollectiveTime, collective_time
+from shardviz.hardware.machine import Machine, PlacedMesh
+from shardviz.planner.plan import HLO_OPS, LOCAL_OPS
 from shardviz.planner.problem import Objective
 from shardviz.planner.states.moves import STAGES, Axes, StateSpace, wire_bytes_of
-
-if TYPE_CHECKING:
-    from shardviz.hardware.machine import PlacedMesh
 
 Cost = int
 """A cost, as one number."""
@@ -64,9 +66,6 @@ class Prices:
     """The costs of moves and of local work on a mesh as placed on a machine, each found once."""
 
     def __init__(self, placed: PlacedMesh, objective: Objective = "time") -> None:
-        from shardviz.planner.pricing.costs import collective_price, compute_price  # with the hardware, late
-
-        self._collective_price, self._compute_price = collective_price, compute_price
         self.placed, self.objective = placed, objective
         self._device = placed.machine.device
         order = _ORDERS[objective]
@@ -113,7 +112,7 @@ class Prices:
         """Seconds of a move, before they are rounded."""
         if op == "slice":
             return 0.0  # read in place by the step that uses it
-        _, seconds = self._compute_price(0, before + after, "", self._device)
+        _, seconds = compute_price(0, before + after, "", self._device)
         if op == "mask":
             return seconds or 0.0
         size = after if op == "all_gather" else before
@@ -130,12 +129,12 @@ class Prices:
         if line is None:
             line = self._lines[op, axes] = self._line(op, axes)
         if line.per_byte is None:
-            return self._collective_price(op, size, axes, self.placed).seconds
+            return collective_price(op, size, axes, self.placed).seconds
         bandwidth = line.per_byte * size
         return line.latency + bandwidth if line.adds else max(line.latency, bandwidth)
 
     def _line(self, op: str, axes: Axes) -> _Line:
-        found = self._collective_price(op, LARGE, axes, self.placed)
+        found = collective_price(op, LARGE, axes, self.placed)
         levels = self.placed.levels_for(op, axes)
         has_several = self.placed.machine.measured or any(level.nccl for level in levels)
         per_byte = None if has_several else found.bandwidth_seconds / LARGE
@@ -177,7 +176,7 @@ class Prices:
 
     def work_seconds(self, flops: int, hbm_bytes: int, dtype: str) -> float:
         """Seconds of local work, before they are rounded."""
-        arithmetic, traffic = self._compute_price(flops, hbm_bytes, self._priced_dtype(dtype), self._device)
+        arithmetic, traffic = compute_price(flops, hbm_bytes, self._priced_dtype(dtype), self._device)
         return max(arithmetic or 0.0, traffic or 0.0)
 
     def _priced_dtype(self, dtype: str) -> str:
@@ -234,3 +233,30 @@ def _least_ends(op: str, size: int, devices: int, forward: bool) -> tuple[int, i
 def _nanoseconds(seconds: float) -> int:
     """Rounded up, but for what is too little to be more than an error of the sum."""
     return -(-round(seconds * FEMTOSECONDS) * NANOSECONDS // FEMTOSECONDS)
+
+
+def compute_price(
+    flops: int, hbm_bytes: int, dtype: str, device: DeviceFigures
+) -> tuple[float | None, float | None]:
+    """Seconds of the arithmetic and of the memory traffic of one device, each None where it is not known.
+
+    `dtype` is that of matrix products; without any ("") no time is counted for arithmetic.
+    """
+    if not flops or not dtype:
+        arithmetic: float | None = 0.0
+    else:
+        peak = device.flops_per_second(dtype)
+        arithmetic = None if peak is None else flops / peak
+    traffic = None if device.hbm_bandwidth is None else hbm_bytes / device.hbm_bandwidth
+    return arithmetic, traffic
+
+
+def lacking_words(figures: Sequence[str], machine: Machine) -> str:
+    """``no peak in f32 and no HBM bandwidth are given for cpu``; "" without figures."""
+    verb = "is" if len(figures) == 1 else "are"
+    return f"{' and '.join(figures)} {verb} {machine.lacking} for {machine.chip}" if figures else ""
+
+
+def collective_price(op: str, size: int, axes: tuple[str, ...], placed: PlacedMesh) -> CollectiveTime:
+    """The time of a collective, by JAX's name, over groups along mesh axes; `size` as `Step.bytes` has it."""
+    return collective_time(HLO_OPS[op], size, placed.levels_for(op, axes), measured=placed.machine.measured)

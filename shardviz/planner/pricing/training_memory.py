@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from shardviz.planner.training.backward import parameters
-
-if TYPE_CHECKING:
-    from shardviz.planner.pricing.costs import PlanCost, PricedStep
-    from shardviz.planner.problem import Problem
+from shardviz.planner.pricing.priced_steps import PricedStep
+from shardviz.planner.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -30,25 +27,24 @@ class TrainingMemory:
     peak: int
 
 
-def training_memory(cost: PlanCost) -> TrainingMemory:
-    """The memory of the plan of a train step."""
-    problem = cost.plan.problem
+def training_memory(problem: Problem, steps: Sequence[PricedStep]) -> TrainingMemory:
+    """The memory of the priced steps of a train step."""
     layers, others = problem.layers, problem.layers - 1
     held: dict[str, list[int]] = {}
-    for priced in cost.steps:
+    for priced in steps:
         for array in priced.resident:
             held.setdefault(array.name, []).append(array.bytes)
-    trained = set(parameters(problem))
+    trained = set(problem.parameters)
     given = sum(held[name][0] for name in trained)
     state = sum(held[old][0] for old, _ in problem.updates if old not in trained)
     gradients = {gradient for name, gradient in problem.gradients if name in trained}
     left = sum(held[gradient][-1] for gradient in gradients)
-    most = max(_bytes_of(gradients, priced) for priced in cost.steps)
-    kept = _kept_bytes(cost)
+    most = max(_bytes_of(gradients, priced) for priced in steps)
+    kept = _kept_bytes(problem, steps)
     of_others = {"forward": kept, "optimizer": left}
     peak = max(
         priced.live_bytes + others * of_others.get(problem.parts[priced.step.part].phase, max(kept, left))
-        for priced in cost.steps
+        for priced in steps
     )
     return TrainingMemory(
         parameters=layers * given,
@@ -68,10 +64,9 @@ def _bytes_of(names: set[str], priced: PricedStep) -> int:
     return sum(held.values())
 
 
-def _kept_bytes(cost: PlanCost) -> int:
+def _kept_bytes(problem: Problem, steps: Sequence[PricedStep]) -> int:
     """The bytes of one layer that the forward pass leaves for the backward pass."""
-    problem = cost.plan.problem
-    before = next(each for each in cost.steps if problem.parts[each.step.part].phase != "forward")
+    before = next(each for each in steps if problem.parts[each.step.part].phase != "forward")
     names = _names_kept(problem)
     return sum(array.bytes for array in before.resident if array.name in names)
 
@@ -81,4 +76,4 @@ def _names_kept(problem: Problem) -> set[str]:
     forward = {array.name for part in problem.forward for array in (*part.operands, part.result)}
     later = (part for part in problem.parts if part.phase != "forward")
     taken = {operand.name for part in later for operand in part.operands}
-    return (forward & taken).difference(parameters(problem))
+    return (forward & taken).difference(problem.parameters)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from shardviz.errors import NotationError, QuestionError, quote
 from shardviz.sharding import Mesh, canonical_dtype
-
-if TYPE_CHECKING:
-    from shardviz.planner.problem import Problem
 
 Remat = Literal["none", "layer", "dots"]
 """The results of forward statements that the backward pass computes again: none of them; all but the layer's
@@ -56,19 +53,6 @@ class Training:
 
     remat: Remat = "none"
     optimizer: Optimizer | None = None
-
-
-def train_step(problem: Problem, *, backward: bool, remat: str, optimizer: str) -> Problem:
-    """The problem that a user asked in the words of the command line: with its backward pass, or as it is.
-
-    Raises what `parse_training` and `with_backward` raise.
-    """
-    training = parse_training(backward, remat, optimizer, problem.mesh)
-    if training is None:
-        return problem
-    from shardviz.planner.training.backward import with_backward
-
-    return with_backward(problem, training)
 
 
 def parse_training(backward: bool, remat: str, optimizer: str, mesh: Mesh) -> Training | None:

@@ -1,12 +1,57 @@
-"""A statement as a program's text has it: ``H[b,f] = X[b,d] * W1[d,f]``."""
+"""A statement: a named array made from others, and its text: ``H[b,f] = X[b,d] * W1[d,f]``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Literal
 
-if TYPE_CHECKING:
-    from shardviz.planner.problem.problem import Statement
+from shardviz.notation.einsum import Einsum
+from shardviz.sharding import ShardedArray
+
+Phase = Literal["forward", "recomputed", "backward", "optimizer"]
+"""The part of a train step that a statement belongs to."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One line of a program: a named array made from others by an einsum, or by another function.
+
+    `einsum` has the dimensions of the operands and of the result; the function (`functions.FUNCTIONS`) is
+    applied at every point of all dimensions, and summed over those that the result lacks. A dimension in
+    `merged` stands for several others, the major first, and is split as they are; those in `whole` cannot be
+    split. An operand that an earlier statement made has that result's name, and its spec is a constraint on
+    it, as `jax.lax.with_sharding_constraint`, or None. `result.spec` is None where the compiler may choose.
+    A statement may have other names for an array's dimensions than the one that made it: the order counts.
+    `number` is what the function takes beside arrays: how many `top_k` keeps, by what `scale` multiplies.
+    `source` is the name of the forward result whose statement this one differentiates or computes again, or
+    of the array whose gradients it adds up or updates; "" in a forward pass.
+    """
+
+    einsum: Einsum
+    operands: tuple[ShardedArray, ...]
+    result: ShardedArray
+    function: str = "multiply"
+    merged: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    whole: tuple[str, ...] = ()
+    phase: Phase = "forward"
+    number: float | None = None
+    source: str = ""
+
+    @property
+    def summed(self) -> tuple[str, ...]:
+        """The dimensions that are summed over: those that the result lacks, also merged or taken apart."""
+        has = set(self.result.dims)
+        for dim, factors in self.merged:
+            if dim in has or has.issuperset(factors):
+                has.update((dim, *factors))
+        return tuple(dim for dim in self.einsum.dims if dim not in has)
+
+
+def is_floating(array: ShardedArray) -> bool:
+    """Return whether the array can have a gradient: ``bf16``, ``f8e4m3fn``."""
+    return array.dtype.removeprefix("b").startswith("f")
+
 
 _SIGNS = {"add": " + ", "subtract": " - ", "divide": " / "}
 
