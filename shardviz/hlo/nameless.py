@@ -3,8 +3,8 @@
 XLA names a collective after the operation for which it inserts it: a sum after the one whose parts it adds,
 all others after the one that wants the value. For several TPU slices libtpu takes collectives apart and drops
 these names, but the operations on both sides keep theirs. From a collective they are reached through whatever
-only moves its elements, fusions and loops too. What gathers a sum at once may be a
-part of that sum, or for who takes it: both sides are told.
+only moves its elements, fusions and loops too. What gathers a sum at once may be a part of that sum, or for
+who takes it: the operations of both sides are told.
 """
 
 from __future__ import annotations
@@ -32,12 +32,15 @@ class NamelessCollectives:
         self, lines: InstructionLines, origins: InstructionOrigins, transfers: Iterable[CrossSliceTransfer]
     ) -> None:
         self._lines, self._origins = lines, origins
-        self._looks = min(MAX_LOOKS, LOOKS_PER_BYTE * len(lines.text))
+        has_names = " metadata={" in lines.text
+        self._looks = min(MAX_LOOKS, LOOKS_PER_BYTE * len(lines.text)) if has_names else 0
         self._sends = {each.recv.name: each for each in transfers}
         self._recvs = {each.send.name: each.recv.name for each in transfers}
 
     def served(self, op: str, name: str, home: Computation) -> list[InstructionLine]:
         """The operations that the collective `name` is for; none where these cannot be reached."""
+        if self._looks <= 0:
+            return []
         line = self._lines.named(home, name)
         operands = (
             [] if line is None else [InstructionValue(home, each) for each in self._lines.operands(line)]
