@@ -22,8 +22,8 @@ from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
 SHOWN = 8
 """Devices of an order that a reason lists."""
-MOST_CUT = 3
-"""No more axes than this are tried to cut an array before it is permuted."""
+MOST_CUT = 2
+"""On a mesh of more axes than this no array is cut before it is permuted: each way is planned anew."""
 
 
 def check_devices(problem: Problem) -> None:
@@ -56,15 +56,17 @@ def first_steps(problem: Problem) -> Iterator[Step]:
 
 def cut_first(problem: Problem) -> Iterator[tuple[Problem, tuple[Step, Step]]]:
     """Ways to cut an argument as it lies, and permute the smaller blocks to where they are wanted: each as
-    the problem that is left then, and the two steps."""
+    the problem that is left then, and the two steps. None of a program, whose plans take long."""
     mesh = problem.mesh
+    if not problem.is_tree or sum(size > 1 for size in mesh.shape.values()) > MOST_CUT:
+        return
     for array in problem.arguments:
         spec = array.decided_spec
         if len(spec.devices) < 2 or spec.unreduced:
             continue
         used = [axis for dim in spec.dims for axis in dim]
         free = [axis for axis, size in mesh.shape.items() if size > 1 and axis not in used]
-        if not free or any(":" in axis for axis in used) or len(used) + len(free) > MOST_CUT:
+        if not free or any(":" in axis for axis in used):
             continue
         for cut in _cut(spec, array.shape, free, mesh):
             dim = next(number for number, axes in enumerate(cut.dims) if axes != spec.dims[number])
