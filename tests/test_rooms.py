@@ -23,6 +23,7 @@ PURE = {
     "profiles",
     "stepping",
     "devices",
+    "targets",
 }
 MAY_IMPORT = {
     "errors": set(),
@@ -39,10 +40,13 @@ MAY_IMPORT = {
     "models": {"sharding", "notation", "hardware", "planner"},
     "hlo": {"sharding"},
     "timeline": {"sharding", "hardware", "planner", "hlo"},
-    "reports": {"sharding", "notation", "hardware", "planner", "hlo", "timeline"},
-    "compare": {"sharding", "hardware", "planner", "hlo", "timeline"},
+    "targets": {"sharding", "hardware", "planner"},
+    "reports": {"sharding", "notation", "hardware", "planner", "hlo", "timeline", "targets"},
+    "compare": {"sharding", "hardware", "planner", "hlo", "timeline", "reports"},
     "profiles": {"sharding", "hardware", "hlo", "timeline"},
     "devices": {"sharding", "notation", "collectives", "hardware"},
+    "stepping": {"sharding", "notation", "collectives", "hardware", "planner", "reports"},
+    "codegen": {"sharding", "notation", "collectives", "hardware", "planner", "targets", "stepping"},
     "compiler": {
         "sharding",
         "notation",
@@ -51,27 +55,25 @@ MAY_IMPORT = {
         "planner",
         "hlo",
         "timeline",
+        "targets",
         "reports",
         "devices",
+        "codegen",
     },
-    "stepping": {"sharding", "notation", "collectives", "hardware", "planner", "compiler"},
-    "forms": {"sharding", "notation", "collectives", "hardware", "planner", "stepping", "compiler"},
+    "forms": {"sharding", "notation", "collectives", "hardware", "planner", "targets", "stepping"},
     "lessons": {*PURE, "forms"},
-    "documents": {*PURE, "compiler", "forms", "lessons"},
-    "codegen": {*PURE, "compiler"},
-    "render": {*PURE, "compiler", "forms", "lessons", "codegen"},
+    "documents": {*PURE, "forms", "lessons"},
+    "render": {*PURE, "forms", "lessons", "codegen"},
     "api": {*PURE, "compiler", "documents", "render"},
     "testing": {"hardware", "hlo", "timeline", "reports", "documents", "api", "render"},
     "tui": {*PURE, "compiler", "forms", "lessons", "documents", "codegen", "render"},
-    "serve": {"compiler", "forms", "lessons", "tui"},
+    "serve": {"targets", "compiler", "forms", "lessons", "tui"},
     "examples": set(),
     "cli": {*PURE, "compiler", "forms", "lessons", "documents", "render", "tui", "serve"},
     "__main__": {"cli"},
     "__init__": {"api", "forking", "sharding", "testing"},
 }
-"""`errors`, `lazy_names`, `strict_table` and `units` are open to all.
-
-stepping and render import compiler's room for its answers' dataclasses alone."""
+"""`errors`, `lazy_names`, `strict_table` and `units` are open to all."""
 
 
 def room(path):

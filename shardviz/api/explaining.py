@@ -21,8 +21,6 @@ from shardviz.api.shared_worker import ask
 from shardviz.api.shown import Shown
 from shardviz.compare import differences
 from shardviz.compare.adoption import cheaper_plan
-from shardviz.compiler import parse_targets
-from shardviz.compiler.machines import placed_for
 from shardviz.documents.plans import ranking_document
 from shardviz.documents.programs import explain_document
 from shardviz.errors import QuestionError
@@ -33,16 +31,18 @@ from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem import Objective
 from shardviz.planner.problem.training import Remat
 from shardviz.planner.training import train_step
+from shardviz.targets import parse_targets
+from shardviz.targets.machines import placed_for
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.api.timing import TimelineReport
     from shardviz.compare import Difference
-    from shardviz.compiler import TargetResult
     from shardviz.planner import Candidate, Plan, Problem
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.render.palette import Palette
+    from shardviz.reports.target_result import TargetResult
 
 
 DEFAULT_MESH = "X=2,Y=4"
@@ -81,7 +81,7 @@ class Explanation(Shown):
         for them. Raises `QuestionError` for a target without figures or without an answer.
         """
         from shardviz.api.timing import TimelineReport
-        from shardviz.compiler.target_times import TargetTimes, answer_times
+        from shardviz.reports.target_times import TargetTimes, answer_times
         from shardviz.timeline.of_plan import plan_timeline
 
         if target is None:

@@ -19,26 +19,26 @@ from shardviz.api.arguments import (
 )
 from shardviz.api.shown import Shown
 from shardviz.compiler.lowering import PROGRAM_HINT, check_program
-from shardviz.compiler.target_program import OutOfMemoryError as OutOfMemoryError
-from shardviz.compiler.target_program import widened_types
 from shardviz.documents.programs import hlo_document
 from shardviz.errors import QuestionError, quote
 from shardviz.hlo import read
 from shardviz.hlo import read_hlo as read_compiled
 from shardviz.hlo.arguments import arguments_of
+from shardviz.reports.target_program import OutOfMemoryError as OutOfMemoryError
+from shardviz.reports.target_program import widened_types
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.api.timing import TimelineReport
     from shardviz.api.why import WhyReport
-    from shardviz.compiler.target_program import TargetProgram
     from shardviz.hlo import Collective, HloModule, ShardyModule
     from shardviz.hlo.arguments import ProgramArgument
     from shardviz.render.palette import Palette
     from shardviz.reports.program_report import ProgramReport
     from shardviz.reports.rematerialization import Rematerialization
     from shardviz.reports.summary import ReportSummary
+    from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
     from shardviz.timeline.memory import MemoryReport
@@ -151,9 +151,9 @@ class Report(Shown):
         a machine that does not exist or cannot hold the mesh.
         """
         from shardviz.api.timing import TimelineReport
-        from shardviz.compiler.target_times import TargetTimes
         from shardviz.hardware.machine import assumed_machine
         from shardviz.hlo import HloModule
+        from shardviz.reports.target_times import TargetTimes
         from shardviz.timeline.of_program import program_timeline
 
         if not isinstance(self.module, HloModule):
@@ -357,8 +357,9 @@ def _compiled_for(
 ) -> tuple[TargetProgram, ...]:
     """Each target's answer. Where several are asked, one that cannot be has the reason in its place."""
     from shardviz.api.shared_worker import ask_program
-    from shardviz.compiler import parse_targets
-    from shardviz.compiler.lowering import LoweredModule, check_program, lower_program
+    from shardviz.compiler.lowering import check_program, lower_program
+    from shardviz.reports.lowered_module import LoweredModule
+    from shardviz.targets import parse_targets
 
     asked = parse_targets(names)
     if not asked:

@@ -126,8 +126,8 @@ def question_of(
     optimizer: str,
 ) -> ModelQuestion:
     """The question of a call of `model`."""
-    from shardviz.compiler.machines import placed_for
     from shardviz.planner.problem.training import parse_training
+    from shardviz.targets.machines import placed_for
 
     devices = as_mesh(mesh)
     return model_question(

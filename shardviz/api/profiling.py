@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from shardviz.api.arguments import MachineLike, MeshLike, as_machine, as_mesh
 from shardviz.api.shared_worker import module_texts
 from shardviz.api.shown import Shown
-from shardviz.compiler.installed import installed_versions, libtpu_mismatch
 from shardviz.documents.profiles import profile_document
 from shardviz.errors import QuestionError
+from shardviz.targets.installed import installed_versions, libtpu_mismatch
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from shardviz.errors import CompilerError, ShardvizError, TargetError
 
 if TYPE_CHECKING:
-    from shardviz.compiler import CompilerRequest, Target, TargetResult, Worker
-    from shardviz.compiler.lowering import LoweredModule
-    from shardviz.compiler.messages import ShardingChange
-    from shardviz.compiler.target_program import TargetProgram
+    from shardviz.compiler import CompilerRequest, Worker
     from shardviz.planner import Problem
+    from shardviz.reports.lowered_module import LoweredModule
+    from shardviz.reports.suggestions import ShardingCandidate
+    from shardviz.reports.target_program import TargetProgram
+    from shardviz.reports.target_result import TargetResult
+    from shardviz.targets import Target
 
 T = TypeVar("T")
 
@@ -35,7 +37,7 @@ def ask(
     Raises `TargetError` for targets that cannot take the problem.
     """
     from shardviz.compiler.requests import settled
-    from shardviz.compiler.target_result import without_answer
+    from shardviz.reports.target_result import without_answer
 
     worker = _worker()
     requests: list[CompilerRequest[TargetResult]] = []
@@ -63,7 +65,7 @@ def ask_program(
     timeout: float,
     options: Mapping[str, Any],
     with_costs: bool = False,
-    changes: Sequence[ShardingChange] = (),
+    changes: Sequence[ShardingCandidate] = (),
 ) -> tuple[TargetProgram, ...]:
     """Each target's program, with options of its compiler; `program_for` lowers it for a platform of JAX, and
     `changes` are made to it before.
@@ -73,7 +75,7 @@ def ask_program(
     """
     from shardviz.compiler.lowering import refusal_of
     from shardviz.compiler.requests import settled
-    from shardviz.compiler.target_program import without_program
+    from shardviz.reports.target_program import without_program
 
     worker = _worker()
     worker.start(*targets)  # they load JAX while it traces here

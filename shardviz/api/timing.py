@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shardviz.api.shown import Shown
-from shardviz.compiler.target_times import TargetTimes
 from shardviz.documents.timelines import timeline_document
+from shardviz.reports.target_times import TargetTimes
 
 if TYPE_CHECKING:
     from rich.text import Text

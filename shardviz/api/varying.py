@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from shardviz.api.arguments import MachineLike, MeshLike, SpecsLike, as_machine
 from shardviz.api.explaining import decided_problem
 from shardviz.api.shown import Shown
-from shardviz.compiler.machines import placed_for
 from shardviz.documents.plans import sweep_document
 from shardviz.notation.ranges import parse_range
 from shardviz.planner.pricing.sweep import Sweep, sweep
+from shardviz.targets.machines import placed_for
 
 if TYPE_CHECKING:
     from rich.text import Text

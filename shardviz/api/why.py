@@ -11,12 +11,11 @@ from shardviz.api.shown import Shown
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from shardviz.compiler.messages import ShardingChange
-    from shardviz.compiler.target_program import TargetProgram
     from shardviz.hlo import HloModule, ShardyModule
     from shardviz.render.palette import Palette
     from shardviz.reports.program_report import ProgramReport
-    from shardviz.reports.suggestions import Suggestion
+    from shardviz.reports.suggestions import ShardingCandidate, Suggestion
+    from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.why import Reason
 
 
@@ -70,14 +69,14 @@ def why(module: HloModule | ShardyModule, compiled: TargetProgram | None, timeou
 
 def _suggestions(compiled: TargetProgram, timeout: float) -> dict[Reason, Suggestion]:
     from shardviz.api.shared_worker import ask_program
-    from shardviz.compiler import parse_targets
-    from shardviz.compiler.suggesting import suggestions
+    from shardviz.reports.suggestions import suggestions
+    from shardviz.targets import parse_targets
 
     lowered = compiled.lowered
     if lowered is None:
         return {}
 
-    def ask(name: str, changes: Sequence[ShardingChange]) -> TargetProgram:
+    def ask(name: str, changes: Sequence[ShardingCandidate]) -> TargetProgram:
         options = compiled.options if name == compiled.target else {}
         (answer,) = ask_program(lambda _: lowered, parse_targets(name), timeout, options, changes=changes)
         return answer

@@ -19,13 +19,13 @@ from shardviz.user_files import is_folder, is_there
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shardviz.compiler import Target
-    from shardviz.compiler.target_program import TargetProgram
     from shardviz.hardware.machine import Machine
     from shardviz.reports.changes import ReportChanges
     from shardviz.reports.limits import Limit
     from shardviz.reports.summary import ReportSummary
+    from shardviz.reports.target_program import TargetProgram
     from shardviz.sharding import Mesh
+    from shardviz.targets import Target
 
 EXAMPLES = (
     (
@@ -138,7 +138,7 @@ def _is_function(text: str) -> bool:
 
 def _targets(named: str | None, functions: Sequence[bool]) -> Sequence[Target | None]:
     """The target of each program that is a function."""
-    from shardviz.compiler import parse_targets
+    from shardviz.targets import parse_targets
 
     if not any(functions):
         if named is not None:
@@ -160,8 +160,8 @@ def _of_functions(
 ) -> list[ReportSummary]:
     """The summary of each function as its target compiles it. Raises what a file or a compiler has said."""
     from shardviz.cli.target_session import ProgramSession
-    from shardviz.compiler import check_mesh
     from shardviz.compiler.user_file import find_function
+    from shardviz.targets import check_mesh
 
     functions = {text: find_function(text) for text, _ in asked}
     targets = tuple(dict.fromkeys(target for _, target in asked))

@@ -15,18 +15,18 @@ from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note, working
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import TargetSession
-from shardviz.compiler import parse_targets
 from shardviz.errors import QuestionError
 from shardviz.forms.form import SPECS
+from shardviz.targets import parse_targets
 
 if TYPE_CHECKING:
     from shardviz.cli.step import StepOptions
-    from shardviz.compiler import TargetResult
-    from shardviz.compiler.target_times import TimesAnswer
     from shardviz.devices.job import JobAddress
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.planner import Plan, Problem
     from shardviz.planner.pricing.costs import PlanCost
+    from shardviz.reports.target_result import TargetResult
+    from shardviz.reports.target_times import TimesAnswer
     from shardviz.sharding import Mesh
 
 RANKED = "\0"
@@ -186,7 +186,7 @@ def command(
         raise
 
     def placed(mesh: Mesh) -> PlacedMesh:
-        from shardviz.compiler.machines import placed_for
+        from shardviz.targets.machines import placed_for
 
         return placed_for(machine, parse_targets(target), mesh)
 
@@ -416,8 +416,8 @@ def _print_plan_times(cost: PlanCost, output: CommandOutput) -> None:
 
 
 def _times(compiled: TargetResult, problem: Problem, shown: PlanOptions) -> TimesAnswer:
-    from shardviz.compiler.target_times import answer_times
     from shardviz.hardware.machine_file import named_machine
+    from shardviz.reports.target_times import answer_times
 
     machine = named_machine(shown.machine) if shown.machine else None
     return answer_times(compiled, problem.mesh, machine)
@@ -440,11 +440,11 @@ def _print_matmul(
             raise QuestionError(f"--matmul and {flag} cannot be combined", "leave out one")
     shown.check(None)
     from shardviz.cli.step import check_round
-    from shardviz.compiler.machines import placed_for
     from shardviz.planner import plan
     from shardviz.stepping.collective_matmul import matmul_of_step
     from shardviz.stepping.collective_run import run_on
     from shardviz.stepping.plan_step import question_of_step
+    from shardviz.targets.machines import placed_for
 
     problem = stated()
     placed = placed_for(machine, () if target is None else parse_targets(target), problem.mesh)
@@ -495,10 +495,10 @@ def _print_step(
     with Verifier("none" if shown.compare else asked, timeout, job, "--target") as verifier:
         from rich.text import Text
 
-        from shardviz.compiler.machines import placed_for
         from shardviz.render.plan_view import step_lines
         from shardviz.stepping.collective_run import pipelined, run_on
         from shardviz.stepping.plan_step import question_of_step
+        from shardviz.targets.machines import placed_for
 
         problem = stated()
         placed = placed_for(machine, targets, problem.mesh)

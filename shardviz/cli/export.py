@@ -14,10 +14,10 @@ import click
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.options import is_given, problem_from_options
 from shardviz.cli.process import ExitCode
-from shardviz.compiler import Target, parse_targets
 from shardviz.errors import QuestionError, quote
 from shardviz.render.exports import JaxProgram, Subject, SweepChart, Timelines, title_of
 from shardviz.render.exports.writing import target_path, write_file
+from shardviz.targets import Target, parse_targets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -285,9 +285,9 @@ def _only_collective(plan: Plan) -> int:
 def _explained(ctx: click.Context, part: Part | None) -> Subject:
     """The problem of `shardviz explain`, its plan, or one step of it."""
     from shardviz.cli.explain import is_ranking, refuse_stepping
-    from shardviz.compiler.machines import placed_for
     from shardviz.forms.form import TABLE_KEYS
     from shardviz.planner import plan
+    from shardviz.targets.machines import placed_for
 
     given = ctx.params
     if is_ranking(given["einsum"], given["specs"]):
@@ -333,9 +333,9 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
 def _swept(problem: Problem, given: Mapping[str, Any], part: Part | None) -> Subject:
     """The chart of `shardviz explain --vary`."""
     from shardviz.cli.explain import refuse_beside
-    from shardviz.compiler.machines import placed_for
     from shardviz.notation.ranges import parse_range
     from shardviz.planner.pricing.sweep import sweep
+    from shardviz.targets.machines import placed_for
 
     if part is not None:
         raise QuestionError(f"--vary and --as {part} cannot be combined", "leave out one of them")
@@ -353,11 +353,11 @@ def _timed(problem: Problem, machine: str | None, targets: str, timeout: float) 
     Raises `ShardvizError` where a target has no times.
     """
     from shardviz.cli.target_session import TargetSession
-    from shardviz.compiler.machines import placed_for
-    from shardviz.compiler.target_times import answer_times
     from shardviz.hardware.machine_file import named_machine
     from shardviz.planner import plan
     from shardviz.planner.pricing.costs import price
+    from shardviz.reports.target_times import answer_times
+    from shardviz.targets.machines import placed_for
     from shardviz.timeline.of_plan import plan_timeline
 
     named = named_machine(machine) if machine else None
@@ -412,10 +412,10 @@ def _target(text: str) -> Target | None:
 def _stepped(ctx: click.Context, part: Part | None) -> Subject:
     """The collective of `shardviz step`."""
     from shardviz.collectives.operations import PARAMETERS
-    from shardviz.compiler.machines import placed_for
     from shardviz.notation import parse_mesh
     from shardviz.stepping.collective_run import run_on
     from shardviz.stepping.question import question_from_options
+    from shardviz.targets.machines import placed_for
 
     del part
     given = ctx.params

@@ -7,7 +7,7 @@ import click
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json
-from shardviz.compiler.installed import installed_versions, libtpu_mismatch
+from shardviz.targets.installed import installed_versions, libtpu_mismatch
 
 EXAMPLES = (
     ("For people", "shardviz info"),

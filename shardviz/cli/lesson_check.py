@@ -23,7 +23,7 @@ from shardviz.cli.output import print_json, print_note, working
 from shardviz.cli.process import ExitCode, on_signal
 from shardviz.cli.target_session import started_worker
 from shardviz.collectives import Frames
-from shardviz.compiler import TARGETS, TargetResult, Worker
+from shardviz.compiler import Worker
 from shardviz.compiler.worker_process import simulated_environment, stderr_tail
 from shardviz.documents.course import LESSON_CHECK
 from shardviz.errors import ShardvizError, TargetError, plural
@@ -39,8 +39,10 @@ from shardviz.lessons.jax_questions import (
 from shardviz.lessons.lesson import Lesson
 from shardviz.lessons.lesson_file import LessonError, quote_name
 from shardviz.render.lesson_view import fits
+from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
-from shardviz.stepping.verdict import ask_jax, compare_with_jax
+from shardviz.stepping.verdict import compare_with_jax
+from shardviz.targets import TARGETS
 
 SIZE = "80x24"
 """The key of errors about texts that are too long for such a terminal."""
@@ -204,7 +206,7 @@ class LessonVerifier:
                 return _said(lambda: question.disagreement([each.result() for each in layouts]))
             case RunQuestion():
                 asked = question.question
-                run = ask_jax(worker, asked, TARGETS["cpu"])
+                run = worker.run(*asked.for_jax(), TARGETS["cpu"])
                 frames = Frames(asked.schedule, asked.operation, asked.layout.mesh, asked.shards)
                 return _said(lambda: question.disagreement(compare_with_jax(asked, frames, run.result())))
             case PlanQuestion():

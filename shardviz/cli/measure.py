@@ -21,14 +21,14 @@ from shardviz.errors import CompilerError, QuestionError, plural, quote
 from shardviz.forms.form import PROBLEM_FIELDS
 
 if TYPE_CHECKING:
-    from shardviz.compiler import CompilerRequest, Target, Worker
-    from shardviz.compiler.measuring import NoMeasurement
+    from shardviz.compiler import CompilerRequest, Worker
     from shardviz.devices.fitting import TimeFit
     from shardviz.devices.job import Job, JobAddress
-    from shardviz.devices.measurement import Measurement
+    from shardviz.devices.measurement import Measurement, NoMeasurement
     from shardviz.devices.question import Case, MeasureQuestion
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.sharding import Mesh
+    from shardviz.targets import Target
 
 EXAMPLES = (
     (
@@ -112,8 +112,8 @@ def command(
     OP is all_gather, psum, psum_scatter, all_to_all or ppermute, or matmul or copy, which each device does by
     itself; several with commas between them.
     """
-    from shardviz.compiler import TARGETS
     from shardviz.devices.question import measure_question, parse_operations, parse_sizes
+    from shardviz.targets import TARGETS
 
     if as_csv and output.as_json:
         raise QuestionError("--csv and --json cannot be combined", "leave out one of them")

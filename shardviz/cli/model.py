@@ -10,13 +10,13 @@ from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note, working
 from shardviz.cli.target_session import TargetSession
-from shardviz.compiler import parse_targets
 from shardviz.forms.form import PROBLEM_FIELDS
+from shardviz.targets import parse_targets
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference
-    from shardviz.compiler import TargetResult
     from shardviz.models.step import ModelStep
+    from shardviz.reports.target_result import TargetResult
 
 EXAMPLES = (
     (
@@ -123,12 +123,12 @@ def command(
     many, or a folder with these. No weights are read. A Python file among the rules is read; only
     FILE.py:FUNCTION runs it.
     """
-    from shardviz.compiler.machines import placed_for
     from shardviz.models.answer import answered, change
     from shardviz.models.question import model_question, named_rules, read_change, with_changes
     from shardviz.models.sources.reading import read_model
     from shardviz.notation import parse_mesh
     from shardviz.planner.problem.training import parse_training
+    from shardviz.targets.machines import placed_for
 
     with TargetSession(target, timeout, may_drop=False) as session:
         devices = parse_mesh(mesh, device_order)

@@ -12,12 +12,13 @@ from shardviz.cli.options import of_field
 from shardviz.cli.output import CommandOutput, print_json, wait_for
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import started_worker
-from shardviz.compiler import parse_targets
 from shardviz.errors import CompilerError, QuestionError, TargetError
 from shardviz.forms.form import SPECS
+from shardviz.targets import parse_targets
 
 if TYPE_CHECKING:
-    from shardviz.compiler import PassTrace, Target
+    from shardviz.reports.pass_trace import PassTrace
+    from shardviz.targets import Target
 
 ALL = "all"
 EXAMPLES = (

@@ -15,12 +15,12 @@ from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.forms.form import PROBLEM_FIELDS
 
 if TYPE_CHECKING:
-    from shardviz.compiler.target_program import TargetProgram
-    from shardviz.compiler.target_times import TimesAnswer
     from shardviz.hardware.machine import Machine
     from shardviz.reports.program_report import ProgramReport
     from shardviz.reports.selection import Selection
     from shardviz.reports.suggestions import Suggestion
+    from shardviz.reports.target_program import TargetProgram
+    from shardviz.reports.target_times import TimesAnswer
     from shardviz.reports.why import Reason
 
     Reported = Sequence[tuple[TargetProgram, ProgramReport | None]]
@@ -125,10 +125,10 @@ def command(
     does: train_step.
     """
     from shardviz.cli.target_session import ProgramSession
-    from shardviz.compiler import check_mesh, parse_targets
     from shardviz.compiler.user_file import find_function
     from shardviz.hardware.machine_file import named_machine
     from shardviz.notation import parse_mesh
+    from shardviz.targets import check_mesh, parse_targets
 
     targets = parse_targets(target)
     if not targets:

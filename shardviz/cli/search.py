@@ -10,13 +10,13 @@ from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, ProgressLine, print_json, print_note
 from shardviz.cli.process import ExitCode, first_interrupt
-from shardviz.errors import plural, quote
+from shardviz.errors import CompilerError, plural, quote
 from shardviz.forms.form import PROBLEM_FIELDS
 
 if TYPE_CHECKING:
-    from shardviz.compiler import Target
-    from shardviz.compiler.compiled_shardings import CompiledSharding
+    from shardviz.compare.compiled_sharding import CompiledSharding
     from shardviz.planner.search import MeshRanking, SearchQuestion
+    from shardviz.targets import Target
 
 EXAMPLES = (
     (
@@ -176,9 +176,9 @@ def command(
 def _target(machine: str) -> Target:
     """The compiler's target of the same name. Raises `QuestionError` for a machine from a file, and for one
     whose compiler is not installed."""
-    from shardviz.compiler import parse_targets
-    from shardviz.compiler.installed import check_installed
     from shardviz.errors import QuestionError
+    from shardviz.targets import parse_targets
+    from shardviz.targets.installed import check_installed
 
     try:
         (target,) = parse_targets(machine)
@@ -190,16 +190,22 @@ def _target(machine: str) -> Target:
 
 
 def _compiled(answer: MeshRanking, count: int, target: Target, timeout: float) -> list[CompiledSharding]:
-    """The best rows as the compiler makes them, by its times."""
+    """The best rows as the compiler makes them, by its times. A row that cannot be compiled says why."""
     from shardviz.cli.target_session import started_worker
-    from shardviz.compiler.compiled_shardings import by_compiled_time, compiled_shardings
+    from shardviz.compare.compiled_sharding import by_compiled_time, compiled_sharding, one_layer
+    from shardviz.reports.target_result import without_answer
 
     line, rows = ProgressLine(), []
-    best = answer.found[:count]
+    question, best = answer.question, answer.found[:count]
     with started_worker(timeout, target) as worker:
         line.show(f"compiling {plural(len(best), 'sharding')} for {target.name}")
-        for row in compiled_shardings(answer.question, best, worker, target):
-            rows.append(row)
+        pending = [worker.submit(one_layer(question, row), target, with_costs=True) for row in best]
+        for row, request in zip(best, pending, strict=True):
+            try:
+                compiled = request.result()
+            except CompilerError as error:
+                compiled = without_answer(target.name, error)
+            rows.append(compiled_sharding(question, row, compiled))
             line.show(f"compiled {len(rows)} of {plural(len(best), 'sharding')} for {target.name}")
     line.clear()
     return by_compiled_time(rows)

@@ -16,17 +16,18 @@ from shardviz.cli.output import CommandOutput, print_json, print_note, wait_for,
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import WorkerSession
 from shardviz.collectives.operations import PARAMETERS, check_operation, takers
-from shardviz.compiler import TARGETS
 from shardviz.errors import CompilerError, JobLost, QuestionError, ShardvizError, TargetError, plural
+from shardviz.targets import TARGETS
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.collectives import Schedule
-    from shardviz.compiler import CompilerRequest, ExecutionResult
+    from shardviz.compiler import CompilerRequest
     from shardviz.devices.job import Job, JobAddress
     from shardviz.documents.fields import Document
     from shardviz.render.palette import Palette
+    from shardviz.reports.target_result import ExecutionResult
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion
     from shardviz.stepping.verdict import Verdict
@@ -124,10 +125,10 @@ def command(
     shown.check(on)
     # JAX loads in a process of its own while this one computes and draws.
     with Verifier("none" if compare else on, timeout, job) as verifier:
-        from shardviz.compiler.machines import placed_for
         from shardviz.notation import parse_mesh
         from shardviz.stepping.collective_run import pipelined, run_on
         from shardviz.stepping.question import question_from_options
+        from shardviz.targets.machines import placed_for
 
         question = question_from_options(
             operation,
@@ -215,11 +216,9 @@ class Verifier(WorkerSession):
         """
         if self._worker is None or self._target is None:
             return
-        from shardviz.stepping.verdict import ask_jax
-
         self.join()
         try:
-            self._pending = ask_jax(self._worker, question, self._target)
+            self._pending = self._worker.run(*question.for_jax(), self._target)
         except TargetError as error:
             if self._chosen:
                 raise TargetError(error.message, self._or_none(error.hint)) from error

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 from shardviz.cli.job import end_with_job, join_job
 from shardviz.cli.output import print_error, print_note, wait_for, working
 from shardviz.cli.process import ExitCode, on_signal
-from shardviz.compiler import Target, check_axis_types, check_devices, check_mesh, parse_targets
 from shardviz.errors import CompilerError, JobLost, ShardvizError, TargetError
+from shardviz.targets import Target, check_axis_types, check_devices, check_mesh, parse_targets
 
 if TYPE_CHECKING:
-    from shardviz.compiler import CompilerRequest, TargetResult, Worker
-    from shardviz.compiler.messages import ShardingChange
-    from shardviz.compiler.target_program import TargetProgram
+    from shardviz.compiler import CompilerRequest, Worker
     from shardviz.compiler.user_file import UserProgram
     from shardviz.devices.job import Job, JobAddress
     from shardviz.planner import Problem
-    from shardviz.reports.suggestions import Suggestion
+    from shardviz.reports.suggestions import ShardingCandidate, Suggestion
+    from shardviz.reports.target_program import TargetProgram
+    from shardviz.reports.target_result import TargetResult
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
 
@@ -95,7 +95,7 @@ class ProgramSession(WorkerSession):
     ) -> None:
         """Send the program to every target, or to these; what one cannot have is its answer."""
         from shardviz.compiler.requests import settled
-        from shardviz.compiler.target_program import without_program
+        from shardviz.reports.target_program import without_program
 
         assert self._worker is not None
         for target in self._targets if targets is None else targets:
@@ -114,7 +114,7 @@ class ProgramSession(WorkerSession):
 
     def answers(self) -> Iterator[TargetProgram]:
         """The answers in the order of the questions; where there is no program, the reason is."""
-        from shardviz.compiler.target_program import without_program
+        from shardviz.reports.target_program import without_program
 
         for number, (target, pending) in enumerate(self._pending):
             others = [(other.name, each) for other, each in self._pending[number + 1 :]]
@@ -126,14 +126,14 @@ class ProgramSession(WorkerSession):
     def suggestions(self, compiled: TargetProgram) -> dict[Reason, Suggestion]:
         """Changes that avoid a program's most expensive collectives, tried on Shardy and its target; a try
         that fails is passed over."""
-        from shardviz.compiler.suggesting import suggestions
-        from shardviz.compiler.target_program import without_program
+        from shardviz.reports.suggestions import suggestions
+        from shardviz.reports.target_program import without_program
 
         lowered, worker = compiled.lowered, self._worker
         if lowered is None or worker is None:
             return {}
 
-        def ask(name: str, changes: Sequence[ShardingChange]) -> TargetProgram:
+        def ask(name: str, changes: Sequence[ShardingCandidate]) -> TargetProgram:
             (target,) = parse_targets(name)
             options = compiled.options if name == compiled.target else {}
             try:
@@ -192,7 +192,7 @@ class TargetSession(WorkerSession):
 
     def _refuse(self, error: TargetError) -> None:
         from shardviz.compiler.requests import settled
-        from shardviz.compiler.target_result import without_answer
+        from shardviz.reports.target_result import without_answer
 
         self._is_refused = True
         self._pending = [(target, settled(without_answer(target.name, error))) for target in self._targets]
@@ -212,7 +212,7 @@ class TargetSession(WorkerSession):
 
         Where a compiler failed, the reason is in its answer, and `exit_code` remembers it.
         """
-        from shardviz.compiler.target_result import without_answer
+        from shardviz.reports.target_result import without_answer
 
         for number, (target, pending) in enumerate(self._pending):
             others = [(other.name, each) for other, each in self._pending[number + 1 :]]

@@ -22,12 +22,11 @@ from shardviz.codegen.code_literals import (
     tuple_code,
 )
 from shardviz.codegen.move_code import rearranged_code
+from shardviz.codegen.statement_code import dtype_code
 from shardviz.collectives.operations.several_dims import OfSeveral, PSumScatterOfSeveral
-from shardviz.compiler.question import UNSAFE
-from shardviz.compiler.statement_code import dtype_code
-from shardviz.compiler.targets import MAX_CPU_DEVICES
 from shardviz.errors import QuestionError
 from shardviz.sharding import PartitionSpec
+from shardviz.targets import MAX_CPU_DEVICES, UNSAFE
 
 if TYPE_CHECKING:
     from shardviz.collectives import Sends

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shardviz.codegen.code_literals import devices_code, mesh_code, program_text, spec_code
-from shardviz.compiler.targets import MAX_CPU_DEVICES
 from shardviz.errors import QuestionError
+from shardviz.targets import MAX_CPU_DEVICES
 
 if TYPE_CHECKING:
     from shardviz.sharding import Layout

@@ -23,12 +23,11 @@ from shardviz.codegen.code_literals import (
 from shardviz.codegen.move_code import MoveCode
 from shardviz.codegen.part_axes import plan_on_parts
 from shardviz.codegen.problem import MAX_BYTES, SURE, is_small, is_uneven, title_of
-from shardviz.codegen.program_function import ProgramFunction
-from shardviz.compiler.question import returned_arrays
-from shardviz.compiler.statement_code import LocalDims, dtype_code, statement_code
-from shardviz.compiler.targets import MAX_CPU_DEVICES, check_devices
+from shardviz.codegen.program_function import ProgramFunction, returned_arrays
+from shardviz.codegen.statement_code import LocalDims, dtype_code, statement_code
 from shardviz.errors import QuestionError
 from shardviz.sharding import PartitionSpec, ShardedArray, shard_shape
+from shardviz.targets import MAX_CPU_DEVICES, check_devices
 
 if TYPE_CHECKING:
     from shardviz.planner import Plan, Step

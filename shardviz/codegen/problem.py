@@ -18,19 +18,18 @@ from shardviz.codegen.code_literals import (
     wide_code,
 )
 from shardviz.codegen.part_axes import problem_on_parts
-from shardviz.codegen.program_function import ProgramFunction, stacked
-from shardviz.compiler.described_hardware import target_config, topology_request
-from shardviz.compiler.question import returned_arrays
-from shardviz.compiler.statement_code import dtype_code
-from shardviz.compiler.targets import MAX_CPU_DEVICES, TARGETS, check_devices, check_mesh
+from shardviz.codegen.program_function import ProgramFunction, returned_arrays, stacked
+from shardviz.codegen.statement_code import dtype_code
 from shardviz.errors import plural
 from shardviz.hardware.clusters import Cluster, GpuNodes, TpuSlices
 from shardviz.hardware.torus_order import parts_by_slice
 from shardviz.sharding import Mesh
+from shardviz.targets import MAX_CPU_DEVICES, TARGETS, check_devices, check_mesh
+from shardviz.targets.described_hardware import target_config, topology_request
 
 if TYPE_CHECKING:
-    from shardviz.compiler.targets import Target
     from shardviz.planner.problem import Problem
+    from shardviz.targets import Target
 
 
 SURE = frozenset(("f16", "bf16", "f32", "f64", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"))

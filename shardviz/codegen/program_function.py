@@ -9,8 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shardviz.codegen.code_literals import names_code, spec_code
-from shardviz.compiler.question import returned_arrays, stacked_names
-from shardviz.compiler.statement_code import dtype_code, statement_code
+from shardviz.codegen.statement_code import dtype_code, statement_code
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
@@ -23,6 +22,25 @@ _REMAT = {
     "dots": "jax.checkpoint({0}, policy=jax.checkpoint_policies.dots_saveable)",
 }
 """A forward function as it is differentiated, by what its backward pass computes again."""
+
+
+def returned_arrays(problem: Problem) -> tuple[ShardedArray, ...]:
+    """The arrays that the program returns, the last forward result at the end."""
+    made = {part.result.name: part.result for part in problem.parts}
+    last = problem.forward[-1].result
+    return (*(made[name] for name in problem.results if name != last.name), last)
+
+
+def stacked_names(problem: Problem) -> frozenset[str]:
+    """The arrays of which each run of the program has one of its own: all but what the runs hand on, and the
+    gradients of that."""
+    if problem.layers == 1:
+        return frozenset()
+    gradients = dict(problem.gradients)
+    passed = problem.passed_on or problem.arguments[0]
+    handed_on = (passed.name, problem.forward[-1].result.name)
+    names = {array.name for array in problem.arrays}
+    return frozenset(names.difference(handed_on, (gradients.get(name) for name in handed_on)))
 
 
 def stacked(array: ShardedArray, problem: Problem) -> tuple[tuple[int, ...], PartitionSpec | None]:

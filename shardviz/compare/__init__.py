@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from shardviz.compare import execution_rules
 from shardviz.compare.comparison import Comparison
@@ -12,29 +11,13 @@ from shardviz.compare.rules import explain
 from shardviz.compare.transfer import compiled, planned, taken_apart
 from shardviz.hlo import Collective, CollectiveMatmul
 from shardviz.planner import Plan
+from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import PartitionSpec
 
 __all__ = ["AS_PLANNED", "SAME_TRAFFIC", "Difference", "compare", "differences"]
 
 
-class TargetAnswer(Protocol):
-    """The parts of a target's answer that are compared; `shardviz.compiler.TargetResult` has them."""
-
-    @property
-    def target(self) -> str: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def collectives(self) -> Sequence[Collective]: ...
-    @property
-    def result_spec(self) -> PartitionSpec | None: ...
-    @property
-    def partitioned(self) -> Sequence[Collective] | None: ...
-    @property
-    def collective_matmuls(self) -> Sequence[CollectiveMatmul]: ...
-
-
-def differences(plan: Plan, answer: TargetAnswer) -> tuple[Difference, ...]:
+def differences(plan: Plan, answer: TargetResult) -> tuple[Difference, ...]:
     """Where an answer differs from the plan; nothing where there is no answer."""
     if answer.status != "ok":
         return ()

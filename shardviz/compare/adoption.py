@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
 from shardviz.planner import Plan, Planner, Problem
@@ -18,22 +18,12 @@ from shardviz.sharding import PartitionSpec
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.hlo.mlir.reshard_moves import ShardyMove
+    from shardviz.reports.target_result import TargetResult
 
 _JAX_OPS = {hlo: name for name, hlo in HLO_OPS.items() if name != "pmax"}
 
 
-class SplitAnswer(Protocol):
-    """A target's answer that says how the arrays in between are split, and how an array is resharded."""
-
-    @property
-    def target(self) -> str: ...
-    @property
-    def splits(self) -> Sequence[tuple[str, PartitionSpec]]: ...
-    @property
-    def moves(self) -> Sequence[ShardyMove]: ...
-
-
-def cheaper_plan(plan: Plan, answers: Iterable[SplitAnswer], placed: PlacedMesh) -> Plan:
+def cheaper_plan(plan: Plan, answers: Iterable[TargetResult], placed: PlacedMesh) -> Plan:
     """The plan, or where Shardy's way costs less, a plan that does the same; `Plan.teller` says so.
 
     Of a program that is Shardy's way to split the arrays in between: that plan has its results where Shardy

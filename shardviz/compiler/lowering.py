@@ -15,11 +15,11 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
+from shardviz.reports.lowered_module import LoweredModule
 from shardviz.sharding import Mesh
 from shardviz.sharding.mesh import writable_names
 
@@ -34,35 +34,6 @@ FEW_ELEMENTS = 1024
 """Keys, steps and other small arrays, which need no sharding of their own, have no more."""
 MAX_WORDS = 400
 PROGRAM_HINT = "give a function, a jitted one, what its lower(…) returns, or what compile() returns"
-
-
-@dataclass(frozen=True)
-class LoweredModule:
-    """A program before any compiler has seen it: `code` is its StableHLO module as MLIR's bytes.
-
-    `platform` is the one that it is lowered for, "" where that was done before and cannot be told. It runs on
-    `devices`, which all of its `meshes` have in the same order: JAX takes no others. Without a mesh it runs
-    on one device.
-
-    `unsplit` are the paths of large arguments that have no sharding, nor does the jit give them one,
-    `donated` the number and the path of each argument whose memory a result may take, and `lost_donation` is
-    JAX's warning of others. `notes` are sentences on how it was traced.
-    """
-
-    name: str
-    platform: str
-    devices: int
-    meshes: tuple[Mesh, ...]
-    code: bytes
-    unsplit: tuple[str, ...] = ()
-    donated: tuple[tuple[int, str], ...] = ()
-    lost_donation: str = ""
-    notes: tuple[str, ...] = ()
-
-    @property
-    def mesh(self) -> Mesh:
-        """The mesh that is laid on the devices."""
-        return self.meshes[0] if self.meshes else Mesh(("device",), (self.devices,))
 
 
 def lower_program(

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shardviz.compiler.messages import DeviceMesh, TimeLoop
-from shardviz.devices.measurement import Measurement
+from shardviz.devices.measurement import Measurement, NoMeasurement
 from shardviz.errors import CompilerError, TargetError, plural
 from shardviz.hardware.measured import COLLECTIVES
 from shardviz.hlo import read_hlo
 
 if TYPE_CHECKING:
     from shardviz.compiler.messages import LoopOutput
-    from shardviz.compiler.targets import Target
     from shardviz.devices.question import Case
     from shardviz.hlo import Collective
     from shardviz.sharding import Mesh
-
-
-@dataclass(frozen=True)
-class NoMeasurement:
-    """A case that does not fit into the memory of the devices; the reason is a sentence."""
-
-    case: Case
-    reason: str
+    from shardviz.targets import Target
 
 
 def loop_request(case: Case, mesh: Mesh, target: Target, runs: int) -> TimeLoop:

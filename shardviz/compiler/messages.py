@@ -10,10 +10,10 @@ import os
 import pickle
 import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-ProcessName = Literal["simulated", "real", "tpu", "cuda"]
-"""Which child process answers: JAX can be set up for one of these in a process."""
+if TYPE_CHECKING:
+    from shardviz.targets.described_hardware import TopologyRequest
 
 NO_ROOM = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory")
 """What a compiler says of a program that does not fit."""
@@ -79,19 +79,6 @@ class DeviceMesh:
     def jax_sizes(self) -> tuple[int, ...]:
         """The sizes of the JAX mesh's axes."""
         return tuple(size for _, size in self.parts) or self.axis_sizes
-
-
-@dataclass(frozen=True)
-class TopologyRequest:
-    """The hardware of a TPU or GPU target, as `jax.experimental.topologies` wants it described.
-
-    `platform` is "tpu" or "cuda"; `topology` is "v5e:2x4", or for GPUs "1x2x8" (partitions, nodes, GPUs in a
-    node); `options` are the plugin's other keywords, by name.
-    """
-
-    platform: str
-    topology: str
-    options: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from shardviz.compiler.described_hardware import topology_request
+from shardviz.codegen.program_function import returned_arrays, stacked_names
+from shardviz.codegen.statement_code import statement_code, subscripts
 from shardviz.compiler.messages import (
     Array,
     AskLayout,
@@ -13,25 +14,23 @@ from shardviz.compiler.messages import (
     DeviceMesh,
     Question,
     RunCollective,
+    ShardingChange,
     Spec,
     StatementPart,
 )
-from shardviz.compiler.statement_code import statement_code, subscripts
 from shardviz.errors import QuestionError, TargetError, plural
 from shardviz.sharding.axis_parts import axis_part, finest_parts, parts_within
+from shardviz.targets.described_hardware import topology_request
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.collectives import Operation
-    from shardviz.compiler.lowering import LoweredModule
-    from shardviz.compiler.targets import Target
     from shardviz.planner.problem import Problem
+    from shardviz.reports.lowered_module import LoweredModule
+    from shardviz.reports.suggestions import ShardingCandidate
     from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
-
-
-UNSAFE = ("s2", "u2")
-"""Types whose values XLA for CPU mixes up, or on which it dies (jaxlib 0.10 and 0.12)."""
+    from shardviz.targets import Target
 
 
 def question_for(problem: Problem, target: Target) -> Question:
@@ -75,14 +74,18 @@ def question_for(problem: Problem, target: Target) -> Question:
 
 
 def module_request(
-    program: LoweredModule, target: Target, options: Mapping[str, Any], with_costs: bool
+    program: LoweredModule,
+    target: Target,
+    options: Mapping[str, Any],
+    with_costs: bool,
+    changes: Sequence[ShardingCandidate] = (),
 ) -> CompileModule:
-    """The message that has the child compile a program of the user's for a target.
+    """The message that has the child make `changes` to a program of the user's, and compile it for a target.
 
     Raises `TargetError` for the devices at hand, for which JAX compiles in the user's process, and for a
     program with another number of devices than the target.
     """
-    from shardviz.compiler.targets import check_mesh
+    from shardviz.targets import check_mesh
 
     if target.name == "real":
         raise TargetError(
@@ -100,27 +103,23 @@ def module_request(
     mesh = DeviceMesh(program.mesh.axis_names, program.mesh.axis_sizes, None)
     topology = None if target.cluster is None else topology_request(target.cluster)
     return CompileModule(
-        target.name, mesh, program.code, topology, tuple(options.items()), with_costs=with_costs
+        target.name,
+        mesh,
+        program.code,
+        topology,
+        tuple(options.items()),
+        with_costs=with_costs,
+        changes=tuple(
+            ShardingChange(
+                one.spec.dims,
+                None if one.argument is None else one.argument.number,
+                one.made_by,
+                one.opcode,
+                one.shape,
+            )
+            for one in changes
+        ),
     )
-
-
-def returned_arrays(problem: Problem) -> tuple[ShardedArray, ...]:
-    """The arrays that the program returns, the last forward result at the end."""
-    made = {part.result.name: part.result for part in problem.parts}
-    last = problem.forward[-1].result
-    return (*(made[name] for name in problem.results if name != last.name), last)
-
-
-def stacked_names(problem: Problem) -> frozenset[str]:
-    """The arrays of which each run of the program has one of its own: all but what the runs hand on, and the
-    gradients of that."""
-    if problem.layers == 1:
-        return frozenset()
-    gradients = dict(problem.gradients)
-    passed = problem.passed_on or problem.arguments[0]
-    handed_on = (passed.name, problem.forward[-1].result.name)
-    names = {array.name for array in problem.arrays}
-    return frozenset(names.difference(handed_on, (gradients.get(name) for name in handed_on)))
 
 
 def layout_request(array: ShardedArray, mesh: Mesh) -> AskLayout:
@@ -128,7 +127,7 @@ def layout_request(array: ShardedArray, mesh: Mesh) -> AskLayout:
 
     Raises `TargetError` for a mesh of more devices than can be simulated.
     """
-    from shardviz.compiler.targets import TARGETS, check_mesh
+    from shardviz.targets import TARGETS, check_mesh
 
     check_mesh(TARGETS["cpu"], mesh)
     refined = _mesh(mesh, _axes_of([array.decided_spec]))
@@ -142,6 +141,7 @@ def run_request(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: 
     `TargetError` for a target that runs nothing or cannot hold the mesh.
     """
     from shardviz.sharding import canonical_dtype
+    from shardviz.targets import UNSAFE
 
     if target.name == "shardy" or target.cluster is not None:
         raise TargetError(f"target {target.name} has no devices to run on", "use cpu or real")

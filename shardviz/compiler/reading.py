@@ -7,25 +7,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shardviz.compiler.messages import NO_ROOM
-from shardviz.compiler.target_result import ExecutionResult, TargetResult
 from shardviz.errors import NotationError
-from shardviz.hardware.clusters import GpuNodes
-from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hlo import read_hlo, read_shardy
 from shardviz.hlo.mlir.named_shardings import named_shardings
 from shardviz.hlo.mlir.reshard_moves import ShardyMove, reshard_moves
 from shardviz.hlo.schedule.matmul_order import with_matmul_order
 from shardviz.notation import write_spec
 from shardviz.planner.statements.resharding import is_only_reshard
+from shardviz.reports.target_result import ExecutionResult, TargetResult
 from shardviz.sharding import PartitionSpec
 from shardviz.sharding.axis_parts import joined_parts
+from shardviz.targets.described_hardware import placement_of
 
 if TYPE_CHECKING:
     from shardviz.compiler.messages import Output, RunOutput, Spec, Versions
-    from shardviz.compiler.targets import Target
     from shardviz.hlo import Collective
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
+    from shardviz.targets import Target
     from shardviz.timeline.compiler_schedule import CompilerSchedule
     from shardviz.timeline.memory import MemoryReport
 
@@ -65,7 +64,7 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
             splits=_splits(located, problem),
             moves=_moves(answer.text, problem),
         )
-    placement = placement_of(output, target)
+    placement = placement_of(target.cluster, output.devices)
     mesh = problem.mesh if placement is None else placement.on(problem.mesh)
     slices = None if placement is None else placement.slices
     module = read_hlo(output.text, mesh, origins=True, slices=slices)
@@ -144,22 +143,6 @@ def read_run(output: RunOutput, mesh: Mesh, target: str, versions: Versions) -> 
         output.hint,
         versions,
     )
-
-
-def placement_of(output: Output, target: Target) -> Placement | None:
-    """Where the devices stand that the child placed; None for a target without described hardware."""
-    if target.cluster is None or not output.devices:
-        return None
-    ids = tuple(id_ for id_, *_ in output.devices)
-    cluster = target.cluster
-    if isinstance(cluster, GpuNodes):
-        return Placement(ids, tuple(DeviceCoords((), number, node) for _, _, number, node in output.devices))
-    torus = cluster.torus
-    # JAX gives every chip three coordinates.
-    places = tuple(
-        DeviceCoords(coords[: len(torus)], core, slice_) for _, coords, core, slice_ in output.devices
-    )
-    return Placement(ids, places, torus, cluster.chip.wrap(torus))
 
 
 _PART_AS_AXIS = re.compile(r'"([A-Za-z]\w*):(\(\d+\)\d+)"')

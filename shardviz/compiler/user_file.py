@@ -21,7 +21,7 @@ from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
 from shardviz.user_files import is_folder, is_there, open_file
 
 if TYPE_CHECKING:
-    from shardviz.compiler.lowering import LoweredModule
+    from shardviz.reports.lowered_module import LoweredModule
     from shardviz.sharding import Mesh
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

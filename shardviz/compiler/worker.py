@@ -10,38 +10,36 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from shardviz.compiler.installed import check_installed
 from shardviz.compiler.messages import AskAbout, AskJob, PrintModules
 from shardviz.compiler.requests import Cancelled, CompilerRequest, settled
 from shardviz.compiler.worker_process import WorkerProcess, environment_for
 from shardviz.errors import JobLost, ShardvizError, TargetError
+from shardviz.targets.installed import check_installed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.collectives import Operation
     from shardviz.compiler.dump_folders import DumpFolders
-    from shardviz.compiler.lowering import LoweredModule
-    from shardviz.compiler.measuring import NoMeasurement
     from shardviz.compiler.messages import (
         About,
         JobDevices,
         LayoutOutput,
         Output,
-        ProcessName,
         RunOutput,
-        ShardingChange,
         Versions,
     )
-    from shardviz.compiler.pass_trace import PassTrace
-    from shardviz.compiler.target_program import TargetProgram
-    from shardviz.compiler.target_result import ExecutionResult, TargetResult
-    from shardviz.compiler.targets import Target
     from shardviz.devices.job import Job, JobAddress
-    from shardviz.devices.measurement import Measurement
+    from shardviz.devices.measurement import Measurement, NoMeasurement
     from shardviz.devices.question import Case
     from shardviz.planner.problem import Problem
+    from shardviz.reports.lowered_module import LoweredModule
+    from shardviz.reports.pass_trace import PassTrace
+    from shardviz.reports.suggestions import ShardingCandidate
+    from shardviz.reports.target_program import TargetProgram
+    from shardviz.reports.target_result import ExecutionResult, TargetResult
     from shardviz.sharding import Mesh, ShardedArray
+    from shardviz.targets import ProcessName, Target
 
 TIME_LIMIT_S = 300.0
 CACHED_ANSWERS = 512
@@ -136,7 +134,7 @@ class Worker:
         options: Mapping[str, Any] | None = None,
         with_costs: bool = False,
         on_progress: Callable[[str], None] | None = None,
-        changes: Sequence[ShardingChange] = (),
+        changes: Sequence[ShardingCandidate] = (),
     ) -> CompilerRequest[TargetProgram]:
         """Have a target compile a program of the user's, with options of its compiler; otherwise as `submit`.
         Such answers are not kept. `changes` are made to the program before.
@@ -145,24 +143,21 @@ class Worker:
         `CompilerError` where there is no room for what a compiler writes.
         """
         from shardviz.compiler.question import module_request
-        from shardviz.compiler.target_program import read_program, without_program
+        from shardviz.compiler.reading_programs import read_program
+        from shardviz.reports.target_program import without_program
 
         try:
             check_installed(target)
         except TargetError as error:
             return settled(without_program(target.name, error))
         process = self._process(target.process)
-        message = module_request(program, target, options or {}, with_costs)
+        message = module_request(program, target, options or {}, with_costs, changes)
         folder, remove = self._new_folder()
 
         def read(output: Output) -> TargetProgram:
             return read_program(output, program, target, process.versions, options or {})
 
-        return process.submit(
-            CompilerRequest(
-                replace(message, folder=folder, changes=tuple(changes)), read, on_progress, remove
-            )
-        )
+        return process.submit(CompilerRequest(replace(message, folder=folder), read, on_progress, remove))
 
     def ask(self, problem: Problem, target: Target, with_costs: bool = False) -> TargetResult:
         """Ask and wait. Raises `TargetError`, or `CompilerError` when the compiler dies or takes too long."""
@@ -180,8 +175,8 @@ class Worker:
 
         Raises `CompilerError` as well, where there is no room for the compiler's dumps.
         """
-        from shardviz.compiler.pass_trace import PassTrace, read_traced
         from shardviz.compiler.question import question_for
+        from shardviz.reports.pass_trace import PassTrace, read_traced
 
         missing = _missing(problem, target)
         if missing is not None:
@@ -344,8 +339,8 @@ def _missing(problem: Problem, target: Target) -> TargetResult | None:
 
     Raises `TargetError` for what `check_mesh` and `check_axis_types` refuse.
     """
-    from shardviz.compiler.target_result import without_answer
-    from shardviz.compiler.targets import check_axis_types, check_devices, check_mesh
+    from shardviz.reports.target_result import without_answer
+    from shardviz.targets import check_axis_types, check_devices, check_mesh
 
     check_axis_types(problem)
     check_devices(problem)

@@ -35,8 +35,8 @@ from shardviz.errors import CompilerError, JobLost, ShardvizError
 
 if TYPE_CHECKING:
     from shardviz.compiler.job_watch import JobStart, JobWatch
-    from shardviz.compiler.messages import ProcessName
     from shardviz.devices.job import JobAddress
+    from shardviz.targets import ProcessName
 
 
 T = TypeVar("T")

@@ -59,3 +59,11 @@ class Measurement:
     def flops_per_second(self) -> float | None:
         """Of a matmul, on each device."""
         return self.case.flops / self.median if self.case.flops else None
+
+
+@dataclass(frozen=True)
+class NoMeasurement:
+    """A case that does not fit into the memory of the devices; the reason is a sentence."""
+
+    case: Case
+    reason: str

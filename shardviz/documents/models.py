@@ -27,11 +27,11 @@ from shardviz.documents.programs import DIFFERENCE, TARGET, target_answer
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference
-    from shardviz.compiler import TargetResult
     from shardviz.models.answer import ModelAnswer, ModelChange
     from shardviz.models.folding import FoldedParameter
     from shardviz.models.question import ModelQuestion
     from shardviz.models.step import PlannedPart
+    from shardviz.reports.target_result import TargetResult
 
 _PARAMETER = closed(
     "Parameters that are alike in all layers.",

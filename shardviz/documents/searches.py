@@ -24,7 +24,7 @@ from shardviz.documents.fields import (
 from shardviz.documents.plans import MESH, SPEC
 
 if TYPE_CHECKING:
-    from shardviz.compiler.compiled_shardings import CompiledSharding
+    from shardviz.compare.compiled_sharding import CompiledSharding
     from shardviz.planner.search import MeshRanking
 
 _FOUND = closed(

@@ -26,8 +26,8 @@ from shardviz.documents.fields import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shardviz.compiler.target_times import TimesAnswer
     from shardviz.planner.pricing.costs import PlanCost
+    from shardviz.reports.target_times import TimesAnswer
     from shardviz.timeline.program_timeline import ProgramTimeline
 
 _SOURCE = text("The line of the user's program that it comes from; empty where the text does not say.")

@@ -82,7 +82,7 @@ def _enter_axis_types(form: ProblemForm, text: str) -> ProblemForm:
 
 def _enter_targets(form: ProblemForm, text: str) -> ProblemForm:
     """Names with commas or blanks between them; ``none`` alone asks nobody."""
-    from shardviz.compiler import parse_targets
+    from shardviz.targets import parse_targets
 
     for written in (text, ",".join(text.replace(",", " ").split())):
         try:

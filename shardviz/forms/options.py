@@ -45,9 +45,9 @@ def form_from_options(
     specs is not split. Raises `ShardvizError` as `problem_from_text` does, and for unknown targets; a machine
     is read where it is needed, since it may be a file that is not here.
     """
-    from shardviz.compiler import parse_targets
     from shardviz.notation import parse_mesh
     from shardviz.planner import problem_from_text
+    from shardviz.targets import parse_targets
 
     usual = ProblemForm()
     text = usual.einsum if einsum is None else one_line(joined_lines(einsum))

@@ -22,13 +22,13 @@ from shardviz.forms.parsing import Einsums, looks_like_command, parsed, reader_e
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
 if TYPE_CHECKING:
-    from shardviz.compiler import Target
     from shardviz.hardware.machine import Machine, PlacedMesh
     from shardviz.planner import Plan, Planner, Problem
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Objective
     from shardviz.planner.problem.training import Training
     from shardviz.stepping.question import CollectiveQuestion
+    from shardviz.targets import Target
 
 MAX_PARTS = 32
 """Einsums of a chain; planning a longer one takes longer than a key may."""
@@ -390,7 +390,7 @@ class _Resolver:
 
     def targets(self) -> tuple[Target, ...] | None:
         """The targets to ask."""
-        from shardviz.compiler import parse_targets
+        from shardviz.targets import parse_targets
 
         with self._field("targets", self.draft.targets):
             return parse_targets(self.draft.targets)
@@ -440,7 +440,7 @@ def _planner(mesh: Mesh, placed: PlacedMesh, objective: Objective) -> Planner:
 
 def _usual_place(targets: tuple[Target, ...] | None, mesh: Mesh) -> PlacedMesh:
     """The mesh on the machine of the first target that has one, else on an assumed one."""
-    from shardviz.compiler.machines import placed_for
+    from shardviz.targets.machines import placed_for
 
     return placed_for(None, targets or (), mesh)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from shardviz.lessons.lesson import Lesson
     from shardviz.lessons.measures.answers import ComputedAnswer
     from shardviz.planner import Plan
+    from shardviz.reports.target_result import TargetResult
     from shardviz.sharding import Mesh, ShardedArray
     from shardviz.stepping.question import CollectiveQuestion
     from shardviz.stepping.verdict import Verdict
@@ -56,13 +57,6 @@ OF_ROUNDS = ("rounds", "sends_to", "held")
 """Measures of a collective's rounds, of which JAX knows only where they lead."""
 SAME_MOVES = {"promoted_dtype", "narrowed_dtype", "padded", *compare.SAME_TRAFFIC} - {"only_other_result"}
 """Codes of differences with which the same collectives run over the same axes, to the same result."""
-
-
-class Partitioned(compare.TargetAnswer, Protocol):
-    """A partitioner's answer; `error` says why there is none."""
-
-    @property
-    def error(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -141,7 +135,7 @@ class PlanQuestion:
         """As of `ArraysQuestion`: of a time JAX knows only what is sent meanwhile."""
         return self.answer is not None and self.ask.split()[0] in (*OF_PLANS, "result_spec")
 
-    def disagreement(self, answers: Sequence[Partitioned]) -> str:
+    def disagreement(self, answers: Sequence[TargetResult]) -> str:
         """Why none of the answers agrees; empty where one does."""
         reasons = [self._reason(answer) for answer in answers]
         return "" if not all(reasons) else "; ".join(dict.fromkeys(reasons))
@@ -151,7 +145,7 @@ class PlanQuestion:
         """The number of one kind in a train step is asked for; compilers may send other things beside it."""
         return self.ask.startswith("count ") and self.plan.problem.training is not None
 
-    def _reason(self, answer: Partitioned) -> str:
+    def _reason(self, answer: TargetResult) -> str:
         if answer.status != "ok":
             return f"{answer.target} gives no answer: {answer.error}"
         if self.answer is not None and self.ask.split()[0] == "result_spec":

@@ -27,7 +27,8 @@ from shardviz.serve.apps import APPS
 from shardviz.tui.planning.process import PLANNERS_CHILD
 
 if TYPE_CHECKING:
-    from shardviz.compiler import CompilerRequest, Target
+    from shardviz.compiler import CompilerRequest
+    from shardviz.targets import Target
 
 
 CHILDREN = (COMPILERS_CHILD, PLANNERS_CHILD)

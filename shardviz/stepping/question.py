@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from shardviz.collectives.operation import UnfitShard
 from shardviz.collectives.operations import check_operation, operation_for
 from shardviz.collectives.values import array_from_numbers, numpy_dtype
-from shardviz.errors import QuestionError, plural
+from shardviz.errors import QuestionError, TargetError, plural
 from shardviz.notation import (
     Context,
     Numbers,
@@ -65,6 +65,18 @@ class CollectiveQuestion:
     final_positions: tuple[int, ...] = ()
     counted: bool = False
     is_smaller: bool = False
+
+    def for_jax(self) -> tuple[Operation, Mesh, Values]:
+        """The collective, its mesh and the shards, as JAX is asked to run it.
+
+        Raises `TargetError` where there are no numbers.
+        """
+        if self.shards is None:
+            raise TargetError(
+                f"the {self.layout.array.elements:,} elements are followed without numbers",
+                f"take an array of up to {MAX_COUNTED:,}",
+            )
+        return self.operation, self.layout.mesh, self.shards
 
 
 def question_from_options(

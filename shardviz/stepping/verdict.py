@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shardviz.errors import CompilerError, TargetError
-from shardviz.stepping.question import MAX_COUNTED, CollectiveQuestion
+from shardviz.errors import CompilerError
 
 if TYPE_CHECKING:
     from shardviz.collectives import Frames
     from shardviz.collectives.verification import VerificationResult
-    from shardviz.compiler import CompilerRequest, ExecutionResult, Target, Worker
+    from shardviz.reports.target_result import ExecutionResult
+    from shardviz.stepping.question import CollectiveQuestion
 
 
 @dataclass(frozen=True)
@@ -31,27 +30,6 @@ class Verdict:
     def agrees(self) -> bool:
         """Nothing differs but by the order of additions."""
         return self.verification.verdict != "different"
-
-
-def ask_jax(
-    worker: Worker,
-    question: CollectiveQuestion,
-    target: Target,
-    on_progress: Callable[[str], None] | None = None,
-    due: float = 0.0,
-    rank: int = 0,
-) -> CompilerRequest[ExecutionResult]:
-    """Send the collective and its numbers to JAX; the last parameters are those of `CompilerRequest`.
-
-    Raises `TargetError` where there are no numbers, or more devices than the target has.
-    """
-    if question.shards is None:
-        raise TargetError(
-            f"the {question.layout.array.elements:,} elements are followed without numbers",
-            f"take an array of up to {MAX_COUNTED:,}",
-        )
-    mesh = question.layout.mesh
-    return worker.run(question.operation, mesh, question.shards, target, on_progress, due=due, rank=rank)
 
 
 def compare_with_jax(question: CollectiveQuestion, frames: Frames, ran: ExecutionResult) -> Verdict:

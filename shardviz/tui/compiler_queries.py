@@ -9,17 +9,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from shardviz.compiler.requests import Cancelled
-from shardviz.compiler.target_result import without_answer
-from shardviz.compiler.targets import TARGETS, parse_targets
 from shardviz.errors import CompilerError, ShardvizError
+from shardviz.reports.target_result import without_answer
+from shardviz.targets import TARGETS, parse_targets
 from shardviz.tui.target_answers import ShownAnswer, ShownPasses, Verification
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from shardviz.compiler import CompilerRequest, ExecutionResult, Target, TargetResult, Worker
+    from shardviz.compiler import CompilerRequest, Worker
     from shardviz.forms.resolve import ResolvedProblem
+    from shardviz.reports.target_result import ExecutionResult, TargetResult
     from shardviz.stepping.question import CollectiveQuestion
+    from shardviz.targets import Target
 
 PAUSES_S = {"shardy": 0.0, "cpu": 0.15}
 PAUSE_S = 1.0
@@ -201,9 +203,8 @@ class CompilerQueries:
                 self._drop(other)
 
         def send(on_progress: Callable[[str], None]) -> CompilerRequest[ExecutionResult]:
-            from shardviz.stepping.verdict import ask_jax
-
-            return ask_jax(self.worker, question, TARGETS["cpu"], on_progress, due=self._due("cpu"), rank=2)
+            cpu = TARGETS["cpu"]
+            return self.worker.run(*question.for_jax(), cpu, on_progress, due=self._due("cpu"), rank=2)
 
         def read(ran: ExecutionResult) -> Verification:
             from shardviz.collectives import Frames

@@ -11,10 +11,12 @@ from shardviz.render.programs.target_status import Wait
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference
-    from shardviz.compiler import PassTrace, Target, TargetResult
     from shardviz.errors import ShardvizError
     from shardviz.planner import Plan
+    from shardviz.reports.pass_trace import PassTrace
+    from shardviz.reports.target_result import TargetResult
     from shardviz.stepping.verdict import Verdict
+    from shardviz.targets import Target
 
 State = Literal["waiting", "asked", "answered", "failed", "cancelled"]
 """Waiting for a pause in typing, or for its turn; asked; answered; failed; or cancelled before that."""

@@ -25,11 +25,11 @@ from jax.sharding import PartitionSpec as P
 
 import shardviz
 from shardviz.cli.group import run
-from shardviz.compiler.installed import EXTRAS
-from shardviz.compiler.target_program import TargetProgram
-from shardviz.compiler.target_result import TargetResult
 from shardviz.errors import CompilerError, NotationError, QuestionError, TargetError
 from shardviz.reports.entries import entries_of
+from shardviz.reports.target_program import TargetProgram
+from shardviz.reports.target_result import TargetResult
+from shardviz.targets.installed import EXTRAS
 from shardviz.timeline.memory import LiveBuffer, MemoryReport
 
 ROWS = ((3, 1, 4, 0), (5, 7, 2, 6))

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import shardviz
-from shardviz.compiler.installed import installed_versions, libtpu_mismatch
 from shardviz.errors import QuestionError
+from shardviz.targets.installed import installed_versions, libtpu_mismatch
 
 MISMATCH = libtpu_mismatch(installed_versions())
 PROGRAM = """

@@ -10,9 +10,10 @@ from collections import Counter
 from itertools import islice, product
 
 from shardviz.compare import SAME_TRAFFIC, differences
-from shardviz.compiler import Worker, parse_targets
+from shardviz.compiler import Worker
 from shardviz.notation import parse_mesh
 from shardviz.planner import Planner, problem_from_text
+from shardviz.targets import parse_targets
 
 SLOW = 24
 """Of the questions to a compiler that takes long, one in so many."""

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from timing import line
 
-from shardviz.compiler import Worker, parse_targets
-from shardviz.compiler.installed import EXTRAS
+from shardviz.compiler import Worker
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
+from shardviz.targets import parse_targets
+from shardviz.targets.installed import EXTRAS
 
 BUDGETS = {"shardy": "40 ms", "cpu": "250 ms"}
 QUESTIONS = 12

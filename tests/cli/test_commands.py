@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shardviz.cli.group import run
-from shardviz.compiler import parse_targets
+from shardviz.targets import parse_targets
 
 Capture = pytest.CaptureFixture[str]
 

@@ -9,7 +9,8 @@ from contextlib import nullcontext
 import pytest
 
 from shardviz.cli.group import run
-from shardviz.compiler.compiled_shardings import CompiledSharding
+from shardviz.compiler import CompilerRequest
+from shardviz.errors import CompilerError
 from shardviz.planner.search.dual_bounds import least_of_stars
 from shardviz.planner.search.elimination import TooWideError
 
@@ -29,7 +30,7 @@ def test_the_page_has_the_meshes_and_the_best_shardings(capsys):
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_a_compiler_that_is_not_installed_is_refused_before_the_search(more, monkeypatch, capsys):
-    monkeypatch.setattr("shardviz.compiler.installed.find_spec", lambda _: None)
+    monkeypatch.setattr("shardviz.targets.installed.find_spec", lambda _: None)
     assert run(["search", "bd,df->bf", "--machine", "h100:8", "--compile", "2", *more]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -38,12 +39,14 @@ def test_a_compiler_that_is_not_installed_is_refused_before_the_search(more, mon
 
 
 def test_where_nothing_could_be_compiled_nothing_is_said_of_an_order(monkeypatch, capsys):
-    def fail(_question, rows, *_):
-        return (CompiledSharding(row, error="it has died") for row in rows)
+    class DeadWorker:
+        def submit(self, *_, **__):
+            request = CompilerRequest(None, lambda _: None)
+            request.fail(CompilerError("it has died"))
+            return request
 
-    monkeypatch.setattr("shardviz.compiler.compiled_shardings.compiled_shardings", fail)
-    monkeypatch.setattr("shardviz.compiler.installed.check_installed", lambda _: None)
-    monkeypatch.setattr("shardviz.cli.target_session.started_worker", lambda *_: nullcontext())
+    monkeypatch.setattr("shardviz.targets.installed.check_installed", lambda _: None)
+    monkeypatch.setattr("shardviz.cli.target_session.started_worker", lambda *_: nullcontext(DeadWorker()))
     assert run(["search", "bd,df->bf", "--machine", "h100:8", "--compile", "2"]) == 3
     page = capsys.readouterr().out
     assert "None could be compiled for h100:8." in page

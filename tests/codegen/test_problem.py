@@ -10,9 +10,8 @@ import pytest
 from shardviz.codegen.code_literals import names_code
 from shardviz.codegen.collective import collective_code
 from shardviz.codegen.problem import problem_code
+from shardviz.codegen.statement_code import dtype_code
 from shardviz.collectives import Frames
-from shardviz.compiler.statement_code import dtype_code
-from shardviz.compiler.targets import parse_targets
 from shardviz.errors import QuestionError
 from shardviz.forms.examples import examples
 from shardviz.forms.form import CollectiveFields, ProblemForm
@@ -23,6 +22,7 @@ from shardviz.render.highlighted import highlighted
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS
 from shardviz.stepping.plan_step import question_of_step
+from shardviz.targets import parse_targets
 
 SMALL = resolve(form_from_options("bd,df->bf", specs="XY,Y_->X_", sizes="b=8,d=16,f=4"))
 CHAIN = resolve(

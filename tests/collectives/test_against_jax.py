@@ -19,13 +19,13 @@ from shardviz.collectives import ALGORITHMS, OPERATIONS, Frames, Operation, sche
 from shardviz.collectives.operations import PMean, PPermute
 from shardviz.collectives.values import numpy_dtype
 from shardviz.collectives.verification import verify
-from shardviz.compiler import TARGETS
 from shardviz.compiler.child.collective import CollectiveProgram
 from shardviz.compiler.child.program import WIDE
 from shardviz.compiler.question import run_request
 from shardviz.errors import QuestionError
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS
+from shardviz.targets import TARGETS
 
 BATCHES = 16
 SLOW = range(5, BATCHES)

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 from shardviz.compare.adoption import cheaper_plan, split_as
-from shardviz.compiler import TARGETS
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.targets import TARGETS
 
 MESH = Mesh(("X", "Y"), (2, 4))
 PLACED = on_assumed_machine(assumed_machine(), MESH)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shardviz.compare import differences
-from shardviz.compiler import parse_targets
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
+from shardviz.targets import parse_targets
 
 SMALL, BOOK = "b=8,d=2048,f=8192", "b=1024,d=2048,f=8192"
 """Sizes at which latency counts, and those of the scaling book's collective matmul."""

@@ -8,11 +8,11 @@ import pytest
 
 from shardviz.compare import AS_PLANNED, compare, differences
 from shardviz.compare.moved_arrays import MovedArrays
-from shardviz.compiler import TARGETS
 from shardviz.hlo import Collective
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.training import Optimizer, Training, with_backward
+from shardviz.targets import TARGETS
 
 GATED = "H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]"
 SIZES = "b=65536,d=1024,f=2048"

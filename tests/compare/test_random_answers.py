@@ -12,12 +12,13 @@ from itertools import chain, combinations
 import pytest
 
 from shardviz.compare import SAME_TRAFFIC, differences
-from shardviz.compiler import Worker, parse_targets
+from shardviz.compiler import Worker
 from shardviz.errors import ShardvizError
 from shardviz.hlo import wire_bytes
 from shardviz.notation import parse_mesh
 from shardviz.planner import Planner, problem_from_text
 from shardviz.planner.plan import HLO_OPS
+from shardviz.targets import parse_targets
 
 TEXTS = (
     *("bd,df->bf", "ab->ba", "abc->ac", "abc->cab", "ab,b->a", "i,j->ij", "ij,ij->", "ij,ij->ij", "a,dg->ad"),

@@ -12,10 +12,11 @@ import numpy as np
 from shardviz.cli.job import end_with_job, join_job
 from shardviz.cli.output import print_error
 from shardviz.collectives.operations import operation_for
-from shardviz.compiler import TARGETS, Worker
+from shardviz.compiler import Worker
 from shardviz.devices.job import JobAddress
 from shardviz.errors import ShardvizError
 from shardviz.notation import parse_mesh
+from shardviz.targets import TARGETS
 
 
 def main(coordinator: str, processes: str, process: str, limit_s: str, runs: str) -> int:

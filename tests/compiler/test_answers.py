@@ -6,11 +6,12 @@ import re
 
 import pytest
 
-from shardviz.compiler import TARGETS, Worker
+from shardviz.compiler import Worker
 from shardviz.errors import TargetError
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.targets import TARGETS
 
 SHARDY, CPU = TARGETS["shardy"], TARGETS["cpu"]
 

@@ -23,7 +23,9 @@ def loaded_by(code):
 
 
 ASK = """
-from shardviz.compiler import TARGETS, Worker, installed_versions, parse_targets
+from shardviz.compiler import Worker
+from shardviz.targets import TARGETS, parse_targets
+from shardviz.targets.installed import installed_versions
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 with Worker() as worker:
@@ -43,13 +45,15 @@ def test_the_proof_can_fail():
 
 def test_starting_a_worker_loads_no_other_room():
     loaded = loaded_by("import shardviz.compiler.worker, shardviz.compiler.worker_process")
-    assert {name.split(".")[1] for name in loaded if name.startswith("shardviz.")} == {*PACKAGE, "compiler"}
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("shardviz.")}
+    assert rooms == {*PACKAGE, "compiler", "targets"}
 
 
 def test_the_child_loads_no_other_room():
     loaded = loaded_by("import shardviz.compiler.child.answer, shardviz.compiler.child.main")
     assert "jax" in loaded
-    assert {name.split(".")[1] for name in loaded if name.startswith("shardviz.")} == {*PACKAGE, "compiler"}
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("shardviz.")}
+    assert rooms == {*PACKAGE, "compiler", "targets"}
 
 
 def test_an_unknown_name_of_the_room():

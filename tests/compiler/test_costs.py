@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from shardviz.compiler import TARGETS, Worker, parse_targets
-from shardviz.compiler.installed import EXTRAS
+from shardviz.compiler import Worker
 from shardviz.compiler.messages import MemoryTexts, Output
 from shardviz.compiler.reading import read_output
-from shardviz.compiler.target_times import target_times
 from shardviz.errors import CompilerError
 from shardviz.hardware.machine import machine_of
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
+from shardviz.reports.target_times import target_times
+from shardviz.targets import TARGETS, parse_targets
+from shardviz.targets.installed import EXTRAS
 from shardviz.timeline.compiler_memory import does_not_fit
 from shardviz.timeline.scheduler import NO_ESTIMATES, NO_SCHEDULER, NOT_SIMULATED
 from tests.timeline.schedules import computation, instruction, module, simulated

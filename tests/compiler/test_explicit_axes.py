@@ -8,8 +8,8 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from shardviz.compiler import TARGETS
 from shardviz.errors import TargetError
+from shardviz.targets import TARGETS
 
 MESH = AbstractMesh((2, 4), ("X", "Y"), axis_types=(AxisType.Explicit,) * 2)
 BOTH = [TARGETS["shardy"], TARGETS["cpu"]]

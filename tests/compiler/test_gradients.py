@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from shardviz.compiler.statement_code import statement_code
+from shardviz.codegen.statement_code import statement_code
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.planner.problem.functions import PROGRAM_FUNCTIONS

@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from shardviz.compiler import TARGETS, parse_targets
 from shardviz.compiler.child import measuring
 from shardviz.compiler.child.device_clock import passes
-from shardviz.compiler.measuring import NoMeasurement, loop_request, read_loop
+from shardviz.compiler.measuring import loop_request, read_loop
 from shardviz.compiler.messages import LoopOutput
+from shardviz.devices.measurement import NoMeasurement
 from shardviz.devices.question import measure_question
 from shardviz.errors import CompilerError, TargetError
 from shardviz.hlo import read_hlo
 from shardviz.notation import parse_mesh
+from shardviz.targets import TARGETS, parse_targets
 
 # Raised within C++ it would end the process (jaxlib 0.12, Python 3.13).
 pytestmark = pytest.mark.filterwarnings("ignore:builtin type event_stats:DeprecationWarning")

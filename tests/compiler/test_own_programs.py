@@ -16,15 +16,15 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from shardviz.compiler import parse_targets
-from shardviz.compiler.installed import EXTRAS
 from shardviz.compiler.lowering import lower_program
-from shardviz.compiler.target_program import OutOfMemoryError, TargetProgram
 from shardviz.errors import QuestionError, TargetError
 from shardviz.hlo.arguments import arguments_of
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.program_view import program_view
+from shardviz.reports.target_program import OutOfMemoryError, TargetProgram
 from shardviz.sharding import Mesh
+from shardviz.targets import parse_targets
+from shardviz.targets.installed import EXTRAS
 from tests.compiler import own_programs
 from tests.compiler.own_programs import PROGRAMS, split
 

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for
 
 PARENT = """
 import os, signal, sys
-from shardviz.compiler import TARGETS, Worker
+from shardviz.compiler import Worker
+from shardviz.targets import TARGETS
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from shardviz.compare.transfer import compiled
-from shardviz.compiler import TARGETS
 from shardviz.compiler.reading import with_parts_of_axes
 from shardviz.notation.einsum import Einsum
 from shardviz.planner import problem_from_text
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.training import Training, with_backward
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+from shardviz.targets import TARGETS
 
 SIZES = {"b": 64, "d": 128, "f": 256}
 MESH = Mesh(("X", "Y"), (4, 2))

@@ -7,13 +7,13 @@ import pickle
 import numpy as np
 import pytest
 
-from shardviz.compiler import TARGETS
+from shardviz.codegen.statement_code import subscripts
 from shardviz.compiler.messages import Spec
 from shardviz.compiler.question import layout_request, question_for
-from shardviz.compiler.statement_code import subscripts
 from shardviz.notation import parse_chain
 from shardviz.notation.einsum import Einsum
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
+from shardviz.targets import TARGETS
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from jax.errors import JaxRuntimeError
 
 from shardviz.compiler.child import xla
 from shardviz.compiler.child.recording import Recording
-from shardviz.compiler.messages import Array, DeviceMesh, Question, Spec, StatementPart, TopologyRequest
+from shardviz.compiler.messages import Array, DeviceMesh, Question, Spec, StatementPart
+from shardviz.targets.described_hardware import TopologyRequest
 
 SPEC = Spec((("X",), ()))
 ARRAY = Array("A", (8, 8), "bf16", SPEC)

@@ -29,11 +29,12 @@ from shardviz.collectives.operations import (
 )
 from shardviz.collectives.values import numpy_dtype
 from shardviz.collectives.verification import verify
-from shardviz.compiler import TARGETS, Worker
+from shardviz.compiler import Worker
 from shardviz.compiler.child.collective import CollectiveProgram
 from shardviz.compiler.question import run_request
 from shardviz.errors import CompilerError, QuestionError, TargetError
 from shardviz.sharding import Mesh
+from shardviz.targets import TARGETS
 
 CPU, REAL = TARGETS["cpu"], TARGETS["real"]
 LINE = Mesh(("i",), (4,))

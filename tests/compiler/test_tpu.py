@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from shardviz.compare import differences
-from shardviz.compiler import parse_targets
-from shardviz.compiler.installed import EXTRAS
 from shardviz.compiler.messages import Output
 from shardviz.compiler.reading import read_output
 from shardviz.forms.examples import examples
@@ -15,6 +13,8 @@ from shardviz.hardware import AxisRun, axis_runs
 from shardviz.hlo.collective import MatmulOrder
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
+from shardviz.targets import parse_targets
+from shardviz.targets.installed import EXTRAS
 
 pytestmark = pytest.mark.skipif(not EXTRAS["tpu"].installable, reason="libtpu is for Linux on x86-64")
 

@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from shardviz.compiler import TARGETS
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.training import train_step
+from shardviz.targets import TARGETS
 
 GATED = "H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]"
 LARGE = "b=65536,d=1024,f=2048"

@@ -8,15 +8,20 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from shardviz.compiler import parse_targets
 from shardviz.compiler.lowering import lower_program
-from shardviz.compiler.suggesting import dearest_reasons, suggestions
 from shardviz.hlo.mlir.reshards import ExplicitReshards, Meeting, SplitArgument, read_reshards
 from shardviz.reports.entries import entries_of
-from shardviz.reports.suggestions import ShardingCandidate, Suggestion, candidates
+from shardviz.reports.suggestions import (
+    ShardingCandidate,
+    Suggestion,
+    candidates,
+    dearest_reasons,
+    suggestions,
+)
 from shardviz.reports.train_step import TrainStep
 from shardviz.reports.why import alike_reasons
 from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.targets import parse_targets
 
 MIB = 2**20
 MESH = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)

@@ -10,8 +10,10 @@ import time
 
 import pytest
 
-from shardviz.compiler import TARGETS, Cancelled, Worker
+from shardviz.compiler import Cancelled, Worker
 from shardviz.errors import CompilerError
+from shardviz.targets import TARGETS
+from shardviz.targets.installed import OLDEST_JAX
 
 SHARDY, CPU = TARGETS["shardy"], TARGETS["cpu"]
 SMALL = "b=8,d=64,f=64"
@@ -312,3 +314,16 @@ def test_a_platform_that_is_not_there_is_named(matmul, monkeypatch):
         assert answer.hint == (
             "JAX_PLATFORMS is no_such_platform: unset it, or ask --target cpu for simulated devices"
         )
+
+
+def test_an_older_jax_is_named_with_the_one_that_is_needed(tmp_path, monkeypatch, matmul):
+    """A module of that name stands before the real one, and would fail at anything but its version."""
+    (tmp_path / "jax.py").write_text('__version__ = "0.7.2"')
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with Worker() as worker, pytest.raises(CompilerError) as raised:
+        worker.ask(matmul("X_,_Y"), TARGETS["shardy"])
+    assert (
+        raised.value.message
+        == f"jax cannot be used here: it is jax 0.7.2, and shardviz needs {OLDEST_JAX} or newer"
+    )
+    assert raised.value.hint == f"pip install -U 'jax>={OLDEST_JAX}'"

@@ -10,12 +10,13 @@ from dataclasses import replace
 import pytest
 
 from shardviz.cli.group import run
-from shardviz.compiler import TARGETS, Worker, parse_targets
-from shardviz.compiler.messages import TopologyRequest
+from shardviz.compiler import Worker
 from shardviz.compiler.question import question_for
 from shardviz.compiler.requests import CompilerRequest
 from shardviz.compiler.worker_process import WorkerProcess, environment_for, stderr_tail
 from shardviz.errors import CompilerError
+from shardviz.targets import TARGETS, parse_targets
+from shardviz.targets.described_hardware import TopologyRequest
 
 (V5E,) = parse_targets("v5e:2x4")
 (H100,) = parse_targets("h100:8")
@@ -35,9 +36,9 @@ def test_the_environment_of_a_child():
 @pytest.fixture
 def without_extras(monkeypatch):
     """As on a machine where only jax is installed."""
-    monkeypatch.setattr("shardviz.compiler.installed.find_spec", lambda _: None)
+    monkeypatch.setattr("shardviz.targets.installed.find_spec", lambda _: None)
     monkeypatch.delenv("TPU_LIBRARY_PATH", raising=False)
-    monkeypatch.setattr("shardviz.compiler.installed.this_machine", lambda: ("linux", "x86_64"))
+    monkeypatch.setattr("shardviz.targets.installed.this_machine", lambda: ("linux", "x86_64"))
 
 
 @pytest.mark.usefixtures("without_extras")
@@ -59,7 +60,7 @@ def test_a_missing_extra_says_what_installs_it(matmul, target, error, hint):
 
 @pytest.mark.usefixtures("without_extras")
 def test_where_an_extra_does_not_exist(matmul, monkeypatch):
-    monkeypatch.setattr("shardviz.compiler.installed.this_machine", lambda: ("darwin", "arm64"))
+    monkeypatch.setattr("shardviz.targets.installed.this_machine", lambda: ("darwin", "arm64"))
     with Worker() as worker:
         answer = worker.ask(matmul("XY,Y_->X_"), V5E)
     assert answer.error.endswith("libtpu, which exists for Linux on x86-64 only")

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from shardviz.compare import Difference
-from shardviz.compiler import TargetResult
 from shardviz.documents.plans import layout_document, ranking_document
 from shardviz.documents.programs import explain_document
 from shardviz.hardware import DeviceCoords, Placement
@@ -20,6 +19,7 @@ from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text, rank
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.training import train_step
+from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
 ARRAY = {

@@ -10,10 +10,10 @@ from jsonschema import Draft202012Validator
 
 from shardviz import explain
 from shardviz.cli.group import run
-from shardviz.compiler.target_times import TargetTimes, TimesAnswer
 from shardviz.documents.kinds import schema_of
 from shardviz.documents.programs import explain_document
 from shardviz.documents.timelines import timeline_document
+from shardviz.reports.target_times import TargetTimes, TimesAnswer
 from shardviz.timeline.tellers import TellerComparison
 from tests.render.timelines import LAYER
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from shardviz.compiler import parse_targets
 from shardviz.errors import ShardvizError
 from shardviz.forms.axis_edits import (
     add_axis,
@@ -38,6 +37,7 @@ from shardviz.notation import parse_layout, parse_mesh, parse_shape
 from shardviz.planner import problem_from_text
 from shardviz.sharding import Mesh
 from shardviz.strict_table import StrictTable
+from shardviz.targets import parse_targets
 
 FIELDS = ("mesh", "einsum", "sizes", "dtype", "axis_types", "device_order", "targets", "collective")
 PIECES = (

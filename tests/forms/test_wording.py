@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import shardviz
-from shardviz.compiler.targets import check_axis_types, check_mesh, parse_targets
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.wording import as_sentence, error_words
 from shardviz.planner import problem_from_text
 from shardviz.sharding import Mesh
+from shardviz.targets import check_axis_types, check_mesh, parse_targets
 
 
 def words_of(function, *arguments):

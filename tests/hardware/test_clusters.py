@@ -11,15 +11,14 @@ from itertools import product
 import pytest
 
 from shardviz.api.explaining import DEFAULT_MESH
-from shardviz.compiler import check_mesh, parse_targets
-from shardviz.compiler.described_hardware import topology_request
-from shardviz.compiler.groups import target_groups
-from shardviz.compiler.messages import TopologyRequest
 from shardviz.compiler.worker_process import environment_for
 from shardviz.errors import TargetError
 from shardviz.hardware.chips import TPUS
 from shardviz.hardware.clusters import clusters_of_size
 from shardviz.notation import parse_mesh
+from shardviz.targets import check_mesh, parse_targets
+from shardviz.targets.described_hardware import TopologyRequest, topology_request
+from shardviz.targets.groups import target_groups
 
 EIGHT_H100 = ("8h100", "h100x8", "h100 x 8", "8 H100s", "8*h100")
 

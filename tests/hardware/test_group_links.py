@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from shardviz.collectives import Pattern, schedule_for
-from shardviz.compiler import parse_targets
-from shardviz.compiler.machines import placed_for
 from shardviz.hardware import LinkSpec, Switch, Torus, timeline
 from shardviz.hardware.group_links import group_links
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.hardware.topology import Hierarchy, LinkedLevel
 from shardviz.notation import parse_mesh
+from shardviz.targets import parse_targets
+from shardviz.targets.machines import placed_for
 
 EIGHT = parse_mesh("X=2,Y=4")
 

@@ -8,7 +8,6 @@ from itertools import combinations, product
 
 import pytest
 
-from shardviz.compiler.installed import EXTRAS
 from shardviz.compiler.messages import DeviceMesh, Question
 from shardviz.errors import QuestionError
 from shardviz.hardware.chips import TPUS
@@ -18,6 +17,7 @@ from shardviz.hardware.machine import assumed_machine, machine_of, on_assumed_ma
 from shardviz.hardware.mesh_placement import is_placed, place_mesh
 from shardviz.hardware.torus_order import parts_by_slice
 from shardviz.sharding import Mesh
+from shardviz.targets.installed import EXTRAS
 
 NAMES = "ABCD"
 
@@ -178,7 +178,7 @@ ON_LIBTPU = [
 def test_devices_and_meshes_are_those_of_libtpu(name, meshes, monkeypatch):
     """Its own devices: their ids, places, and where the compilers' process puts a mesh of them."""
     from shardviz.compiler.child import topology
-    from shardviz.compiler.described_hardware import topology_request
+    from shardviz.targets.described_hardware import topology_request
 
     for variable in ("TPU_SKIP_MDS_QUERY", "ALLOW_MULTIPLE_LIBTPU_LOAD"):
         monkeypatch.setenv(variable, "1")

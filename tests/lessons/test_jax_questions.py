@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from shardviz.collectives import Frames
-from shardviz.compiler import ExecutionResult, TargetResult
 from shardviz.compiler.messages import LayoutOutput
 from shardviz.hlo.collective import Collective
 from shardviz.lessons.jax_questions import (
@@ -24,6 +23,7 @@ from shardviz.lessons.measures import compute
 from shardviz.lessons.measures.answers import NUMBER, NUMBERS
 from shardviz.lessons.measures.subject import resolve_once
 from shardviz.notation import parse_mesh
+from shardviz.reports.target_result import ExecutionResult, TargetResult
 from shardviz.sharding import Layout
 from shardviz.stepping.verdict import compare_with_jax
 

@@ -201,7 +201,7 @@ def _shardy_seconds(worker: Worker, plan: Plan, draw: Draw) -> tuple[float | Non
     """Seconds of Shardy's answer for the same result, and of the plan that may adopt it; None where it cannot
     be asked."""
     from shardviz.compare.adoption import cheaper_plan
-    from shardviz.compiler.targets import TARGETS
+    from shardviz.targets import TARGETS
     from tests.planner.shardy_cost import shardy_seconds
 
     problem = plan.problem

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from shardviz.compiler.statement_code import statement_code
+from shardviz.codegen.statement_code import statement_code
 from shardviz.planner import problem_from_text
 from shardviz.planner.problem.functions import PROGRAM_FUNCTIONS
 from shardviz.sharding import Mesh

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from shardviz.compare.adoption import cheaper_plan
-from shardviz.compiler import TARGETS
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.notation import parse_mesh, write_spec
 from shardviz.planner import Plan, Planner, Problem, problem_from_text
 from shardviz.planner.pricing.costs import price
+from shardviz.targets import TARGETS
 from tests.planner.executor import prove
 from tests.planner.exhaustive import least_cost
 from tests.planner.optimality import _compared

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.compiler import TARGETS
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.sharding import Mesh
+from shardviz.targets import TARGETS
 from tests.planner.shardy_cost import shardy_seconds
 
 MESH = Mesh(("X", "Y"), (2, 4))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from shardviz.compiler import TargetResult
 from shardviz.hardware import DeviceCoords, Placement
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.hlo_picture import program_view
+from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X",), (4,))

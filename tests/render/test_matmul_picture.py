@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from shardviz.compiler.machines import placed_for
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
@@ -13,6 +12,7 @@ from shardviz.render.rounds.matmul_picture import MatmulPicture, matmul_lines
 from shardviz.stepping.collective_matmul import matmul_of_step
 from shardviz.stepping.collective_run import run_on
 from shardviz.stepping.plan_step import question_of_step
+from shardviz.targets.machines import placed_for
 
 
 def matmul(specs=("XY", "__", "X_")):

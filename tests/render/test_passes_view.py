@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.compiler import PassTrace, TargetResult
 from shardviz.documents.programs import passes_document
 from shardviz.hlo import Collective
 from shardviz.hlo.mlir.tensor_shardings import ShardedTensor
@@ -15,6 +14,8 @@ from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.programs.passes_view import passes_view
+from shardviz.reports.pass_trace import PassTrace
+from shardviz.reports.target_result import TargetResult
 
 PROBLEM = problem_from_text(
     "bd,df->bf", mesh=parse_mesh("X=2,Y=4"), specs="XY,Y_->X_", sizes="b=8,d=2048,f=8192", dtype="bf16"

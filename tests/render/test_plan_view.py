@@ -8,7 +8,6 @@ from textwrap import dedent
 import pytest
 
 from shardviz.compare import Difference
-from shardviz.compiler import TargetResult
 from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.hlo import Collective
@@ -26,6 +25,7 @@ from shardviz.render.plan_view import (
     statement_lines,
 )
 from shardviz.render.programs.target_answers import target_view
+from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import PartitionSpec
 
 BOTH = ("bd,df->bf", "XY,Y_->X_", "b=8,d=2048,f=8192")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from shardviz.compiler import TargetResult
 from shardviz.hlo import read
 from shardviz.notation import parse_mesh
 from shardviz.render.palette import PLAIN, TRUECOLOR
@@ -18,6 +17,7 @@ from shardviz.render.programs.program_pages import (
     place_rule,
     read_program,
 )
+from shardviz.reports.target_result import TargetResult
 
 MESH = parse_mesh("X=2,Y=4")
 HLO = Path(__file__).with_name("program.txt").read_text(encoding="utf-8")

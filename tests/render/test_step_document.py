@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from shardviz.collectives.verification import VerificationResult
-from shardviz.compiler.target_result import ExecutionResult
 from shardviz.documents.rounds import comparison_document, plain, step_document
+from shardviz.reports.target_result import ExecutionResult
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.stepping.verdict import Verdict
 

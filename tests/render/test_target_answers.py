@@ -8,7 +8,6 @@ from textwrap import dedent
 import pytest
 
 from shardviz.compare import differences
-from shardviz.compiler import TargetResult
 from shardviz.hardware import DeviceCoords, Placement
 from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.hlo.collective import MatmulOrder
@@ -22,6 +21,7 @@ from shardviz.render.programs.target_answers import (
     targets_table,
 )
 from shardviz.render.programs.target_answers import side_by_side as is_one_table
+from shardviz.reports.target_result import TargetResult
 
 BOOK = plan(
     problem_from_text(

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.compiler.target_times import TargetTimes, TimesAnswer
 from shardviz.errors import QuestionError
 from shardviz.render.palette import PLAIN
 from shardviz.render.times.tellers import target_times_view, times_view, totals_table
+from shardviz.reports.target_times import TargetTimes, TimesAnswer
 from shardviz.timeline.tellers import TellerComparison
 from tests.render.timelines import LAYER, MS
 

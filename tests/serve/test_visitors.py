@@ -14,7 +14,6 @@ import pytest
 
 import shardviz
 from shardviz.cli.group import run
-from shardviz.compiler.targets import parse_targets
 from shardviz.errors import TargetError
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, to_string
@@ -23,6 +22,7 @@ from shardviz.serve.driver import say_end
 from shardviz.serve.server import ENDED
 from shardviz.serve.session import FAILED, Notes, Session
 from shardviz.serve.visitor import VisitorsWorker
+from shardviz.targets import parse_targets
 from tests.serve.conftest import PATIENCE_S, descendants, serving, until, until_async, visit
 
 PICTURE = "X=2  Y=4        8 devices"

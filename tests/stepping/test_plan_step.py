@@ -8,14 +8,14 @@ import pytest
 from shardviz.collectives import Frames
 from shardviz.collectives.operations import PPermute
 from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, PSumScatterOfSeveral
-from shardviz.compiler import TARGETS
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_mesh
 from shardviz.planner import Plan, plan, problem_from_text
 from shardviz.sharding import Layout, PartitionSpec
 from shardviz.stepping.plan_step import StepCost, played_steps, question_of_step, step_cost
 from shardviz.stepping.question import counted
-from shardviz.stepping.verdict import ask_jax, compare_with_jax
+from shardviz.stepping.verdict import compare_with_jax
+from shardviz.targets import TARGETS
 
 MATRIX_SPECS = ("__", "X_", "Y_", "_X", "_Y", "XY", "YX", "(XY)_", "(YX)_", "_(XY)", "_(YX)")
 
@@ -91,7 +91,8 @@ def test_jax_does_the_same(einsum, specs, mesh, op, kind, worker):
     question = question_of_step(made, number)
     assert isinstance(question.operation, kind)
     frames = Frames(question.schedule, question.operation, question.layout.mesh, question.shards)
-    verdict = compare_with_jax(question, frames, ask_jax(worker, question, TARGETS["cpu"]).result())
+    ran = worker.run(*question.for_jax(), TARGETS["cpu"]).result()
+    verdict = compare_with_jax(question, frames, ran)
     assert verdict.verification.verdict == "equal"
     after = Layout(question.layout.array.with_spec(step.to_spec), made.problem.mesh)
     if op == "mask":

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from shardviz.compiler import PassTrace, TargetResult
 from shardviz.compiler.requests import settled
 from shardviz.hlo import Collective, read_hlo, read_shardy
 from shardviz.hlo.mlir.tensor_shardings import ShardedTensor
 from shardviz.hlo.passes.stages import PassStage
 from shardviz.notation import parse_mesh
+from shardviz.reports.pass_trace import PassTrace
+from shardviz.reports.target_result import TargetResult
 from tests.tui.conftest import Mute
 
 MESH = parse_mesh("X=2,Y=4")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.compiler.installed import EXTRAS
 from shardviz.forms.form import ProblemForm
+from shardviz.targets.installed import EXTRAS
 from tests.tui.conftest import drive, text_of, until
 
 SIZES = "b=8,d=128,f=256"

@@ -10,13 +10,14 @@ import time
 
 import pytest
 
-from shardviz.compiler import TARGETS, Worker, requests
+from shardviz.compiler import Worker, requests
 from shardviz.compiler.question import question_for
 from shardviz.compiler.requests import CompilerRequest
 from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
 from shardviz.stepping.plan_step import question_of_step
+from shardviz.targets import TARGETS
 from shardviz.tui.compiler_queries import CompilerQueries
 
 PATIENCE_S = 60
@@ -187,7 +188,7 @@ def test_cancelling_stops_all_and_asking_now_goes_on(held):
 
 
 def test_a_target_that_cannot_answer_says_why_and_what_would_help(real, monkeypatch):
-    monkeypatch.setattr("shardviz.compiler.installed.find_spec", lambda _: None)
+    monkeypatch.setattr("shardviz.targets.installed.find_spec", lambda _: None)
     real.ask(scene(1, "h100:8,v5e:4x4"))
     missing, misfit = real.compiled("h100:8"), real.compiled("v5e:4x4")
     assert (missing.status, misfit.status) == ("unavailable", "unavailable")

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 from textual import events
 
-from shardviz.compiler import TargetResult
 from shardviz.compiler.requests import settled
 from shardviz.errors import QuestionError
 from shardviz.forms.form import ProblemForm
 from shardviz.render.times.window import TimeWindow
+from shardviz.reports.target_result import TargetResult
 from shardviz.tui.dialogs.export import exports_of
 from shardviz.tui.time import pane as time_pane
 from shardviz.tui.time.chart_part import ChartPart

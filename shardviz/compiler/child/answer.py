@@ -16,12 +16,12 @@ import jaxlib
 
 from shardviz.compiler.child import shardy, xla
 from shardviz.compiler.child.program import WIDE, Program, jax_dtype, named_sharding, settling_spec, words_of
-from shardviz.compiler.installed import EXTRAS
 from shardviz.compiler.messages import About, AskLayout, LayoutOutput, ModuleTexts, Output, Question, Versions
 from shardviz.errors import CompilerError, TargetError
+from shardviz.targets.installed import EXTRAS
 
 if TYPE_CHECKING:
-    from shardviz.compiler.messages import ProcessName
+    from shardviz.targets import ProcessName
 
 # The text should name no files of this package, and an executable from a cache would leave no dump.
 jax.config.update("jax_traceback_in_locations_limit", 0)

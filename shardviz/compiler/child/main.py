@@ -10,7 +10,6 @@ import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from shardviz.compiler.installed import OLDEST_JAX, older_than
 from shardviz.compiler.messages import (
     AskJob,
     AskLayout,
@@ -28,9 +27,10 @@ from shardviz.compiler.messages import (
     TimeLoop,
 )
 from shardviz.errors import CompilerError, ShardvizError
+from shardviz.targets.installed import OLDEST_JAX, older_than
 
 if TYPE_CHECKING:
-    from shardviz.compiler.messages import ProcessName
+    from shardviz.targets import ProcessName
 
 _PR_SET_PDEATHSIG = 1
 ALONE = "python -c 'import jax' loads it alone"

@@ -16,9 +16,9 @@ from jax.errors import JaxRuntimeError
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from shardviz.compiler.installed import older_than
 from shardviz.compiler.messages import Array, DeviceMesh, Question, Spec, StatementPart
 from shardviz.errors import CompilerError
+from shardviz.targets.installed import older_than
 
 WIDE = frozenset(("s64", "u64", "f64", "c128"))
 """Types that JAX has only with 64-bit types enabled."""

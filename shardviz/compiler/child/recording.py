@@ -15,7 +15,7 @@ from shardviz.compiler.messages import MemoryTexts
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from shardviz.compiler.messages import TopologyRequest
+    from shardviz.targets.described_hardware import TopologyRequest
 
 _DUMP: dict[str, Any] = {
     "xla_dump_to": "-",

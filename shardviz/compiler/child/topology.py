@@ -9,14 +9,14 @@ import numpy as np
 from jax.experimental import mesh_utils, topologies
 
 from shardviz.compiler.child.program import axis_types
-from shardviz.compiler.described_hardware import target_config
-from shardviz.compiler.messages import CompileModule, Question, TopologyRequest
+from shardviz.compiler.messages import CompileModule, Question
 from shardviz.errors import TargetError
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.machine import machine_of
 from shardviz.hardware.mesh_placement import not_placed
 from shardviz.hardware.torus_order import parts_by_slice
 from shardviz.sharding import Mesh
+from shardviz.targets.described_hardware import TopologyRequest, target_config
 
 
 def described_devices(request: TopologyRequest) -> list[Any]:

@@ -23,12 +23,13 @@ import jax
 import numpy as np
 from jax.sharding import AbstractMesh, AxisType
 
-from shardviz.compiler.installed import OLDEST_JAX, older_than
-from shardviz.compiler.lowering import MAX_WORDS, LoweredModule, lower_program, refusal_of
-from shardviz.compiler.targets import MAX_CPU_DEVICES
+from shardviz.compiler.lowering import MAX_WORDS, lower_program, refusal_of
 from shardviz.compiler.user_file import UserFileRequest, UserProgram, functions_of
 from shardviz.errors import QuestionError, ShardvizError, did_you_mean, quote
 from shardviz.hlo.text.source_locations import LIBRARY
+from shardviz.reports.lowered_module import LoweredModule
+from shardviz.targets import MAX_CPU_DEVICES
+from shardviz.targets.installed import OLDEST_JAX, older_than
 
 _OURS = str(Path(__file__).parents[2])
 _JAX = str(Path(jax.__file__).parent)

@@ -13,8 +13,8 @@ import numpy as np
 from shardviz.compiler.child.program import Program, axis_types, spec_of, words_of
 from shardviz.compiler.child.recording import Recording
 from shardviz.compiler.messages import NO_ROOM, DeviceMesh, Output
-from shardviz.compiler.targets import MAX_CPU_DEVICES
 from shardviz.errors import CompilerError, TargetError, plural
+from shardviz.targets import MAX_CPU_DEVICES
 
 _simulated = 0
 """How many CPU devices are simulated; their number is fixed while a backend lives."""

@@ -17,7 +17,7 @@ from shardviz.planner import Plan, Problem
 from shardviz.sharding import Layout
 
 if TYPE_CHECKING:
-    from shardviz.compiler import Target
+    from shardviz.targets import Target
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.planner.pricing.sweep import Sweep
     from shardviz.stepping.collective_run import CollectiveRun

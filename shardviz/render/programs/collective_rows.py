@@ -11,7 +11,6 @@ from itertools import groupby
 from rich.text import Text
 
 from shardviz.compare.wording import under_way
-from shardviz.compiler.target_result import TargetResult
 from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul
 from shardviz.hlo.collective import MatmulOrder, by_permute
@@ -19,6 +18,7 @@ from shardviz.hlo.totals import Total
 from shardviz.render.caption import axes_text, group_along, marked_group
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
+from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh
 from shardviz.units import exact_bytes, human_bytes
 

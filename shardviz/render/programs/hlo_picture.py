@@ -15,13 +15,13 @@ from itertools import accumulate
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.compiler.target_result import TargetResult
 from shardviz.hlo import Collective
 from shardviz.hlo.listing import ListedLine, Listing, Span, list_hlo
 from shardviz.render.caption import axes_text
 from shardviz.render.palette import Palette
 from shardviz.render.programs.collective_rows import way_out
 from shardviz.render.sanitize import printable, printable_line
+from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh
 from shardviz.units import human_bytes, shaped
 

@@ -23,8 +23,8 @@ from shardviz.sharding import PartitionSpec
 from shardviz.units import seconds, shaped
 
 if TYPE_CHECKING:
-    from shardviz.compiler import PassTrace
     from shardviz.planner.problem import Problem
+    from shardviz.reports.pass_trace import PassTrace
     from shardviz.sharding import Mesh
 
 

@@ -26,10 +26,10 @@ from shardviz.render.programs.hlo_picture import MARK, HloPicture, collective_st
 from shardviz.render.sanitize import printable, printable_line
 
 if TYPE_CHECKING:
-    from shardviz.compiler import TargetResult
     from shardviz.hlo import Collective
     from shardviz.hlo.listing import ListedLine
     from shardviz.render.palette import Palette
+    from shardviz.reports.target_result import TargetResult
     from shardviz.sharding import Mesh
 
 LINES_AT_ONCE = 4096

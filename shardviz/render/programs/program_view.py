@@ -21,9 +21,9 @@ from shardviz.reports.selection import BY_COST, Selection
 from shardviz.units import estimated_seconds, human_bytes, seconds
 
 if TYPE_CHECKING:
-    from shardviz.compiler.target_program import TargetProgram
     from shardviz.reports.program_report import ProgramReport
     from shardviz.reports.suggestions import Suggestion
+    from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.why import Reason
 
 HEADINGS = ("target", "collectives", "sent by a device", "time", "exposed", "memory")

@@ -11,7 +11,6 @@ from itertools import groupby
 from rich.text import Text
 
 from shardviz.compare import AS_PLANNED, SAME_TRAFFIC, Difference
-from shardviz.compiler.target_result import TargetResult, bytes_sent, traffic_of
 from shardviz.errors import plural
 from shardviz.hardware import AxisRun, Placement, axis_runs
 from shardviz.hlo import Collective
@@ -27,6 +26,8 @@ from shardviz.render.programs.collective_rows import (
     rows_of,
     shapes,
 )
+from shardviz.reports.target_result import TargetResult, bytes_sent
+from shardviz.reports.traffic import traffic_of
 from shardviz.sharding import Mesh
 from shardviz.units import exact_bytes, human_bytes, seconds, times
 

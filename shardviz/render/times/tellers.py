@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from shardviz.compiler.target_times import TargetTimes, TimesAnswer
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
 from shardviz.render.sanitize import printable
@@ -20,6 +19,7 @@ from shardviz.render.times.report import (
     total_lines,
     unknown_lanes,
 )
+from shardviz.reports.target_times import TargetTimes, TimesAnswer
 from shardviz.timeline.program_timeline import ProgramTimeline
 from shardviz.timeline.tellers import TellerComparison
 from shardviz.units import estimated_seconds

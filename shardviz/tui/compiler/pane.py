@@ -31,11 +31,11 @@ from shardviz.tui.pane import Pane
 from shardviz.tui.registry import COMPILER, SEARCHING, Command, bindings
 
 if TYPE_CHECKING:
-    from shardviz.compiler import TargetResult
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.hlo.passes.stages import PassStage
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Problem
+    from shardviz.reports.target_result import TargetResult
     from shardviz.tui.state import EditorState
     from shardviz.tui.target_answers import ShownAnswer
 

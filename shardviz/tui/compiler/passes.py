@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from shardviz.compiler.target_result import without_answer
 from shardviz.render.lines import sentence
 from shardviz.render.programs.passes_view import AHEAD, NOW, PAST, diff_lines, pass_slider, stage_list
 from shardviz.render.programs.target_answers import error_lines
 from shardviz.render.programs.target_status import spinner
+from shardviz.reports.target_result import without_answer
 from shardviz.tui.compiler.notices import state_words
 from shardviz.tui.target_answers import reworded
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from shardviz.compiler.installed import EXTRAS
-from shardviz.compiler.targets import TARGETS, parse_targets
 from shardviz.errors import ShardvizError, plural
 from shardviz.forms.form import PROBLEM_FIELDS
 from shardviz.hardware.clusters import Cluster, Fault, clusters_of_size, parse_cluster
 from shardviz.hardware.machine import machine_of
 from shardviz.render.machine_view import machine_words
 from shardviz.sharding.array import BITS, other_names
+from shardviz.targets import TARGETS, parse_targets
+from shardviz.targets.installed import EXTRAS
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
 from shardviz.tui.registry import commands_of
 from shardviz.tui.themes import THEMES
@@ -23,8 +23,8 @@ from shardviz.units import flops
 if TYPE_CHECKING:
     from textual.app import App
 
-    from shardviz.compiler.targets import Target
     from shardviz.forms.resolve import ResolvedProblem
+    from shardviz.targets import Target
 
 NAME_WIDTH = 14
 """Columns of a name before what it is."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from shardviz.compiler.installed import installed_versions, libtpu_mismatch
 from shardviz.render.programs.target_status import info_view
+from shardviz.targets.installed import installed_versions, libtpu_mismatch
 from shardviz.tui.dialogs.lines_dialog import LinesDialog
 
 

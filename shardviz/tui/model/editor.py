@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from shardviz.compiler.machines import placed_for
 from shardviz.models.model import Model
 from shardviz.models.question import (
     ModelQuestion,
@@ -19,6 +18,7 @@ from shardviz.models.rules.rule_set import ShardingRule
 from shardviz.models.sources.reading import read_model
 from shardviz.notation import parse_mesh
 from shardviz.planner.problem.training import parse_training
+from shardviz.targets.machines import placed_for
 
 
 @dataclass(frozen=True)

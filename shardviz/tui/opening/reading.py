@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shardviz.compiler.target_result import TargetResult
-from shardviz.compiler.targets import check_mesh, parse_targets
 from shardviz.compiler.user_file import UserFileProcess, UserFileRequest, find_function
 from shardviz.documents.summary_file import load_summary
 from shardviz.errors import CompilerError, QuestionError, TargetError, quote
@@ -36,16 +34,18 @@ from shardviz.reports.rematerialization import (
     without_warnings,
 )
 from shardviz.reports.summary import ReportSummary, summary, together
+from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh
+from shardviz.targets import check_mesh, parse_targets
 from shardviz.tui.opening.kinds import Openable, diff_of
 from shardviz.tui.opening.options import ReadingOptions, read_options
 from shardviz.tui.time.timelines import OpenedProfile
 
 if TYPE_CHECKING:
     from shardviz.compiler import Worker
-    from shardviz.compiler.target_program import TargetProgram
-    from shardviz.compiler.target_times import TimesAnswer
     from shardviz.hardware.machine import Machine
+    from shardviz.reports.target_program import TargetProgram
+    from shardviz.reports.target_times import TimesAnswer
     from shardviz.tui.opening.progress import ReadingProgress
     from shardviz.tui.state import EditorState
 

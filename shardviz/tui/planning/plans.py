@@ -12,10 +12,10 @@ from shardviz.forms.resolve import planned
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from shardviz.compare.adoption import SplitAnswer
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.planner import Plan, Problem
     from shardviz.planner.pricing.costs import PlanCost
+    from shardviz.reports.target_result import TargetResult
     from shardviz.tui.planning.process import PlanningCall, PlanningProcess
 
     Key = tuple[Problem, PlacedMesh]
@@ -75,7 +75,7 @@ class Plans:
             raise found
         return found
 
-    def follow(self, plan: Plan, placed: PlacedMesh, answer: SplitAnswer) -> None:
+    def follow(self, plan: Plan, placed: PlacedMesh, answer: TargetResult) -> None:
         """Shardy answers so: have the plan replaced by one that does the same, if that costs less."""
         from shardviz.compare.adoption import cheaper_if_split, may_be_beaten
 

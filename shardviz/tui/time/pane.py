@@ -43,10 +43,10 @@ from shardviz.tui.time.timelines import (
 from shardviz.units import estimated_seconds
 
 if TYPE_CHECKING:
-    from shardviz.compiler import TargetResult
     from shardviz.documents.fields import Document
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
+    from shardviz.reports.target_result import TargetResult
     from shardviz.timeline.program_timeline import ProgramTimeline
     from shardviz.tui.state import EditorState
     from shardviz.tui.target_answers import ShownAnswer

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from shardviz.compiler import Target, TargetResult
     from shardviz.errors import ShardvizError
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner import Plan
     from shardviz.profiles.profile import Profile
+    from shardviz.reports.target_result import TargetResult
+    from shardviz.targets import Target
     from shardviz.timeline.program_timeline import ProgramTimeline
     from shardviz.timeline.tellers import TellerComparison
 
@@ -90,7 +91,7 @@ def tell_program(
 
     Raises what `program_machine` and `target_times` raise.
     """
-    from shardviz.compiler.target_times import program_machine, target_times
+    from shardviz.reports.target_times import program_machine, target_times
 
     named = resolved.machine if resolved.named is not None else None
     machine = program_machine(compiled.target, named)

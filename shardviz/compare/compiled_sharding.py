@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from shardviz.compiler.target_times import answer_times
-from shardviz.errors import CompilerError
+from shardviz.reports.target_times import answer_times
 
 if TYPE_CHECKING:
-    from shardviz.compiler.targets import Target
-    from shardviz.compiler.worker import Worker
+    from shardviz.planner.problem import Problem
     from shardviz.planner.search import MeshSharding, SearchQuestion
+    from shardviz.reports.target_result import TargetResult
 
 ALIKE = 0.15
 """Figures that are as close as this, in parts of the estimate, are told alike."""
@@ -46,35 +45,29 @@ class CompiledSharding:
         return tuple(sorted(wrong, key=lambda each: -abs(each[2] - each[1])))
 
 
-def compiled_shardings(
-    question: SearchQuestion, rows: Sequence[MeshSharding], worker: Worker, target: Target
-) -> Iterator[CompiledSharding]:
-    """Have each row compiled for the target, one layer of it, in order. A row that cannot be says why."""
+def one_layer(question: SearchQuestion, found: MeshSharding) -> Problem:
+    """The problem that is compiled for a row: one layer of the program, with the row's mesh and shardings."""
     from shardviz.planner.search import problem_of
 
-    pending = []
-    for found in rows:
-        problem = replace(problem_of(question, found), layers=1)
-        pending.append((found, problem, worker.submit(problem, target, with_costs=True)))
-    for found, problem, request in pending:
-        try:
-            answer = request.result()
-        except CompilerError as error:
-            yield CompiledSharding(found, error=error.message)
-            continue
-        told = answer_times(answer, problem.mesh, question.machine)
-        if told.times is None:
-            yield CompiledSharding(found, error=answer.error or (told.error.message if told.error else ""))
-            continue
-        layers = question.step.layers
-        model = told.times.model
-        yield CompiledSharding(
-            found,
-            model.seconds * layers,
-            model.compute_seconds * layers,
-            sum(seconds for _, seconds in model.exposed_seconds) * layers,
-            None if model.memory is None else model.memory.peak_bytes,
-        )
+    return replace(problem_of(question, found), layers=1)
+
+
+def compiled_sharding(
+    question: SearchQuestion, found: MeshSharding, answer: TargetResult
+) -> CompiledSharding:
+    """A row with the times of the compiler's `answer` to `one_layer` of it; an answer without says why."""
+    told = answer_times(answer, one_layer(question, found).mesh, question.machine)
+    if told.times is None:
+        return CompiledSharding(found, error=answer.error or (told.error.message if told.error else ""))
+    layers = question.step.layers
+    model = told.times.model
+    return CompiledSharding(
+        found,
+        model.seconds * layers,
+        model.compute_seconds * layers,
+        sum(seconds for _, seconds in model.exposed_seconds) * layers,
+        None if model.memory is None else model.memory.peak_bytes,
+    )
 
 
 def by_compiled_time(rows: Sequence[CompiledSharding]) -> list[CompiledSharding]:

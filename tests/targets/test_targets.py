@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardviz.compiler import TARGETS, check_mesh, parse_targets
 from shardviz.errors import ShardvizError, TargetError
 from shardviz.sharding import Mesh
+from shardviz.targets import TARGETS, check_mesh, parse_targets
 
 
 @pytest.mark.parametrize(

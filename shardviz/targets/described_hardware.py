@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from shardviz.compiler.messages import TopologyRequest
 from shardviz.hardware.chips import GPUS, HOST, KIB
 from shardviz.hardware.clusters import Cluster, GpuNodes, times
+from shardviz.hardware.placement import DeviceCoords, Placement
+
+
+@dataclass(frozen=True)
+class TopologyRequest:
+    """The hardware of a TPU or GPU target, as `jax.experimental.topologies` wants it described.
+
+    `platform` is "tpu" or "cuda"; `topology` is "v5e:2x4", or for GPUs "1x2x8" (partitions, nodes, GPUs in a
+    node); `options` are the plugin's other keywords, by name.
+    """
+
+    platform: str
+    topology: str
+    options: tuple[tuple[str, Any], ...] = ()
 
 
 def topology_request(cluster: Cluster) -> TopologyRequest:
@@ -22,6 +36,25 @@ def topology_request(cluster: Cluster) -> TopologyRequest:
     if cluster.chip.name == "v4":
         options.append(("chip_config_name", "megacore"))
     return TopologyRequest("tpu", f"{cluster.chip.name}:{times(cluster.torus)}", tuple(options))
+
+
+def placement_of(
+    cluster: Cluster | None, devices: tuple[tuple[int, tuple[int, ...], int, int], ...]
+) -> Placement | None:
+    """The places of a mesh's devices that JAX has placed on a cluster; None without one.
+
+    `devices` says of the device at each mesh position its id, the coordinates of its chip, its core and its
+    slice; of a GPU its id, nothing, its number in the node, and the node.
+    """
+    if cluster is None or not devices:
+        return None
+    ids = tuple(id_ for id_, *_ in devices)
+    if isinstance(cluster, GpuNodes):
+        return Placement(ids, tuple(DeviceCoords((), number, node) for _, _, number, node in devices))
+    torus = cluster.torus
+    # JAX gives every chip three coordinates.
+    places = tuple(DeviceCoords(coords[: len(torus)], core, slice_) for _, coords, core, slice_ in devices)
+    return Placement(ids, places, torus, cluster.chip.wrap(torus))
 
 
 RESERVED = KIB

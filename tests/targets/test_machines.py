@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.compiler import parse_targets
-from shardviz.compiler.machines import machine_for, placed_for
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.machine_file import named_machine
 from shardviz.sharding import Mesh
+from shardviz.targets import parse_targets
+from shardviz.targets.machines import machine_for, placed_for
 
 EIGHT = Mesh(("X", "Y"), (2, 4))
 

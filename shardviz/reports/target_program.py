@@ -1,4 +1,4 @@
-"""A program of the user's as a target has compiled it, and several targets side by side."""
+"""A program of the user's as a target has compiled it."""
 
 from __future__ import annotations
 
@@ -8,31 +8,25 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from shardviz.compiler.reading import memory_of, placement_of, schedule_of, unfit
-from shardviz.compiler.target_result import TargetResult, bytes_sent, without_answer
-from shardviz.compiler.target_times import TimesAnswer, answer_times
-from shardviz.errors import CompilerError, ShardvizError, TargetError, plural
-from shardviz.hlo import HloModule, read_hlo, read_shardy
-from shardviz.hlo.arguments import arguments_of
+from shardviz.errors import CompilerError, ShardvizError, TargetError
+from shardviz.hlo import HloModule
 from shardviz.hlo.mlir.reshards import read_reshards
+from shardviz.reports.target_result import TargetResult, bytes_sent, without_answer
+from shardviz.reports.target_times import TimesAnswer, answer_times
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS
 
 if TYPE_CHECKING:
-    from shardviz.compiler.lowering import LoweredModule
-    from shardviz.compiler.messages import Output, Versions
-    from shardviz.compiler.targets import Target
     from shardviz.hardware.machine import Machine
     from shardviz.hlo import Collective, ShardyModule
     from shardviz.hlo.mlir.reshards import ExplicitReshards
     from shardviz.reports.entries import CollectiveEntry
+    from shardviz.reports.lowered_module import LoweredModule
     from shardviz.reports.program_report import ProgramReport
     from shardviz.reports.rematerialization import Rematerialization
     from shardviz.reports.why import Reason
     from shardviz.timeline.memory import MemoryReport
 
-FEW_PATHS = 3
-"""Arguments that a sentence names."""
 _FLOAT = re.compile(r"\b(bf16|f\d\w*)\[")
 
 
@@ -158,80 +152,6 @@ def without_program(target: str, error: ShardvizError) -> TargetProgram:
     return TargetProgram(without_answer(target, error))
 
 
-def read_program(
-    output: Output,
-    program: LoweredModule,
-    target: Target,
-    versions: Versions,
-    options: Mapping[str, Any],
-) -> TargetProgram:
-    """The answer of a target to a program that it compiled with `options`. Raises what the readers raise for
-    a text that they cannot read."""
-    answer = TargetResult(
-        target.name,
-        output.status,
-        text=output.text,
-        elapsed_s=output.elapsed_s,
-        error=output.error,
-        hint=output.hint,
-        versions=versions,
-        schedule=schedule_of(output),
-        memory=memory_of(output, target),
-    )
-    if output.status != "ok":
-        answer = unfit(answer)
-        if not output.text:
-            return TargetProgram(answer, warned=_warned(output, program.mesh))
-    if target.name == "shardy":
-        shardy = read_shardy(output.text, program.mesh)
-        answer = replace(answer, collectives=shardy.collectives)
-        return TargetProgram(answer, shardy, program.mesh, reshards=output.reshards, lowered=program)
-    placement = placement_of(output, target)
-    slices = None if placement is None else placement.slices
-    meshes = program.meshes or (program.mesh,)
-    placed = [mesh if placement is None else placement.on(mesh) for mesh in meshes]
-    modules = [read_hlo(output.text, mesh, slices=slices, origins=True) for mesh in placed]
-    named, mesh = max(zip(modules, meshes, strict=True), key=lambda each: _named(each[0]))
-    notes = [
-        *program.notes,
-        *[f"this program has several meshes: {_listed(meshes)}; axes are named after {mesh}"]
-        * (len(meshes) > 1),
-    ]
-    if program.unsplit:
-        told = _first_few(program.unsplit)
-        notes.append(f"no sharding is given for {told}: the compiler chooses, as it does when the step runs")
-    if target.name == "cpu":
-        notes += widened_types(output.text, named.collectives)
-    if not program.platform and target.cluster is not None:
-        notes.append("it was lowered before, for the devices of its own process; better give the function")
-    answer = replace(
-        answer,
-        collectives=named.collectives,
-        collective_matmuls=named.collective_matmuls,
-        placement=placement,
-    )
-    lost = _lost_donations(program, output.text)
-    warned = _warned(output, mesh)
-    return TargetProgram(answer, named, mesh, tuple(notes), lost, warned, output.reshards, program, options)
-
-
-def _lost_donations(program: LoweredModule, text: str) -> tuple[str, ...]:
-    """A sentence for donated arguments whose memory the compiled `text` gives to no result, and JAX's own."""
-    kept = {each.number for each in arguments_of(text) if each.is_donated}
-    lost = [path for number, path in program.donated if number not in kept]
-    told = [f"donated in vain: no result takes the memory of {_first_few(lost)}"] if lost else []
-    return (*told, *(f"JAX: {said}" for said in [program.lost_donation] if said))
-
-
-def _warned(output: Output, mesh: Mesh) -> tuple[Rematerialization, ...]:
-    """The arrays of which XLA warns; its log numbers devices by their positions in the mesh."""
-    if not output.warnings:
-        return ()
-    from shardviz.reports.rematerialization import rematerializations
-
-    return rematerializations(output.warnings, mesh, output.text)
-
-
 def widened_types(text: str, collectives: Sequence[Collective]) -> list[str]:
     """Sentences where XLA for CPU may have computed the floats of the arguments and results, which the first
     line of its text lists, in a wider type, and moved them so."""
@@ -244,18 +164,3 @@ def widened_types(text: str, collectives: Sequence[Collective]) -> list[str]:
         f"GPU, 1/{BITS[widest] // BITS[dtype]} of the bytes"
         for dtype in narrower
     ]
-
-
-def _named(module: HloModule) -> int:
-    """The number of collectives with axes."""
-    return sum(bool(each.axes) for each in module.collectives)
-
-
-def _first_few(paths: Sequence[str]) -> str:
-    """``w['a'], w['b'] and 3 more arguments``."""
-    more = len(paths) - FEW_PATHS
-    return ", ".join(paths[:FEW_PATHS]) + f" and {plural(more, 'more argument')}" * (more > 0)
-
-
-def _listed(meshes: Sequence[Mesh]) -> str:
-    return " and ".join(map(str, meshes))

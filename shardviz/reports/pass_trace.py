@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from shardviz.errors import CompilerError
 
 if TYPE_CHECKING:
-    from shardviz.compiler.target_result import TargetResult
     from shardviz.hlo.passes.stages import PassStage
     from shardviz.planner.problem import Problem
+    from shardviz.reports.target_result import TargetResult
 
 _MODULE = re.compile(r"^\s*(?:HloModule |module @)([^\s,{]+)", re.MULTILINE)
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from shardviz.errors import TargetError
 
 if TYPE_CHECKING:
-    from shardviz.compiler.messages import ProcessName
-    from shardviz.compiler.targets import Target
+    from shardviz.targets import ProcessName, Target
 
 PACKAGES = ("jax", "jaxlib", "libtpu", "jax-cuda12-plugin", "jax-cuda13-plugin")
 """Packages on which an answer can depend, by name in the package index."""

@@ -7,7 +7,7 @@ from math import exp, tanh
 import numpy as np
 import pytest
 
-from shardviz.compiler.statement_code import WHOLE, LocalDims, statement_code
+from shardviz.codegen.statement_code import WHOLE, LocalDims, statement_code
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Statement
 from shardviz.planner.problem.functions import FUNCTIONS

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from shardviz.compiler.targets import parse_targets
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.hardware.machine import machine_of
+from shardviz.targets import parse_targets
 from shardviz.timeline.compiler_memory import on_clock
 from shardviz.timeline.compiler_schedule import is_dummy
 from shardviz.timeline.of_program import program_timeline
@@ -15,9 +15,9 @@ from shardviz.timeline.scheduler import NO_ESTIMATES, NO_SCHEDULER, NOT_SIMULATE
 from shardviz.timeline.tellers import compare_tellers
 
 if TYPE_CHECKING:
-    from shardviz.compiler.target_result import TargetResult
     from shardviz.hardware.machine import Machine
     from shardviz.hlo import HloModule
+    from shardviz.reports.target_result import TargetResult
     from shardviz.sharding import Mesh
     from shardviz.timeline.memory import MemoryReport
     from shardviz.timeline.program_timeline import ProgramTimeline

@@ -6,10 +6,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from shardviz.compiler import Worker, parse_targets
-from shardviz.compiler.compiled_shardings import CompiledSharding, by_compiled_time, compiled_shardings
+from shardviz.compare.compiled_sharding import (
+    CompiledSharding,
+    by_compiled_time,
+    compiled_sharding,
+    one_layer,
+)
+from shardviz.compiler import Worker
 from shardviz.hardware.machine_file import named_machine
 from shardviz.planner.search import best_meshes, parse_axes, question_from_text
+from shardviz.targets import parse_targets
 from tests.compiler.test_costs import HAS_TPU
 
 ROW = SimpleNamespace(time=SimpleNamespace(work=1.0, exposed=0.5, seconds=1.5))
@@ -38,7 +44,9 @@ def test_the_compiler_of_a_tpu_is_asked():
     )
     rows = best_meshes(question).found
     with Worker(120) as worker:
-        (row,) = compiled_shardings(question, rows, worker, *parse_targets("v5e:2x4"))
+        (target,) = parse_targets("v5e:2x4")
+        answer = worker.submit(one_layer(question, rows[0]), target, with_costs=True).result()
+    row = compiled_sharding(question, rows[0], answer)
     assert row.error == ""
     assert 0.5 < row.seconds / row.found.seconds < 4
     assert row.exposed > 0

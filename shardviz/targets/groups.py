@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shardviz.compiler.installed import EXTRAS, versions_of
-from shardviz.compiler.messages import ProcessName
-from shardviz.compiler.targets import TARGETS
 from shardviz.errors import plural
 from shardviz.hardware.chips import GPUS, MAX_DEVICES, TPUS, Gpu, TpuChip
 from shardviz.hardware.clusters import MAX_GPUS, GpuNodes, TpuSlices
 from shardviz.hardware.machine import Machine, machine_of
+from shardviz.targets import TARGETS, ProcessName
+from shardviz.targets.installed import EXTRAS, versions_of
 
 DEVICES = 8
 """As many as the mesh has of a question that names none: each TPU or GPU that is listed fits it."""

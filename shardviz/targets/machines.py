@@ -16,8 +16,8 @@ from shardviz.hardware.machine import (
 )
 
 if TYPE_CHECKING:
-    from shardviz.compiler.targets import Target
     from shardviz.sharding import Mesh
+    from shardviz.targets import Target
 
 
 def machine_for(named: str | Machine | None, targets: Iterable[Target], mesh: Mesh) -> Machine:

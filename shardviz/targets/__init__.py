@@ -1,20 +1,29 @@
-"""The targets: their names after `--target`, and how large a mesh each can hold."""
+"""The targets: their names after `--target`, and how large a mesh each can hold.
+
+Files beside this one: the targets in `groups`, what is `installed`, the hardware as compilers want it
+`described_hardware`, and the `machines` that price an answer.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from shardviz.errors import TargetError, place, plural, quote
 
 if TYPE_CHECKING:
-    from shardviz.compiler.messages import ProcessName
     from shardviz.hardware.clusters import Cluster
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
 
+ProcessName = Literal["simulated", "real", "tpu", "cuda"]
+"""The process that answers: JAX can be set up for one of these in a process."""
+
 MAX_CPU_DEVICES = 2048
 """XLA's CPU client numbers the devices of its second process from 2048 (jaxlib 0.10 and 0.12)."""
+
+UNSAFE = ("s2", "u2")
+"""Types whose values XLA for CPU mixes up, or on which it dies (jaxlib 0.10 and 0.12)."""
 
 MAX_PARTITIONS = 2**31 - 1
 """A module states its number of partitions in 32 bits (`mhlo.num_partitions`)."""
