@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shardviz.compiler.messages import DeviceMesh, TimeLoop
@@ -33,7 +34,7 @@ def loop_request(case: Case, mesh: Mesh, target: Target, runs: int) -> TimeLoop:
         )
     shape = (case.side, case.side) if case.side else (_elements(case),)
     described = DeviceMesh(mesh.axis_names, mesh.axis_sizes, mesh.device_order)
-    return TimeLoop(target.name, described, case.op, case.axes, case.size, shape, case.dtype, runs)
+    return TimeLoop(target.name, described, case, shape, runs)
 
 
 def _elements(case: Case) -> int:
@@ -42,22 +43,16 @@ def _elements(case: Case) -> int:
 
 
 def read_loop(output: LoopOutput, case: Case, mesh: Mesh) -> Measurement | NoMeasurement:
-    """The row. Raises `TargetError` where there are too few devices, and `CompilerError` for what JAX or XLA
-    refuse, and where the compiler left nothing of the collective in the loop."""
-    if output.status == "no room":
-        return NoMeasurement(case, output.error)
-    if output.status == "unavailable":
-        raise TargetError(output.error, output.hint)
-    if output.status != "ok":
-        raise CompilerError(f"{case.op}: {output.error}", output.hint)
-    note = ""
-    if case.is_collective:
-        # A loop whose length only the run tells has a collective of which nobody knows how often it runs.
-        inside = [each for each in read_hlo(output.text, mesh).collectives if each.count is None]
-        if not inside:
-            raise CompilerError(f"XLA has left no {case.op} in the loop that was to be timed")
-        note = "; ".join(_notes(case, inside[0]))
-    return Measurement(case, output.seconds, output.clock, output.wrong, note, output.kind)
+    """The row, with what the compiler made of it that was not asked for. Raises `CompilerError` where it left
+    nothing of the collective in the loop."""
+    row = output.row
+    if isinstance(row, NoMeasurement) or not case.is_collective:
+        return row
+    # A loop whose length only the run tells has a collective of which nobody knows how often it runs.
+    inside = [each for each in read_hlo(output.text, mesh).collectives if each.count is None]
+    if not inside:
+        raise CompilerError(f"XLA has left no {case.op} in the loop that was to be timed")
+    return replace(row, note="; ".join(_notes(case, inside[0])))
 
 
 def _notes(case: Case, found: Collective) -> Iterator[str]:

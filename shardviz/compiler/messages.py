@@ -1,7 +1,7 @@
 """The messages between the two processes, frozen objects of plain values, and the pipes for them.
 
 The child imports this file before it answers, and every import delays the first answer. So a question
-carries what JAX needs of a problem and no more, and the child loads no other room of shardviz.
+carries what JAX needs of a problem and no more, and what the child loads of shardviz imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -10,9 +10,14 @@ import os
 import pickle
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
+
+from shardviz.reports.target_result import ExecutionResult
 
 if TYPE_CHECKING:
+    from shardviz.devices.measurement import Measurement, NoMeasurement
+    from shardviz.devices.question import Case
+    from shardviz.reports.target_result import TargetResult
     from shardviz.targets.described_hardware import TopologyRequest
 
 NO_ROOM = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory")
@@ -164,17 +169,13 @@ class RunCollective:
 class TimeLoop:
     """To the child: time an operation on the devices of `target`, in a loop, `runs` times or fewer.
 
-    `op` is JAX's name of a collective over `axes`, or "matmul" or "copy", which every device does by itself.
-    `shape` is that of a device's operand, and `size` the bytes that people call it by.
+    `shape` is that of a device's operand.
     """
 
     target: str
     mesh: DeviceMesh
-    op: str
-    axes: tuple[str, ...]
-    size: int
+    case: Case
     shape: tuple[int, ...]
-    dtype: str
     runs: int
 
 
@@ -269,28 +270,24 @@ class MemoryTexts:
 class Output:
     """From the child: the end of one question.
 
-    `text` is the module to read, `partitioned` the one right after SPMD partitioning. `located` is the text
+    `result` goes on to the picture, with the module to read as its text; the parent adds what it reads there
+    and in the other texts. `partitioned` is the module right after SPMD partitioning. `located` is the text
     of Shardy's module with the place of each operation in a program of several statements. `warnings` are the
     lines of XLA's log about arrays that it makes whole on every device. `reshards` is a program of the user's
     with Shardy's reshards made explicit, "" where Shardy has refused it. `result_spec` is
     None where the text must tell. `devices` says of the device at each mesh position its id (from 0), the
     coordinates of its chip, its core and its slice (a GPU: no coordinates, its number in the node, the node);
-    empty where no machine was described. Where JAX refused, `error` has its words, `refused_part` says which
+    empty where no machine was described. Where JAX refused, `refused_part` says which
     part it refused and `settled_by` is a spec for that part's result with which JAX accepts it, if there is
     one. `schedule` is the text of the latency-hiding scheduler's simulation, "" where XLA wrote none; that
     and `memory` are there for a question with `costs_to`, `memory` also for a program that does not fit.
     """
 
-    status: str
-    text: str = ""
+    result: TargetResult
     partitioned: str | None = None
     result_spec: Spec | None = None
-    typeof: tuple[tuple[str, str], ...] = ()
-    error: str = ""
-    hint: str = ""
     refused_part: int = 0
     settled_by: Spec | None = None
-    elapsed_s: float = 0.0
     devices: tuple[tuple[int, tuple[int, ...], int, int], ...] = ()
     schedule: str = ""
     memory: MemoryTexts | None = None
@@ -300,41 +297,11 @@ class Output:
 
 
 @dataclass(frozen=True)
-class RunOutput:
-    """From the child: the end of one collective. `shards` as in the request; `dtype` is NumPy's name.
-
-    `program` is the call that ran; `note` says what stood in for an operation that the platform lacks.
-    """
-
-    status: str
-    shards: bytes = b""
-    shape: tuple[int, ...] = ()
-    dtype: str = ""
-    program: str = ""
-    note: str = ""
-    error: str = ""
-    hint: str = ""
-    elapsed_s: float = 0.0
-
-
-@dataclass(frozen=True)
 class LoopOutput:
-    """From the child: the end of one measurement. `status` is "ok", "error", "unavailable" where there are
-    not so many devices, or "no room" where it does not fit into the memory.
+    """From the child: the end of one measurement. `text` is the final module, which the parent reads."""
 
-    `seconds` are those of one pass of the loop, by run; `clock` is "device" where a profile has them, else
-    "wall". `wrong` are the elements that are not exact, None where that cannot be told. `text` is the final
-    module, `kind` JAX's name of the devices.
-    """
-
-    status: str
-    seconds: tuple[float, ...] = ()
-    clock: Literal["wall", "device"] = "wall"
-    wrong: int | None = None
+    row: Measurement | NoMeasurement
     text: str = ""
-    kind: str = ""
-    error: str = ""
-    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -386,7 +353,7 @@ Request = (
     | AskJob
     | JoinJob
 )
-Reply = Output | RunOutput | LoopOutput | LayoutOutput | ModuleTexts | About | JobDevices
+Reply = Output | ExecutionResult | LoopOutput | LayoutOutput | ModuleTexts | About | JobDevices
 
 
 _LENGTH_BYTES = 8

@@ -14,13 +14,13 @@ from shardviz.hlo.mlir.reshard_moves import ShardyMove, reshard_moves
 from shardviz.hlo.schedule.matmul_order import with_matmul_order
 from shardviz.notation import write_spec
 from shardviz.planner.statements.resharding import is_only_reshard
-from shardviz.reports.target_result import ExecutionResult, TargetResult
+from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import PartitionSpec
 from shardviz.sharding.axis_parts import joined_parts
 from shardviz.targets.described_hardware import placement_of
 
 if TYPE_CHECKING:
-    from shardviz.compiler.messages import Output, RunOutput, Spec, Versions
+    from shardviz.compiler.messages import Output, Spec, Versions
     from shardviz.hlo import Collective
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
@@ -31,27 +31,23 @@ if TYPE_CHECKING:
 
 def read_output(output: Output, problem: Problem, target: Target, versions: Versions) -> TargetResult:
     """The answer of a target. Raises what the readers raise for a text that they cannot read."""
-    answer = TargetResult(
-        target.name,
-        output.status,
+    answer = replace(
+        output.result,
         # The last result of a train step's program is the forward pass's, that of its plan is another.
         result_spec=None if problem.training else _partition_spec(output.result_spec, problem.mesh),
-        typeof=output.typeof,
-        text=with_parts_of_axes(output.text, problem.mesh),
-        elapsed_s=output.elapsed_s,
-        error=output.error,
-        hint=output.hint or _hint(output, problem, target),
+        text=with_parts_of_axes(output.result.text, problem.mesh),
+        hint=output.result.hint or _hint(output, problem, target),
         versions=versions,
         schedule=schedule_of(output),
         memory=memory_of(output, target),
     )
-    if output.status != "ok":
+    if answer.status != "ok":
         return unfit(answer)
     if target.name == "shardy":
         located = with_parts_of_axes(output.located, problem.mesh) or answer.text
         shardy = read_shardy(located, problem.mesh)
         spec = shardy.result_specs[-1]
-        if spec is None and "sdy.mesh" not in output.text:
+        if spec is None and "sdy.mesh" not in answer.text:
             spec = PartitionSpec.replicated(problem.result.rank)
         elif spec is not None:
             spec = _joined(spec, problem.mesh)
@@ -67,14 +63,14 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
     placement = placement_of(target.cluster, output.devices)
     mesh = problem.mesh if placement is None else placement.on(problem.mesh)
     slices = None if placement is None else placement.slices
-    module = read_hlo(output.text, mesh, origins=True, slices=slices)
+    module = read_hlo(answer.text, mesh, origins=True, slices=slices)
     partitioned: tuple[Collective, ...] = ()
     if output.partitioned:
         # This one is of all slices still.
         partitioned = read_hlo(output.partitioned, mesh, origins=True).collectives
     return replace(
         answer,
-        collectives=with_matmul_order(output.text, module.collectives, module.collective_matmuls),
+        collectives=with_matmul_order(answer.text, module.collectives, module.collective_matmuls),
         # Without partitions there is no module after partitioning, and nothing that moves.
         partitioned=partitioned,
         collective_matmuls=module.collective_matmuls,
@@ -104,9 +100,9 @@ def memory_of(output: Output, target: Target) -> MemoryReport | None:
     texts = output.memory
     device = None if target.cluster is None else machine_of(target.cluster).device
     limit = None if device is None else device.usable_bytes or device.hbm_bytes
-    module = output.text or texts.module
+    module = output.result.text or texts.module
     report = read_memory(dict(texts.sizes), texts.assignment, texts.live_ranges, module, limit)
-    return report if output.status == "ok" else memory_over_limit(report, output.error)
+    return report if output.result.status == "ok" else memory_over_limit(report, output.result.error)
 
 
 def unfit(answer: TargetResult) -> TargetResult:
@@ -120,29 +116,6 @@ def unfit(answer: TargetResult) -> TargetResult:
         return replace(answer, error=does_not_fit(memory), hint=answer.hint or ways_to_fit(memory))
     error, hint = on_chip_misfit(memory, answer.error)
     return replace(answer, error=error, hint=answer.hint or hint) if error else answer
-
-
-def read_run(output: RunOutput, mesh: Mesh, target: str, versions: Versions) -> ExecutionResult:
-    """The result of a collective."""
-    shards = None
-    if output.status == "ok":
-        import numpy as np
-
-        from shardviz.collectives.values import numpy_dtype
-
-        flat = np.frombuffer(output.shards, dtype=numpy_dtype(output.dtype))
-        shards = flat.reshape(mesh.size, *output.shape)
-    return ExecutionResult(
-        target,
-        output.status,
-        shards,
-        output.program,
-        output.note,
-        output.elapsed_s,
-        output.error,
-        output.hint,
-        versions,
-    )
 
 
 _PART_AS_AXIS = re.compile(r'"([A-Za-z]\w*):(\(\d+\)\d+)"')
@@ -199,9 +172,10 @@ def _as_asked(spec: PartitionSpec | None, problem: Problem) -> PartitionSpec | N
 
 def _hint(output: Output, problem: Problem, target: Target) -> str:
     """A change with which JAX accepts the question; "" where none is known."""
-    if output.status == "ok":
+    error = output.result.error
+    if output.result.status == "ok":
         return ""
-    if NO_ROOM.search(output.error):
+    if NO_ROOM.search(error):
         return "use smaller --sizes, a target of more devices, or specs that split more dimensions"
     settled = _partition_spec(output.settled_by, problem.mesh)
     if settled is not None:
@@ -209,7 +183,7 @@ def _hint(output: Output, problem: Problem, target: Target) -> str:
         return f"out_sharding={settled} settles it: give {name} the spec {write_spec(settled)}"
     arrays = (*problem.arguments, *(part.result for part in problem.parts))
     for array in arrays:
-        if re.search(rf"\b{array.dtype}\b", output.error, re.IGNORECASE):
+        if re.search(rf"\b{array.dtype}\b", error, re.IGNORECASE):
             return f"this compiler lacks an operation on {array.dtype}: use --dtype bf16, f32 or s8"
     for array in arrays:
         if array.spec is None:

@@ -11,7 +11,6 @@ from shardviz.errors import plural
 from shardviz.hlo import HloModule, read_hlo, read_shardy
 from shardviz.hlo.arguments import arguments_of
 from shardviz.reports.target_program import TargetProgram, widened_types
-from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh
 from shardviz.targets.described_hardware import placement_of
 
@@ -34,30 +33,23 @@ def read_program(
 ) -> TargetProgram:
     """The answer of a target to a program that it compiled with `options`. Raises what the readers raise for
     a text that they cannot read."""
-    answer = TargetResult(
-        target.name,
-        output.status,
-        text=output.text,
-        elapsed_s=output.elapsed_s,
-        error=output.error,
-        hint=output.hint,
-        versions=versions,
-        schedule=schedule_of(output),
-        memory=memory_of(output, target),
+    text = output.result.text
+    answer = replace(
+        output.result, versions=versions, schedule=schedule_of(output), memory=memory_of(output, target)
     )
-    if output.status != "ok":
+    if answer.status != "ok":
         answer = unfit(answer)
-        if not output.text:
+        if not text:
             return TargetProgram(answer, warned=_warned(output, program.mesh))
     if target.name == "shardy":
-        shardy = read_shardy(output.text, program.mesh)
+        shardy = read_shardy(text, program.mesh)
         answer = replace(answer, collectives=shardy.collectives)
         return TargetProgram(answer, shardy, program.mesh, reshards=output.reshards, lowered=program)
     placement = placement_of(target.cluster, output.devices)
     slices = None if placement is None else placement.slices
     meshes = program.meshes or (program.mesh,)
     placed = [mesh if placement is None else placement.on(mesh) for mesh in meshes]
-    modules = [read_hlo(output.text, mesh, slices=slices, origins=True) for mesh in placed]
+    modules = [read_hlo(text, mesh, slices=slices, origins=True) for mesh in placed]
     named, mesh = max(zip(modules, meshes, strict=True), key=lambda each: _named(each[0]))
     notes = [
         *program.notes,
@@ -68,7 +60,7 @@ def read_program(
         told = _first_few(program.unsplit)
         notes.append(f"no sharding is given for {told}: the compiler chooses, as it does when the step runs")
     if target.name == "cpu":
-        notes += widened_types(output.text, named.collectives)
+        notes += widened_types(text, named.collectives)
     if not program.platform and target.cluster is not None:
         notes.append("it was lowered before, for the devices of its own process; better give the function")
     answer = replace(
@@ -77,7 +69,7 @@ def read_program(
         collective_matmuls=named.collective_matmuls,
         placement=placement,
     )
-    lost = _lost_donations(program, output.text)
+    lost = _lost_donations(program, text)
     warned = _warned(output, mesh)
     return TargetProgram(answer, named, mesh, tuple(notes), lost, warned, output.reshards, program, options)
 
@@ -96,7 +88,7 @@ def _warned(output: Output, mesh: Mesh) -> tuple[Rematerialization, ...]:
         return ()
     from shardviz.reports.rematerialization import rematerializations
 
-    return rematerializations(output.warnings, mesh, output.text)
+    return rematerializations(output.warnings, mesh, output.result.text)
 
 
 def _named(module: HloModule) -> int:

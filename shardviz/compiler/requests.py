@@ -72,8 +72,10 @@ class CompilerRequest(Future[T]):
         match self.message:
             case Question(target) | CompileModule(target):
                 return f"the {target} compiler"
-            case RunCollective(target, _, op) | TimeLoop(target, _, op):
+            case RunCollective(target, _, op):
                 return f"{op} on {target} devices"
+            case TimeLoop(target, _, case):
+                return f"{case.op} on {target} devices"
         return "the worker"
 
     def cancel(self) -> bool:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         JobDevices,
         LayoutOutput,
         Output,
-        RunOutput,
         Versions,
     )
     from shardviz.devices.job import Job, JobAddress
@@ -213,10 +212,8 @@ class Worker:
         message = run_request(operation, mesh, shards, target)
         process = self._process(target.process)
 
-        def read(output: RunOutput) -> ExecutionResult:
-            from shardviz.compiler.reading import read_run
-
-            return read_run(output, mesh, target.name, process.versions)
+        def read(ran: ExecutionResult) -> ExecutionResult:
+            return replace(ran, versions=process.versions)
 
         return process.submit(CompilerRequest(message, read, on_progress, due=due, rank=rank))
 

@@ -22,6 +22,7 @@ from shardviz.compiler.messages import (
     JobFound,
     JoinJob,
     OtherRequest,
+    Output,
     Question,
     Reply,
     Request,
@@ -230,9 +231,13 @@ class WorkerProcess:
             match self._received(process):
                 case StageReport(stage):
                     request.progress(stage)
+                case ShardvizError() as error:
+                    self._check_others(error.message)
+                    raise error
                 case reply if isinstance(reply, Reply):
-                    if getattr(reply, "status", "ok") != "ok":
-                        self._check_others(getattr(reply, "error", ""))
+                    result = reply.result if isinstance(reply, Output) else reply
+                    if getattr(result, "status", "ok") != "ok":
+                        self._check_others(getattr(result, "error", ""))
                     return reply
                 case other:
                     raise AssertionError(f"the child sent {other!r}")

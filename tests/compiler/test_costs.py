@@ -16,6 +16,7 @@ from shardviz.errors import CompilerError
 from shardviz.hardware.machine import machine_of
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
+from shardviz.reports.target_result import TargetResult
 from shardviz.reports.target_times import target_times
 from shardviz.targets import TARGETS, parse_targets
 from shardviz.targets.installed import EXTRAS
@@ -139,7 +140,9 @@ def gpu(schedule=GPU_SCHEDULE, memory=GPU_MEMORY, name="h100:8"):
         "bd,df->bf", mesh=parse_mesh("X=8"), specs="X_,X_->X_", sizes="b=8192,d=8192,f=8192"
     )
     devices = tuple((number, (), number, 0) for number in range(8))
-    output = Output("ok", GPU_TEXT, devices=devices, schedule=schedule, memory=memory)
+    output = Output(
+        TargetResult(target.name, "ok", text=GPU_TEXT), devices=devices, schedule=schedule, memory=memory
+    )
     return problem, target, read_output(output, problem, target, ())
 
 

@@ -13,7 +13,6 @@ from jax.sharding import PartitionSpec as P
 from shardviz.compiler.child import measuring
 from shardviz.compiler.child.device_clock import passes
 from shardviz.compiler.measuring import loop_request, read_loop
-from shardviz.compiler.messages import LoopOutput
 from shardviz.devices.measurement import NoMeasurement
 from shardviz.devices.question import measure_question
 from shardviz.errors import CompilerError, TargetError
@@ -52,20 +51,20 @@ def measured(case):
 @pytest.mark.parametrize("case", cases(COLLECTIVES), ids=lambda case: f"{case.op}-{'-'.join(case.axes)}")
 def test_a_collective_is_in_the_loop_and_exact(case):
     output = measured(case)
-    assert (output.status, output.wrong, output.clock) == ("ok", 0, "wall")
-    assert len(output.seconds) == 3
-    assert min(output.seconds) > 0
+    assert (output.row.wrong, output.row.clock) == (0, "wall")
+    assert len(output.row.seconds) == 3
+    assert min(output.row.seconds) > 0
     found = [each for each in read_hlo(output.text, MESH).collectives if each.op != "slice"]
     # Nobody but the run knows how often the loop runs: nothing of the collective is outside.
     assert [(each.op, each.axes, each.count) for each in found] == [(HLO[case.op], case.axes, None)]
     assert found[0].bytes == case.size
-    assert read_loop(output, case, MESH).seconds == output.seconds
+    assert read_loop(output, case, MESH).seconds == output.row.seconds
 
 
 @pytest.mark.parametrize("case", cases("matmul,copy", "16KiB"), ids=lambda case: case.op)
 def test_local_work_is_in_the_loop_and_exact(case):
     output = measured(case)
-    assert (output.status, output.wrong) == ("ok", 0)
+    assert output.row.wrong == 0
     opcode = {"matmul": "dot", "copy": "negate"}[case.op]
     places = re.findall(rf' {opcode}\(.*op_name="([^"]*)"', output.text)
     assert places
@@ -78,7 +77,7 @@ def test_local_work_is_in_the_loop_and_exact(case):
 def test_other_dtypes_are_exact(op, dtype):
     (case,) = cases(op, "1KiB", dtype, ("Y",) if op != "matmul" else ())
     output = measured(case)
-    assert (output.status, output.wrong) == ("ok", 0), output.error
+    assert output.row.wrong == 0
 
 
 def test_a_dtype_that_is_moved_as_another_is_said():
@@ -132,9 +131,9 @@ def test_a_size_that_does_not_fit_is_no_measurement(monkeypatch):
 def test_devices_that_are_not_there():
     mesh = parse_mesh("X=16")
     (case,) = measure_question("psum", mesh, (), "4KiB", "f32", 3).cases
-    output = measuring.measure(loop_request(case, mesh, TARGETS["real"], 3), lambda _stage: None)
+    request = loop_request(case, mesh, TARGETS["real"], 3)
     with pytest.raises(TargetError, match="the mesh has 16 devices but JAX finds 8 here"):
-        read_loop(output, case, mesh)
+        measuring.measure(request, lambda _stage: None)
 
 
 def test_a_loop_from_which_the_collective_is_gone_is_an_error():
@@ -145,10 +144,20 @@ def test_a_loop_from_which_the_collective_is_gone_is_an_error():
         read_loop(replace(output, text=without), case, MESH)
 
 
-def test_words_of_a_compiler_are_an_error():
+def test_words_of_a_compiler_are_an_error(monkeypatch):
+    def refuse(*_):
+        raise ValueError("no such thing")
+
+    monkeypatch.setattr(measuring._Loop, "compiled", refuse)
     (case,) = cases("psum", "4KiB", "f32", ("Y",))
-    with pytest.raises(CompilerError, match="psum: no such thing"):
-        read_loop(LoopOutput("error", error="no such thing"), case, MESH)
+    with pytest.raises(CompilerError, match="psum: ValueError: no such thing"):
+        measured(case)
+
+
+def test_words_of_a_compiler_reach_the_asker(worker):
+    (case,) = measure_question("psum", parse_mesh("X=64"), (), "4KiB", "f32", 3).cases
+    with pytest.raises(TargetError, match="the mesh has 64 devices but JAX finds"):
+        worker.measure(case, parse_mesh("X=64"), TARGETS["real"], 3).result()
 
 
 @pytest.mark.parametrize("name", ["shardy", "v5e:2x4"])

@@ -52,8 +52,8 @@ def program(asked, failure, files=FILES):
 
 def test_what_jaxlib_cannot_load_is_answered_from_the_compilers_own_texts(tmp_path):
     found = xla.ask(program(question(costs_to=str(tmp_path)), RET_CHECK), lambda _: None)
-    assert (found.status, found.error, found.result_spec) == ("ok", "", SPEC)
-    assert (found.text, found.partitioned) == (
+    assert (found.result.status, found.result.error, found.result_spec) == ("ok", "", SPEC)
+    assert (found.result.text, found.partitioned) == (
         FILES[f"{NAME}.after_codegen.txt"],
         "HloModule parted",
     )
@@ -72,8 +72,8 @@ def test_a_compiler_that_did_not_come_so_far_has_failed(tmp_path):
 def test_what_does_not_fit_keeps_its_reports(tmp_path):
     failure = "RESOURCE_EXHAUSTED: E1000: Ran out of memory on HBM, (18.00G) exceeds available HBM (15.75G)."
     found = xla.ask(program(question(costs_to=str(tmp_path)), failure), lambda _: None)
-    assert (found.status, found.text) == ("error", "")
-    assert "15.75G" in found.error
+    assert (found.result.status, found.result.text) == ("error", "")
+    assert "15.75G" in found.result.error
     assert found.memory.module == "HloModule scheduled"
     assert found.memory.assignment.startswith("BufferAssignment")
     assert found.schedule

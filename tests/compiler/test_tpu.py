@@ -13,6 +13,7 @@ from shardviz.hardware import AxisRun, axis_runs
 from shardviz.hlo.collective import MatmulOrder
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
+from shardviz.reports.target_result import TargetResult
 from shardviz.targets import parse_targets
 from shardviz.targets.installed import EXTRAS
 
@@ -183,7 +184,9 @@ def test_a_failure_inside_the_compiler_is_an_answer_with_a_hint(matmul):
     """libtpu 0.0.52 ends so at times for chips with SparseCores."""
     said = "INTERNAL: async-update instruction should have 1 operands but sees 2"
     (target,) = parse_targets("v6e:2x4")
-    found = read_output(Output("error", error=said), matmul("XY,Y_->X_"), target, ())
+    found = read_output(
+        Output(TargetResult(target.name, "error", error=said)), matmul("XY,Y_->X_"), target, ()
+    )
     assert (found.status, found.error, found.collectives) == ("error", said, ())
     assert "another chip" in found.hint
 

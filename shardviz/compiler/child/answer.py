@@ -18,6 +18,7 @@ from shardviz.compiler.child import shardy, xla
 from shardviz.compiler.child.program import WIDE, Program, jax_dtype, named_sharding, settling_spec, words_of
 from shardviz.compiler.messages import About, AskLayout, LayoutOutput, ModuleTexts, Output, Question, Versions
 from shardviz.errors import CompilerError, TargetError
+from shardviz.reports.target_result import TargetResult, without_answer
 from shardviz.targets.installed import EXTRAS
 
 if TYPE_CHECKING:
@@ -48,38 +49,25 @@ def answer(question: Question, report: Callable[[str], None]) -> Output:
     start = time.perf_counter()
     # JAX would silently narrow 64-bit types; whether it does must depend on the question alone.
     wide = any(array.dtype in WIDE for array in question.arguments)
-    with jax.enable_x64(wide):
-        output, typeof = _ask(question, report)
-    return replace(output, typeof=typeof, elapsed_s=time.perf_counter() - start)
-
-
-def _ask(question: Question, report: Callable[[str], None]) -> tuple[Output, tuple[tuple[str, str], ...]]:
     program = None
-    try:
-        if question.target == "shardy":
-            program = Program(question, shardy.abstract_mesh(question.mesh))
-            output = shardy.ask(program, report)
-        elif question.topology is not None:
-            # Imported late: mesh_utils and topologies are for these targets alone.
-            from shardviz.compiler.child import topology
-
-            report("describing the hardware")
-            devices = topology.described_devices(question.topology)
-            program = Program(question, topology.described_mesh(question, devices))
-            output = replace(xla.ask(program, report), devices=topology.places(program.mesh, devices))
-        else:
-            make_mesh = xla.simulated_mesh if question.target == "cpu" else xla.real_mesh
-            program = Program(question, make_mesh(question.mesh))
-            output = xla.ask(program, report)
-    except TargetError as error:
-        output = Output("unavailable", error=error.message, hint=error.hint)
-    except CompilerError as error:
-        output = Output("error", error=error.message, hint=error.hint)
-    except Exception as error:
-        output = Output("error", error=words_of(error))
-        if program is not None:
-            output = replace(output, refused_part=program.reached, settled_by=settling_spec(program))
-    return output, tuple(program.typeof) if program is not None else ()
+    with jax.enable_x64(wide):
+        try:
+            if question.target == "shardy":
+                program = Program(question, shardy.abstract_mesh(question.mesh))
+                output = shardy.ask(program, report)
+            else:
+                mesh, places = xla.target_mesh(question, report)
+                program = Program(question, mesh)
+                output = replace(xla.ask(program, report), devices=places)
+        except (TargetError, CompilerError) as error:
+            output = Output(without_answer(question.target, error))
+        except Exception as error:
+            output = Output(TargetResult(question.target, "error", error=words_of(error)))
+            if program is not None:
+                output = replace(output, refused_part=program.reached, settled_by=settling_spec(program))
+    typeof = () if program is None else tuple(program.typeof)
+    elapsed = time.perf_counter() - start
+    return replace(output, result=replace(output.result, typeof=typeof, elapsed_s=elapsed))
 
 
 def module_texts(protos: Iterable[bytes]) -> ModuleTexts:

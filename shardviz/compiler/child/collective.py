@@ -15,8 +15,9 @@ from jax.sharding import PartitionSpec as P
 
 from shardviz.compiler.child import xla
 from shardviz.compiler.child.program import WIDE, jax_dtype, words_of
-from shardviz.compiler.messages import RunCollective, RunOutput
+from shardviz.compiler.messages import RunCollective
 from shardviz.errors import CompilerError, TargetError
+from shardviz.reports.target_result import ExecutionResult
 
 _ONLY_ON = {"pbroadcast": ("gpu",), "ragged_all_to_all": ("gpu", "tpu")}
 """Platforms of those collectives that not all have (JAX 0.10 and 0.12)."""
@@ -24,24 +25,23 @@ _ONLY_ON = {"pbroadcast": ("gpu",), "ragged_all_to_all": ("gpu", "tpu")}
 _SIMULATED = "use cpu, the simulated devices"
 
 
-def run(request: RunCollective, report: Callable[[str], None]) -> RunOutput:
+def run(request: RunCollective, report: Callable[[str], None]) -> ExecutionResult:
     """Run the collective. What JAX or XLA refuses is an answer too, with status "error"."""
     start = time.perf_counter()
     with jax.enable_x64(request.dtype in WIDE):
         try:
-            output = _run(request, report)
-        except TargetError as error:
-            output = RunOutput("unavailable", error=error.message, hint=_SIMULATED)
-        except CompilerError as error:
-            output = RunOutput("error", error=error.message, hint=_SIMULATED)
+            ran = _run(request, report)
+        except (TargetError, CompilerError) as error:
+            status = "unavailable" if isinstance(error, TargetError) else "error"
+            ran = ExecutionResult(request.target, status, error=error.message, hint=_SIMULATED)
         except Exception as error:
-            output = RunOutput("error", error=words_of(error))
-    return replace(output, elapsed_s=time.perf_counter() - start)
+            ran = ExecutionResult(request.target, "error", error=words_of(error))
+    return replace(ran, elapsed_s=time.perf_counter() - start)
 
 
-def _run(request: RunCollective, report: Callable[[str], None]) -> RunOutput:
+def _run(request: RunCollective, report: Callable[[str], None]) -> ExecutionResult:
     report("starting devices")
-    mesh = (xla.simulated_mesh if request.target == "cpu" else xla.real_mesh)(request.mesh)
+    mesh, _ = xla.target_mesh(request, report)
     collective = CollectiveProgram(request, mesh.devices.flat[0].platform)
     spec = P(*request.mesh.jax_names)
     shape = (*request.mesh.jax_sizes, *request.shape)
@@ -57,14 +57,8 @@ def _run(request: RunCollective, report: Callable[[str], None]) -> RunOutput:
     placed = jax.make_array_from_callback(shape, NamedSharding(mesh, spec), shards.__getitem__)
     # Not compiled by itself first: such a program refuses types under a byte (JAX 0.10 and 0.12).
     result = _everywhere(jax.jit(mapped)(placed))
-    return RunOutput(
-        "ok",
-        result.tobytes(),
-        result.shape[len(ones) :],
-        str(result.dtype),
-        collective.program,
-        collective.note,
-    )
+    shards = result.reshape(mesh.size, *result.shape[len(ones) :])
+    return ExecutionResult(request.target, "ok", shards, collective.program, collective.note)
 
 
 def _everywhere(result: Any) -> Any:

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from shardviz.compiler.messages import (
     OtherRequest,
     PrintModules,
     Question,
+    Reply,
     Request,
     RunCollective,
     StageReport,
@@ -94,7 +96,7 @@ def _serve(
         found = job.find(*address)
         if found is not None:
             channel.send(found)
-    from shardviz.compiler.child.answer import about, answer, layout, module_texts, versions
+    from shardviz.compiler.child.answer import versions
 
     gc.freeze()
     gc.enable()
@@ -112,32 +114,41 @@ def _serve(
         if found is not None and not job.is_asked_alike(asked):
             channel.send(OtherRequest())
             return
-        match asked:
-            case Question() as question:
-                channel.send(answer(question, report))
-            case CompileModule() as asked_of_user:
-                # Imported late, as what follows: only this request needs it.
-                from shardviz.compiler.child.module import compile_module
+        try:
+            channel.send(_reply(asked, name, report))
+        except ShardvizError as error:
+            channel.send(error)
 
-                channel.send(compile_module(asked_of_user, report))
-            case RunCollective() as request:
-                from shardviz.compiler.child.collective import run
 
-                channel.send(run(request, report))
-            case TimeLoop() as timed:
-                from shardviz.compiler.child.measuring import measure
+def _reply(asked: Request, name: ProcessName, report: Callable[[str], None]) -> Reply:
+    """The answer to a request. What only one of them needs is imported for that."""
+    from shardviz.compiler.child.answer import about, answer, layout, module_texts
 
-                channel.send(measure(timed, report))
-            case AskLayout() as array:
-                channel.send(layout(array))
-            case AskJob():
-                from shardviz.compiler.child import job
+    match asked:
+        case Question():
+            return answer(asked, report)
+        case CompileModule():
+            from shardviz.compiler.child.module import compile_module
 
-                channel.send(job.devices())
-            case PrintModules(protos):
-                channel.send(module_texts(protos))
-            case _:
-                channel.send(about(name))
+            return compile_module(asked, report)
+        case RunCollective():
+            from shardviz.compiler.child.collective import run
+
+            return run(asked, report)
+        case TimeLoop():
+            from shardviz.compiler.child.measuring import measure
+
+            return measure(asked, report)
+        case AskLayout():
+            return layout(asked)
+        case AskJob():
+            from shardviz.compiler.child import job
+
+            return job.devices()
+        case PrintModules(protos):
+            return module_texts(protos)
+        case _:
+            return about(name)
 
 
 def _listen(channel: Channel, inbox: SimpleQueue[Request]) -> None:

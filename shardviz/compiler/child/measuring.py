@@ -29,6 +29,8 @@ from shardviz.compiler.child.device_clock import device_seconds
 from shardviz.compiler.child.job import agree
 from shardviz.compiler.child.program import WIDE, jax_dtype, words_of
 from shardviz.compiler.messages import NO_ROOM, LoopOutput, TimeLoop
+from shardviz.devices.measurement import Measurement, NoMeasurement
+from shardviz.devices.question import Case
 from shardviz.errors import CompilerError, TargetError
 from shardviz.units import human_bytes
 
@@ -45,33 +47,33 @@ MODULUS = 13
 
 
 def measure(request: TimeLoop, report: Callable[[str], None]) -> LoopOutput:
-    """Time one operation. What JAX or XLA refuses is an answer too, with status "error"."""
-    with jax.enable_x64(request.dtype in WIDE):
+    """Time one operation. Raises `TargetError` where there are not so many devices, and `CompilerError` for
+    what JAX or XLA refuses."""
+    case = request.case
+    with jax.enable_x64(case.dtype in WIDE):
         try:
             return _measured(request, report)
-        except TargetError as error:
-            return LoopOutput("unavailable", error=error.message, hint=error.hint)
+        except TargetError:
+            raise
         except CompilerError as error:
-            return LoopOutput("error", error=error.message, hint=error.hint)
+            raise CompilerError(f"{case.op}: {error.message}", error.hint) from None
         except Exception as error:
             words = words_of(error)
             if NO_ROOM.search(words):
-                words = f"{_subject(request)} does not fit into the memory of a device"
-                return LoopOutput("no room", error=words)
-            return LoopOutput("error", error=words)
+                return _without_room(case, "does not fit into the memory of a device")
+            raise CompilerError(f"{case.op}: {words}") from None
 
 
 def _measured(request: TimeLoop, report: Callable[[str], None]) -> LoopOutput:
     report("starting devices")
-    loop = _Loop(request, (xla.simulated_mesh if request.target == "cpu" else xla.real_mesh)(request.mesh))
+    loop = _Loop(request, xla.target_mesh(request, report)[0])
     report("compiling")
     compiled = loop.compiled()
     device = loop.mesh.local_devices[0]
     needed, free = _needed(compiled), _free(device) // _sharing(device, loop.mesh)
-    about = LoopOutput("ok", text=compiled.as_text(), kind=device.device_kind)
     if agree(needed > free):
-        needs = f"{_subject(request)} needs {human_bytes(needed)} on each device"
-        return replace(about, status="no room", error=f"{needs}, and {human_bytes(free)} are free")
+        needs = f"needs {human_bytes(needed)} on each device, and {human_bytes(free)} are free"
+        return _without_room(request.case, needs)
     report("running")
     state = loop.start()
 
@@ -84,17 +86,18 @@ def _measured(request: TimeLoop, report: Callable[[str], None]) -> LoopOutput:
     passes = _passes(run)
     runs = min(request.runs, max(LEAST_RUNS, int(ROW_S / agree(run(passes)))))
     seconds = [run(passes) / passes for _ in range(runs)]
-    about = replace(about, seconds=tuple(agree(seconds)))
+    text = compiled.as_text()
+    row = Measurement(request.case, tuple(agree(seconds)), device=device.device_kind)
     if device.platform != "cpu":
         # On CPUs a profile takes longer than the operations.
-        by_device = device_seconds(partial(run, min(passes, DEVICE_PASSES)), about.text)
+        by_device = device_seconds(partial(run, min(passes, DEVICE_PASSES)), text)
         by_device = tuple(agree(list(by_device)))
-        about = replace(about, seconds=by_device, clock="device") if by_device else about
-    return replace(about, wrong=loop.wrong(state[1]))
+        row = replace(row, seconds=by_device, clock="device") if by_device else row
+    return LoopOutput(replace(row, wrong=loop.wrong(state[1])), text)
 
 
-def _subject(request: TimeLoop) -> str:
-    return f"{request.op} of {human_bytes(request.size)}"
+def _without_room(case: Case, why: str) -> LoopOutput:
+    return LoopOutput(NoMeasurement(case, f"{case.op} of {human_bytes(case.size)} {why}"))
 
 
 def _passes(run: Callable[[int], float]) -> int:
@@ -152,21 +155,21 @@ class _Loop:
     """
 
     def __init__(self, request: TimeLoop, mesh: Any) -> None:
-        self.request, self.mesh = request, mesh
-        self.axes = request.axes
-        self.dtype = jax_dtype(request.dtype)
-        names, sizes = request.mesh.jax_names, request.mesh.jax_sizes
-        self._sizes = dict(zip(names, sizes, strict=True))
-        self._spec = P(names)
+        self.case, self.shape, self.mesh = request.case, request.shape, mesh
+        self.axes = request.case.axes
+        self.dtype = jax_dtype(request.case.dtype)
+        self._names, sizes = request.mesh.jax_names, request.mesh.jax_sizes
+        self._sizes = dict(zip(self._names, sizes, strict=True))
+        self._spec = P(self._names)
         self._members = math.prod(self._sizes[axis] for axis in self.axes)
         self._positions = self._numbers()
-        self.modulus = _modulus(self.dtype, self._members if request.op in ("psum", "psum_scatter") else 1)
-        self.constants = (self._second_operand(),) if request.op == "matmul" else ()
+        self.modulus = _modulus(self.dtype, self._members if self.case.op in ("psum", "psum_scatter") else 1)
+        self.constants = (self._second_operand(),) if self.case.op == "matmul" else ()
 
     def compiled(self) -> Any:
         """The program of the two arrays, a matmul's other operand, the flag and the number of passes; the
         arrays are donated."""
-        operand = (self._array(self.request.shape), self._array(self._result_shape))
+        operand = (self._array(self.shape), self._array(self._result_shape))
         more = [jax.ShapeDtypeStruct((), jnp.bool_), jax.ShapeDtypeStruct((), jnp.int32)]
         count = len(self.constants)
         mapped = jax.shard_map(
@@ -186,10 +189,9 @@ class _Loop:
         """Elements of all devices that are not the exact result; None where rounding leaves none exact."""
         if not self.modulus:
             return None
-        names = self.request.mesh.jax_names
 
         def count(own: Any) -> Any:
-            return lax.psum((own != self._exact()).sum(dtype=jnp.int32), names)
+            return lax.psum((own != self._exact()).sum(dtype=jnp.int32), self._names)
 
         counted = jax.shard_map(count, mesh=self.mesh, in_specs=self._spec, out_specs=P(), check_vma=False)
         return int(jax.jit(counted)(result))
@@ -208,7 +210,7 @@ class _Loop:
 
     def _operation(self, x: Any, *constants: Any) -> Any:
         axes: Any = self.axes if len(self.axes) > 1 else self.axes[:1]
-        match self.request.op:
+        match self.case.op:
             case "psum":
                 return lax.psum(x, axes)
             case "all_gather":
@@ -226,9 +228,9 @@ class _Loop:
 
     @property
     def _result_shape(self) -> tuple[int, ...]:
-        shape = self.request.shape
+        shape = self.shape
         factor = {"all_gather": (self._members, 1), "psum_scatter": (1, self._members)}
-        more, less = factor.get(self.request.op, (1, 1))
+        more, less = factor.get(self.case.op, (1, 1))
         return (shape[0] * more // less, *shape[1:])
 
     def _array(self, shape: tuple[int, ...]) -> Any:
@@ -263,14 +265,14 @@ class _Loop:
         return (device + start + jnp.arange(length, dtype=jnp.int32)) % (self.modulus or MODULUS)
 
     def _operand(self) -> Any:
-        shape = self.request.shape
-        if self.request.op == "matmul":
+        shape = self.shape
+        if self.case.op == "matmul":
             row, column = jnp.ogrid[: shape[0], : shape[1]]
             return ((row + column) % 3 - 1).astype(self.dtype)
         return self._counted(self._own(), 0, shape[0]).astype(self.dtype)
 
     def _second_operand(self) -> Any:
-        shape = self.request.shape
+        shape = self.shape
 
         def shard() -> Any:
             row, column = jnp.ogrid[: shape[0], : shape[1]]
@@ -281,14 +283,14 @@ class _Loop:
     def _exact(self) -> Any:
         """The result of this device, by its numbers alone."""
         length, rank = self._result_shape[0], self._rank() if self.axes else 0
-        match self.request.op:
+        match self.case.op:
             case "psum":
                 found = self._sums()[jnp.arange(length, dtype=jnp.int32) % self.modulus]
             case "psum_scatter":
                 here = rank * length + jnp.arange(length, dtype=jnp.int32)
                 found = self._sums()[here % self.modulus]
             case "all_gather":
-                part = self.request.shape[0]
+                part = self.shape[0]
                 found = self._of_members(lambda device: self._counted(device, 0, part))
             case "all_to_all":
                 part = length // self._members
@@ -314,7 +316,7 @@ class _Loop:
 
     def _product(self) -> Any:
         """The matmul's result: with operands that come again after three rows and columns so does it."""
-        rows, inner = self.request.shape
+        rows, inner = self.shape
         along = np.arange(inner)
         table = [
             [int((((i + along) % 3 - 1) * ((along + 2 * j) % 3 - 1)).sum()) for j in range(3)]

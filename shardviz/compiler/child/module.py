@@ -23,6 +23,7 @@ from shardviz.compiler.child.program import words_of
 from shardviz.compiler.child.recording import Recording, Warnings, memory_sizes
 from shardviz.compiler.messages import NO_ROOM, CompileModule, MemoryTexts, Output
 from shardviz.errors import CompilerError, TargetError
+from shardviz.reports.target_result import TargetResult, without_answer
 
 _SHARDINGS = ("sdy.sharding", "mhlo.sharding")
 """The attribute of an argument or a result that is split as the program says."""
@@ -37,13 +38,12 @@ def compile_module(request: CompileModule, report: Callable[[str], None]) -> Out
     start = time.perf_counter()
     try:
         output = _compiled(request, report)
-    except TargetError as error:
-        output = Output("unavailable", error=error.message, hint=error.hint)
-    except CompilerError as error:
-        output = Output("error", error=error.message, hint=error.hint)
+    except (TargetError, CompilerError) as error:
+        output = Output(without_answer(request.target, error))
     except Exception as error:
-        output = Output("error", error=words_of(error))
-    return replace(output, elapsed_s=time.perf_counter() - start)
+        output = Output(TargetResult(request.target, "error", error=words_of(error)))
+    elapsed = time.perf_counter() - start
+    return replace(output, result=replace(output.result, elapsed_s=elapsed))
 
 
 def _compiled(request: CompileModule, report: Callable[[str], None]) -> Output:
@@ -54,18 +54,8 @@ def _compiled(request: CompileModule, report: Callable[[str], None]) -> Output:
     if request.target == "shardy":
         report("partitioning")
         text, reshards = shardy.partitioned(module)
-        return Output("ok", text, reshards=reshards)
-    devices: list[Any] = []
-    if request.topology is not None:
-        # Imported late: mesh_utils and topologies are for these targets alone.
-        from shardviz.compiler.child import topology
-
-        report("describing the hardware")
-        devices = topology.described_devices(request.topology)
-        mesh = topology.described_mesh(request, devices)
-        placed = topology.places(mesh, devices)
-    else:
-        mesh, placed = xla.simulated_mesh(request.mesh), ()
+        return Output(TargetResult("shardy", "ok", text=text), reshards=reshards)
+    mesh, placed = xla.target_mesh(request, report)
     report("compiling")
     output = replace(_answer(request, module, mesh.devices.ravel()), devices=placed)
     if not _is_for_shardy(module) or request.changes:
@@ -94,7 +84,7 @@ def _answer(request: CompileModule, module: ir.Module, devices: np.ndarray[Any, 
     except jax.errors.JaxRuntimeError as error:
         failure = error
     else:
-        return replace(_program(executable, recording), warnings=warnings.text)
+        return replace(_program(request.target, executable, recording), warnings=warnings.text)
     if recording is None:
         recording = Recording(costs_to=request.folder)
         try:
@@ -105,33 +95,29 @@ def _answer(request: CompileModule, module: ir.Module, devices: np.ndarray[Any, 
         words, memory = words_of(failure, MOST_WORDS), recording.memory()
         # Its last text: scheduled, or as far as the compiler came.
         text = memory.module or recording.partitioned or ""
-        return Output(
-            "error", text, error=words, schedule=recording.schedule, memory=memory, warnings=warnings.text
-        )
+        result = TargetResult(request.target, "error", text=text, error=words)
+        return Output(result, schedule=recording.schedule, memory=memory, warnings=warnings.text)
     if recording.final is None:
         raise failure
     # The compiler has finished, and jaxlib cannot load the program.
-    return Output(
-        "ok",
-        recording.final,
-        schedule=recording.schedule,
-        memory=recording.memory(),
-        warnings=warnings.text,
-    )
+    result = TargetResult(request.target, "ok", text=recording.final)
+    return Output(result, schedule=recording.schedule, memory=recording.memory(), warnings=warnings.text)
 
 
-def _program(executable: Any, recording: Recording | None) -> Output:
+def _program(target: str, executable: Any, recording: Recording | None) -> Output:
     """The answer of a program that is compiled."""
     analysis = executable.get_compiled_memory_stats
     if recording is None:
-        return Output("ok", _text(executable), memory=MemoryTexts(memory_sizes(analysis)))
+        result = TargetResult(target, "ok", text=_text(executable))
+        return Output(result, memory=MemoryTexts(memory_sizes(analysis)))
     try:
         text = _text(executable)
     except jax.errors.JaxRuntimeError:
         if recording.final is None:
             raise
         text = recording.final
-    return Output("ok", text, schedule=recording.schedule, memory=recording.memory(analysis))
+    result = TargetResult(target, "ok", text=text)
+    return Output(result, schedule=recording.schedule, memory=recording.memory(analysis))
 
 
 def _text(executable: Any) -> str:

@@ -16,6 +16,7 @@ from jaxlib.mlir.passmanager import PassManager
 from shardviz.compiler.child.program import Program, axis_types
 from shardviz.compiler.child.xla import simulate
 from shardviz.compiler.messages import DeviceMesh, Output, ShardingChange
+from shardviz.reports.target_result import TargetResult
 
 PASSES = {
     "propagation": "builtin.module(sdy-propagation-pipeline)",
@@ -61,7 +62,7 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
             PassManager.parse(passes).run(module.operation)
             _dump(program, f"{place:02}.after_{name}", module)
         located = module.operation.get_asm(enable_debug_info=True) if len(program.question.parts) > 1 else ""
-    return Output("ok", str(module), located=located)
+    return Output(TargetResult("shardy", "ok", text=str(module)), located=located)
 
 
 def partitioned(module: Any) -> tuple[str, str]:

@@ -12,8 +12,17 @@ import numpy as np
 
 from shardviz.compiler.child.program import Program, axis_types, spec_of, words_of
 from shardviz.compiler.child.recording import Recording
-from shardviz.compiler.messages import NO_ROOM, DeviceMesh, Output
+from shardviz.compiler.messages import (
+    NO_ROOM,
+    CompileModule,
+    DeviceMesh,
+    Output,
+    Question,
+    RunCollective,
+    TimeLoop,
+)
 from shardviz.errors import CompilerError, TargetError, plural
+from shardviz.reports.target_result import TargetResult
 from shardviz.targets import MAX_CPU_DEVICES
 
 _simulated = 0
@@ -59,6 +68,25 @@ def real_mesh(mesh: DeviceMesh) -> Any:
     return _jax_mesh(mesh)
 
 
+Places = tuple[tuple[int, tuple[int, ...], int, int], ...]
+"""Of the device at each mesh position: see `Output.devices`."""
+
+
+def target_mesh(
+    request: Question | CompileModule | RunCollective | TimeLoop, report: Callable[[str], None]
+) -> tuple[Any, Places]:
+    """The JAX mesh of a target's devices, and where they stand, which only hardware that is not here says."""
+    if isinstance(request, Question | CompileModule) and request.topology is not None:
+        # Imported late: mesh_utils and topologies are for these targets alone.
+        from shardviz.compiler.child import topology
+
+        report("describing the hardware")
+        devices = topology.described_devices(request.topology)
+        mesh = topology.described_mesh(request, devices)
+        return mesh, topology.places(mesh, devices)
+    return simulated_mesh(request.mesh) if request.target == "cpu" else real_mesh(request.mesh), ()
+
+
 def ask(program: Program, report: Callable[[str], None]) -> Output:
     """The program that XLA emits. Raises what JAX and XLA raise.
 
@@ -76,7 +104,8 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
     except jax.errors.JaxRuntimeError as error:
         if NO_ROOM.search(str(error)):
             words, memory = words_of(error), recording.memory()
-            return Output("error", error=words, schedule=recording.schedule, memory=memory)
+            refused = TargetResult(program.question.target, "error", error=words)
+            return Output(refused, schedule=recording.schedule, memory=memory)
         if recording.final is None:
             raise
         compiled = None
@@ -86,8 +115,7 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
         shardings = compiled.output_shardings
         spec = spec_of(shardings[-1] if len(question.results) > 1 else shardings, question, len(result.shape))
     return Output(
-        "ok",
-        _text(compiled, recording),
+        TargetResult(question.target, "ok", text=_text(compiled, recording)),
         recording.partitioned,
         spec,
         schedule=recording.schedule,
