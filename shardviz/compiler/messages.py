@@ -17,6 +17,7 @@ from shardviz.reports.target_result import ExecutionResult
 if TYPE_CHECKING:
     from shardviz.devices.measurement import Measurement, NoMeasurement
     from shardviz.devices.question import Case
+    from shardviz.reports.explicit_reshards import ExplicitReshards
     from shardviz.reports.target_result import TargetResult
     from shardviz.targets.described_hardware import TopologyRequest
 
@@ -273,8 +274,8 @@ class Output:
     `result` goes on to the picture, with the module to read as its text; the parent adds what it reads there
     and in the other texts. `partitioned` is the module right after SPMD partitioning. `located` is the text
     of Shardy's module with the place of each operation in a program of several statements. `warnings` are the
-    lines of XLA's log about arrays that it makes whole on every device. `reshards` is a program of the user's
-    with Shardy's reshards made explicit, "" where Shardy has refused it. `result_spec` is
+    lines of XLA's log about arrays that it makes whole on every device. `reshards` are those of a
+    program of the user's, None where Shardy has refused it. `result_spec` is
     None where the text must tell. `devices` says of the device at each mesh position its id (from 0), the
     coordinates of its chip, its core and its slice (a GPU: no coordinates, its number in the node, the node);
     empty where no machine was described. Where JAX refused, `refused_part` says which
@@ -293,7 +294,7 @@ class Output:
     memory: MemoryTexts | None = None
     located: str = ""
     warnings: str = ""
-    reshards: str = ""
+    reshards: ExplicitReshards | None = None
 
 
 @dataclass(frozen=True)

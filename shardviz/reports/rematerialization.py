@@ -20,7 +20,6 @@ from itertools import count
 from shardviz.errors import NotationError, QuestionError
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.hlo.collective import Collective
-from shardviz.hlo.mlir.reshards import Meeting
 from shardviz.hlo.module import HloModule
 from shardviz.hlo.text.instruction import open_instruction
 from shardviz.hlo.text.shapes import ArrayShape, arrays, parse_shape
@@ -38,6 +37,7 @@ from shardviz.planner.states.moves import (
 )
 from shardviz.planner.states.prices import Cost, Prices
 from shardviz.reports.entries import CollectiveEntry
+from shardviz.reports.explicit_reshards import Meeting
 from shardviz.reports.why import meeting_of
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, shard_shape
 

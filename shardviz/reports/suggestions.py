@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from shardviz.hlo.mlir.reshards import Meeting, SplitArgument
 from shardviz.reports.entries import entries_of
+from shardviz.reports.explicit_reshards import Meeting, SplitArgument
 from shardviz.reports.target_program import TargetProgram
 from shardviz.reports.train_step import TrainStep
 from shardviz.reports.why import Reason

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import CompilerError, ShardvizError, TargetError
 from shardviz.hlo import HloModule
-from shardviz.hlo.mlir.reshards import read_reshards
+from shardviz.reports.explicit_reshards import ExplicitReshards
 from shardviz.reports.target_result import TargetResult, bytes_sent, without_answer
 from shardviz.reports.target_times import TimesAnswer, answer_times
 from shardviz.sharding import Mesh
@@ -19,7 +19,6 @@ from shardviz.sharding.array import BITS
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
     from shardviz.hlo import Collective, ShardyModule
-    from shardviz.hlo.mlir.reshards import ExplicitReshards
     from shardviz.reports.entries import CollectiveEntry
     from shardviz.reports.lowered_module import LoweredModule
     from shardviz.reports.program_report import ProgramReport
@@ -44,7 +43,7 @@ class TargetProgram:
 
     `mesh` is the program's mesh whose axes the collectives name, `notes` are sentences on how it was read.
     `lost_donations` are sentences, `warned` the arrays that XLA says it replicates on every device.
-    `reshards` is the program's text with Shardy's reshards made explicit, "" where Shardy has refused it, and
+    `reshards` are those of the program, each an operation, None where Shardy has refused it, and
     `lowered` the program as the target was given it, None where it was asked nothing, with `options` of its
     compiler. A program that does not fit may have a module, and an answer that says so.
     """
@@ -55,7 +54,7 @@ class TargetProgram:
     notes: tuple[str, ...] = ()
     lost_donations: tuple[str, ...] = ()
     warned: tuple[Rematerialization, ...] = ()
-    reshards: str = field(default="", repr=False)
+    reshards: ExplicitReshards | None = field(default=None, repr=False)
     lowered: LoweredModule | None = field(default=None, repr=False)
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -119,10 +118,10 @@ class TargetProgram:
             self._entries, self.explicit_reshards.meetings, mesh, self.warned
         )
 
-    @cached_property
+    @property
     def explicit_reshards(self) -> ExplicitReshards:
-        """`reshards`, read; empty where Shardy has refused the program."""
-        return read_reshards(self.reshards)
+        """`reshards`, empty where Shardy has refused the program."""
+        return self.reshards or ExplicitReshards()
 
     def times(self, machine: Machine | None = None) -> TimesAnswer:
         """When each instruction runs on the target's own hardware, or on a machine; or why it has none."""

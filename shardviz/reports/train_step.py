@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from itertools import chain
 
 from shardviz.hlo.arguments import pieces_of
-from shardviz.hlo.mlir.reshards import ExplicitReshards, Meeting, SplitArgument
 from shardviz.hlo.named_scopes import program_place
+from shardviz.reports.explicit_reshards import ExplicitReshards, Meeting, SplitArgument
 
 
 class TrainStep:

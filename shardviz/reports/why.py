@@ -16,10 +16,10 @@ from pathlib import PurePath
 from typing import Literal
 
 from shardviz.hlo.collective import Collective
-from shardviz.hlo.mlir.reshards import ARGUMENT, ExplicitReshards, Meeting
 from shardviz.hlo.named_scopes import program_place
 from shardviz.reports.alike import AlikeEntries, common_name, numberless
 from shardviz.reports.entries import CollectiveEntry
+from shardviz.reports.explicit_reshards import ARGUMENT, ExplicitReshards, Meeting
 from shardviz.reports.train_step import TrainStep
 from shardviz.sharding import Mesh, shard_shape
 from shardviz.units import human_bytes

@@ -9,8 +9,8 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from shardviz.compiler.lowering import lower_program
-from shardviz.hlo.mlir.reshards import ExplicitReshards, Meeting, SplitArgument, read_reshards
 from shardviz.reports.entries import entries_of
+from shardviz.reports.explicit_reshards import ExplicitReshards, Meeting, SplitArgument
 from shardviz.reports.suggestions import (
     ShardingCandidate,
     Suggestion,
@@ -359,18 +359,13 @@ ENTRY main {
     assert [each.name[:11] for each in found] == ["dimension 0", "dimension 1"]
 
 
-@pytest.mark.parametrize("text", ["", "module {}", "not a program"])
-def test_text_without_meetings_has_none(text):
-    assert read_reshards(text) == ExplicitReshards()
-
-
 def test_a_release_whose_shardy_would_crash_is_not_asked_about_loops(monkeypatch):
-    from shardviz.compiler.child import shardy
+    from shardviz.compiler.child import reshards
 
-    def reshards(program):
+    def read(program):
         traced = jax.jit(program).trace(array((64, 64), "data", "model"))
-        return shardy.with_reshards(traced.lower(lowering_platforms=("tpu",)).compiler_ir("stablehlo"))
+        return reshards.explicit_reshards(traced.lower(lowering_platforms=("tpu",)).compiler_ir("stablehlo"))
 
-    monkeypatch.setattr(jax, "__version_info__", shardy.CRASHING_JAX)
-    assert "sdy.reshard" in reshards(lambda x: x @ x)
-    assert reshards(lambda x: jax.lax.fori_loop(0, 4, lambda _, y: y @ y, x)) == ""
+    monkeypatch.setattr(jax, "__version_info__", reshards.CRASHING_JAX)
+    assert read(lambda x: x @ x).meetings
+    assert read(lambda x: jax.lax.fori_loop(0, 4, lambda _, y: y @ y, x)) is None

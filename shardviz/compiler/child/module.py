@@ -18,11 +18,12 @@ from jax.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 from jaxlib.xla_client import DeviceList
 
-from shardviz.compiler.child import shardy, xla
+from shardviz.compiler.child import reshards, shardy, xla
 from shardviz.compiler.child.program import words_of
 from shardviz.compiler.child.recording import Recording, Warnings, memory_sizes
 from shardviz.compiler.messages import NO_ROOM, CompileModule, MemoryTexts, Output
 from shardviz.errors import CompilerError, TargetError
+from shardviz.reports.explicit_reshards import ExplicitReshards
 from shardviz.reports.target_result import TargetResult, without_answer
 
 _SHARDINGS = ("sdy.sharding", "mhlo.sharding")
@@ -53,8 +54,8 @@ def _compiled(request: CompileModule, report: Callable[[str], None]) -> Output:
         shardy.change(module, change)
     if request.target == "shardy":
         report("partitioning")
-        text, reshards = shardy.partitioned(module)
-        return Output(TargetResult("shardy", "ok", text=text), reshards=reshards)
+        text, seen = reshards.partitioned(module)
+        return Output(TargetResult("shardy", "ok", text=text), reshards=seen)
     mesh, placed = xla.target_mesh(request, report)
     report("compiling")
     output = replace(_answer(request, module, mesh.devices.ravel()), devices=placed)
@@ -64,11 +65,11 @@ def _compiled(request: CompileModule, report: Callable[[str], None]) -> Output:
 
 
 @lru_cache(maxsize=1)
-def _reshards(code: bytes) -> str:
-    """The module's text with explicit reshards: the same for all targets of a platform, which are asked one
+def _reshards(code: bytes) -> ExplicitReshards | None:
+    """The module's explicit reshards: the same for all targets of a platform, which are asked one
     after the other."""
     with make_ir_context():
-        return shardy.with_reshards(ir.Module.parse(code))
+        return reshards.explicit_reshards(ir.Module.parse(code))
 
 
 def _answer(request: CompileModule, module: ir.Module, devices: np.ndarray[Any, Any]) -> Output:

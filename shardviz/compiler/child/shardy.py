@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import jax
 from jax.sharding import AbstractMesh
 from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
@@ -32,12 +31,8 @@ The last joins an all-reduce and the slice of its result into `sdy.reduce_scatte
 """
 
 
-_NAME = re.compile(r'loc\("([^"]+)"')
-"""JAX's name of an operation in its location."""
-RESHARDS, LAST = "insert-explicit-reshards", "canonicalize"
-CRASHING_JAX = (0, 9, 2)
-"""The release whose Shardy kills its process at a loop or a call; those before and after do not."""
-_LOOP_OR_CALL = re.compile(r"\bstablehlo\.while\b|\bcall @")
+_NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
+"""JAX's name of an operation in its location; a place in a file has a colon behind it."""
 EARLY_DEVICES = 64
 """As many simulated devices start in some milliseconds."""
 
@@ -65,18 +60,6 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
     return Output(TargetResult("shardy", "ok", text=str(module)), located=located)
 
 
-def partitioned(module: Any) -> tuple[str, str]:
-    """The text of a module after all passes, with the place of each operation, and before that the one with
-    explicit reshards. Raises what they raise."""
-    texts = {}
-    with module.context:
-        for name, passes in PASSES.items():
-            PassManager.parse(passes).run(module.operation)
-            if name in (RESHARDS, LAST):
-                texts[name] = module.operation.get_asm(enable_debug_info=True)
-    return texts[LAST], texts[RESHARDS]
-
-
 def change(module: Any, change: ShardingChange) -> None:
     """Split an argument, or what some operations make, in another way."""
     mesh = next(each for each in module.body.operations if each.operation.name == "sdy.mesh")
@@ -98,16 +81,22 @@ def change(module: Any, change: ShardingChange) -> None:
             main.attributes["arg_attrs"] = ir.ArrayAttr.get(every)
             return
         attribute = ir.Attribute.parse(f"#sdy.sharding{sharding}")
-        for operation in [*_inside(module.operation)]:
-            place = _NAME.match(str(operation.location))
+        for operation in [*operations_inside(module.operation)]:
+            name = name_in(operation.location)
             if (
                 operation.name.rpartition(".")[2] == change.opcode
-                and place is not None
-                and change.made_by.endswith(place[1])
+                and name
+                and change.made_by.endswith(name)
                 and len(operation.results) == 1
                 and tuple(ir.ShapedType(operation.results[0].type).shape) == change.shape
             ):
                 _constrain(operation, attribute)
+
+
+def name_in(location: Any) -> str:
+    """JAX's name of an operation, or the path of an argument, in its location; "" where it has none."""
+    name = _NAME.match(str(location))
+    return name[1] if name else ""
 
 
 def _constrain(operation: Any, sharding: Any) -> None:
@@ -125,27 +114,13 @@ def _constrain(operation: Any, sharding: Any) -> None:
     result.replace_all_uses_except(constraint.results[0], [constraint])
 
 
-def _inside(operation: Any) -> Iterator[Any]:
+def operations_inside(operation: Any) -> Iterator[Any]:
+    """All operations in the regions of one, in the order of the text."""
     for region in operation.regions:
         for block in region:
             for each in block.operations:
                 yield each.operation
-                yield from _inside(each.operation)
-
-
-def with_reshards(module: Any) -> str:
-    """The text with explicit reshards alone, "" where Shardy refuses the module, or would crash on it."""
-    if jax.__version_info__[:3] == CRASHING_JAX and _LOOP_OR_CALL.search(str(module)):
-        return ""
-    try:
-        with module.context:
-            for name, passes in PASSES.items():
-                PassManager.parse(passes).run(module.operation)
-                if name == RESHARDS:
-                    return str(module.operation.get_asm(enable_debug_info=True))
-    except Exception:  # what XLA compiles all the same has no reasons then
-        pass
-    return ""
+                yield from operations_inside(each.operation)
 
 
 def _dump(program: Program, name: str, module: Any) -> None:
