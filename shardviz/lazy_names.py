@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first used (PEP 562)."""
+"""Names of a package, and modules, that are imported when they are first used."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from importlib import import_module
 TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
 
 def lazy_names(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """``__getattr__, __dir__, __all__`` of a package, for the names that each of its modules gives it.
+    """``__getattr__, __dir__, __all__`` of a package, for the names that its modules give it (PEP 562).
 
     ``{"mesh": "Mesh is_axis_name", "testing": ""}`` gives the two names of `mesh`, and `testing` itself. Type
     checkers do not run this: under TYPE_CHECKING, the package imports every name from its module, as itself.
@@ -30,3 +31,20 @@ def lazy_names(
         return sorted({*vars(sys.modules[package]), *home_of})
 
     return getattr_, dir_, sorted(home_of)
+
+
+def lazy_module(name: str) -> Any:
+    """A module that is imported when one of its names is first used.
+
+    ``reading = lazy_module("shardviz.compiler.reading")`` stands where type checkers do not look; under
+    TYPE_CHECKING the module is imported as usual, and so whoever draws the imports of files sees it.
+    """
+    return _LazyModule(name)
+
+
+class _LazyModule:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(import_module(self._name), name)

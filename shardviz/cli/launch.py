@@ -98,7 +98,7 @@ class _LaunchedJob:
     """The processes. What those above 0 print on stderr is kept: they say the same."""
 
     def __init__(self, number: int, devices: int, words: tuple[str, ...]) -> None:
-        from shardviz.compiler.worker_process import simulated_environment
+        from shardviz.compiler.child_process import simulated_environment
 
         with socket.create_server(("localhost", 0)) as unused:
             coordinator = f"localhost:{unused.getsockname()[1]}"

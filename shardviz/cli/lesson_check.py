@@ -24,7 +24,7 @@ from shardviz.cli.process import ExitCode, on_signal
 from shardviz.cli.target_session import started_worker
 from shardviz.collectives import Frames
 from shardviz.compiler import Worker
-from shardviz.compiler.worker_process import simulated_environment, stderr_tail
+from shardviz.compiler.child_process import simulated_environment, stderr_tail
 from shardviz.documents.course import LESSON_CHECK
 from shardviz.errors import ShardvizError, TargetError, plural
 from shardviz.lessons.checking import Complaint, complaints, unchecked_figures

@@ -5,7 +5,7 @@ The files beside this one run in the process that owns the terminal and never im
 
 worker         the client: problems, passes, collectives and layouts, asked from any thread
 requests       a request as a future, and the order in which a process takes them
-worker_process  a child process and the thread that speaks with it
+worker_process, child_process  the thread that speaks with a child; the child, its environment, its end
 lowering, user_file  a program of the user's, lowered in its own process; the process of a file
 question, messages  problems as messages to the child, and the pipes for them
 reading, reading_programs  replies of the child → results

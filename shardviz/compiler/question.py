@@ -1,4 +1,4 @@
-"""Problems, layouts and collectives as messages to the child: what JAX needs of them and no more."""
+"""Problems, programs, layouts, collectives and measurements as messages to the child, with what JAX needs."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ from shardviz.compiler.messages import (
     ShardingChange,
     Spec,
     StatementPart,
+    TimeLoop,
 )
 from shardviz.errors import QuestionError, TargetError, plural
+from shardviz.sharding import canonical_dtype
 from shardviz.sharding.axis_parts import axis_part, finest_parts, parts_within
+from shardviz.targets import TARGETS, UNSAFE, check_mesh
 from shardviz.targets.described_hardware import topology_request
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.collectives import Operation
+    from shardviz.devices.question import Case
     from shardviz.planner.problem import Problem
     from shardviz.reports.lowered_module import LoweredModule
     from shardviz.reports.suggestions import ShardingCandidate
@@ -85,8 +89,6 @@ def module_request(
     Raises `TargetError` for the devices at hand, for which JAX compiles in the user's process, and for a
     program with another number of devices than the target.
     """
-    from shardviz.targets import check_mesh
-
     if target.name == "real":
         raise TargetError(
             "the program's own process compiles for the devices that JAX finds there",
@@ -127,8 +129,6 @@ def layout_request(array: ShardedArray, mesh: Mesh) -> AskLayout:
 
     Raises `TargetError` for a mesh of more devices than can be simulated.
     """
-    from shardviz.targets import TARGETS, check_mesh
-
     check_mesh(TARGETS["cpu"], mesh)
     refined = _mesh(mesh, _axes_of([array.decided_spec]))
     return AskLayout(refined, _array(array, refined))
@@ -140,9 +140,6 @@ def run_request(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: 
     Raises `QuestionError` for what the operation refuses, since some of it would end the child, and
     `TargetError` for a target that runs nothing or cannot hold the mesh.
     """
-    from shardviz.sharding import canonical_dtype
-    from shardviz.targets import UNSAFE
-
     if target.name == "shardy" or target.cluster is not None:
         raise TargetError(f"target {target.name} has no devices to run on", "use cpu or real")
     if target.max_devices is not None and mesh.size > target.max_devices:
@@ -171,6 +168,28 @@ def run_request(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: 
         dtype,
         shards.tobytes(),
     )
+
+
+def loop_request(case: Case, mesh: Mesh, target: Target, runs: int) -> TimeLoop:
+    """The message that has the child time a case.
+
+    Raises `TargetError` for a target that runs nothing or can never have as many devices.
+    """
+    if target.name == "shardy" or target.cluster is not None:
+        raise TargetError(f"target {target.name} has no devices to run on", "use cpu or real")
+    if target.max_devices is not None and mesh.size > target.max_devices:
+        most = plural(target.max_devices, "device")
+        raise TargetError(
+            f"the mesh {mesh} has {mesh.size:,} devices, and {most} can be simulated", "use a smaller mesh"
+        )
+    shape = (case.side, case.side) if case.side else (_elements(case),)
+    described = DeviceMesh(mesh.axis_names, mesh.axis_sizes, mesh.device_order)
+    return TimeLoop(target.name, described, case, shape, runs)
+
+
+def _elements(case: Case) -> int:
+    """Elements of a device's operand."""
+    return case.count * case.group_size if case.op in ("psum_scatter", "all_to_all") else case.count
 
 
 def _parameters(operation: Operation, shape: tuple[int, ...]) -> tuple[tuple[str, Any], ...]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shardviz.compiler.messages import NO_ROOM
-from shardviz.errors import NotationError
+from shardviz.devices.measurement import Measurement, NoMeasurement
+from shardviz.errors import CompilerError, NotationError
+from shardviz.hardware.measured import COLLECTIVES
 from shardviz.hlo import read_hlo, read_shardy
 from shardviz.hlo.mlir.named_shardings import named_shardings
 from shardviz.hlo.mlir.reshard_moves import ShardyMove, reshard_moves
@@ -20,7 +23,8 @@ from shardviz.sharding.axis_parts import joined_parts
 from shardviz.targets.described_hardware import placement_of
 
 if TYPE_CHECKING:
-    from shardviz.compiler.messages import Output, Spec, Versions
+    from shardviz.compiler.messages import LoopOutput, Output, Spec, Versions
+    from shardviz.devices.question import Case
     from shardviz.hlo import Collective
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
@@ -116,6 +120,26 @@ def unfit(answer: TargetResult) -> TargetResult:
         return replace(answer, error=does_not_fit(memory), hint=answer.hint or ways_to_fit(memory))
     error, hint = on_chip_misfit(memory, answer.error)
     return replace(answer, error=error, hint=answer.hint or hint) if error else answer
+
+
+def read_loop(output: LoopOutput, case: Case, mesh: Mesh) -> Measurement | NoMeasurement:
+    """The row, with what the compiler made of it that was not asked for. Raises `CompilerError` where it left
+    nothing of the collective in the loop."""
+    row = output.row
+    if isinstance(row, NoMeasurement) or not case.is_collective:
+        return row
+    # A loop whose length only the run tells has a collective of which nobody knows how often it runs.
+    inside = [each for each in read_hlo(output.text, mesh).collectives if each.count is None]
+    if not inside:
+        raise CompilerError(f"XLA has left no {case.op} in the loop that was to be timed")
+    return replace(row, note="; ".join(_notes(case, inside[0])))
+
+
+def _notes(case: Case, found: Collective) -> Iterator[str]:
+    if found.op != COLLECTIVES[case.op]:
+        yield f"XLA runs {case.op} as {found.op} here"
+    if found.dtype != case.dtype:
+        yield f"XLA moves {case.dtype} as {found.dtype} here"
 
 
 _PART_AS_AXIS = re.compile(r'"([A-Za-z]\w*):(\(\d+\)\d+)"')

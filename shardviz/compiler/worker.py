@@ -10,17 +10,22 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from shardviz.compiler.child_process import environment_for
+from shardviz.compiler.dump_folders import DumpFolders
 from shardviz.compiler.messages import AskAbout, AskJob, PrintModules
 from shardviz.compiler.requests import Cancelled, CompilerRequest, settled
-from shardviz.compiler.worker_process import WorkerProcess, environment_for
+from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.errors import JobLost, ShardvizError, TargetError
+from shardviz.lazy_names import lazy_module
+from shardviz.reports.target_result import without_answer
+from shardviz.targets import check_axis_types, check_devices, check_mesh
 from shardviz.targets.installed import check_installed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.collectives import Operation
-    from shardviz.compiler.dump_folders import DumpFolders
+    from shardviz.compiler import question, reading, reading_programs
     from shardviz.compiler.messages import (
         About,
         JobDevices,
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from shardviz.devices.measurement import Measurement, NoMeasurement
     from shardviz.devices.question import Case
     from shardviz.planner.problem import Problem
+    from shardviz.reports import pass_trace, target_program
     from shardviz.reports.lowered_module import LoweredModule
     from shardviz.reports.pass_trace import PassTrace
     from shardviz.reports.suggestions import ShardingCandidate
@@ -39,6 +45,13 @@ if TYPE_CHECKING:
     from shardviz.reports.target_result import ExecutionResult, TargetResult
     from shardviz.sharding import Mesh, ShardedArray
     from shardviz.targets import ProcessName, Target
+else:
+    # Loaded on first use: to start a compiler none of them is needed.
+    question = lazy_module("shardviz.compiler.question")
+    reading = lazy_module("shardviz.compiler.reading")
+    reading_programs = lazy_module("shardviz.compiler.reading_programs")
+    pass_trace = lazy_module("shardviz.reports.pass_trace")
+    target_program = lazy_module("shardviz.reports.target_program")
 
 TIME_LIMIT_S = 300.0
 CACHED_ANSWERS = 512
@@ -102,8 +115,6 @@ class Worker:
         longer; such an answer also serves a question without. Raises `TargetError` for what `check_mesh` and
         `check_axis_types` refuse, and with costs `CompilerError` where there is no room for a dump.
         """
-        from shardviz.compiler.question import question_for
-
         missing = _missing(problem, target)
         if missing is not None:
             return settled(missing)
@@ -112,15 +123,13 @@ class Worker:
         known = self._recall(problem, target, process.versions, with_costs)
         if known is not None:
             return settled(known)
-        message, remove = question_for(problem, target), None
+        message, remove = question.question_for(problem, target), None
         if with_costs:
             folder, remove = self._new_folder()
             message = replace(message, costs_to=folder)
 
         def read(output: Output) -> TargetResult:
-            from shardviz.compiler.reading import read_output
-
-            answer = read_output(output, problem, target, process.versions)
+            answer = reading.read_output(output, problem, target, process.versions)
             self._remember(problem, answer, with_costs)
             return answer
 
@@ -141,20 +150,18 @@ class Worker:
         Raises `TargetError` where the program has another number of devices than the target, and
         `CompilerError` where there is no room for what a compiler writes.
         """
-        from shardviz.compiler.question import module_request
-        from shardviz.compiler.reading_programs import read_program
-        from shardviz.reports.target_program import without_program
 
         try:
             check_installed(target)
         except TargetError as error:
-            return settled(without_program(target.name, error))
+            return settled(target_program.without_program(target.name, error))
         process = self._process(target.process)
-        message = module_request(program, target, options or {}, with_costs, changes)
+        message = question.module_request(program, target, options or {}, with_costs, changes)
         folder, remove = self._new_folder()
 
         def read(output: Output) -> TargetProgram:
-            return read_program(output, program, target, process.versions, options or {})
+            versions = process.versions
+            return reading_programs.read_program(output, program, target, versions, options or {})
 
         return process.submit(CompilerRequest(replace(message, folder=folder), read, on_progress, remove))
 
@@ -174,21 +181,17 @@ class Worker:
 
         Raises `CompilerError` as well, where there is no room for the compiler's dumps.
         """
-        from shardviz.compiler.question import question_for
-        from shardviz.reports.pass_trace import PassTrace, read_traced
-
         missing = _missing(problem, target)
         if missing is not None:
-            return settled(PassTrace(missing))
+            return settled(pass_trace.PassTrace(missing))
         process = self._process(target.process)
         folder, remove = self._new_folder()
 
         def read(output: Output) -> PassTrace:
-            from shardviz.compiler.reading import read_output
+            answer = reading.read_output(output, problem, target, process.versions)
+            return pass_trace.read_traced(answer, folder, problem)
 
-            return read_traced(read_output(output, problem, target, process.versions), folder, problem)
-
-        message = replace(question_for(problem, target), dump_to=folder)
+        message = replace(question.question_for(problem, target), dump_to=folder)
         return process.submit(CompilerRequest(message, read, on_progress, remove, due, rank))
 
     def run(
@@ -207,9 +210,7 @@ class Worker:
         Raises `QuestionError` for what the operation refuses, and `TargetError` for a target that runs
         nothing or can never have as many devices.
         """
-        from shardviz.compiler.question import run_request
-
-        message = run_request(operation, mesh, shards, target)
+        message = question.run_request(operation, mesh, shards, target)
         process = self._process(target.process)
 
         def read(ran: ExecutionResult) -> ExecutionResult:
@@ -224,10 +225,8 @@ class Worker:
 
         Raises `TargetError` for a target that runs nothing or can never have as many devices.
         """
-        from shardviz.compiler.measuring import loop_request, read_loop
-
-        message = loop_request(case, mesh, target, runs)
-        request = CompilerRequest(message, lambda output: read_loop(output, case, mesh))
+        message = question.loop_request(case, mesh, target, runs)
+        request = CompilerRequest(message, lambda output: reading.read_loop(output, case, mesh))
         return self._process(target.process).submit(request)
 
     def layout(self, array: ShardedArray, mesh: Mesh) -> CompilerRequest[LayoutOutput]:
@@ -235,9 +234,7 @@ class Worker:
 
         Raises `TargetError` for a mesh of more devices than can be simulated.
         """
-        from shardviz.compiler.question import layout_request
-
-        message = layout_request(array, mesh)
+        message = question.layout_request(array, mesh)
         return self._process("simulated").submit(CompilerRequest(message, lambda output: output))
 
     def module_texts(self, protos: Sequence[bytes]) -> CompilerRequest[tuple[str, ...]]:
@@ -250,10 +247,10 @@ class Worker:
         request: CompilerRequest[About] = CompilerRequest(AskAbout(), lambda about: about)
         return self._process("real").submit(request).result()
 
-    def job(self, question: str = "") -> CompilerRequest[Job]:
+    def job(self, asked: str = "") -> CompilerRequest[Job]:
         """Join the job that the child for the real devices belongs to: all its processes are there.
 
-        A `question` of several requests is compared at once, as processes with fewer would be waited for.
+        What is `asked` in several requests is compared at once, as processes with fewer would be waited for.
         """
         from shardviz.devices.job import Job
 
@@ -263,7 +260,7 @@ class Worker:
             hosts = process.meeting.hosts if process.meeting is not None else (socket.gethostname(),)
             return Job(devices.process, len(hosts), hosts, devices.process_of)
 
-        return process.submit(CompilerRequest(AskJob(question), read))
+        return process.submit(CompilerRequest(AskJob(asked), read))
 
     def pids(self) -> tuple[int, ...]:
         """Process ids of the children that run now."""
@@ -305,8 +302,6 @@ class Worker:
 
     def _new_folder(self) -> tuple[str, Callable[[], None]]:
         """A folder for a compiler's dumps, and what removes it. Raises `CompilerError` where none can be."""
-        from shardviz.compiler.dump_folders import DumpFolders
-
         with self._lock:
             folders = self._folders = self._folders or DumpFolders()
         folder = folders.make()
@@ -336,9 +331,6 @@ def _missing(problem: Problem, target: Target) -> TargetResult | None:
 
     Raises `TargetError` for what `check_mesh` and `check_axis_types` refuse.
     """
-    from shardviz.reports.target_result import without_answer
-    from shardviz.targets import check_axis_types, check_devices, check_mesh
-
     check_axis_types(problem)
     check_devices(problem)
     check_mesh(target, problem.mesh)

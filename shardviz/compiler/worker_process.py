@@ -1,21 +1,17 @@
-"""A child process, the thread that takes the requests to it, and the reasons why it ended."""
+"""The thread that takes requests to a child, and the errors of those whose child has ended."""
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from shardviz.compiler.child_process import ChildProcess, stderr_tail
+from shardviz.compiler.dump_folders import remove_unheld
 from shardviz.compiler.messages import (
-    Channel,
     ChildBroken,
     ChildReady,
     CompileModule,
@@ -33,12 +29,15 @@ from shardviz.compiler.messages import (
 )
 from shardviz.compiler.requests import Cancelled, CompilerRequest, RequestScheduler, start_timer
 from shardviz.errors import CompilerError, JobLost, ShardvizError
+from shardviz.lazy_names import lazy_module
 
 if TYPE_CHECKING:
+    from shardviz.compiler import job_watch
     from shardviz.compiler.job_watch import JobStart, JobWatch
     from shardviz.devices.job import JobAddress
     from shardviz.targets import ProcessName
-
+else:
+    job_watch = lazy_module("shardviz.compiler.job_watch")  # most processes are in no job
 
 T = TypeVar("T")
 
@@ -49,6 +48,8 @@ CLOSE_GRACE_S = 2.0
 THREAD_GRACE_S = 0.2
 """And then so long for the thread that serves it, which may read an answer, or wait for ever: for an import
 that an interrupt left unfinished."""
+
+COMPILERS_CHILD = "shardviz.compiler.child.main"
 
 _UNKNOWN_FLAG = re.compile(r"unknown (?:command line )?flag", re.IGNORECASE)
 _TPU_FLAGS = "LIBTPU_INIT_ARGS"
@@ -179,8 +180,6 @@ class WorkerProcess:
             except OSError as error:
                 raise CompilerError(f"the compiler's process cannot be started: {error}") from error
         import_module("shardviz.compiler.reading")  # while the child loads JAX
-        from shardviz.compiler.dump_folders import remove_unheld
-
         remove_unheld()
         return process
 
@@ -264,9 +263,7 @@ class WorkerProcess:
 
     def _meet(self, job: JobAddress, process: ChildProcess, request: CompilerRequest[Any]) -> JobStart:
         """Wait for the other processes of the job, as long as a request may take."""
-        from shardviz.compiler.job_watch import JobWatch
-
-        watch = JobWatch(job, self._time_limit, self._end_job)
+        watch = job_watch.JobWatch(job, self._time_limit, self._end_job)
         with self._lock:
             if self._closed:
                 raise Cancelled("the worker was closed")
@@ -294,26 +291,22 @@ class WorkerProcess:
 
     def _tell_end(self, how: str) -> None:
         """Tell the others of the job how the child has ended, unless they know that the job is over."""
-        from shardviz.compiler.job_watch import Cause
-
         watch = self._watch
         if watch is None or self._closed or self._job_lost is not None or self._has_said_why:
             return
         why = self._stopped_because
         if why:
-            watch.failed(f"{why} and was stopped", Cause.FAILED)
+            watch.failed(f"{why} and was stopped", job_watch.Cause.FAILED)
             return
         # JAX's own watch ends a child so, where another one is gone.
-        cause = Cause.ABORTED if how.endswith(("SIGABRT", "status 134")) else Cause.GONE
+        cause = job_watch.Cause.ABORTED if how.endswith(("SIGABRT", "status 134")) else job_watch.Cause.GONE
         watch.failed(f"has lost its process for JAX, which {how}", cause)
 
     def _check_others(self, error: str) -> None:
         """Raise `JobLost` where an error is because another process is lost, or the only one in the job."""
         if self._watch is None:
             return
-        from shardviz.compiler.job_watch import Cause
-
-        self._watch.failed(f"got an error: {error}", Cause.REFUSED)
+        self._watch.failed(f"got an error: {error}", job_watch.Cause.REFUSED)
         if lost := self._watch.lost():
             raise lost
 
@@ -332,10 +325,8 @@ class WorkerProcess:
 
     def _other_request(self) -> CompilerError:
         """Tell the others that this process is asked something else than process 0; the error of that."""
-        from shardviz.compiler.job_watch import Cause
-
         assert self._watch is not None
-        self._watch.failed("is asked something else than process 0", Cause.FAILED)
+        self._watch.failed("is asked something else than process 0", job_watch.Cause.FAILED)
         return self._watch.lost() or CompilerError(
             "this process is asked something else than process 0", "start the same command in every process"
         )
@@ -389,203 +380,3 @@ def _hint_for_slow(message: Request | None) -> str:
     if isinstance(message, Question | CompileModule) and message.target != "shardy":
         return f"{longer}, or ask --target shardy, which compiles nothing"
     return longer
-
-
-LOG_BYTES = 32_768
-"""How much of the end of what the child prints is kept."""
-
-_DUMP_NOISE = b"Refusing to write"
-"""XLA says so of the binary parts of a dump to stdout (child/xla.py asks for such dumps)."""
-
-PROGRAM = (
-    "import sys; from importlib import import_module; sys.path.append(sys.argv[3]); "
-    "import_module(sys.argv[4]).main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[5:])"
-)
-COMPILERS_CHILD = "shardviz.compiler.child.main"
-
-
-class ChildProcess:
-    """A running child. It leads its own session, so an interrupt in the terminal does not reach it."""
-
-    def __init__(
-        self,
-        module: str,
-        environment: Mapping[str, str],
-        *words: str,
-        on_end: Callable[[ChildProcess], None] | None = None,
-    ) -> None:
-        """Start it in the `main` of a module, which is given two file descriptors and these words.
-
-        `on_end` is called from a thread when the child has ended, however it has.
-        """
-        to_child_read, to_child_write = os.pipe()
-        to_parent_read, to_parent_write = os.pipe()
-        root = str(Path(__file__).parents[2])
-        try:
-            # -P keeps the current directory off the path: a user's own random.py must not be imported.
-            self._popen = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-P",
-                    "-c",
-                    PROGRAM,
-                    str(to_child_read),
-                    str(to_parent_write),
-                    root,
-                    module,
-                    *words,
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                pass_fds=(to_child_read, to_parent_write),
-                start_new_session=True,
-                env=environment,
-            )
-        finally:
-            os.close(to_child_read)
-            os.close(to_parent_write)
-        self._channel = Channel(to_parent_read, to_child_write)
-        self._log = bytearray()
-        self._on_end = on_end
-        self._drain = threading.Thread(target=self._keep_log, name="shardviz-child-log", daemon=True)
-        self._drain.start()
-
-    @property
-    def pid(self) -> int:
-        return self._popen.pid
-
-    def alive(self) -> bool:
-        return self._popen.poll() is None
-
-    def send(self, message: object) -> None:
-        """`BrokenPipeError` when the child is gone."""
-        self._channel.send(message)
-
-    def receive(self) -> object:
-        """`EOFError` when the child is gone."""
-        return self._channel.receive()
-
-    def kill(self) -> None:
-        """Kill the child and all that it started. Safe from any thread, and when it is already dead."""
-        if self.alive():
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
-
-    def wait(self, seconds: float) -> None:
-        """Wait until it is gone, at most so long."""
-        with suppress(subprocess.TimeoutExpired):
-            self._popen.wait(seconds)
-
-    def reap(self) -> tuple[str, str]:
-        """Kill it if need be and wait: how it ended ("was killed by SIGKILL"), and what it printed last."""
-        self.kill()
-        how = self.ending()
-        self._drain.join(timeout=1.0)
-        self._channel.close()
-        return how, self.log
-
-    def ending(self) -> str:
-        """Wait until it is gone: "was killed by SIGKILL" or "ended with status 1"."""
-        code = self._popen.wait()
-        if code < 0:
-            try:
-                name = signal.Signals(-code).name
-            except ValueError:
-                name = f"signal {-code}"
-            return f"was killed by {name}"
-        return f"ended with status {code}"
-
-    @property
-    def log(self) -> str:
-        """The end of what the child printed."""
-        lines = bytes(self._log).splitlines(keepends=True)
-        return b"".join(line for line in lines if _DUMP_NOISE not in line).decode(errors="replace")
-
-    def _keep_log(self) -> None:
-        assert self._popen.stdout is not None
-        with self._popen.stdout as pipe:
-            while piece := os.read(pipe.fileno(), 65_536):
-                self._log += piece
-                del self._log[:-LOG_BYTES]
-        if self._on_end is not None:
-            self._on_end(self)
-
-
-_OF_TPUS = {
-    # Without it the TPU compiler asks the network which machine it runs on, and waits for an answer.
-    "TPU_SKIP_MDS_QUERY": "1",
-    # Only who drives a TPU must be alone; several may compile, beside a job of the user's too.
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-}
-_KEPT_OF_TPUS = ("TPU_LIBRARY_PATH",)
-"""Where JAX looks for libtpu; the rest of what begins with TPU_ describes the machine at hand."""
-
-
-def environment_for(process: ProcessName, inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a child, from the user's."""
-    if process == "real":
-        return dict(inherited)
-    environment = simulated_environment(inherited)
-    if process == "tpu":
-        for name in list(environment):
-            if name.startswith("TPU_") and name not in _KEPT_OF_TPUS:
-                del environment[name]
-        environment |= _OF_TPUS
-    return environment
-
-
-def simulated_environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """For compilers alone: simulated CPU devices, and no setting of JAX that could change an answer.
-
-    The user's XLA_FLAGS stay, without the device count, which follows the mesh that is asked about.
-    """
-    environment = {name: value for name, value in inherited.items() if not name.startswith("JAX_")}
-    environment["JAX_PLATFORMS"] = "cpu"
-    flags = [
-        flag
-        for flag in environment.get("XLA_FLAGS", "").split()
-        if not flag.startswith("--xla_force_host_platform_device_count")
-    ]
-    environment["XLA_FLAGS"] = " ".join(flags)
-    return environment
-
-
-MAX_WORDS = 200
-
-_PREFIX = r"(?:\w\d{4} [\d:.]{8,20} ++\d++ )?(?:[\w/.-]{1,80}:\d++\] )?(?:RAW: )?"
-"""What C++ puts before a line that it logs: time, thread, source."""
-_TELLING = (
-    re.compile(r"^F\d{4} [^\]\n]{1,200}\] *+([^\n]++)", re.MULTILINE),
-    re.compile(r"((?:Check failed|RET_CHECK failure|Unknown flag|Assertion)[^\n]++)"),
-    re.compile(r"^ *what\(\): *+([^\n]++)", re.MULTILINE),
-    re.compile(r"^((?:[A-Za-z_]\w{0,40}\.){0,4}[A-Z]\w{0,40}(?:Error|Exception): [^\n]++)", re.MULTILINE),
-)
-"""Lines that give the reason, the best first."""
-_FUNCTION = re.compile(r"^PC: @ +\S++ +\S++ +(?!\(unknown\))([\w:~<>{}()]{3,120})$", re.MULTILINE)
-"""Where the processor stood, from a stack trace."""
-_NOISE = re.compile(
-    rf"^{_PREFIX}(?:$|WARNING: |Failed to find host bounds|INVALID_ARGUMENT: Error: unexpected worker|"
-    r"=== Source Location|learning/|https://symbolize|\*\*\* |@ |PC: @|Remote crash data|Skipping coredump|"
-    r"Coroner |Sending fingerprint|Cannot send fingerprint|Dumping core|Raising signal|Fatal Python error|"
-    r"Current thread|Thread 0x|Extension modules|File \"|Refusing to write|Could not create directory)"
-)
-"""What libtpu prints on any machine without a TPU, and around a stack trace."""
-
-
-def stderr_tail(log: str) -> str:
-    """The line that explains a death; "" where none does."""
-    for pattern in _TELLING:
-        if found := pattern.findall(log):
-            return _short(found[-1])
-    if found := _FUNCTION.findall(log):
-        return f"in {_short(found[-1])}"
-    for line in reversed(log.splitlines()):
-        if not _NOISE.match(line.strip()):
-            return _short(re.sub(f"^{_PREFIX}", "", line))
-    return ""
-
-
-def _short(words: str) -> str:
-    words = "".join(c if c.isprintable() else "�" for c in " ".join(words.split()))
-    return words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 1]}…"

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from shardviz.cli.group import run
-from shardviz.compiler.worker_process import simulated_environment
+from shardviz.compiler.child_process import simulated_environment
 
 PSUM = ("step", "psum", "--mesh", "i=4", "--on", "real")
 

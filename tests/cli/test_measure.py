@@ -160,10 +160,10 @@ def test_sizes_that_would_take_too_long_are_left_out(capsys):
 def test_results_that_are_wrong_are_said(capsys, monkeypatch):
     from dataclasses import replace
 
-    from shardviz.compiler import measuring
+    from shardviz.compiler import reading
 
-    read = measuring.read_loop
-    monkeypatch.setattr(measuring, "read_loop", lambda *words: replace(read(*words), wrong=3))
+    read = reading.read_loop
+    monkeypatch.setattr(reading, "read_loop", lambda *words: replace(read(*words), wrong=3))
     assert run([*TWO, "--sizes", "4KiB"]) == 1
     out, err = capsys.readouterr()
     assert re.search(r" 4 KiB .* 3$", out, re.M)
@@ -211,17 +211,17 @@ def test_an_interrupt_keeps_what_there_is(tmp_path):
 
 
 def test_a_compiler_that_fails_keeps_what_there_is(capsys, monkeypatch, tmp_path):
-    from shardviz.compiler import measuring
+    from shardviz.compiler import reading
     from shardviz.errors import CompilerError
 
-    read, count = measuring.read_loop, iter(range(100))
+    read, count = reading.read_loop, iter(range(100))
 
     def failing(*words):
         if next(count) == 2:
             raise CompilerError("psum died", "ask again")
         return read(*words)
 
-    monkeypatch.setattr(measuring, "read_loop", failing)
+    monkeypatch.setattr(reading, "read_loop", failing)
     file = tmp_path / "ours.toml"
     assert run([*TWO, "-o", str(file), "--json"]) == 3
     out, err = capsys.readouterr()

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from shardviz.compiler.child_process import simulated_environment
 from shardviz.compiler.job_watch import ANSWER_S, CAUSE_S
-from shardviz.compiler.worker_process import simulated_environment
 
 pytestmark = [
     pytest.mark.slow,

@@ -12,7 +12,8 @@ from jax.sharding import PartitionSpec as P
 
 from shardviz.compiler.child import measuring
 from shardviz.compiler.child.device_clock import passes
-from shardviz.compiler.measuring import loop_request, read_loop
+from shardviz.compiler.question import loop_request
+from shardviz.compiler.reading import read_loop
 from shardviz.devices.measurement import NoMeasurement
 from shardviz.devices.question import measure_question
 from shardviz.errors import CompilerError, TargetError

@@ -11,9 +11,10 @@ import pytest
 
 from shardviz.cli.group import run
 from shardviz.compiler import Worker
+from shardviz.compiler.child_process import environment_for, stderr_tail
 from shardviz.compiler.question import question_for
 from shardviz.compiler.requests import CompilerRequest
-from shardviz.compiler.worker_process import WorkerProcess, environment_for, stderr_tail
+from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.errors import CompilerError
 from shardviz.targets import TARGETS, parse_targets
 from shardviz.targets.described_hardware import TopologyRequest

@@ -11,7 +11,7 @@ from itertools import product
 import pytest
 
 from shardviz.api.explaining import DEFAULT_MESH
-from shardviz.compiler.worker_process import environment_for
+from shardviz.compiler.child_process import environment_for
 from shardviz.errors import TargetError
 from shardviz.hardware.chips import TPUS
 from shardviz.hardware.clusters import clusters_of_size

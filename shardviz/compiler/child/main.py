@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shardviz.compiler.messages import (
     AskJob,
@@ -29,10 +29,20 @@ from shardviz.compiler.messages import (
     TimeLoop,
 )
 from shardviz.errors import CompilerError, ShardvizError
+from shardviz.lazy_names import lazy_module
 from shardviz.targets.installed import OLDEST_JAX, older_than
 
 if TYPE_CHECKING:
+    from shardviz.compiler.child import answer, collective, job, measuring, module, user_file
     from shardviz.targets import ProcessName
+else:
+    # With JAX, and each for the requests that need it.
+    answer = lazy_module("shardviz.compiler.child.answer")
+    collective = lazy_module("shardviz.compiler.child.collective")
+    job = lazy_module("shardviz.compiler.child.job")
+    measuring = lazy_module("shardviz.compiler.child.measuring")
+    module = lazy_module("shardviz.compiler.child.module")
+    user_file = lazy_module("shardviz.compiler.child.user_file")
 
 _PR_SET_PDEATHSIG = 1
 ALONE = "python -c 'import jax' loads it alone"
@@ -62,13 +72,9 @@ def lower_user_file(read_fd: int, write_fd: int) -> None:
     threads that the file has left."""
     end_with_parent()
     channel = Channel(read_fd, write_fd)
-    request = channel.receive()
+    request: Any = channel.receive()
     try:
-        from shardviz.compiler.child.user_file import UserFile
-        from shardviz.compiler.user_file import UserFileRequest
-
-        assert isinstance(request, UserFileRequest)
-        channel.send(UserFile(request).program())
+        channel.send(user_file.UserFile(request).program())
     except ShardvizError as error:
         channel.send(error)
     except Exception as error:  # all that the file raises is a ShardvizError by now
@@ -90,21 +96,17 @@ def _serve(
         return
     found = None
     if address:
-        # Imported late, as what belongs to a job below: one process alone does without.
-        from shardviz.compiler.child import job
-
         found = job.find(*address)
         if found is not None:
             channel.send(found)
-    from shardviz.compiler.child.answer import versions
-
+    ready = ChildReady(answer.versions(name))  # with all that answers
     gc.freeze()
     gc.enable()
     if found is not None:
         join = inbox.get()
         assert isinstance(join, JoinJob)
         job.join(join.coordinator)
-    channel.send(ChildReady(versions(name)))
+    channel.send(ready)
 
     def report(stage: str) -> None:
         channel.send(StageReport(stage))
@@ -121,34 +123,24 @@ def _serve(
 
 
 def _reply(asked: Request, name: ProcessName, report: Callable[[str], None]) -> Reply:
-    """The answer to a request. What only one of them needs is imported for that."""
-    from shardviz.compiler.child.answer import about, answer, layout, module_texts
-
+    """The answer to a request."""
     match asked:
         case Question():
-            return answer(asked, report)
+            return answer.answer(asked, report)
         case CompileModule():
-            from shardviz.compiler.child.module import compile_module
-
-            return compile_module(asked, report)
+            return module.compile_module(asked, report)
         case RunCollective():
-            from shardviz.compiler.child.collective import run
-
-            return run(asked, report)
+            return collective.run(asked, report)
         case TimeLoop():
-            from shardviz.compiler.child.measuring import measure
-
-            return measure(asked, report)
+            return measuring.measure(asked, report)
         case AskLayout():
-            return layout(asked)
+            return answer.layout(asked)
         case AskJob():
-            from shardviz.compiler.child import job
-
             return job.devices()
         case PrintModules(protos):
-            return module_texts(protos)
+            return answer.module_texts(protos)
         case _:
-            return about(name)
+            return answer.about(name)
 
 
 def _listen(channel: Channel, inbox: SimpleQueue[Request]) -> None:

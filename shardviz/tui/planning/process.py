@@ -13,7 +13,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from shardviz.compiler.worker_process import ChildProcess, stderr_tail
+from shardviz.compiler.child_process import ChildProcess, stderr_tail
 from shardviz.errors import CompilerError, ShardvizError
 
 T = TypeVar("T")
