@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from shardviz.devices.question import Case
-from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.hardware.measured import COLLECTIVES
 
@@ -12,9 +11,7 @@ def predicted_seconds(case: Case, placed: PlacedMesh) -> float | None:
     """Seconds by the machine's formulas, or by what was measured on it; None where it lacks a figure."""
     if not case.is_collective:
         return bound_seconds(case, placed)
-    levels = placed.levels_for(case.op, case.axes)
-    op = COLLECTIVES[case.op]
-    return collective_time(op, case.size, levels, in_rounds=True, measured=placed.machine.measured).seconds
+    return placed.collective_time(COLLECTIVES[case.op], case.size, case.axes, in_rounds=True).seconds
 
 
 def bound_seconds(case: Case, placed: PlacedMesh) -> float | None:
@@ -23,9 +20,7 @@ def bound_seconds(case: Case, placed: PlacedMesh) -> float | None:
     lacks a figure."""
     device = placed.machine.device
     if case.is_collective:
-        levels = placed.levels_for(case.op, case.axes)
-        op, measured = COLLECTIVES[case.op], placed.machine.measured
-        return collective_time(op, case.size, levels, measured=measured).bandwidth_seconds
+        return placed.collective_time(COLLECTIVES[case.op], case.size, case.axes).bandwidth_seconds
     traffic = None
     if device.hbm_bandwidth is not None:
         traffic = case.size * case.bus_factor / device.hbm_bandwidth

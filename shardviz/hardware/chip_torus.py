@@ -91,13 +91,13 @@ class ChipTorus(FileFamily):
         links = () if before is None else before.axis_links[:1] * rank
         if before is not None and before.shape == shape:
             wrap, links = before.wrap, before.axis_links
-        found = before or cls(chip, shape, wrap, links)
+        usual = before or cls(chip, shape, wrap, links)
         return replace(
-            found,
+            usual,
             chip=chip,
             shape=shape,
-            devices_per_chip=count(table, "devices_per_chip", found.devices_per_chip, MAX_DEVICES),
-            slices=count(table, "slices", found.slices, MAX_DEVICES),
+            devices_per_chip=count(table, "devices_per_chip", usual.devices_per_chip, MAX_DEVICES),
+            slices=count(table, "slices", usual.slices, MAX_DEVICES),
             wrap=_wrap(table, rank) if "wrap" in table else wrap,
             axis_links=_axis_links(table, rank, links),
         )

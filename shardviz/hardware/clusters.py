@@ -84,23 +84,22 @@ class TpuSlices:
     @property
     def made_of(self) -> str:
         """Why that many devices; "" where each chip is one."""
-        each = self.chip.devices_per_chip
-        return (
-            "" if each == 1 else f" ({plural(self.slices * math.prod(self.torus), 'chip')} of {each} devices)"
-        )
+        cores = self.chip.devices_per_chip
+        chips = plural(self.slices * math.prod(self.torus), "chip")
+        return "" if cores == 1 else f" ({chips} of {cores} devices)"
 
     def of_size(self, devices: int) -> list[str]:
         """Names of the same chip with that many devices: the most compact, the whole pod at most; none where
         nobody can be asked about so many."""
         if devices > MAX_DEVICES:
             return []
-        found = []
+        names = []
         for slices in dict.fromkeys((self.slices, 1)):
             chips, rest = divmod(devices, slices * self.chip.devices_per_chip)
             if rest or not chips:
                 continue
-            found += [TpuSlices(self.chip, torus, slices).name for torus in tori(self.chip, chips)]
-        return found[:SUGGESTED]
+            names += [TpuSlices(self.chip, torus, slices).name for torus in tori(self.chip, chips)]
+        return names[:SUGGESTED]
 
 
 @dataclass(frozen=True)
@@ -166,7 +165,7 @@ def tori(chip: TpuChip, chips: int) -> list[tuple[int, ...]]:
     if chips > chip.pod:
         return []
     divisors = [size for size in range(1, chips + 1) if chips % size == 0]
-    found = set()
+    compact = set()
     for sizes in product(divisors, repeat=chip.rank - 1):
         rest, missing = divmod(chips, math.prod(sizes))
         # In rising order, but flat slices in z: 2x4, 2x2x4, 4x4x1.
@@ -178,8 +177,8 @@ def tori(chip: TpuChip, chips: int) -> list[tuple[int, ...]]:
             and chip.fits_a_pod(torus)
             and chip.has_routes(torus)
         ):
-            found.add(torus)
-    return sorted(found, key=lambda torus: (max(torus), torus))
+            compact.add(torus)
+    return sorted(compact, key=lambda torus: (max(torus), torus))
 
 
 def times(sizes: tuple[int, ...]) -> str:
@@ -270,8 +269,8 @@ def parse_cluster(name: str) -> Cluster | None:
 
 def _counted(counted: re.Match[str], match: re.Match[str]) -> Cluster:
     """``v5p-128``, ``8xv5p``: slices by how many cores or chips each has; ``8xh100``: nodes."""
-    said = counted["chip"] or counted["kind"]
-    known = TPU_ALIASES.get(said, said)
+    alias = counted["chip"] or counted["kind"]
+    known = TPU_ALIASES.get(alias, alias)
     group = "before" if counted["before"] else "after"
     count = _number(counted[group], match.start("chip") + counted.start(group), _everything())
     if known in GPUS:
@@ -312,36 +311,36 @@ def _tpu(chip: TpuChip, match: re.Match[str]) -> TpuSlices:
         problem = f"{torus[axis]} chips along {'xyz'[axis]} do not fill whole hosts of 2x2 chips,"
         hint = f"sizes along x and y are 1 or even: {chip.name}:{lower} or {chip.name}:{upper}"
         raise Fault(problem, start, stop, hint)
-    found = TpuSlices(chip, torus, slices)
-    one = TpuSlices(chip, torus).name
+    cluster = TpuSlices(chip, torus, slices)
+    alone = TpuSlices(chip, torus).name
     if not chip.fits_a_pod(torus):
         largest = f"{chip.longest_axis}x{chip.longest_axis}" if chip.rank == 2 else f"{chip.pod:,} chips"
         joined = TpuSlices(chip, (4,) * chip.rank, 2).name
         hint = (
             f"pods of {chip.name} have up to {largest}; {joined} joins two slices by the data-center network"
         )
-        raise Fault(f"{one} is larger than a pod", start, stop, hint)
+        raise Fault(f"{alone} is larger than a pod", start, stop, hint)
     if not chip.has_routes(torus):
-        others = [TpuSlices(chip, each).name for each in tori(chip, math.prod(torus))]
+        others = [TpuSlices(chip, other).name for other in tori(chip, math.prod(torus))]
         hint = f"use {' or '.join(others[:2] or [f'{chip.name}:4x4', f'{chip.name}:8x8'])}"
-        raise Fault(f"the TPU compiler has no routes for {one}", start, stop, hint)
-    if found.devices > MAX_DEVICES:
-        problem = f"{found.devices:,} devices are more than the {MAX_DEVICES:,} that can be asked about"
-        most = MAX_DEVICES // (found.devices // slices)
-        raise Fault(problem, *span, f"use up to {most:,} slices of {one}")
-    return found
+        raise Fault(f"the TPU compiler has no routes for {alone}", start, stop, hint)
+    if cluster.devices > MAX_DEVICES:
+        problem = f"{cluster.devices:,} devices are more than the {MAX_DEVICES:,} that can be asked about"
+        most = MAX_DEVICES // (cluster.devices // slices)
+        raise Fault(problem, *span, f"use up to {most:,} slices of {alone}")
+    return cluster
 
 
-def _slices(chip: TpuChip, count: int, each: int, match: re.Match[str]) -> TpuSlices:
-    """The most compact slice of so many cores, `each` a chip, or chips where that is 1."""
-    noun = "core" if each == 2 else "chip"
-    found = [] if count % each else tori(chip, count // each)
-    if not found:
-        counts = "cores, 2 a chip" if each == 2 else "chips"
+def _slices(chip: TpuChip, count: int, cores: int, match: re.Match[str]) -> TpuSlices:
+    """The most compact slice of so many cores, `cores` to a chip, or chips where that is 1."""
+    noun = "core" if cores == 2 else "chip"
+    compact = [] if count % cores else tori(chip, count // cores)
+    if not compact:
+        counts = "cores, 2 a chip" if cores == 2 else "chips"
         problem = f"no slice of {chip.name} has {plural(count, noun)}"
         hint = f"the number counts {counts}; write the sizes of the slice: {_example(chip)}"
         raise Fault(problem, *match.span("chip"), hint)
-    slices, one = match["count"] or "", TpuSlices(chip, found[0]).name
+    slices, one = match["count"] or "", TpuSlices(chip, compact[0]).name
     return _tpu(chip, _parsed(f"{slices}*{one}" if match["count"] is not None else one))
 
 

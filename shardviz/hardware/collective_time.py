@@ -96,11 +96,11 @@ def collective_time(
     placed = [(level, hop) for level, hop in zip(levels, hops, strict=True) if level.size > 1]
     if not placed:
         return NOTHING
-    found = _by_formula(op, size, placed, strategy, in_rounds)
-    if op not in SHIFTS or all(level.is_next(hop) for level, hop in placed):
-        known = measured_times(op, levels, measured)
-        return _as_measured(found, size, levels, known) if known else found
-    return found
+    by_formula = _by_formula(op, size, placed, strategy, in_rounds)
+    if op in SHIFTS and not all(level.is_next(hop) for level, hop in placed):
+        return by_formula
+    known = measured_times(op, levels, measured)
+    return _as_measured(by_formula, size, levels, known) if known else by_formula
 
 
 def _by_formula(
@@ -120,16 +120,16 @@ def _as_measured(
     formula: CollectiveTime, size: int, levels: Sequence[LinkLevel], known: tuple[MeasuredTimes, ...]
 ) -> CollectiveTime:
     """The time by what was measured, over several axes with such links the mean."""
-    seconds = sum(each.seconds(size) for each in known) / len(known)
+    seconds = sum(times.seconds(size) for times in known) / len(known)
     # Where a regime ends before its line meets the next one, the step between them counts as bytes.
-    latency = min(seconds, sum(each.regime(size).latency for each in known) / len(known))
+    latency = min(seconds, sum(times.regime(size).latency for times in known) / len(known))
     names = " and ".join(dict.fromkeys(word for level in levels if level.size > 1 for word in level.words))
-    meshes = dict.fromkeys(f"{' and '.join(each.axes)} of {each.mesh}" for each in known)
+    meshes = dict.fromkeys(f"{' and '.join(times.axes)} of {times.mesh}" for times in known)
     line = known[0].regime(size)
-    said = f"measured over {', '.join(meshes)}: {_bytes(size)} at {rate(line.bandwidth)}"
-    said += f", and {duration(line.latency)} of latency" if line.latency else ""
+    words = f"measured over {', '.join(meshes)}: {_bytes(size)} at {rate(line.bandwidth)}"
+    words += f", and {duration(line.latency)} of latency" if line.latency else ""
     bound = "latency" if latency >= seconds - latency else names
-    return CollectiveTime(seconds, latency, seconds - latency, formula.textbook_seconds, bound, said, True)
+    return CollectiveTime(seconds, latency, seconds - latency, formula.textbook_seconds, bound, words, True)
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class _Stage:
 
     @property
     def is_torus(self) -> bool:
-        return self.kind in ("ring", "line")
+        return self.levels[0].is_torus
 
     @cached_property
     def members(self) -> int:
@@ -162,7 +162,7 @@ class _Stage:
         return " and ".join(dict.fromkeys(word for level in self.levels for word in level.words))
 
     @cached_property
-    def each(self) -> tuple[tuple[LinkLevel, int], ...]:
+    def carriers(self) -> tuple[tuple[LinkLevel, int], ...]:
         """The levels, with the directions that each carries in."""
         if self.one_ring and len(self.levels) > 1:
             # A ring through a grid closes where a side is even or an axis closes itself.
@@ -175,12 +175,12 @@ class _Stage:
     @cached_property
     def bandwidth(self) -> float:
         """Bytes per second into one device."""
-        return sum(ways * level.one_way for level, ways in self.each) / self.shared
+        return sum(ways * level.one_way for level, ways in self.carriers) / self.shared
 
     @property
     def latency(self) -> float:
         """Seconds until the first byte has come from the farthest device."""
-        return sum(level.farthest(ways) * level.hops * level.spec.latency for level, ways in self.each)
+        return sum(level.farthest(ways) * level.hops * level.spec.latency for level, ways in self.carriers)
 
     @property
     def share(self) -> str:
@@ -190,28 +190,27 @@ class _Stage:
     def rates(self) -> str:
         """``2 × 45 GB/s``, ``4 × 45 GB/s``, ``2 × 45 GB/s + 45 GB/s``."""
         ways: dict[float, int] = {}
-        for level, directions in self.each:
-            one_way = level.one_way
-            ways[one_way] = ways.get(one_way, 0) + directions
-        said = " + ".join(
-            f"{count} × {rate(each)}" if count > 1 else rate(each) for each, count in ways.items()
+        for level, directions in self.carriers:
+            ways[level.one_way] = ways.get(level.one_way, 0) + directions
+        words = " + ".join(
+            f"{count} × {rate(one_way)}" if count > 1 else rate(one_way) for one_way, count in ways.items()
         )
-        return f"{said} that {self.shared} cores share" if self.shared > 1 else said
+        return f"{words} that {self.shared} cores share" if self.shared > 1 else words
 
     @cached_property
     def described(self) -> str:
         """``a ring of 4 along x, both directions``."""
-        if len(self.each) == 1:
-            return _described(*self.each[0])
-        if all(ways == 2 and level.hops == 1 for level, ways in self.each):
-            rings = " and ".join(f"of {level.size} along {level.name}" for level, _ in self.each)
+        if len(self.carriers) == 1:
+            return _described(*self.carriers[0])
+        if all(ways == 2 and level.hops == 1 for level, ways in self.carriers):
+            rings = " and ".join(f"of {level.size} along {level.name}" for level, _ in self.carriers)
             return f"rings {rings} at once, both directions"
-        return " and ".join(_described(level, ways) for level, ways in self.each) + ", at once"
+        return " and ".join(_described(level, ways) for level, ways in self.carriers) + ", at once"
 
     @property
     def floor(self) -> str:
         """The latency in words: ``2 hops of 1 µs``."""
-        hops = [(level.farthest(ways) * level.hops, level.spec.latency) for level, ways in self.each]
+        hops = [(level.farthest(ways) * level.hops, level.spec.latency) for level, ways in self.carriers]
         if len({latency for _, latency in hops}) == 1:
             hops = [(sum(count for count, _ in hops), hops[0][1])]
         return " and ".join(
@@ -254,7 +253,7 @@ class _Part:
     stage: _Stage
     seconds: float
     textbook: float
-    said: str
+    words: str
 
 
 def _gathered(times: int, size: int, stages: list[_Stage], adds: bool) -> CollectiveTime:
@@ -264,14 +263,14 @@ def _gathered(times: int, size: int, stages: list[_Stage], adds: bool) -> Collec
         bytes_ = size / inner
         whole = times * bytes_ / stage.bandwidth
         real = whole * (stage.members - 1) / stage.members
-        rounded = stage.kind == "network" or all(level.closes for level, _ in stage.each)
-        said = f"{stage.described}: {_twice(times)}{stage.share} of {_bytes(bytes_)} over {stage.rates}"
+        rounded = stage.kind == "network" or all(level.closes for level, _ in stage.carriers)
+        words = f"{stage.described}: {_twice(times)}{stage.share} of {_bytes(bytes_)} over {stage.rates}"
         slowest, along, shares = max(_on_one_axis(stage), default=(0.0, "", ""))
         if times * bytes_ * slowest > real * 1.001:
             # The other levels are done sooner.
             real = times * bytes_ * slowest
-            said = f"{stage.described}: {_twice(times)}{shares} of {_bytes(bytes_)} on links along {along}"
-        parts.append(_Part(stage, real, whole if rounded else real, said))
+            words = f"{stage.described}: {_twice(times)}{shares} of {_bytes(bytes_)} on links along {along}"
+        parts.append(_Part(stage, real, whole if rounded else real, words))
         inner *= stage.members
     return _combined(parts, times, adds=adds)
 
@@ -282,14 +281,14 @@ def _on_one_axis(stage: _Stage) -> Iterator[tuple[float, str, str]]:
 
     A level of n joins n blocks, and into each come (n-1)/n of the bytes over the links of all N/n members.
     """
-    for word in dict.fromkeys(word for level, _ in stage.each for word in level.words):
-        own = [(level, ways) for level, ways in stage.each if word in level.words]
+    for word in dict.fromkeys(word for level, _ in stage.carriers for word in level.words):
+        own = [(level, ways) for level, ways in stage.carriers if word in level.words]
         needs = [(level.size - 1) / stage.members / (ways * level.one_way) for level, ways in own]
         shares = [
             f"{level.size - 1}/{stage.members} over {f'{ways} × ' if ways > 1 else ''}{rate(level.one_way)}"
             for level, ways in own
         ]
-        if stage.is_torus and len(stage.each) > 1:
+        if stage.is_torus and len(stage.carriers) > 1:
             yield sum(needs) * stage.shared, word, " and ".join(shares)
 
 
@@ -303,20 +302,15 @@ def _exchanged(held: int, stages: list[_Stage], adds: bool) -> CollectiveTime:
     for stage in stages:
         if stage.is_torus:
             held_there = held * stage.shared
-            loads = [
-                (_crossing(level) * held_there / level.one_way / ways, level) for level, ways in stage.each
-            ]
-            real, level = max(loads, key=lambda load: load[0])
-            ways = dict(zip((each for _, each in loads), (ways for _, ways in stage.each), strict=True))[
-                level
-            ]
+            loads = [_crossing(level) * held_there / level.one_way / ways for level, ways in stage.carriers]
+            real = max(loads)
+            level, ways = stage.carriers[loads.index(real)]
             often, link = _crossing(level) / ways, rate(level.one_way)
-            said = f"{stage.described}: {often:.3g} × {_bytes(held_there)} over each link of {link}"
-            parts.append(_Part(stage, real, real, said))
+            words = f"{stage.described}: {often:.3g} × {_bytes(held_there)} over each link of {link}"
         else:
             real = held * (stage.members - 1) / stage.members / stage.bandwidth
-            said = f"{stage.described}: {stage.share} of {_bytes(held)} over {stage.rates}"
-            parts.append(_Part(stage, real, real, said))
+            words = f"{stage.described}: {stage.share} of {_bytes(held)} over {stage.rates}"
+        parts.append(_Part(stage, real, real, words))
     return _combined(parts, 1, one_step=True, adds=adds)
 
 
@@ -328,15 +322,11 @@ def _crossing(level: LinkLevel) -> float:
 
 def _broadcast(size: int, stages: list[_Stage]) -> CollectiveTime:
     """All bytes pass every device once, in pieces; halves go both ways round a ring."""
-    parts = [
-        _Part(
-            stage,
-            size / stage.bandwidth,
-            size / stage.bandwidth,
-            f"{stage.described}: {_bytes(size)} over {stage.rates}, pipelined",
-        )
-        for stage in stages
-    ]
+    parts = []
+    for stage in stages:
+        seconds = size / stage.bandwidth
+        words = f"{stage.described}: {_bytes(size)} over {stage.rates}, pipelined"
+        parts.append(_Part(stage, seconds, seconds, words))
     return _combined(parts, 1, adds=True)
 
 
@@ -392,18 +382,18 @@ def _combined(
         return _by_nccl(parts, times, textbook, one_step)
     latency = times * sum(part.stage.latency for part in parts)
     bandwidth = sum(part.seconds for part in parts)
-    said = "; then ".join(part.said for part in parts)
+    words = "; then ".join(part.words for part in parts)
     floors = [part.stage.floor for part in parts if part.stage.floor]
     if floors:
         floor = _twice(times) + " and ".join(floors)
-        said += f", and {floor}" if adds else f"; or {floor}, if longer"
+        words += f", and {floor}" if adds else f"; or {floor}, if longer"
     return CollectiveTime(
         latency + bandwidth if adds else max(latency, bandwidth),
         latency,
         bandwidth,
         textbook,
         "latency" if latency >= bandwidth else slowest.stage.name,
-        said,
+        words,
     )
 
 
@@ -456,11 +446,11 @@ def _by_nccl(parts: list[_Part], times: int, textbook: float, one_step: bool) ->
 
     protocol = min(NCCL_PROTOCOLS, key=lambda one: latency_of(one) + slowest.seconds / one.share)
     latency, bandwidth = latency_of(protocol), slowest.seconds / protocol.share
-    said = " while ".join(part.said for part in parts)
-    said += f"; plus {duration(latency)} of NCCL's latency ({protocol.name}, {steps} hop{'s' * (steps > 1)}"
-    said += f", {protocol.share:.0%} of the bandwidth)" if protocol.share < 1 else ")"
+    words = " while ".join(part.words for part in parts)
+    words += f"; plus {duration(latency)} of NCCL's latency ({protocol.name}, {steps} hop{'s' * (steps > 1)}"
+    words += f", {protocol.share:.0%} of the bandwidth)" if protocol.share < 1 else ")"
     bound = "latency" if latency >= bandwidth else slowest.stage.name
-    return CollectiveTime(latency + bandwidth, latency, bandwidth, textbook, bound, said)
+    return CollectiveTime(latency + bandwidth, latency, bandwidth, textbook, bound, words)
 
 
 def _bytes(count: float) -> str:

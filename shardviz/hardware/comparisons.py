@@ -138,15 +138,15 @@ def in_best_pieces(line: Timeline, bytes_: int | ChunkBytes) -> Timeline:
     if line.too_long:
         return line
     for schedule in _in_pieces(line.schedule):
-        found = _timeline(schedule, bytes_, line.topology, line.link_spec)
-        if found.too_long or not np.min(found.chunk_bytes):
+        other = _timeline(schedule, bytes_, line.topology, line.link_spec)
+        if other.too_long or not np.min(other.chunk_bytes):
             continue
-        if not found.exact or found.seconds > least:
+        if not other.exact or other.seconds > least:
             # More pieces save time on their way and cost latencies: beyond the best number only these.
             break
-        least = found.seconds
+        least = other.seconds
         if least < best.seconds * (1 - TIED):
-            best = found
+            best = other
     return best
 
 
@@ -166,9 +166,9 @@ def _in_pieces(schedule: Schedule) -> Iterator[Schedule]:
         return
     for pieces in PIECES:
         with suppress(QuestionError):
-            found = schedule_for(name, pattern, pieces)
-            if found.chunks != schedule.chunks:
-                yield found
+            other = schedule_for(name, pattern, pieces)
+            if other.chunks != schedule.chunks:
+                yield other
 
 
 def is_cut(schedule: Schedule) -> bool:
@@ -191,8 +191,8 @@ def fastest(rows: Sequence[AlgorithmRow]) -> tuple[str, ...]:
 
 def chunks_of_member(schedule: Schedule) -> int:
     """The number of chunks into which the larger of a member's operand and result is cut."""
-    each = schedule.pattern.kind in ("all_to_all", "permute")
-    return schedule.chunks // schedule.pattern.group_size if each else schedule.chunks
+    is_of_one = schedule.pattern.kind in ("all_to_all", "permute")
+    return schedule.chunks // schedule.pattern.group_size if is_of_one else schedule.chunks
 
 
 def _even(schedule: Schedule, bytes_: int) -> int | Ints:
@@ -271,18 +271,18 @@ def left_out(pattern: Pattern, topology: Topology) -> tuple[tuple[str, str], ...
 def _costs(pattern: Pattern, topology: Topology) -> Mapping[tuple[str, int], ScheduleCost | str]:
     """The cost of every algorithm that can carry out the pattern, or why it would take too long; of one with
     a pipeline, for each number of chunks whose queues are short."""
-    found: dict[tuple[str, int], ScheduleCost | str] = {}
+    costs: dict[tuple[str, int], ScheduleCost | str] = {}
     for name, schedule in candidates(pattern).items():
         if isinstance(schedule, str):
             continue
-        usual = found[name, schedule.chunks] = _cost(schedule, topology)
+        usual = costs[name, schedule.chunks] = _cost(schedule, topology)
         if isinstance(usual, str) or usual.work > LITTLE_WORK:
             continue
         for other in _in_pieces(schedule):
             cost = _cost(other, topology)
             if isinstance(cost, ScheduleCost) and cost.work <= LITTLE_WORK:
-                found[name, other.chunks] = cost
-    return found
+                costs[name, other.chunks] = cost
+    return costs
 
 
 def _cost(schedule: Schedule, topology: Topology) -> ScheduleCost | str:
@@ -349,7 +349,7 @@ def _fastest(curves: list[Curve]) -> tuple[tuple[int, str], ...]:
     """The lowest of the curves at every payload, and from where on."""
     payloads = sorted({payload for curve in curves for payload in curve.payloads})
     seconds = np.array([np.interp(payloads, curve.payloads, curve.seconds) for curve in curves])
-    found: list[tuple[int, str]] = []
+    crossings: list[tuple[int, str]] = []
     best = -1
     for right in range(1, len(payloads)):
         low, high = payloads[right - 1], payloads[right]
@@ -357,14 +357,14 @@ def _fastest(curves: list[Curve]) -> tuple[tuple[int, str], ...]:
         here = low
         while here < high:
             best = _lowest(seconds[:, right - 1] + slope * (here - low), seconds[:, right], best)
-            if not found or found[-1][1] != curves[best].algorithm:
-                found.append((math.ceil(here * (1 - CLOSE)), curves[best].algorithm))
+            if not crossings or crossings[-1][1] != curves[best].algorithm:
+                crossings.append((math.ceil(here * (1 - CLOSE)), curves[best].algorithm))
             # The lines that fall below this one further on, where they do.
             gap = seconds[best, right - 1] - seconds[:, right - 1]
             lower = slope < slope[best]
             meet = low + gap[lower] / (slope[lower] - slope[best])
             here = float(meet[meet > here * (1 + CLOSE)].min(initial=high))
-    return tuple(found)
+    return tuple(crossings)
 
 
 def _lowest(now: Reals, later: Reals, best: int) -> int:

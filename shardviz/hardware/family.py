@@ -20,8 +20,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, lru_cache
+from itertools import pairwise, product
 from operator import ne
 from typing import ClassVar, Self
 
@@ -167,20 +167,17 @@ class Family(ABC):
 
     # The places of a mesh's devices.
 
-    @cached_property
+    @property
     def places(self) -> tuple[DeviceCoords, ...]:
         """The place of every device, by id."""
-        columns = [
-            [number // one.stride % one.size for number in range(self.devices)] for one in self.dimensions
-        ]
-        *torus, inner, outer = columns
-        coords = zip(*torus, strict=True) if torus else [()] * self.devices
-        return tuple(map(DeviceCoords, coords, inner, outer))
+        return _places(tuple(self.dimensions[number].size for number in self.by_id))
 
-    def placement(self, ids: tuple[int, ...]) -> Placement:
-        """The places of these devices, by row-major position in a mesh."""
-        wrap = tuple(one.kind == "ring" for one in self.torus)
-        return Placement(ids, tuple(self.places[id_] for id_ in ids), self.torus_sizes, wrap)
+    def placement(self, ids: tuple[int, ...], places: tuple[DeviceCoords, ...] | None = None) -> Placement:
+        """The `places` of these devices, by row-major position in a mesh; by default as ids count them."""
+        if places is None:
+            by_id = self.places
+            places = tuple(by_id[id_] for id_ in ids)
+        return Placement(ids, places, self.torus_sizes, tuple(one.kind == "ring" for one in self.torus))
 
     def ids_of(self, parts: Parts) -> tuple[int, ...]:
         """The device ids by row-major position of a mesh whose axes have these parts."""
@@ -242,11 +239,11 @@ class Family(ABC):
         """The levels of each mesh axis where only the places are known."""
         levels = []
         is_regular = placement.is_regular(mesh)
-        for number, axis in enumerate(mesh.axis_names):
+        for axis in mesh.axis_names:
             groups = mesh.groups((axis,))
             of_blocks = self.levels_of_blocks(placement, groups[:1] if is_regular else groups)
             if of_blocks is None:
-                of_blocks = (self._scattered(mesh, placement, axis_run(placement, mesh, number)),)
+                of_blocks = (self._scattered(mesh, placement, axis_run(placement, mesh, axis)),)
             levels.append((axis, of_blocks))
         return tuple(levels)
 
@@ -314,6 +311,20 @@ class FileFamily(Family):
     @abstractmethod
     def toml(self) -> list[str]:
         """The lines of the table that `read` reads to the same."""
+
+
+@lru_cache(maxsize=8)
+def _places(sizes: tuple[int, ...]) -> tuple[DeviceCoords, ...]:
+    """The places on dimensions of these sizes, the one first along which ids rise first: cores, then x, y and
+    z, then slices."""
+    core, *torus, slices = sizes
+    chips = [tuple(reversed(coords)) for coords in product(*map(range, reversed(torus)))]
+    return tuple(
+        DeviceCoords(coords, number, slice_)
+        for slice_ in range(slices)
+        for coords in chips
+        for number in range(core)
+    )
 
 
 def _slowness(levels: tuple[LinkLevel, ...]) -> tuple[float, ...]:

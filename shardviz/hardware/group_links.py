@@ -78,11 +78,11 @@ def group_links(
     is_part = any(axis_part(axis) is not None for axis in axes)
     # Every axis of the assumed machine is a ring, but a part of one is not.
     if topology is None and (is_part or not placed.machine.assumed):
-        found = _topology(levels, math.prod(dims))
-        if len(axes) == 1 and isinstance(found, Torus) and found.dims == (2, 2):
+        own = _topology(levels, math.prod(dims))
+        if len(axes) == 1 and isinstance(own, Torus) and own.dims == (2, 2):
             # Two by two are a ring of four, in the order in which a ring's neighbours are linked.
-            found = Torus((4,), (True,))
-        return Links(found, slowest, levels, machine)
+            own = Torus((4,), (True,))
+        return Links(own, slowest, levels, machine)
     chosen = topology_for(topology, dims)
     if topology is not None:
         levels = levels_of(chosen, slowest, tuple(axes))
@@ -146,11 +146,11 @@ def _name(
     inner: list[LinkLevel],
 ) -> str:
     """``network of 2 × switch with 8``, ``grid of 2x2 × 2 cores``."""
-    said = [f"{level.name} of {level.size}" for level in outer]
-    said += [str(torus)] * bool(grid)
-    said += [f"switch with {level.size}" for level in nodes]
-    said += [f"{level.size} cores" for level in inner]
-    return " × ".join(said)
+    parts = [f"{level.name} of {level.size}" for level in outer]
+    parts += [str(torus)] * bool(grid)
+    parts += [f"switch with {level.size}" for level in nodes]
+    parts += [f"{level.size} cores" for level in inner]
+    return " × ".join(parts)
 
 
 def levels_of(topology: Topology, spec: LinkSpec, axes: tuple[str, ...]) -> tuple[LinkLevel, ...]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from shardviz.hardware.axis_rings import AxisRings
 from shardviz.hardware.chips import GPUS, ICI_HOP, NVLINK_HOP, TPUS, DeviceFigures
 from shardviz.hardware.clusters import Cluster
+from shardviz.hardware.collective_time import SHIFTS, CollectiveTime, collective_time
 from shardviz.hardware.family import AxisLevels, Family
 from shardviz.hardware.levels import LinkLevel, joined_levels, part_of_levels
 from shardviz.hardware.links import ASSUMED, LinkSpec
@@ -65,7 +66,7 @@ class PlacedMesh:
     machine: Machine
     levels: AxisLevels
     placement: Placement | None = None
-    _found: dict[tuple[tuple[str, ...], bool], tuple[LinkLevel, ...]] = field(
+    _by_axes: dict[tuple[tuple[str, ...], bool], tuple[LinkLevel, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -74,6 +75,17 @@ class PlacedMesh:
         """The mesh, without an order of devices of its own."""
         sizes = {axis: math.prod(level.size for level in own) for axis, own in self.levels}
         return Mesh(tuple(sizes), tuple(sizes.values()))
+
+    def collective_time(
+        self, op: str, size: int, axes: tuple[str, ...], *, in_rounds: bool = False
+    ) -> CollectiveTime:
+        """The time of a collective, by HLO's name, over the groups along these axes.
+
+        It is that which was measured over such links, else by formula: the function of this name says what
+        `size` and `in_rounds` are.
+        """
+        levels = self.group_levels(axes, in_order=op in SHIFTS)
+        return collective_time(op, size, levels, in_rounds=in_rounds, measured=self.machine.measured)
 
     def levels_for(self, op: str, axes: tuple[str, ...]) -> tuple[LinkLevel, ...]:
         """`group_levels` of the groups over which an operation runs, by JAX's name."""
@@ -90,14 +102,12 @@ class PlacedMesh:
         if any(":" in axis for axis in axes):
             # The devices of a group are the same in any order of the parts.
             axes = joined_parts(sorted(axes, key=self._place), self.mesh.shape)
-        if (axes, in_order) not in self._found:
-            own = tuple(level for axis in axes for level in self._levels_of(axis) if level.size > 1)
-            if in_order and any(level.is_scattered for level in own):
-                found = own
-            else:
-                found = self._of_blocks(axes) or joined_levels(own)
-            self._found[axes, in_order] = self.machine.family.shared_by_cores(found)
-        return self._found[axes, in_order]
+        if (axes, in_order) not in self._by_axes:
+            levels = tuple(level for axis in axes for level in self._levels_of(axis) if level.size > 1)
+            if not (in_order and any(level.is_scattered for level in levels)):
+                levels = self._of_blocks(axes) or joined_levels(levels)
+            self._by_axes[axes, in_order] = self.machine.family.shared_by_cores(levels)
+        return self._by_axes[axes, in_order]
 
     def _place(self, name: str) -> tuple[int, int]:
         """The place of an axis in the mesh, and of a part of one in its axis."""

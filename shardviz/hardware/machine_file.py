@@ -260,8 +260,8 @@ def machine_toml(machine: Machine, comment: str = "") -> str:
     for key, name in BETWEEN.items():
         if name in family.links:
             lines += ["", f"[{key}]", *link_toml(family.links[name])]
-    for each in machine.measured:
-        lines += ["", "[[measured]]", *measured_toml(each)]
+    for times in machine.measured:
+        lines += ["", "[[measured]]", *measured_toml(times)]
     return "\n".join(lines) + "\n"
 
 

@@ -59,7 +59,7 @@ class MeasuredTimes:
 
     def regime(self, size: float) -> Regime:
         """The line on which a size lies."""
-        return next((each for each in reversed(self.regimes) if each.start <= size), self.regimes[0])
+        return next((regime for regime in reversed(self.regimes) if regime.start <= size), self.regimes[0])
 
     def seconds(self, size: float) -> float:
         """Seconds of so many bytes, which are as few as those of the regimes before, or more."""
@@ -80,14 +80,14 @@ def measured_times(
     op: str, levels: Sequence[LinkLevel], measured: Sequence[MeasuredTimes]
 ) -> tuple[MeasuredTimes, ...]:
     """All that was measured of HLO's operation `op` over groups with such links, maybe along several axes."""
-    if all(COLLECTIVES[each.op] != op for each in measured):
+    if all(COLLECTIVES[times.op] != op for times in measured):
         return ()
     links = links_alike([level for level in levels if level.size > 1])
-    return tuple(each for each in measured if each.is_of(op, links))
+    return tuple(times for times in measured if times.is_of(op, links))
 
 
 def corners(measured: Sequence[MeasuredTimes]) -> Iterator[int]:
     """The sizes at which a regime ends or begins."""
-    for each in measured:
-        for regime in each.regimes[1:]:
+    for times in measured:
+        for regime in times.regimes[1:]:
             yield from (regime.start - 1, regime.start)

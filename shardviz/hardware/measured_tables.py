@@ -43,14 +43,14 @@ _REGIME = ("from", "latency", "latency_error", "bandwidth", "bandwidth_error")
 
 def measured_tables(tables: Sequence[StrictTable], machine: Machine) -> tuple[MeasuredTimes, ...]:
     """The times of a machine's tables. Raises what the tables make."""
-    found: dict[tuple[str, str, tuple[str, ...]], MeasuredTimes] = {}
+    known: dict[tuple[str, str, tuple[str, ...]], MeasuredTimes] = {}
     for table in tables:
-        each = _times(table, machine)
-        if (each.op, each.mesh, each.axes) in found:
-            over = f"{each.op} over {' and '.join(each.axes)} of {each.mesh}"
+        times = _times(table, machine)
+        if (times.op, times.mesh, times.axes) in known:
+            over = f"{times.op} over {' and '.join(times.axes)} of {times.mesh}"
             table.fail("op", f"{over} stands above already", "leave one of them out")
-        found[each.op, each.mesh, each.axes] = each
-    return tuple(found.values())
+        known[times.op, times.mesh, times.axes] = times
+    return tuple(known.values())
 
 
 def links_of_groups(machine: Machine, op: str, mesh: Mesh, axes: tuple[str, ...]) -> tuple[LinkLevel, ...]:

@@ -55,7 +55,7 @@ def is_placed(machine: Machine, sizes: Sequence[int]) -> bool:
 def not_placed(machine: Machine, mesh: Mesh) -> tuple[str, str]:
     """The error and the hint for a mesh that `jax.make_mesh` does not place."""
     fitting = _fitting(machine, mesh.axis_sizes)
-    meshes = (",".join(map("{}={}".format, mesh.axis_names, each)) for each in fitting)
+    meshes = (",".join(map("{}={}".format, mesh.axis_names, other)) for other in fitting)
     where = "use --device-order row-major to place it by the ids"
     return (
         f"jax.make_mesh does not place a mesh of {times(mesh.axis_sizes)} on {machine.name}: "
@@ -68,19 +68,19 @@ def _fitting(machine: Machine, sizes: Sequence[int]) -> list[tuple[int, ...]]:
     """Meshes of as many axes that JAX places on the machine, the most similar first."""
     count = machine.devices
     divisors = [size for size in range(1, count + 1) if count % size == 0]
-    others = (each for each in product(divisors, repeat=len(sizes) - 1) if count % math.prod(each) == 0)
-    candidates = [(*each, count // math.prod(each)) for each in others]
+    majors = product(divisors, repeat=len(sizes) - 1)
+    candidates = [(*major, count // math.prod(major)) for major in majors if count % math.prod(major) == 0]
 
-    def distance(each: tuple[int, ...]) -> float:
-        return sum(abs(math.log(a / b)) for a, b in zip(each, sizes, strict=True))
+    def distance(other: tuple[int, ...]) -> float:
+        return sum(abs(math.log(a / b)) for a, b in zip(other, sizes, strict=True))
 
-    found: list[tuple[int, ...]] = []
-    for each in sorted(candidates, key=distance)[:MAX_TRIED]:
-        if is_placed(machine, each):
-            found.append(each)
-        if len(found) == SUGGESTED:
+    placed: list[tuple[int, ...]] = []
+    for other in sorted(candidates, key=distance)[:MAX_TRIED]:
+        if is_placed(machine, other):
+            placed.append(other)
+        if len(placed) == SUGGESTED:
             break
-    return found
+    return placed
 
 
 def _another_size(machine: Machine, mesh: Mesh, of_program: bool) -> QuestionError:

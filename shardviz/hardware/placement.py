@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,6 +10,8 @@ from shardviz.sharding import Mesh
 
 AXES = ("x", "y", "z")
 """Names of a torus's axes."""
+Coordinates = tuple[int, ...]
+"""The place of a device along each physical dimension."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,25 @@ class Placement:
     torus: tuple[int, ...] = ()
     wrap: tuple[bool, ...] = ()
 
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The names of the physical dimensions: those of the torus, that within a chip or node, and that
+        between slices or nodes."""
+        return (*AXES[: len(self.torus)], "core", "slice") if self.torus else ("gpu", "node")
+
+    @property
+    def unit(self) -> str:
+        """The noun for devices that no network has to join: slice or node."""
+        return self.dimensions[-1]
+
+    @property
+    def units(self) -> int:
+        """The slices or nodes that have devices."""
+        return len({place.slice for place in self.places})
+
     @cached_property
-    def coordinates(self) -> tuple[tuple[int, ...], ...]:
-        """The place of each device along each dimension: x, y, z, core and slice; GPU and node."""
+    def coordinates(self) -> tuple[Coordinates, ...]:
+        """The place of each device along each of the `dimensions`."""
         return tuple((*place.coords, place.core, place.slice) for place in self.places)
 
     def is_regular(self, mesh: Mesh) -> bool:
@@ -85,49 +102,45 @@ class AxisRun:
 
 def axis_runs(placement: Placement, mesh: Mesh) -> tuple[AxisRun, ...]:
     """One entry for each mesh axis, in the mesh's order."""
-    return tuple(axis_run(placement, mesh, axis) for axis in range(len(mesh.axis_sizes)))
+    return tuple(axis_run(placement, mesh, axis) for axis in mesh.axis_names)
 
 
-def axis_run(placement: Placement, mesh: Mesh, axis: int) -> AxisRun:
-    """The entry of the mesh axis of this number."""
-    size = mesh.axis_sizes[axis]
-    stride = math.prod(mesh.axis_sizes[axis + 1 :])
+def axis_run(placement: Placement, mesh: Mesh, axis: str) -> AxisRun:
+    """The entry of one mesh axis."""
+    size, stride = mesh.axis_size(axis), mesh.stride(axis)
     # The pairs of neighbours, and of ends, on all lines along the axis.
-    steps: list[tuple[DeviceCoords, DeviceCoords]] = []
-    closing: list[tuple[DeviceCoords, DeviceCoords]] = []
-    for position, place in enumerate(placement.places):
+    steps: list[tuple[Coordinates, Coordinates]] = []
+    closing: list[tuple[Coordinates, Coordinates]] = []
+    for position, coords in enumerate(placement.coordinates):
         if position // stride % size < size - 1:
-            steps.append((place, placement.places[position + stride]))
+            steps.append((coords, placement.coordinates[position + stride]))
         else:
-            closing.append((place, placement.places[position - (size - 1) * stride]))
-    changes = Counter(name for step in steps for name in _differing(*step, placement))
-    # What changes more often is faster; where nothing tells them apart, cores come before x, x before y.
-    order = ("core", "gpu", *AXES, "slice", "node")
-    along = sorted(changes, key=lambda name: (changes[name], -order.index(name)))
-    hops = [_hops(*step, placement) for step in steps]
-    back = [_hops(*step, placement) for step in closing]
-    if None in hops:
-        return AxisRun(mesh.axis_names[axis], tuple(along), None, False)
-    most = max((count for count in hops if count is not None), default=0)
-    is_ring = size > 2 and all(count is not None and count <= most for count in back)
-    return AxisRun(mesh.axis_names[axis], tuple(along), most, is_ring)
-
-
-def _differing(a: DeviceCoords, b: DeviceCoords, placement: Placement) -> list[str]:
-    """The physical axes in which two devices differ."""
-    core, slice_ = ("core", "slice") if placement.torus else ("gpu", "node")
-    found = [AXES[i] for i, (one, other) in enumerate(zip(a.coords, b.coords, strict=True)) if one != other]
-    return [*found, *[core] * (a.core != b.core), *[slice_] * (a.slice != b.slice)]
-
-
-def _hops(a: DeviceCoords, b: DeviceCoords, placement: Placement) -> int | None:
-    """Links on the shortest way between two devices; None between slices or nodes."""
-    if a.slice != b.slice:
-        return None
-    if not placement.torus:
-        return int(a.core != b.core)
-    ways = zip(a.coords, b.coords, placement.torus, placement.wrap, strict=True)
-    return sum(
-        min(abs(one - other), size - abs(one - other)) if wrap else abs(one - other)
-        for one, other, size, wrap in ways
+            closing.append((coords, placement.coordinates[position - (size - 1) * stride]))
+    changes = Counter(
+        name
+        for step in steps
+        for name, begin, end in zip(placement.dimensions, *step, strict=True)
+        if begin != end
     )
+    # What changes more often is faster; where nothing tells them apart, cores come before x, x before y.
+    *torus, within, between = placement.dimensions
+    order = (within, *torus, between)
+    along = tuple(sorted(changes, key=lambda name: (changes[name], -order.index(name))))
+    hops = [_hops(*step, placement) for step in steps]
+    if None in hops:
+        return AxisRun(axis, along, None, False)
+    most = max((count for count in hops if count is not None), default=0)
+    back = [_hops(*step, placement) for step in closing]
+    is_ring = size > 2 and all(count is not None and count <= most for count in back)
+    return AxisRun(axis, along, most, is_ring)
+
+
+def _hops(begin: Coordinates, end: Coordinates, placement: Placement) -> int | None:
+    """Links on the shortest way between two devices; None between slices or nodes."""
+    if begin[-1] != end[-1]:
+        return None
+    if placement.unit == "node":
+        return int(begin != end)
+    apart = [abs(one - other) for one, other in zip(begin, end, strict=True)]
+    ways = zip(apart, placement.torus, placement.wrap, strict=False)
+    return sum(min(steps, size - steps) if wrap else steps for steps, size, wrap in ways)

@@ -100,10 +100,10 @@ class RoundRouting:
             return cls(messages, topology, (), hops, loads, through)
         if isinstance(topology, Hierarchy):
             by_level = messages_by_level(topology, messages)
-            levels = tuple((cls.of(each, level.topology), level.spec) for level, each in by_level)
+            levels = tuple((cls.of(carried, level.topology), level.spec) for level, carried in by_level)
             hops, loads = (
-                np.concatenate(each)
-                for each in zip(*((routing.hops, routing.loads) for routing, _ in levels), strict=True)
+                np.concatenate(of_levels)
+                for of_levels in zip(*((routing.hops, routing.loads) for routing, _ in levels), strict=True)
             )
             return cls(messages, topology, (), hops, loads, None, levels)
         assert isinstance(topology, Torus)
@@ -126,9 +126,9 @@ class RoundRouting:
         """
         if self.levels:
             times = [routing.time(spec, unit, work) for routing, spec in self.levels]
-            waiting = [each.waiting for each in times if each.waiting is not None]
+            waiting = [time.waiting for time in times if time.waiting is not None]
             exact = len(waiting) == len(times)
-            return RoundTime(max(each.seconds for each in times), sum(waiting) if exact else None)
+            return RoundTime(max(time.seconds for time in times), sum(waiting) if exact else None)
         if link_spec.bandwidth == math.inf:
             return RoundTime(int(self.hops.max(initial=0)) * link_spec.latency, 0)
         if self.delay is not None:

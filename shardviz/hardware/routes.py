@@ -172,7 +172,10 @@ def link_loads(topology: Topology, src: Ints, dst: Ints, weights: Ints) -> Ints:
     if isinstance(topology, Hierarchy):
         by_level = messages_by_level(topology, Messages(src, dst, weights))
         return np.concatenate(
-            [link_loads(level.topology, each.src, each.dst, each.bytes) for level, each in by_level]
+            [
+                link_loads(level.topology, carried.src, carried.dst, carried.bytes)
+                for level, carried in by_level
+            ]
         )
     if isinstance(topology, Switch):
         return np.concatenate([sums(device, weights, topology.devices) for device in (src, dst)])

@@ -290,9 +290,9 @@ class CumulativeCost:
             busy = np.zeros(devices)
             moving = load.bytes > 0
             busy[load.src[moving]] = busy[load.dst[moving]] = seconds
-            each = _DeviceCosts(sums(load.src, load.bytes, devices), busy, seconds)
-            self._each.append(each)
-            self._before.append(self._before[-1].plus(each, count))
+            of_round = _DeviceCosts(sums(load.src, load.bytes, devices), busy, seconds)
+            self._each.append(of_round)
+            self._before.append(self._before[-1].plus(of_round, count))
             last += count
             self._last.append(last)
 

@@ -238,16 +238,16 @@ def _sizes(text: str) -> tuple[int, ...]:
     if not re.fullmatch(r"\s*[0-9]+(?:[x×][0-9]+)*\s*", text, re.IGNORECASE | re.ASCII):
         problem = f"{quote(text.strip(), 30)} is not a topology" if text.strip() else "there is no topology"
         raise NotationError(problem, text, start, max(len(text.rstrip()), start + 1), HINT)
-    found = list(re.finditer("[0-9]+", text))
-    if len(found) > MAX_RANK:
+    sizes = list(re.finditer("[0-9]+", text))
+    if len(sizes) > MAX_RANK:
         raise NotationError(
-            f"more than {MAX_RANK} axes", text, *found[MAX_RANK].span(), hint="use fewer axes"
+            f"more than {MAX_RANK} axes", text, *sizes[MAX_RANK].span(), hint="use fewer axes"
         )
-    for size in found:
+    for size in sizes:
         if len(size.group()) > len(str(MAX_DEVICES)) or int(size.group()) < 1:
             problem = f"an axis of {quote(size.group(), 20)} devices is not possible"
             raise NotationError(problem, text, *size.span(), hint=f"use sizes from 1 to {MAX_DEVICES:,}")
-    return tuple(int(size.group()) for size in found)
+    return tuple(int(size.group()) for size in sizes)
 
 
 def _check_devices(count: int) -> None:

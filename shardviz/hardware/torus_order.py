@@ -93,12 +93,12 @@ def parts_on_torus(chip: str, shape: tuple[int, ...], cores: int, sizes: Sequenc
 def _subsets(rank: int) -> Iterator[tuple[int, ...]]:
     """The physical dimensions that a mesh axis may take together, in the order in which JAX tries them."""
     for count in range(rank, 0, -1):
-        found = combinations(range(rank), count)
+        subsets = combinations(range(rank), count)
         # With four there are cores, which are nearest to one another; then x comes before y before z.
         if rank == 4 and _has_changed():
-            yield from sorted(found, key=_nearest)
+            yield from sorted(subsets, key=_nearest)
         else:
-            yield from found
+            yield from subsets
 
 
 def _nearest(subset: tuple[int, ...]) -> tuple[int, int]:
@@ -124,9 +124,9 @@ def _split_parts(dims: Sequence[int], sizes: Sequence[int]) -> Parts | None:
     for axis in reversed(range(len(sizes))):
         used = [math.prod(row) for row in assigned]
         best: tuple[int, ...] | None = None
-        for each in _shares(dims, used, sizes[axis]):
-            if best is None or _preference(each, dims, used) > _preference(best, dims, used):
-                best = each
+        for share in _shares(dims, used, sizes[axis]):
+            if best is None or _preference(share, dims, used) > _preference(best, dims, used):
+                best = share
         if best is None or math.prod(best) != sizes[axis]:
             return None
         for row, size in zip(assigned, best, strict=True):
@@ -153,11 +153,11 @@ def _shares(dims: Sequence[int], used: Sequence[int], size: int) -> Iterator[tup
                 holders[factor].append(number)
     choices = [sorted(set(combinations(holders[factor], many))) for factor, many in factors.items()]
     for choice in product(*choices):
-        found = [1] * len(dims)
+        share = [1] * len(dims)
         for factor, subset in zip(factors, choice, strict=True):
             for number in subset:
-                found[number] *= factor
-        yield tuple(found)
+                share[number] *= factor
+        yield tuple(share)
 
 
 def _prime_factors(number: int) -> list[int]:

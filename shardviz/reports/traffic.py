@@ -32,13 +32,13 @@ class Traffic:
 def traffic_of(compiled: TargetResult, mesh: Mesh) -> Traffic | None:
     """The parts of the traffic; None where all devices are in one slice or node, or nobody knows."""
     placement = compiled.placement
-    if placement is None or len({place.slice for place in placement.places}) < 2:
+    if placement is None or placement.units < 2:
         return None
     parts: dict[str, list[Collective]] = {"between": [], "both": [], "inside": []}
     for one in compiled.collectives:
         if one.wire_bytes:
             parts["between" if one.between_slices else _part(one, placement, mesh)].append(one)
-    return Traffic("slice" if placement.torus else "node", *map(tuple, parts.values()))
+    return Traffic(placement.unit, *map(tuple, parts.values()))
 
 
 def _part(one: Collective, placement: Placement, mesh: Mesh) -> str:

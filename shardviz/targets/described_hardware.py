@@ -49,12 +49,11 @@ def placement_of(
     if cluster is None or not devices:
         return None
     ids = tuple(id_ for id_, *_ in devices)
-    if isinstance(cluster, GpuNodes):
-        return Placement(ids, tuple(DeviceCoords((), number, node) for _, _, number, node in devices))
-    torus = cluster.torus
-    # JAX gives every chip three coordinates.
-    places = tuple(DeviceCoords(coords[: len(torus)], core, slice_) for _, coords, core, slice_ in devices)
-    return Placement(ids, places, torus, cluster.chip.wrap(torus))
+    family = cluster.family
+    # JAX gives every chip of a TPU three coordinates.
+    rank = len(family.torus_sizes)
+    places = tuple(DeviceCoords(coords[:rank], core, slice_) for _, coords, core, slice_ in devices)
+    return family.placement(ids, places)
 
 
 RESERVED = KIB

@@ -30,8 +30,8 @@ class DevicePlacement:
     def __init__(self, target: str, placement: Placement) -> None:
         self.target = target
         self.placement = placement
-        self._has_cores = bool(placement.torus) and any(place.core for place in placement.places)
-        self._has_slices = any(place.slice != placement.places[0].slice for place in placement.places)
+        self._has_cores = placement.unit == "slice" and any(place.core for place in placement.places)
+        self._has_slices = placement.units > 1
 
     def words(self, position: int, device: int) -> str:
         """``x1 y2`` of a torus, with core and slice where there are several; ``GPU 3 of node 1``.
@@ -40,7 +40,7 @@ class DevicePlacement:
         """
         place, there = self.placement.places[position], self.placement.ids[position]
         number = f" (device {there})" if there != device else ""
-        if not self.placement.torus:
+        if self.placement.unit == "node":
             return f"GPU {place.core}" + f" of node {place.slice}" * self._has_slices + number
         words = " ".join(f"{axis}{at}" for axis, at in zip(AXES, place.coords, strict=False))
         words += f" core {place.core}" * self._has_cores + f" slice {place.slice}" * self._has_slices
@@ -159,7 +159,7 @@ def _number(layout: Layout, axes: Sequence[str], position: int) -> int:
 def _places(placement: DevicePlacement, cells: Cells, positions: Sequence[int], count: int) -> list[Text]:
     """The places of devices on a target."""
     words = [placement.words(position, cells.layout.mesh.device_id(position)) for position in positions]
-    if count == 1 and placement.placement.torus:
+    if count == 1 and placement.placement.unit == "slice":
         words = [f"chip {words[0]}"]
     more = ["…"] if count > len(words) else []
     return [Text(placement.target, DIM), *map(Text, words), *map(Text, more)]

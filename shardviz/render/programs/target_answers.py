@@ -164,7 +164,7 @@ def placement_words(placement: Placement, mesh: Mesh) -> str:
         axes.setdefault(_run(run), []).append(run.axis)
     words = ", ".join(f"{' and '.join(names)} {way}" for way, names in axes.items()) + _order(placement, mesh)
     ground = _ground(placement)
-    if not placement.torus and f"along {WITHIN['gpu']}" in axes and BETWEEN["node"] not in words:
+    if placement.unit == "node" and f"along {WITHIN['gpu']}" in axes and BETWEEN["node"] not in words:
         return words.replace(WITHIN["gpu"], f"the {ground}")
     return f"{words}, on {ground}"
 
@@ -191,8 +191,8 @@ def _run(run: AxisRun) -> str:
 
 
 def _ground(placement: Placement) -> str:
-    count = len({place.slice for place in placement.places})
-    if not placement.torus:
+    count = placement.units
+    if placement.unit == "node":
         gpus = plural(len(placement.places) // count, "GPU")
         return f"{gpus} of one node" if count == 1 else f"{count:,} nodes of {gpus}"
     is_one = set(placement.torus) == {1}
