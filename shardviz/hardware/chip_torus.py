@@ -12,8 +12,8 @@ from typing import ClassVar, Self
 
 from shardviz.errors import plural, quote
 from shardviz.hardware.chips import DCN_LATENCY, ICI_HOP, MAX_DEVICES, TPUS
-from shardviz.hardware.family import Dimension, FileFamily, Parts
-from shardviz.hardware.levels import LevelKind, LinkLevel
+from shardviz.hardware.family import FileFamily, Parts
+from shardviz.hardware.levels import Dimension, LevelKind, LinkLevel
 from shardviz.hardware.links import LINK_KEYS, LinkSpec
 from shardviz.hardware.placement import AXES
 from shardviz.hardware.quantities import BANDWIDTH, LATENCY, count, figure, rate_text, time_text

@@ -1,7 +1,7 @@
 """A family of chips: the physical dimensions in which its devices lie, and the links of a group of them.
 
-A new family is a class in a file of its own: it says which dimensions its devices have, how JAX places a mesh
-on them and, where the general answers below do not hold, what the links of a group are.
+A new family is a class in a file of its own: it says which dimensions its devices have, how JAX places a
+mesh on them and, where the general answers below do not hold, what the links of a group are.
 
 Any machine here is a grid. Three dimensions of chips, the devices of each chip, and several slices:
 
@@ -9,9 +9,10 @@ Any machine here is a grid. Three dimensions of chips, the devices of each chip,
     2*tpu7x:2x2x2    x 2, y 2, z 2       core 2     slice 2
     h100:2x8                             gpu 8      node 2
 
-So what is asked of links needs no family: a group that fills a block of the grid, as the rectangle of its
-places on x and y, has along each dimension the links of that dimension. Only of a group that fills no block
-the family knows more than that.
+So the links of a group are asked of the grid. A group that fills a block of it, the same places on y at each
+of its places on x, has along each dimension the links of that dimension, in any order of its devices. Of a
+group that fills none no more is known than how far neighbours along a mesh axis are apart, and how many
+messages then share the busiest link.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise, product
 from operator import ne
 from typing import ClassVar, Self
 
 from shardviz.hardware.collective_time import collective_time
-from shardviz.hardware.levels import LevelKind, LinkLevel
+from shardviz.hardware.levels import Dimension, LevelKind, LinkLevel
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.placement import AxisRun, DeviceCoords, Placement, axis_run
 from shardviz.sharding import Mesh
@@ -45,56 +46,6 @@ _Block = tuple[tuple[int, tuple[int, ...]], ...]
 
 LARGE = 2**40
 """Bytes of a collective that is bound by its links' bandwidth."""
-
-
-@dataclass(frozen=True)
-class Dimension:
-    """One physical dimension of a machine: `size` places, `stride` apart in the devices' ids.
-
-    `name` says what lies along it: "x", "core", "gpu"; `kind`, `link` and `label` are those of a `LinkLevel`
-    along all of it. `link` is None where it has one place, or nobody has given the figures.
-    """
-
-    name: str
-    size: int
-    stride: int
-    kind: LevelKind
-    link: LinkSpec | None
-    label: str
-    nccl: bool = False
-
-    @property
-    def is_torus(self) -> bool:
-        """Neighbours along it are linked."""
-        return self.kind in ("ring", "line")
-
-    def level(self, size: int, step: int = 1) -> LinkLevel:
-        """The level of so many places, `step` apart."""
-        assert self.link is not None
-        if not self.is_torus:
-            return LinkLevel(self.kind, size, self.link, self.label, nccl=self.nccl)
-        closes = self.kind == "ring" and size * step == self.size
-        return LinkLevel("ring" if closes else "line", size, self.link, self.label, step)
-
-    def level_of(self, places: Sequence[int]) -> LinkLevel:
-        """The level of these places, in rising order, with the widest step between neighbours.
-
-        No more groups than that have a link to share: each has a member within so many steps of it.
-        """
-        if not self.is_torus:
-            return self.level(len(places))
-        steps = [after - before for before, after in pairwise(places)]
-        if self.kind == "line":
-            return self.level(len(places), max(steps))
-        *shorter, widest = sorted([*steps, places[0] + self.size - places[-1]])
-        # Neighbours that are n steps apart share each link with n - 1 other groups. On a ring of 8 the places
-        # 0, 2 and 5 have steps of 2, 3 and, round the ring, 3: as a ring, both ways carry a third of a link;
-        # as a line without one step of 3, one way carries a third. The places 0, 1, 2 and 3 have steps of 1,
-        # 1, 1 and 5: a line at the full link beats a ring at two fifths of it. So the ring is taken unless
-        # its widest step is twice as wide as all others.
-        if widest < 2 * shorter[-1]:
-            return replace(self.level(len(places), widest), kind="ring")
-        return replace(self.level(len(places), shorter[-1]), kind="line")
 
 
 @dataclass(frozen=True)

@@ -104,53 +104,39 @@ def _effective(level: LinkLevel) -> LinkSpec:
 
 
 def _topology(levels: tuple[LinkLevel, ...], members: int) -> Topology:
-    """The topology of a placed group."""
+    """The topology of a placed group: a torus, a switch, or several levels, named from the outermost one on:
+    ``network of 2 × switch with 8``, ``grid of 2x2 × 2 cores``."""
     grid = [level for level in levels if level.is_torus]
-    inner = [level for level in levels if level.kind == "chip"]
-    outer = [level for level in levels if level.kind == "network"]
-    nodes = [level for level in levels if level.kind == "switch"]
-    torus = Torus(tuple(level.size for level in grid) or (1,), tuple(map(_closes, grid)) or (True,))
+    closes = tuple(level.kind == "ring" for level in grid)
+    torus = Torus(tuple(level.size for level in grid) or (1,), closes or (True,))
     if len(grid) == len(levels):
         return torus
     if len(levels) == 1:
         return Switch(members)
-    blocks = math.prod(level.size for level in outer)
-    cores = math.prod(level.size for level in inner)
-    parts = []
+    outer, nodes, inner = (
+        [level for level in levels if level.kind == kind] for kind in ("network", "switch", "chip")
+    )
+    blocks, cores = (math.prod(level.size for level in own) for own in (outer, inner))
+    parts, names = [], [f"{level.name} of {level.size}" for level in outer]
+    flat: Torus | Switch = Switch(members)
     if outer:
         parts.append(LinkedLevel(Switch(members), _slowest(outer), members // blocks))
     if grid:
         copies = Torus((blocks, *torus.dims), (False, *torus.wrap))
+        flat = Torus((*copies.dims, cores), (*copies.wrap, False))
         parts.append(LinkedLevel(copies, _slowest(grid), cores, cores))
+        names.append(str(torus))
     if nodes:
         parts.append(LinkedLevel(Switch(members), _slowest(nodes), cores))
+        names += [f"switch with {level.size}" for level in nodes]
     if inner:
         parts.append(LinkedLevel(Switch(members), _slowest(inner), 1))
-    flat = Torus((blocks, *torus.dims, cores), (False, *torus.wrap, False)) if grid else Switch(members)
-    return Hierarchy(tuple(parts), _name(outer, grid, torus, nodes, inner), flat)
-
-
-def _closes(level: LinkLevel) -> bool:
-    return level.kind == "ring"
+        names += [f"{level.size} cores" for level in inner]
+    return Hierarchy(tuple(parts), " × ".join(names), flat)
 
 
 def _slowest(levels: Sequence[LinkLevel]) -> LinkSpec:
     return min(map(_effective, levels), key=lambda spec: (spec.bandwidth, -spec.latency))
-
-
-def _name(
-    outer: list[LinkLevel],
-    grid: list[LinkLevel],
-    torus: Torus,
-    nodes: list[LinkLevel],
-    inner: list[LinkLevel],
-) -> str:
-    """``network of 2 × switch with 8``, ``grid of 2x2 × 2 cores``."""
-    parts = [f"{level.name} of {level.size}" for level in outer]
-    parts += [str(torus)] * bool(grid)
-    parts += [f"switch with {level.size}" for level in nodes]
-    parts += [f"{level.size} cores" for level in inner]
-    return " × ".join(parts)
 
 
 def levels_of(topology: Topology, spec: LinkSpec, axes: tuple[str, ...]) -> tuple[LinkLevel, ...]:

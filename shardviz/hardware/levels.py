@@ -1,10 +1,11 @@
-"""The physical dimensions of a group of devices: how many members each joins, over which links."""
+"""The physical dimensions of a machine, and of a group of its devices: how many each joins, and its links."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 from shardviz.hardware.links import LinkSpec
@@ -71,6 +72,56 @@ class LinkLevel:
     def is_next(self, steps: int) -> bool:
         """A message over so many steps goes to a neighbour; through a switch everybody is one."""
         return not self.is_torus or steps in (1, self.size - 1)
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One physical dimension of a machine: `size` places, `stride` apart in the devices' ids.
+
+    `name` says what lies along it: "x", "core", "gpu"; `kind`, `link` and `label` are those of a `LinkLevel`
+    along all of it. `link` is None where it has one place, or nobody has given the figures.
+    """
+
+    name: str
+    size: int
+    stride: int
+    kind: LevelKind
+    link: LinkSpec | None
+    label: str
+    nccl: bool = False
+
+    @property
+    def is_torus(self) -> bool:
+        """Neighbours along it are linked."""
+        return self.kind in ("ring", "line")
+
+    def level(self, size: int, step: int = 1) -> LinkLevel:
+        """The level of so many places, `step` apart."""
+        assert self.link is not None
+        if not self.is_torus:
+            return LinkLevel(self.kind, size, self.link, self.label, nccl=self.nccl)
+        closes = self.kind == "ring" and size * step == self.size
+        return LinkLevel("ring" if closes else "line", size, self.link, self.label, step)
+
+    def level_of(self, places: Sequence[int]) -> LinkLevel:
+        """The level of these places, in rising order, with the widest step between neighbours.
+
+        No more groups than that have a link to share: each has a member within so many steps of it.
+        """
+        if not self.is_torus:
+            return self.level(len(places))
+        steps = [after - before for before, after in pairwise(places)]
+        if self.kind == "line":
+            return self.level(len(places), max(steps))
+        *shorter, widest = sorted([*steps, places[0] + self.size - places[-1]])
+        # Neighbours that are n steps apart share each link with n - 1 other groups. On a ring of 8 the places
+        # 0, 2 and 5 have steps of 2, 3 and, round the ring, 3: as a ring, both ways carry a third of a link;
+        # as a line without one step of 3, one way carries a third. The places 0, 1, 2 and 3 have steps of 1,
+        # 1, 1 and 5: a line at the full link beats a ring at two fifths of it. So the ring is taken unless
+        # its widest step is twice as wide as all others.
+        if widest < 2 * shorter[-1]:
+            return replace(self.level(len(places), widest), kind="ring")
+        return replace(self.level(len(places), shorter[-1]), kind="line")
 
 
 def with_step(level: LinkLevel, size: int, step: int) -> LinkLevel:

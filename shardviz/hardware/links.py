@@ -80,12 +80,9 @@ def read_link(table: StrictTable, before: LinkSpec | None, hop: float) -> LinkSp
 
     Raises what the table makes.
     """
-    latency = hop if before is None else before.latency
-    if "latency" in table:
-        latency = figure(table, "latency", LATENCY)
-    if before is not None and "bandwidth" not in table:
-        return LinkSpec(latency, before.bandwidth)
-    return LinkSpec(latency, figure(table, "bandwidth", BANDWIDTH))
+    usual_latency, usual_bandwidth = (hop, None) if before is None else (before.latency, before.bandwidth)
+    latency = figure(table, "latency", LATENCY, usual_latency)
+    return LinkSpec(latency, figure(table, "bandwidth", BANDWIDTH, usual_bandwidth))
 
 
 def link_toml(link: LinkSpec) -> list[str]:

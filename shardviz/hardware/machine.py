@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
-from shardviz.hardware.axis_rings import AxisRings
 from shardviz.hardware.chips import GPUS, ICI_HOP, NVLINK_HOP, TPUS, DeviceFigures
 from shardviz.hardware.clusters import Cluster
 from shardviz.hardware.collective_time import SHIFTS, CollectiveTime, collective_time
 from shardviz.hardware.family import AxisLevels, Family
-from shardviz.hardware.levels import LinkLevel, joined_levels, part_of_levels
+from shardviz.hardware.levels import Dimension, LinkLevel, joined_levels, part_of_levels
 from shardviz.hardware.links import ASSUMED, LinkSpec
 from shardviz.hardware.measured import MeasuredTimes
 from shardviz.hardware.placement import Placement
@@ -135,6 +136,38 @@ class PlacedMesh:
         return self.placement is not None and self.placement.is_regular(self.mesh)
 
 
+@dataclass(frozen=True)
+class AxisRings(Family):
+    """The family where nobody has named a machine: a ring over `link` for each axis of a mesh.
+
+    It has `members` devices, 0 for as many as a mesh has.
+    """
+
+    link: LinkSpec
+    members: int = 0
+
+    @property
+    def devices(self) -> int:
+        return self.members
+
+    @cached_property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        return ()
+
+    @property
+    def links(self) -> Mapping[str, LinkSpec]:
+        return {"ring": self.link}
+
+    def with_links(self, links: Mapping[str, LinkSpec]) -> Self:
+        return replace(self, link=links["ring"])
+
+    def size_words(self) -> str:
+        return f"{self.chip}, a ring for each mesh axis"
+
+    def jax_order(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        return tuple(range(math.prod(sizes)))
+
+
 def machine_of(cluster: Cluster) -> Machine:
     """The machine that a cluster is, with the published figures of its chips."""
     chip = cluster.chip
@@ -153,4 +186,6 @@ def assumed_machine(name: str = ASSUMED, devices: int = 0) -> Machine:
 
 def on_assumed_machine(machine: Machine, mesh: Mesh) -> PlacedMesh:
     """The mesh on an assumed machine: a ring for each of its axes."""
-    return PlacedMesh(machine, AxisRings(machine.chip, machine.family.usual_link).levels_of_mesh(mesh))
+    link = machine.family.usual_link
+    levels = ((axis, (LinkLevel("ring", size, link, axis),)) for axis, size in mesh.shape.items())
+    return PlacedMesh(machine, tuple(levels))

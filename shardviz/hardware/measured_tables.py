@@ -109,13 +109,13 @@ def _regimes(table: StrictTable) -> Iterator[Regime]:
     before = -1
     for row in rows:
         row.only(_REGIME)
-        start = int(figure(row, "from", PAYLOAD)) if "from" in row else 0
+        start = int(figure(row, "from", PAYLOAD, 0.0))
         if start <= before:
             row.fail("from", "it is not above that of the regime before", "begin with small sizes")
         before = start
         latency, bandwidth = figure(row, "latency", LATENCY), figure(row, "bandwidth", MEASURED)
-        latency_error = figure(row, "latency_error", LATENCY) if "latency_error" in row else 0.0
-        bandwidth_error = figure(row, "bandwidth_error", SPREAD) if "bandwidth_error" in row else 0.0
+        latency_error = figure(row, "latency_error", LATENCY, 0.0)
+        bandwidth_error = figure(row, "bandwidth_error", SPREAD, 0.0)
         if bandwidth == float("inf") and not latency:
             row.fail("bandwidth", "with no latency it takes no time at all", "give one of the two")
         yield Regime(start, latency, bandwidth, latency_error, bandwidth_error)

@@ -92,11 +92,13 @@ BOUNDS = {
 """The least and the most of each quantity: a plain number that was meant in another unit is outside."""
 
 
-def figure(table: StrictTable, key: str, quantity: Quantity) -> float:
-    """A number with a unit, or a plain one in the unit without a prefix.
+def figure(table: StrictTable, key: str, quantity: Quantity, default: float | None = None) -> float:
+    """A number with a unit, or a plain one in the unit without a prefix; `default` where there is none.
 
     Raises what the table makes, for another type and for a figure that no hardware has.
     """
+    if default is not None and key not in table:
+        return default
     value = table.values.get(key)
     if type(value) in (int, float):
         assert isinstance(value, int | float)

@@ -12,8 +12,8 @@ from typing import ClassVar, Self
 
 from shardviz.errors import plural
 from shardviz.hardware.chips import INFINIBAND_HOP, MAX_DEVICES, NVLINK_HOP
-from shardviz.hardware.family import Dimension, FileFamily, Parts
-from shardviz.hardware.levels import LinkLevel
+from shardviz.hardware.family import FileFamily, Parts
+from shardviz.hardware.levels import Dimension, LinkLevel
 from shardviz.hardware.links import LINK_KEYS, LinkSpec, link_toml, read_link
 from shardviz.hardware.quantities import count
 from shardviz.strict_table import StrictTable

@@ -1,9 +1,9 @@
 """Where `jax.make_mesh` puts a mesh on the chips of a TPU slice, in pure Python.
 
-JAX gives every mesh axis whole axes of the torus, several where that fits, the last mesh axis first: on 4x4x8
-chips a mesh X=4,Y=32 takes y and z for Y (4 · 8, of the pairs whose product fits the first that it tries) and
-x for X. On v5e it may split an axis of the torus between two of the mesh: 2·2·4 on 4x4. A few small slices
-have an order of their own, mostly a ring through all their chips. Across slices the leading axes lie as
+JAX gives every mesh axis whole axes of the torus, the last mesh axis first, and tries several together before
+one alone. So on 4x4x8 chips the axis Y of a mesh X=4,Y=32 gets x and z (4 · 8), the first pair that fits, and
+X gets y. On v5e an axis of the torus may also be split between axes of the mesh. A few small slices have an
+order of their own, mostly a ring through all their chips. Across slices the leading axes lie as
 `create_hybrid_device_mesh` has them. Some rules changed with jax 0.11.1: those of the installed release count
 (`jax.experimental.mesh_utils`, with which the tests compare each placement).
 """
@@ -66,12 +66,7 @@ def order_on_torus(chip: str, shape: tuple[int, ...], sizes: Sequence[int]) -> t
 def parts_on_torus(chip: str, shape: tuple[int, ...], cores: int, sizes: Sequence[int]) -> Parts | None:
     """The parts of x, y, z and, of chips with several, `cores` that each mesh axis gets; None where the
     algorithm of `mesh_utils` fails."""
-    dims = [*shape, *(1,) * (3 - len(shape))]
-    numbers = list(range(len(shape)))
-    if cores > 1:
-        dims = [*shape, cores]
-        numbers.append(len(shape))
-    numbers += [0] * (len(dims) - len(numbers))
+    dims = [*shape, cores] if cores > 1 else [*shape, *(1,) * (3 - len(shape))]
     left = list(dims)
     taken: list[tuple[int, ...]] = [() for _ in sizes]
     for axis in reversed(range(len(sizes))):
@@ -83,11 +78,8 @@ def parts_on_torus(chip: str, shape: tuple[int, ...], cores: int, sizes: Sequenc
         else:
             if sizes[axis] > 1:
                 # The condition of jax.make_mesh.
-                split = _split_parts(dims, sizes) if chip == "v5e" else None
-                if split is None:
-                    return None
-                return [[(numbers[n], size, step) for n, size, step in axis_parts] for axis_parts in split]
-    return [[(numbers[n], dims[n], 1) for n in subset if dims[n] > 1] for subset in taken]
+                return _split_parts(dims, sizes) if chip == "v5e" else None
+    return [[(number, dims[number], 1) for number in subset if dims[number] > 1] for subset in taken]
 
 
 def _subsets(rank: int) -> Iterator[tuple[int, ...]]:
@@ -119,7 +111,10 @@ def _has_changed() -> bool:
 
 
 def _split_parts(dims: Sequence[int], sizes: Sequence[int]) -> Parts | None:
-    """The parts where an axis of the torus may be split between several axes of the mesh."""
+    """The parts where an axis of the torus may be split between several of the mesh; None where none fit."""
+    # Each mesh axis, the last one first, gets the best of all shares of what is left. For X=2,Y=2,Z=4 on 4x4
+    # chips Z gets all of x, the only whole axis that fits; Y gets two places of y, next to one another, and X
+    # the other factor of y, in steps of the two that Y has.
     assigned = [[1] * len(sizes) for _ in dims]
     for axis in reversed(range(len(sizes))):
         used = [math.prod(row) for row in assigned]
@@ -142,7 +137,8 @@ def _split_parts(dims: Sequence[int], sizes: Sequence[int]) -> Parts | None:
 
 
 def _shares(dims: Sequence[int], used: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
-    """All ways to make a mesh axis of parts of the dimensions that are left."""
+    """All ways to make a mesh axis of parts of the dimensions that are left: which of them give each of its
+    prime factors."""
     factors: dict[int, int] = {}
     for factor in _prime_factors(size):
         factors[factor] = factors.get(factor, 0) + 1

@@ -13,7 +13,8 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.hardware.family import Dimension, Family
+from shardviz.hardware.family import Family
+from shardviz.hardware.levels import Dimension
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hardware.placement import AXES
 from shardviz.render.lines import sentence, shelve

@@ -7,11 +7,11 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shardviz.hardware.axis_rings import AxisRings
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.levels import LinkLevel
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.machine import (
+    AxisRings,
     Machine,
     PlacedMesh,
     assumed_machine,

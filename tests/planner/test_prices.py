@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from shardviz.hardware.axis_rings import AxisRings
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.levels import LinkLevel
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.machine import (
+    AxisRings,
     Machine,
     PlacedMesh,
     assumed_machine,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from shardviz.hardware.axis_rings import AxisRings
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.levels import LinkLevel
 from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.machine import Machine, PlacedMesh
+from shardviz.hardware.machine import AxisRings, Machine, PlacedMesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.sharding import Mesh

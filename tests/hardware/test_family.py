@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, combinations, product
 
 import pytest
 
-from shardviz.hardware.chips import TPUS
+from shardviz.errors import QuestionError
+from shardviz.hardware.chips import TPUS, DeviceFigures
 from shardviz.hardware.clusters import TpuSlices, parse_cluster, tori
 from shardviz.hardware.collective_time import collective_time
-from shardviz.hardware.machine import machine_of
+from shardviz.hardware.family import Family
+from shardviz.hardware.levels import Dimension
+from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.machine import Machine, machine_of
 from shardviz.hardware.mesh_placement import is_placed, place_mesh
 from shardviz.sharding import Mesh
 
@@ -180,3 +186,48 @@ def test_of_blocks_of_several_shapes_the_slowest_counts():
     """A square of four chips, and a line of four: all-gathers are faster on the square."""
     order = (0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
     assert levels("v5e:4x4", {"X": 4, "Y": 4}, ("Y",), order) == [("line", 4, "x", 1)]
+
+
+@dataclass(frozen=True)
+class PairsOnRings(Family):
+    """Rings of four switches with two devices each, joined by a network: a family that no file knows."""
+
+    def __post_init__(self):
+        assert self.devices == 16
+
+    @property
+    def devices(self):
+        return math.prod(one.size for one in self.dimensions)
+
+    @cached_property
+    def dimensions(self):
+        return (
+            Dimension("x", 4, 2, "ring", LinkSpec(1e-6, 5e10), "x"),
+            Dimension("gpu", 2, 1, "switch", LinkSpec(1e-6, 1e11), "the switch"),
+            Dimension("pod", 2, 8, "network", LinkSpec(1e-5, 1e10), "Ethernet"),
+        )
+
+    @property
+    def links(self):
+        return {one.kind: one.link for one in self.dimensions}
+
+    def with_links(self, links):
+        raise NotImplementedError
+
+    def size_words(self):
+        return "16 devices"
+
+    def jax_order(self, sizes):
+        return self.parts_by_id(self.by_id, sizes)
+
+
+def test_a_new_family_is_a_class_of_its_own():
+    machine = Machine("ours", DeviceFigures(()), PairsOnRings("g1"))
+    placed = place_mesh(machine, Mesh(("D", "X", "Y"), (2, 4, 2)))
+    kinds = {axis: [(level.kind, level.size) for level in levels] for axis, levels in placed.levels}
+    assert kinds == {"D": [("network", 2)], "X": [("ring", 4)], "Y": [("switch", 2)]}
+    assert [level.name for level in placed.group_levels(("D", "Y"))] == ["Ethernet", "the switch"]
+    time = placed.collective_time("all-gather", 2**30, ("X",))
+    assert time.bandwidth_seconds == pytest.approx(3 / 4 * 2**30 / (2 * 5e10))
+    with pytest.raises(QuestionError, match="ours has 16 devices"):
+        place_mesh(machine, Mesh(("X",), (8,)))
