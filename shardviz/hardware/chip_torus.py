@@ -52,17 +52,17 @@ class ChipTorus(FileFamily):
         strides = [cores * math.prod(self.shape[:number]) for number in range(len(self.shape) + 1)]
         kinds: list[LevelKind] = ["ring" if wrap else "line" for wrap in self.wrap]
         along = zip(AXES, self.shape, strides, kinds, self.axis_links, AXES, strict=False)
-        core = Dimension("core", cores, 1, "chip", self.core_link, "core")
         return (
             *(Dimension(*axis) for axis in along),
-            core,
+            Dimension("core", cores, 1, "chip", self.core_link, "core"),
             Dimension("slice", self.slices, strides[-1], "network", self.network, "DCN"),
         )
 
     @property
     def links(self) -> Mapping[str, LinkSpec]:
-        beside = {"chip": self.core_link, "network": self.network}
-        return {**dict(zip(AXES, self.axis_links, strict=False)), **_known(beside)}
+        others = {"chip": self.core_link, "network": self.network}
+        known = {name: link for name, link in others.items() if link is not None}
+        return dict(zip(AXES, self.axis_links, strict=False)) | known
 
     def with_links(self, links: Mapping[str, LinkSpec]) -> Self:
         return replace(
@@ -159,10 +159,6 @@ def _over_slices(order: Sequence[int], within: Sequence[int], across: Sequence[i
             in_slice, slice_ = in_slice * inner + place % inner, slice_ * outer + place // inner
         ids.append(slice_ * len(order) + order[in_slice])
     return tuple(ids)
-
-
-def _known(links: Mapping[str, LinkSpec | None]) -> dict[str, LinkSpec]:
-    return {name: link for name, link in links.items() if link is not None}
 
 
 def _shape(table: StrictTable) -> tuple[int, ...]:

@@ -128,7 +128,9 @@ class Family(ABC):
         if places is None:
             by_id = self.places
             places = tuple(by_id[id_] for id_ in ids)
-        return Placement(ids, places, self.torus_sizes, tuple(one.kind == "ring" for one in self.torus))
+        wrap = tuple(one.kind == "ring" for one in self.torus)
+        within, unit = (one.name for one in self.dimensions[-2:])
+        return Placement(ids, places, self.torus_sizes, wrap, within, unit)
 
     def ids_of(self, parts: Parts) -> tuple[int, ...]:
         """The device ids by row-major position of a mesh whose axes have these parts."""

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from shardviz.hardware.collective_time import CollectiveTime, collective_time
 from shardviz.hardware.levels import LinkLevel
 from shardviz.hardware.links import LinkSpec, parse_bandwidth, parse_latency
 from shardviz.hardware.machine import Machine, PlacedMesh
@@ -36,6 +37,12 @@ class Links:
     def chip(self) -> str:
         """The chip that has such links; "" where they were given."""
         return "" if self.machine is None else self.machine.chip
+
+    def collective_time(self, op: str, size: int, distances: Sequence[int] | None = None) -> CollectiveTime:
+        """The time of a collective, by HLO's name: as measured on the machine, else by formula. That of a
+        schedule's rounds on `topology` is a `Timeline`'s."""
+        measured = () if self.machine is None else self.machine.measured
+        return collective_time(op, size, self.levels, distances=distances, measured=measured)
 
     @property
     def assumed(self) -> bool:

@@ -6,10 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from shardviz.hardware.chips import GPUS, ICI_HOP, NVLINK_HOP, TPUS, DeviceFigures
-from shardviz.hardware.clusters import Cluster
 from shardviz.hardware.collective_time import SHIFTS, CollectiveTime, collective_time
 from shardviz.hardware.family import AxisLevels, Family
 from shardviz.hardware.levels import Dimension, LinkLevel, joined_levels, part_of_levels
@@ -18,6 +17,9 @@ from shardviz.hardware.measured import MeasuredTimes
 from shardviz.hardware.placement import Placement
 from shardviz.sharding import Mesh
 from shardviz.sharding.axis_parts import SubAxis, axis_part, joined_parts
+
+if TYPE_CHECKING:
+    from shardviz.hardware.clusters import Cluster
 
 
 @dataclass(frozen=True)

@@ -31,24 +31,22 @@ class Placement:
     """The places of a mesh's devices: `places` by row-major mesh position, `ids` their device ids, from 0.
 
     `torus` are the sizes of a slice's torus of chips and `wrap` says which of its axes close to a ring;
-    both are empty for GPUs, whose nodes are switches.
+    both are empty for GPUs, whose nodes are switches. `within` is the noun for the devices of a chip or of a
+    switch ("core", "gpu"), `unit` that for those that no network has to join ("slice", "node").
     """
 
     ids: tuple[int, ...]
     places: tuple[DeviceCoords, ...]
     torus: tuple[int, ...] = ()
     wrap: tuple[bool, ...] = ()
+    within: str = "core"
+    unit: str = "slice"
 
     @property
     def dimensions(self) -> tuple[str, ...]:
         """The names of the physical dimensions: those of the torus, that within a chip or node, and that
         between slices or nodes."""
-        return (*AXES[: len(self.torus)], "core", "slice") if self.torus else ("gpu", "node")
-
-    @property
-    def unit(self) -> str:
-        """The noun for devices that no network has to join: slice or node."""
-        return self.dimensions[-1]
+        return (*AXES[: len(self.torus)], self.within, self.unit)
 
     @property
     def units(self) -> int:
@@ -75,8 +73,9 @@ class Placement:
     @property
     def slices(self) -> tuple[int, ...] | None:
         """The slice of each position, where TPU slices run a program each; GPUs' nodes run one together."""
-        found = tuple(place.slice for place in self.places)
-        return found if self.torus and len(set(found)) > 1 else None
+        if self.unit != "slice" or self.units == 1:
+            return None
+        return tuple(place.slice for place in self.places)
 
     def on(self, mesh: Mesh) -> Mesh:
         """The mesh with its devices in the order of this placement."""
@@ -139,7 +138,7 @@ def _hops(begin: Coordinates, end: Coordinates, placement: Placement) -> int | N
     """Links on the shortest way between two devices; None between slices or nodes."""
     if begin[-1] != end[-1]:
         return None
-    if placement.unit == "node":
+    if not placement.torus:
         return int(begin != end)
     apart = [abs(one - other) for one, other in zip(begin, end, strict=True)]
     ways = zip(apart, placement.torus, placement.wrap, strict=False)

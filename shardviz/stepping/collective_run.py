@@ -14,7 +14,7 @@ from shardviz.collectives.frames import Frames
 from shardviz.collectives.held_bytes import HeldBytes
 from shardviz.collectives.trace import can_be_kept
 from shardviz.errors import QuestionError
-from shardviz.hardware.collective_time import CollectiveTime, collective_time
+from shardviz.hardware.collective_time import CollectiveTime
 from shardviz.hardware.comparisons import AlgorithmRow, comparison, in_best_pieces
 from shardviz.hardware.timelines import CumulativeCost, Timeline, timeline
 from shardviz.sharding import Layout, array_bytes
@@ -119,23 +119,20 @@ class CollectiveRun:
         None for parts that are not equal, and for a permute that is neither a shift nor one message.
         """
         pattern, levels = self.schedule.pattern, self.links.levels
-        measured = () if self.links.machine is None else self.links.machine.measured
         if not self.operation.even:
             return None
         if pattern.kind != "permute":
-            return collective_time(HLO_OF_KIND[pattern.kind], self.bytes, levels, measured=measured)
+            return self.links.collective_time(HLO_OF_KIND[pattern.kind], self.bytes)
         pairs = [(source, target) for source, target in pattern.perm if source != target]
         if len(pairs) == 1:
             ends = (_coords(member, levels) for member in pairs[0])
             apart = [abs(begin - end) for begin, end in zip(*ends, strict=True)]
-            return collective_time("send", self.bytes, levels, distances=apart)
+            return self.links.collective_time("send", self.bytes, apart)
         shifts = {(target - source) % pattern.group_size for source, target in pairs}
         if len(shifts) == 1 and len(levels) == 1:
-            return collective_time(
-                "collective-permute", self.bytes, levels, distances=[*shifts], measured=measured
-            )
+            return self.links.collective_time("collective-permute", self.bytes, [*shifts])
         if shifts in ({1}, {pattern.group_size - 1}):
-            return collective_time("collective-permute", self.bytes, levels, measured=measured)
+            return self.links.collective_time("collective-permute", self.bytes)
         return None
 
     @cached_property

@@ -227,6 +227,7 @@ def test_a_new_family_is_a_class_of_its_own():
     kinds = {axis: [(level.kind, level.size) for level in levels] for axis, levels in placed.levels}
     assert kinds == {"D": [("network", 2)], "X": [("ring", 4)], "Y": [("switch", 2)]}
     assert [level.name for level in placed.group_levels(("D", "Y"))] == ["Ethernet", "the switch"]
+    assert placed.placement.dimensions == ("x", "gpu", "pod")
     time = placed.collective_time("all-gather", 2**30, ("X",))
     assert time.bandwidth_seconds == pytest.approx(3 / 4 * 2**30 / (2 * 5e10))
     with pytest.raises(QuestionError, match="ours has 16 devices"):

@@ -27,7 +27,7 @@ def on_torus(torus, wrap, ids, cores=1, slices=1):
 
 def on_nodes(nodes, gpus):
     places = [DeviceCoords((), gpu, node) for node in range(nodes) for gpu in range(gpus)]
-    return Placement(tuple(range(nodes * gpus)), tuple(places))
+    return Placement(tuple(range(nodes * gpus)), tuple(places), within="gpu", unit="node")
 
 
 @pytest.mark.parametrize(

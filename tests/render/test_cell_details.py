@@ -31,7 +31,10 @@ V5E = DevicePlacement(
     ),
 )
 NODES = DevicePlacement(
-    "h100:2x4", Placement(tuple(range(8)), tuple(DeviceCoords((), i % 4, i // 4) for i in range(8)))
+    "h100:2x4",
+    Placement(
+        tuple(range(8)), tuple(DeviceCoords((), i % 4, i // 4) for i in range(8)), within="gpu", unit="node"
+    ),
 )
 CORES = DevicePlacement(
     "2*v2:2x1",

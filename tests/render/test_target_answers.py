@@ -66,7 +66,7 @@ CORES = Placement(
 CHIPS = Placement(
     tuple(range(8)), tuple(DeviceCoords((i % 2, i // 2)) for i in range(8)), (2, 4), (False, False)
 )
-GPUS = Placement(tuple(range(8)), tuple(DeviceCoords((), i) for i in range(8)))
+GPUS = Placement(tuple(range(8)), tuple(DeviceCoords((), i) for i in range(8)), within="gpu", unit="node")
 
 
 def answer(target: str, *collectives: Collective, seconds: float, **rest) -> TargetResult:
@@ -340,7 +340,8 @@ def test_two_programs_stand_side_by_side() -> None:
 def two(unit_coords: tuple[tuple[int, ...], ...], torus: tuple[int, ...]) -> Placement:
     """Eight devices on two slices or nodes, X from one to the other."""
     places = tuple(DeviceCoords(unit_coords[i % 4], 0 if torus else i % 4, slice=i // 4) for i in range(8))
-    return Placement(tuple(range(8)), places, torus, (False,) * len(torus))
+    names = {} if torus else {"within": "gpu", "unit": "node"}
+    return Placement(tuple(range(8)), places, torus, (False,) * len(torus), **names)
 
 
 @pytest.mark.parametrize(
