@@ -19,7 +19,7 @@ from itertools import combinations, permutations
 from typing import NamedTuple
 
 from shardviz.hardware.chips import DeviceFigures
-from shardviz.hardware.collective_time import CollectiveTime, collective_time
+from shardviz.hardware.collective_time import CollectiveTime
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.planner.plan import HLO_OPS, LOCAL_OPS
 from shardviz.planner.problem import Objective
@@ -259,4 +259,4 @@ def lacking_words(figures: Sequence[str], machine: Machine) -> str:
 
 def collective_price(op: str, size: int, axes: tuple[str, ...], placed: PlacedMesh) -> CollectiveTime:
     """The time of a collective, by JAX's name, over groups along mesh axes; `size` as `Step.bytes` has it."""
-    return collective_time(HLO_OPS[op], size, placed.levels_for(op, axes), measured=placed.machine.measured)
+    return placed.collective_time(HLO_OPS[op], size, axes)
