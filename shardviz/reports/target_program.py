@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import CompilerError, ShardvizError, TargetError
 from shardviz.hlo import HloModule
+from shardviz.reports.entries import CollectiveEntry, entries_of
 from shardviz.reports.explicit_reshards import ExplicitReshards
+from shardviz.reports.program_report import ProgramReport, report_of
+from shardviz.reports.rematerialization import Rematerialization, unwarned_rematerializations
 from shardviz.reports.target_result import TargetResult, bytes_sent, without_answer
 from shardviz.reports.target_times import TimesAnswer, answer_times
+from shardviz.reports.train_step import TrainStep
+from shardviz.reports.why import Reason, lost_batch, reasons
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
     from shardviz.hlo import Collective, ShardyModule
-    from shardviz.reports.entries import CollectiveEntry
     from shardviz.reports.lowered_module import LoweredModule
-    from shardviz.reports.program_report import ProgramReport
-    from shardviz.reports.rematerialization import Rematerialization
-    from shardviz.reports.why import Reason
     from shardviz.timeline.memory import MemoryReport
 
 _FLOAT = re.compile(r"\b(bf16|f\d\w*)\[")
@@ -74,8 +75,6 @@ class TargetProgram:
 
     def report(self, told: TimesAnswer) -> ProgramReport | None:
         """Its collectives with what they cost, by the times that were told of it; None without a program."""
-        from shardviz.reports.program_report import report_of
-
         if self.module is None:
             return None
         return report_of(self.module, None if told.times is None else told.times.model)
@@ -83,8 +82,6 @@ class TargetProgram:
     @cached_property
     def reasons(self) -> tuple[Reason, ...]:
         """Why each of the entries of its report is there."""
-        from shardviz.reports.why import reasons
-
         return reasons(self._entries, self.mesh, self.explicit_reshards)
 
     @cached_property
@@ -92,17 +89,12 @@ class TargetProgram:
         """Sentences on what the program loses silently: memory that is donated, the split of its batch."""
         if not self.reshards:
             return self.lost_donations
-        from shardviz.reports.train_step import TrainStep
-        from shardviz.reports.why import lost_batch
-
         told = zip(self._entries, self.reasons, strict=True)
         lost = lost_batch(told, TrainStep(self.explicit_reshards))
         return (*self.lost_donations, *filter(None, [lost]))
 
     @cached_property
     def _entries(self) -> tuple[CollectiveEntry, ...]:
-        from shardviz.reports.entries import entries_of
-
         return () if self.module is None else entries_of(self.module)
 
     @cached_property
@@ -112,8 +104,6 @@ class TargetProgram:
         mesh = self.mesh
         if not isinstance(self.module, HloModule) or not self.reshards or mesh is None or mesh.size == 1:
             return self.warned
-        from shardviz.reports.rematerialization import unwarned_rematerializations
-
         return self.warned + unwarned_rematerializations(
             self._entries, self.explicit_reshards.meetings, mesh, self.warned
         )
