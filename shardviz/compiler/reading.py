@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from shardviz.compiler.messages import NO_ROOM
 from shardviz.devices.measurement import Measurement, NoMeasurement
 from shardviz.errors import CompilerError, NotationError
+from shardviz.hardware.machine import machine_of
 from shardviz.hardware.measured import COLLECTIVES
 from shardviz.hlo import read_hlo, read_shardy
 from shardviz.hlo.mlir.named_shardings import named_shardings
@@ -21,6 +22,14 @@ from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import PartitionSpec
 from shardviz.sharding.axis_parts import joined_parts
 from shardviz.targets.described_hardware import placement_of
+from shardviz.timeline.compiler_memory import (
+    does_not_fit,
+    memory_over_limit,
+    on_chip_misfit,
+    read_memory,
+    ways_to_fit,
+)
+from shardviz.timeline.compiler_schedule import CompilerSchedule, read_schedule
 
 if TYPE_CHECKING:
     from shardviz.compiler.messages import LoopOutput, Output, Spec, Versions
@@ -29,7 +38,6 @@ if TYPE_CHECKING:
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
     from shardviz.targets import Target
-    from shardviz.timeline.compiler_schedule import CompilerSchedule
     from shardviz.timeline.memory import MemoryReport
 
 
@@ -86,8 +94,6 @@ def schedule_of(output: Output) -> CompilerSchedule | None:
     """The compiler's own simulation, where it left one that can be read."""
     if not output.schedule:
         return None
-    from shardviz.timeline.compiler_schedule import read_schedule
-
     try:
         return read_schedule(output.schedule)
     except NotationError:
@@ -98,9 +104,6 @@ def memory_of(output: Output, target: Target) -> MemoryReport | None:
     """The compiler's account of a device's memory, against what the target's chip allows."""
     if output.memory is None:
         return None
-    from shardviz.hardware.machine import machine_of
-    from shardviz.timeline.compiler_memory import memory_over_limit, read_memory
-
     texts = output.memory
     device = None if target.cluster is None else machine_of(target.cluster).device
     limit = None if device is None else device.usable_bytes or device.hbm_bytes
@@ -114,8 +117,6 @@ def unfit(answer: TargetResult) -> TargetResult:
     memory = answer.memory
     if memory is None:
         return answer
-    from shardviz.timeline.compiler_memory import does_not_fit, on_chip_misfit, ways_to_fit
-
     if memory.over_bytes:
         return replace(answer, error=does_not_fit(memory), hint=answer.hint or ways_to_fit(memory))
     error, hint = on_chip_misfit(memory, answer.error)

@@ -10,6 +10,7 @@ from shardviz.compiler.reading import memory_of, schedule_of, unfit
 from shardviz.errors import plural
 from shardviz.hlo import HloModule, read_hlo, read_shardy
 from shardviz.hlo.arguments import arguments_of
+from shardviz.reports.rematerialization import Rematerialization, rematerializations
 from shardviz.reports.target_program import TargetProgram, widened_types
 from shardviz.sharding import Mesh
 from shardviz.targets.described_hardware import placement_of
@@ -17,7 +18,6 @@ from shardviz.targets.described_hardware import placement_of
 if TYPE_CHECKING:
     from shardviz.compiler.messages import Output, Versions
     from shardviz.reports.lowered_module import LoweredModule
-    from shardviz.reports.rematerialization import Rematerialization
     from shardviz.targets import Target
 
 FEW_PATHS = 3
@@ -86,8 +86,6 @@ def _warned(output: Output, mesh: Mesh) -> tuple[Rematerialization, ...]:
     """The arrays of which XLA warns; its log numbers devices by their positions in the mesh."""
     if not output.warnings:
         return ()
-    from shardviz.reports.rematerialization import rematerializations
-
     return rematerializations(output.warnings, mesh, output.result.text)
 
 

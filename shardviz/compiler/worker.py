@@ -15,6 +15,7 @@ from shardviz.compiler.dump_folders import DumpFolders
 from shardviz.compiler.messages import AskAbout, AskJob, PrintModules
 from shardviz.compiler.requests import Cancelled, CompilerRequest, settled
 from shardviz.compiler.worker_process import WorkerProcess
+from shardviz.devices.job import Job
 from shardviz.errors import JobLost, ShardvizError, TargetError
 from shardviz.lazy_names import lazy_module
 from shardviz.reports.target_result import without_answer
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
         Output,
         Versions,
     )
-    from shardviz.devices.job import Job, JobAddress
+    from shardviz.devices.job import JobAddress
     from shardviz.devices.measurement import Measurement, NoMeasurement
     from shardviz.devices.question import Case
     from shardviz.planner.problem import Problem
@@ -252,8 +253,6 @@ class Worker:
 
         What is `asked` in several requests is compared at once, as processes with fewer would be waited for.
         """
-        from shardviz.devices.job import Job
-
         process = self._process("real")
 
         def read(devices: JobDevices) -> Job:

@@ -28,13 +28,13 @@ from shardviz.compiler.messages import (
     Versions,
 )
 from shardviz.compiler.requests import Cancelled, CompilerRequest, RequestScheduler, start_timer
+from shardviz.devices.job import JobAddress
 from shardviz.errors import CompilerError, JobLost, ShardvizError
 from shardviz.lazy_names import lazy_module
 
 if TYPE_CHECKING:
     from shardviz.compiler import job_watch
     from shardviz.compiler.job_watch import JobStart, JobWatch
-    from shardviz.devices.job import JobAddress
     from shardviz.targets import ProcessName
 else:
     job_watch = lazy_module("shardviz.compiler.job_watch")  # most processes are in no job
@@ -248,8 +248,6 @@ class WorkerProcess:
             meeting = self._meet(address, process, request)  # while the child loads JAX
         message = self._received(process)
         if isinstance(message, JobFound):
-            from shardviz.devices.job import JobAddress
-
             found = JobAddress(message.coordinator, message.processes, message.process)
             meeting = meeting or self._meet(found, process, request)
             process.send(JoinJob(meeting.coordinator))
