@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from shardviz.planner.problem import Objective, Statement
-from shardviz.planner.statements.array_searches import ArrayPaths
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.statements.work_split import WorkSplit
 from shardviz.planner.states.moves import Axes
-from shardviz.planner.states.paths import UNREACHABLE
+from shardviz.planner.states.paths import UNREACHABLE, ArrayPaths
 from shardviz.planner.states.prices import Cost, Prices
 from shardviz.sharding import PartitionSpec
 from shardviz.units import estimated_seconds, exact_bytes

@@ -26,7 +26,7 @@ from shardviz.planner.other_ways import OtherWays
 from shardviz.planner.plan import Plan, Step, einsum_parts
 from shardviz.planner.problem import Objective, Problem, Statement
 from shardviz.planner.reasons import EinsumChoice, explain_einsum, explain_moves
-from shardviz.planner.statements.array_searches import ArrayPaths, ArraySearches, space_of
+from shardviz.planner.statements.array_searches import ArraySearches, space_of
 from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
 from shardviz.planner.statements.contraction_order import Order, contraction_orders, has_all_orders
 from shardviz.planner.statements.local_work import matmul_dtype, statement_flops, statement_traffic
@@ -47,7 +47,7 @@ from shardviz.planner.statements.resharding import (
 from shardviz.planner.statements.statement_ways import StatementWays, Way, WaysByResult
 from shardviz.planner.statements.work_split import WorkSplit, case_of
 from shardviz.planner.states.moves import ReshardMove, State, state_of
-from shardviz.planner.states.paths import UNREACHABLE
+from shardviz.planner.states.paths import UNREACHABLE, ArrayPaths
 from shardviz.planner.states.prices import Cost, Prices
 from shardviz.planner.steps import Joined, move_step, moves_of_work, work_step
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, shard_shape
@@ -253,7 +253,7 @@ class Planner:
 
         key = (pool, splits)
         if key not in self._programs:
-            self._programs[key] = StatementChoices(pool, space_of(pool, self.mesh), self.prices, splits)
+            self._programs[key] = StatementChoices(pool, self.mesh, self.prices, splits)
         return self._programs[key]
 
 
@@ -426,7 +426,7 @@ class _Planning:
 
     def _as_made(self, array: ShardedArray, ways: Sequence[tuple[_Order, WaysByResult]]) -> _Made:
         made = _Made(array, [], ways)
-        made.searches.append(self._searches.of_made(array, made.least(), made.cost))
+        made.searches.append(self._searches.of_made(self._searches.kind(array), made.least(), made.cost))
         return made
 
     def _give(self, operand: ShardedArray) -> None:
@@ -434,7 +434,8 @@ class _Planning:
         made = self._made.get(operand.name)
         if made is None:
             start = self._pool.state(operand.decided_spec)
-            self._made[operand.name] = _Made(operand, [self._searches.to(operand, {start: 0})])
+            given = self._searches.to(self._searches.kind(operand), {start: 0})
+            self._made[operand.name] = _Made(operand, [given])
         elif operand.spec is not None:
             self._pass(made, operand.spec)
 
@@ -444,7 +445,7 @@ class _Planning:
         cost = made.searches[-1].cost(state)
         if cost is None:
             raise _cannot_be_had(made.array, spec)
-        made.searches.append(self._searches.to(made.array, {state: cost}))
+        made.searches.append(self._searches.to(self._searches.kind(made.array), {state: cost}))
 
     def _ends(self, part: Statement) -> ArrayPaths:
         """The costs of bringing the last result from each state to where it may be left."""
@@ -456,7 +457,7 @@ class _Planning:
             pending |= set(self._space.sizes)
         goals = self._pool.open_states(result) if result.spec is None else [self._pool.state(result.spec)]
         axes = tuple(axis for axis in self._space.sizes if axis in pending)
-        return self._searches.onward(result, goals, axes)
+        return self._searches.onward(self._searches.kind(result), goals, axes)
 
     def _traced(self, order: _Order, way: Way, ends: ArrayPaths) -> list[PlannedStatement]:
         """The ways and the moves that led to the result, from the last statement to the first."""
@@ -493,7 +494,7 @@ class _Planning:
             came[operand.name] = self._path(made, start, made.searches[:-1])
             if made.ways:
                 goal = made.searches[1].sources[0].state if len(made.searches) > 1 else needed
-                after[operand.name] = self._searches.onward(operand, [goal], tuple(self._space.sizes))
+                after[operand.name] = self._searches.onward(self._searches.kind(operand), [goal])
         result_moves = tuple(came[part.result.name][1])
         split = self._joined.split(way.split)
         searches = [order.arrays[operand.name].searches[-1] for operand in part.operands]

@@ -8,14 +8,12 @@ XLA knows how to go.
 
 from __future__ import annotations
 
-import heapq
 import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import count
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
@@ -26,16 +24,10 @@ from shardviz.hlo.text.shapes import ArrayShape, arrays, parse_shape
 from shardviz.hlo.text.source_locations import SourceLocations
 from shardviz.notation.gspmd import read_gspmd
 from shardviz.notation.reading import Context
-from shardviz.planner.states.moves import (
-    STAGES,
-    Node,
-    StateMove,
-    reshard_move,
-    spec_of,
-    state_of,
-    state_space,
-)
-from shardviz.planner.states.prices import Cost, Prices
+from shardviz.planner.states.cheapest_paths import CheapestPaths
+from shardviz.planner.states.moves import Node, reshard_move, spec_of, state_of, state_space
+from shardviz.planner.states.paths import ArrayKind
+from shardviz.planner.states.prices import Prices
 from shardviz.reports.entries import CollectiveEntry
 from shardviz.reports.explicit_reshards import Meeting
 from shardviz.reports.why import meeting_of
@@ -324,42 +316,19 @@ def reshard_route(
     prices = Prices(on_assumed_machine(assumed_machine(), mesh), "time")
     array = ShardedArray("x", tuple(f"d{dim}" for dim in range(before.rank)), tuple(shape), dtype, before)
 
-    def size(node: Node) -> int:
-        return array_bytes(shard_shape(array.shape, spec_of(node.state), mesh), dtype)
+    def allows(earlier: Node, later: Node) -> bool:
+        is_whole = not any(later.state[0]) and later.state != goal
+        return not is_whole and _is_of_one_dim(earlier, later)
 
-    def fits(node: Node) -> bool:
-        dims = zip(array.shape, node.parts, node.state[0], strict=True)
-        return all(whole % parts == 0 or (dim, own) in uneven for dim, (whole, parts, own) in enumerate(dims))
-
-    start = space.node(source)
-    waiting: list[tuple[Cost, int, Node]] = [(0, 0, start)]
-    came: dict[Node, tuple[Node, StateMove]] = {}
-    costs: dict[Node, Cost] = {start: 0}
-    serials = count(1)
-    while waiting:
-        cost, _, node = heapq.heappop(waiting)
-        if node.state == goal:
-            break
-        if cost > costs[node]:
-            continue
-        for stage in range(len(STAGES)):
-            for move in space.departures(node, stage):
-                other = move.other
-                whole = not any(other.state[0]) and other.state != goal
-                if whole or not _is_of_one_dim(node, other) or not fits(other):
-                    continue
-                reached = cost + prices.move(move.op, move.axes, size(node), size(other))
-                if other not in costs or reached < costs[other]:
-                    costs[other], came[other] = reached, (node, move)
-                    heapq.heappush(waiting, (reached, next(serials), other))
-    route: list[RouteStep] = []
-    node = space.node(goal)
-    while node in came and node is not start:
-        earlier, move = came[node]
-        made = reshard_move(array, mesh, move.op, move.axes, move.dim, earlier.state, node.state)
-        route.insert(0, RouteStep(move.op, move.axes, spec_of(node.state, mesh), made.wire_bytes))
-        node = earlier
-    return tuple(route)
+    kind = ArrayKind(array.shape, dtype, uneven)
+    paths = CheapestPaths(space, kind, prices, {source: 0}, allows=allows)
+    if paths.cost(goal) is None:
+        return ()
+    moves = (
+        reshard_move(array, mesh, move.op, move.axes, move.dim, move.before, move.after)
+        for move in paths.path(goal)[1]
+    )
+    return tuple(RouteStep(move.op, move.axes, spec_of(move.after, mesh), move.wire_bytes) for move in moves)
 
 
 def _is_of_one_dim(before: Node, after: Node) -> bool:

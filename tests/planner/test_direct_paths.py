@@ -81,14 +81,13 @@ def test_the_cheapest_source_with_its_own_cost_counts():
     assert found.path(goal)[0] == far
     assert found.cost(goal) == found.added(goal) + 1
     assert found.cost(goal, limit=found.cost(goal)) is None
-    assert dict(found.costs()) == {near: dear, far: 1}
 
 
 def test_of_many_sources_the_cheapest_are_looked_at():
     draw = random.Random(1)
     states = list(dict.fromkeys(random_state(draw) for _ in range(3 * MOST_SOURCES)))
     found = paths({state: number for number, state in enumerate(states)})
-    assert [state for state, _ in found.costs()] == states[:MOST_SOURCES]
+    assert all(found.path(state)[0] in states[:MOST_SOURCES] for state in states)
 
 
 def test_a_chain_with_a_constraint_over_many_axes_is_planned():

@@ -8,12 +8,13 @@ import random
 import pytest
 
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.planner.states.cheapest_paths import CheapestPaths
 from shardviz.planner.states.direct_paths import DirectPaths
-from shardviz.planner.states.guided_paths import GuidedPaths
 from shardviz.planner.states.moves import StateSpace
-from shardviz.planner.states.paths import ArrayKind, PathSearch
+from shardviz.planner.states.paths import ArrayKind
 from shardviz.planner.states.prices import Prices
 from shardviz.sharding import Mesh, array_bytes
+from tests.planner.dijkstra import least_costs
 
 MESH = Mesh(("X", "Y", "Z"), (2, 4, 2))
 KIND = ArrayKind((64, 32), "bf16")
@@ -54,8 +55,8 @@ def held(state):
 def test_backward_and_forward_searches_find_the_same_costs(priced):
     space, prices = priced
     for start, goal in pairs(60):
-        forward = PathSearch(space, KIND, prices, {start: 0})
-        backward = PathSearch(space, KIND, prices, {goal: 0}, MESH.axis_names)
+        forward = CheapestPaths(space, KIND, prices, {start: 0})
+        backward = CheapestPaths(space, KIND, prices, {goal: 0}, MESH.axis_names)
         assert forward.cost(goal) == backward.cost(start)
         for search, asked in ((forward, goal), (backward, start)):
             _, moves = search.path(asked)
@@ -69,7 +70,7 @@ def test_backward_and_forward_searches_find_the_same_costs(priced):
 def test_no_direct_path_costs_less_than_the_cheapest(priced):
     space, prices = priced
     for start, goal in pairs(120, seed=1):
-        cost = PathSearch(space, KIND, prices, {start: 0}).cost(goal)
+        cost = least_costs(space, KIND, prices, {start: 0})[goal]
         direct = DirectPaths(space, KIND, prices, {start: 0})
         assert direct.cost(goal) >= cost
         assert direct.path(goal)[0] == start
@@ -84,9 +85,8 @@ def test_a_search_that_is_led_finds_the_same_costs_and_none_below_its_bound(pric
         sources = {start: 0}
         if pending is None:
             sources |= {random_state(draw): prices.move("all_gather", ("X",), 512, 1024) for _ in range(3)}
-        all_states = PathSearch(space, KIND, prices, sources, pending)
-        led = GuidedPaths(space, KIND, prices, sources, pending)
-        cost = all_states.cost(goal)
+        led = CheapestPaths(space, KIND, prices, sources, pending)
+        cost = least_costs(space, KIND, prices, sources, pending).get(goal)
         assert led.least_in_any_order(goal) <= led.least(goal)
         if cost is None:
             assert led.cost(goal) is None
@@ -113,8 +113,8 @@ def test_the_cost_of_a_source_is_found_when_it_is_reached(priced):
         cost = {near: prices.move("psum", ("X", "Y", "Z"), 2**30, 2**30), far: 5}[state]
         return cost if cost < limit else None
 
-    led = GuidedPaths(space, KIND, prices, {near: 0, far: 5}, None, exact)
-    assert led.cost(goal) == 5 + PathSearch(space, KIND, prices, {far: 0}).cost(goal)
+    led = CheapestPaths(space, KIND, prices, {near: 0, far: 5}, None, exact)
+    assert led.cost(goal) == 5 + least_costs(space, KIND, prices, {far: 0})[goal]
     assert led.path(goal)[0] == far
     assert asked == [near, far]
 
@@ -122,8 +122,8 @@ def test_the_cost_of_a_source_is_found_when_it_is_reached(priced):
 def test_a_limit_ends_a_search(priced):
     space, prices = priced
     start, goal = (("X", "Y"), ("Z",)), ((), ())
-    cost = PathSearch(space, KIND, prices, {((("X", "Y"), ("Z",)), ()): 0}).cost((goal, ()))
-    limited = PathSearch(space, KIND, prices, {(start, ()): 0})
+    cost = CheapestPaths(space, KIND, prices, {((("X", "Y"), ("Z",)), ()): 0}).cost((goal, ()))
+    limited = CheapestPaths(space, KIND, prices, {(start, ()): 0})
     assert limited.cost((goal, ()), cost) is None
     assert limited.cost((goal, ()), cost + 1) == cost
 
@@ -131,7 +131,7 @@ def test_a_limit_ends_a_search(priced):
 def test_no_move_makes_unequal_parts_but_those_that_somebody_has():
     space = StateSpace(MESH.shape, MESH.shape)
     prices = Prices(on_assumed_machine(assumed_machine(), MESH))
-    even = PathSearch(space, ArrayKind((6, 4), "f32"), prices, {(((), ()), ()): 0})
+    even = CheapestPaths(space, ArrayKind((6, 4), "f32"), prices, {(((), ()), ()): 0})
     assert even.cost(((("Y",), ()), ())) is None
     uneven = ArrayKind((6, 4), "f32", frozenset({(0, ("Y",))}))
-    assert PathSearch(space, uneven, prices, {(((), ()), ()): 0}).cost(((("Y",), ()), ())) is not None
+    assert CheapestPaths(space, uneven, prices, {(((), ()), ()): 0}).cost(((("Y",), ()), ())) is not None

@@ -8,10 +8,11 @@ import pytest
 
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.planner.states.moves import StateSpace
-from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, PathSearch
+from shardviz.planner.states.paths import UNREACHABLE, ArrayKind
 from shardviz.planner.states.prices import Prices
 from shardviz.planner.states.relaxation import Relaxation
 from shardviz.sharding import Mesh
+from tests.planner.dijkstra import least_costs
 from tests.planner.random_problems import Draw, Kind
 
 MESH = Mesh(("X", "Y"), (2, 4))
@@ -48,14 +49,14 @@ def test_staying_and_a_slice_cost_nothing():
 )
 def test_one_collective_costs_no_more(start, goal):
     bound = PRICES.parts(least(start, goal))
-    cost = PRICES.parts(PathSearch(SPACE, KIND, PRICES, {start: 0}).cost(goal))
+    cost = PRICES.parts(least_costs(SPACE, KIND, PRICES, {start: 0})[goal])
     assert (bound.seconds, bound.wire_bytes) == (cost.seconds, cost.wire_bytes)
 
 
 def test_axes_that_are_in_each_others_way_cost_more():
     """X and Y change places, which in the relaxation one all-to-all does."""
     start, goal = ((("X",), ("Y",)), ()), ((("Y",), ("X",)), ())
-    bound, cost = least(start, goal), PathSearch(SPACE, KIND, PRICES, {start: 0}).cost(goal)
+    bound, cost = least(start, goal), least_costs(SPACE, KIND, PRICES, {start: 0})[goal]
     assert bound == PRICES.move("all_to_all", ("X", "Y"), SIZE // 8, SIZE // 8) < cost
 
 
@@ -83,11 +84,10 @@ def test_no_moves_cost_less_on_links_of_any_speed(seed):
 
     for _ in range(10):
         start = state()
-        forward = PathSearch(space, kind, prices, {start: 0})
-        backward = PathSearch(space, kind, prices, {start: 0}, mesh.axis_names)
+        forward = least_costs(space, kind, prices, {start: 0})
+        backward = least_costs(space, kind, prices, {start: 0}, mesh.axis_names)
         ends = [(space.node(start), 0)]
-        for search, names, is_forward in ((forward, start[1], True), (backward, mesh.axis_names, False)):
+        for costs, names, is_forward in ((forward, start[1], True), (backward, mesh.axis_names, False)):
             bounds = Relaxation(space, prices, 144 * 144 * 2, ends, names, forward=is_forward)
             for goal in [state() for _ in range(10)]:
-                cost = search.cost(goal)
-                assert bounds.least(space.node(goal)) <= (UNREACHABLE if cost is None else cost)
+                assert bounds.least(space.node(goal)) <= costs.get(goal, UNREACHABLE)

@@ -7,7 +7,7 @@ import pytest
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.planner import problem_from_text
 from shardviz.planner.statements.statement_ways import StatementWays
-from shardviz.planner.states.guided_paths import GuidedPaths
+from shardviz.planner.states.cheapest_paths import CheapestPaths
 from shardviz.planner.states.moves import StateSpace
 from shardviz.planner.states.paths import UNREACHABLE, ArrayKind
 from shardviz.planner.states.prices import Prices
@@ -27,12 +27,12 @@ def part():
 
 
 def search(array, dims):
-    return GuidedPaths(SPACE, ArrayKind(array.shape, "bf16"), PRICES, {(dims, ()): 0})
+    return CheapestPaths(SPACE, ArrayKind(array.shape, "bf16"), PRICES, {(dims, ()): 0})
 
 
 def ends(part, dims):
     kind = ArrayKind(part.result.shape, "bf16")
-    return GuidedPaths(SPACE, kind, PRICES, {(dims, ()): 0}, ("X",))
+    return CheapestPaths(SPACE, kind, PRICES, {(dims, ()): 0}, ("X",))
 
 
 @pytest.fixture

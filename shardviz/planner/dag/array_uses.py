@@ -41,9 +41,8 @@ class ArrayUses:
 
     `starts` are the given copies of the arguments, `last` is the last statement that needs an array, with the
     number of statements for what is returned. `first` are for each statement the given copies of the
-    arguments that it uses first. `open` are the results that
-    may be left in several ways: the axes that may split each dimension, by its number. `used` are the names
-    of all operands.
+    arguments that it uses first. `open` are the results that may be left in several states, with these.
+    `used` are the names of all operands.
     """
 
     def __init__(self, choices: StatementChoices, problem: Problem) -> None:
@@ -60,7 +59,7 @@ class ArrayUses:
         self.forms = [self._form(part) for part in problem.parts]
         self.first = self._held_first()
         self.open = {
-            part.result.name: self._splits(part.result)
+            part.result.name: tuple(choices.pool.open_states(part.result))
             for part, form in zip(problem.parts, self.forms, strict=True)
             if form.wanted is None and part.result.name in self.problem.results
         }
@@ -69,13 +68,6 @@ class ArrayUses:
     def least(self) -> list[Cost]:
         """The cost of each statement at least, with the copies of the arguments that it uses first."""
         return [self.choices.least(form, held) for form, held in zip(self.forms, self.first, strict=True)]
-
-    def _splits(self, array: ShardedArray) -> frozenset[tuple[int, str]]:
-        """The axes that may split the dimensions of an array that is the compiler's choice."""
-        given = self.choices.pool.splits
-        return frozenset(
-            (number, axis) for number, dim in enumerate(array.dims) for name, axis in given if name == dim
-        )
 
     def _form(self, part: Statement) -> StatementForm:
         pool = self.choices.pool

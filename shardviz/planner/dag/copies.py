@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from shardviz.planner.states.moves import State, StateSpace
-from shardviz.planner.states.paths import ArrayKind, PathMove, PathSearch
-from shardviz.planner.states.prices import Cost, Prices
+from shardviz.planner.statements.array_searches import ArraySearches
+from shardviz.planner.states.moves import State
+from shardviz.planner.states.paths import ArrayKind, ArrayPaths, PathMove
+from shardviz.planner.states.prices import Cost
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -38,9 +39,9 @@ class ArrayPath:
 class CopyMoves:
     """The least costs of making copies of an array from others, for all arrays of a kind alike."""
 
-    def __init__(self, space: StateSpace, prices: Prices) -> None:
-        self._space, self._prices = space, prices
-        self._searches: dict[tuple[ArrayKind, State], PathSearch] = {}
+    def __init__(self, searches: ArraySearches) -> None:
+        self.searches = searches
+        self._from: dict[tuple[ArrayKind, State], ArrayPaths] = {}
         self._copies: dict[tuple[ArrayKind, tuple[State, ...]], ArrayCopies] = {}
         self._nearest: dict[tuple[ArrayCopies, State], tuple[Cost, State]] = {}
         self._imitations: dict[tuple[ArrayCopies, ArrayCopies], Cost] = {}
@@ -96,25 +97,19 @@ class CopyMoves:
             self._imitations[key] = total
         return total
 
-    def free_end(self, copies: ArrayCopies, splits: frozenset[tuple[int, str]]) -> tuple[Cost, State, State]:
-        """The least cost of leaving an array without pending sums, its dimensions split over no axes but
-        those in `splits` (by the dimension's number): with the copy and the state."""
-        found: list[tuple[Cost, State, State]] = []
+    def free_end(self, copies: ArrayCopies, goals: tuple[State, ...]) -> tuple[Cost, ArrayPath]:
+        """The least cost of leaving an array in one of some states, and the moves."""
+        ends = self.searches.onward(copies.kind, goals)
+        found: tuple[Cost, State] | None = None
         for copy in copies.states:
-            for end, cost in self._search(copies.kind, copy).costs():
-                placed = {(dim, axis) for dim, axes in enumerate(end[0]) for axis in axes}
-                if not end[1] and placed <= splits:
-                    found.append((cost, copy, end))
-                    break
-        return min(found)
+            cost = ends.cost(copy, None if found is None else found[0])
+            if cost is not None:
+                found = cost, copy
+        assert found is not None  # a copy on every device is one of the goals
+        return found[0], ArrayPath(found[1], ends.path(found[1])[1])
 
-    def search_from(self, kind: ArrayKind, sources: Mapping[State, Cost]) -> PathSearch:
-        """A search from the states in which an array can be, with what that has cost."""
-        return PathSearch(self._space, kind, self._prices, sources)
-
-    def _search(self, kind: ArrayKind, start: State) -> PathSearch:
-        found = self._searches.get((kind, start))
+    def _search(self, kind: ArrayKind, start: State) -> ArrayPaths:
+        found = self._from.get((kind, start))
         if found is None:
-            found = self.search_from(kind, {start: 0})
-            self._searches[kind, start] = found
+            found = self._from[kind, start] = self.searches.to(kind, {start: 0})
         return found

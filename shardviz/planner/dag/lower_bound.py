@@ -12,14 +12,14 @@ from shardviz.planner.dag.array_uses import ArrayUses
 from shardviz.planner.dag.copies import ArrayCopies
 from shardviz.planner.dag.statement_choices import StatementForm
 from shardviz.planner.states.moves import State
-from shardviz.planner.states.paths import PathSearch
+from shardviz.planner.states.paths import ArrayPaths
 from shardviz.planner.states.prices import Cost
 
 
 def lower_bound(uses: ArrayUses) -> Cost:
     """The cost of the best plan of the forest."""
     choices, total = uses.choices, 0
-    waiting: dict[str, PathSearch] = {}
+    waiting: dict[str, ArrayPaths] = {}
     anywhere = frozenset(choices.pool.sizes)
     for part, form, first in zip(uses.problem.parts, uses.forms, uses.first, strict=True):
         names = [operand.name for operand in part.operands]
@@ -40,11 +40,15 @@ def lower_bound(uses: ArrayUses) -> Cost:
                 if result not in sources or cost < sources[result]:
                     sources[result] = cost
         name = part.result.name
-        search = choices.moves.search_from(form.kinds[-1], sources)
         if name in uses.used:
-            waiting[name] = search
+            waiting[name] = choices.searches.to(form.kinds[-1], sources)
+        elif form.wanted is not None:
+            total += sources[form.wanted]
         else:
-            total += next(cost for (_, left), cost in search.costs() if form.wanted is not None or not left)
+            ends = choices.searches.onward(form.kinds[-1], uses.open[name])
+            total += min(
+                cost + moved for state, cost in sources.items() if (moved := ends.cost(state)) is not None
+            )
     return total
 
 
@@ -52,7 +56,7 @@ def _moved(
     uses: ArrayUses,
     form: StatementForm,
     place: int,
-    search: PathSearch | None,
+    search: ArrayPaths | None,
     given: ArrayCopies | None,
     needed: State,
 ) -> Cost | None:

@@ -24,8 +24,6 @@ from shardviz.planner.dag.copies import ArrayCopies, ArrayPath
 from shardviz.planner.dag.statement_choices import StatementChoice, StatementChoices
 from shardviz.planner.dag.ways_not_taken import ProgramWays, state_of_all_uses
 from shardviz.planner.problem import Problem, Statement
-from shardviz.planner.states.moves import State
-from shardviz.planner.states.paths import ArrayKind
 from shardviz.planner.states.prices import Cost
 
 WIDTH = 48
@@ -83,9 +81,7 @@ class _Planning:
         totals = [partial.cost + cost for partial, (cost, _) in zip(partials, ends, strict=True)]
         cost = min(totals)
         best = totals.index(cost)
-        returns = {
-            name: self._choices.moves.path(kind, *states) for name, (kind, *states) in ends[best][1].items()
-        }
+        returns = ends[best][1]
         choices: list[StatementChoice] = []
         held: list[dict[str, ArrayCopies]] = []
         partial = partials[best]
@@ -174,16 +170,14 @@ class _Planning:
                     found[own] = _Partial(cost, own, partial, choice)
         return list(found.values()), after
 
-    def _ends(
-        self, partial: _Partial, live: list[str]
-    ) -> tuple[Cost, dict[str, tuple[ArrayKind, State, State]]]:
-        """The cost of leaving the returned arrays as they may be left, and from which copy to which state."""
+    def _ends(self, partial: _Partial, live: list[str]) -> tuple[Cost, dict[str, ArrayPath]]:
+        """The cost of leaving the returned arrays as they may be left, and the moves to there."""
         total: Cost = 0
-        found: dict[str, tuple[ArrayKind, State, State]] = {}
+        found: dict[str, ArrayPath] = {}
         for name, copies in zip(live, partial.copies, strict=True):
             if name in self._uses.open:
-                cost, copy, end = self._choices.moves.free_end(copies, self._uses.open[name])
-                total, found[name] = total + cost, (copies.kind, copy, end)
+                cost, found[name] = self._choices.moves.free_end(copies, self._uses.open[name])
+                total += cost
         return total, found
 
 

@@ -8,14 +8,15 @@ from typing import NamedTuple
 
 from shardviz.planner.dag.copies import ArrayCopies, ArrayPath, CopyMoves
 from shardviz.planner.problem import Statement
+from shardviz.planner.statements.array_searches import ArraySearches
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.statements.work_split import WorkSplit, work_splits
 from shardviz.planner.states.bounds import fastest_collective
-from shardviz.planner.states.moves import State, StateSpace
+from shardviz.planner.states.moves import State
 from shardviz.planner.states.paths import ArrayKind
 from shardviz.planner.states.prices import Cost, Prices
-from shardviz.sharding import ShardedArray
+from shardviz.sharding import Mesh, ShardedArray
 
 
 class StatementForm(NamedTuple):
@@ -53,14 +54,16 @@ class StatementChoices:
     def __init__(
         self,
         pool: AxisPool,
-        space: StateSpace,
+        mesh: Mesh,
         prices: Prices,
         splits: frozenset[tuple[str, str]] | None = None,
     ) -> None:
         """Over an axis only those dimensions are split that `splits` has with it, where it is given."""
         self.pool, self.prices, self._allowed = pool, prices, splits
-        self.moves = CopyMoves(space, prices)
-        self._space, self._sizes = space, space.sizes
+        self.searches = ArraySearches(pool, mesh, prices)
+        self.moves = CopyMoves(self.searches)
+        self._space = space = self.searches.space
+        self._sizes = space.sizes
         self._ways = StatementWays(space, prices)
         self.local_work = self._ways.local_work
         self._forms: dict[object, StatementForm] = {}
@@ -76,7 +79,7 @@ class StatementChoices:
         return fastest_collective(self._space, self.prices)
 
     def kind(self, array: ShardedArray) -> ArrayKind:
-        return ArrayKind(array.shape, array.dtype, self.pool.uneven_of(array))
+        return self.searches.kind(array)
 
     def form(self, part: Statement, through: tuple[State | None, ...], wanted: State | None) -> StatementForm:
         """The form of a statement, the same for all that are alike."""

@@ -52,7 +52,7 @@ class PricedPlan:
     @property
     def assumes(self) -> str:
         """The assumptions of its seconds, in a sentence; "" where nothing is sent. A search prices other
-        moves (`search.usual_moves`)."""
+        moves (`search.direct_prices`)."""
         if not self.plan.collectives:
             return ""
         return (

@@ -86,7 +86,7 @@ class _Textbook:
 
     def _moves(self, array: ShardedArray, start: State, goal: State) -> tuple[PathMove, ...]:
         """The moves between two states. Raises `KeyError` where none lead from the one to the other."""
-        return self._searches.to(array, {start: 0}).path(goal)[1]
+        return self._searches.to(self._searches.kind(array), {start: 0}).path(goal)[1]
 
     def _work_split(self, part: Statement, starts: tuple[State, ...]) -> WorkSplit:
         """The work as the cases share it; pending sums of operands are added first."""

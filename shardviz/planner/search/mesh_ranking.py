@@ -13,6 +13,7 @@ from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.overlap import is_mostly_sent
 from shardviz.planner.problem import Problem
+from shardviz.planner.search.direct_prices import DirectWays
 from shardviz.planner.search.elimination import TooWideError
 from shardviz.planner.search.mesh_search import MeshSearch
 from shardviz.planner.search.mesh_shapes import mesh_shapes, on_machine, with_order, without_ones
@@ -20,7 +21,6 @@ from shardviz.planner.search.program_tables import PipelineStage, ProgramShardin
 from shardviz.planner.search.question import SearchQuestion
 from shardviz.planner.search.rules import ShardingRules
 from shardviz.planner.search.step_time import Overlap, StepTime, overlapping
-from shardviz.planner.search.usual_moves import UsualWays
 from shardviz.planner.states.moves import Axes, spec_of
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.units import human_bytes
@@ -101,7 +101,7 @@ def search_meshes(question: SearchQuestion) -> Iterator[MeshRanking]:
     machine = question.machine
     meshes = mesh_shapes(question.axes, machine.devices)
     answer = MeshRanking(question, meshes=len(meshes), least_seconds=_least_seconds(question))
-    ways: dict[Axes, UsualWays] = {}
+    ways: dict[Axes, DirectWays] = {}
     for number, mesh in enumerate(meshes, 1):
         outcome, shardings = _on_mesh(question, mesh, ways)
         if isinstance(outcome, InfeasibleMesh):
@@ -150,7 +150,7 @@ def _least_seconds(question: SearchQuestion) -> float:
 
 
 def _on_mesh(
-    question: SearchQuestion, mesh: Mesh, ways: dict[Axes, UsualWays]
+    question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays]
 ) -> tuple[MeshSharding | InfeasibleMesh, int]:
     """The best on a mesh, and how many shardings it has; `ways` are those of meshes with the same axes of
     more than one device."""
@@ -165,7 +165,7 @@ def _on_mesh(
     rules = ShardingRules(question.axes, mesh, question.roles)
     stage = PipelineStage(pipeline, layers, question.microbatches) if stages > 1 else None
     wide = tuple(axis.name for axis in rules.wide)
-    own = ways.setdefault(wide, UsualWays(wide))
+    own = ways.setdefault(wide, DirectWays(wide))
     tables = ProgramTables(question.step, placed, rules, held, stage, own)
     if reason := tables.uneven:
         return InfeasibleMesh(mesh, reason), 0

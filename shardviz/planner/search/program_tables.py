@@ -19,10 +19,10 @@ from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.pricing.overlap import Passes, by_pass
 from shardviz.planner.problem import Phase, Problem, Statement
 from shardviz.planner.problem.functions import FUNCTIONS
+from shardviz.planner.search.direct_prices import DirectPrices, DirectWays, Shape
 from shardviz.planner.search.dual_bounds import least_of_stars
 from shardviz.planner.search.elimination import Factor, Table
 from shardviz.planner.search.rules import Assignment, ShardingRules, needed_axes, subsets
-from shardviz.planner.search.usual_moves import Shape, UsualMoves, UsualWays
 from shardviz.planner.statements.local_work import matmul_dtype, statement_flops, statement_traffic
 from shardviz.planner.states.moves import Axes, State
 from shardviz.planner.states.prices import Prices
@@ -96,15 +96,15 @@ class ProgramTables:
         rules: ShardingRules,
         held: Mapping[str, float],
         stage: PipelineStage | None = None,
-        ways: UsualWays | None = None,
+        ways: DirectWays | None = None,
     ) -> None:
         """`held` are the copies of an array that a device keeps through the step, by its name: of parameters
         with their optimizer's state, of activations that wait for the backward pass; of others none. `ways`
         are shared by meshes with the same axes of more than one device."""
         self.problem, self.placed, self.rules = problem, placed, rules
         self._prices = Prices(placed)
-        ways = ways or UsualWays(tuple(axis.name for axis in rules.wide))
-        self.moves = UsualMoves(self._prices, rules.mesh, ways)
+        ways = ways or DirectWays(tuple(axis.name for axis in rules.wide))
+        self.moves = DirectPrices(self._prices, rules.mesh, ways)
         self._held, self._stage = held, stage
         self._works: dict[tuple[str, tuple[Shape, ...], Shape], tuple[float, float]] = {}
         roles = rules.roles

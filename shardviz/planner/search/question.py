@@ -66,9 +66,9 @@ class SearchQuestion:
 
     @property
     def assumes(self) -> str:
-        """The assumptions of a search's seconds (`usual_moves`), in a sentence."""
+        """The assumptions of a search's seconds (`direct_moves`), in a sentence."""
         return (
-            "These times assume one usual way from each sharding to another; explain looks for the cheapest, "
+            "These times assume the direct way from each sharding to another; explain looks for the cheapest, "
             "and XLA may take a third."
         )
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from shardviz.planner.statements.axis_pool import AxisPool
+from shardviz.planner.states.cheapest_paths import CheapestPaths
 from shardviz.planner.states.direct_paths import DirectPaths
-from shardviz.planner.states.guided_paths import GuidedPaths
 from shardviz.planner.states.moves import Axes, State, StateSpace, state_space
-from shardviz.planner.states.paths import UNREACHABLE, ArrayKind
+from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, ArrayPaths
 from shardviz.planner.states.prices import Cost, Prices
 from shardviz.sharding import Mesh, ShardedArray
 
 MOST_SEARCHED = 5
 """Parts of axes up to which the cheapest moves are searched: with more, direct ones are taken."""
-
-ArrayPaths = GuidedPaths | DirectPaths
-"""The moves of an array, of which each is found when it is asked for."""
 
 
 def space_of(pool: AxisPool, mesh: Mesh) -> StateSpace:
@@ -32,32 +29,33 @@ class ArraySearches:
         self._is_guided = len(pool.sizes) <= MOST_SEARCHED
         self._found: dict[object, ArrayPaths] = {}
 
-    def to(self, array: ShardedArray, sources: Mapping[State, Cost]) -> ArrayPaths:
+    def to(self, kind: ArrayKind, sources: Mapping[State, Cost]) -> ArrayPaths:
         """The cheapest moves to any state from some, which have had a cost."""
-        return self._search(array, sources, None)
+        return self._search(kind, sources, None)
 
-    def onward(self, array: ShardedArray, goals: Iterable[State], pending: Axes) -> ArrayPaths:
-        """The cheapest moves from any state to one of some, where sums are pending over no other axes."""
-        return self._search(array, dict.fromkeys(goals, 0), pending)
+    def onward(self, kind: ArrayKind, goals: Iterable[State], pending: Axes | None = None) -> ArrayPaths:
+        """The cheapest moves from any state to one of some, where sums are pending over no other axes than
+        these, where they are given."""
+        may_pend = tuple(self.space.sizes) if pending is None else pending
+        return self._search(kind, dict.fromkeys(goals, 0), may_pend)
 
     def of_made(
-        self, array: ShardedArray, least: Mapping[State, Cost], exact: Callable[[State, Cost], Cost | None]
+        self, kind: ArrayKind, least: Mapping[State, Cost], exact: Callable[[State, Cost], Cost | None]
     ) -> ArrayPaths:
         """The cheapest moves from the states in which statements leave an array, which cost at least so much;
         `exact` finds how much, or None where that is not less than a limit."""
         if self._is_guided:
-            return GuidedPaths(self.space, self._kind(array), self.prices, least, None, exact)
+            return CheapestPaths(self.space, kind, self.prices, least, None, exact)
         costs = {state: exact(state, UNREACHABLE) for state in least}
         sources = {state: cost for state, cost in costs.items() if cost is not None}
-        return DirectPaths(self.space, self._kind(array), self.prices, sources)
+        return DirectPaths(self.space, kind, self.prices, sources)
 
-    def _search(self, array: ShardedArray, sources: Mapping[State, Cost], pending: Axes | None) -> ArrayPaths:
-        kind = self._kind(array)
+    def kind(self, array: ShardedArray) -> ArrayKind:
+        return ArrayKind(array.shape, array.dtype, self.pool.uneven_of(array))
+
+    def _search(self, kind: ArrayKind, sources: Mapping[State, Cost], pending: Axes | None) -> ArrayPaths:
         key = kind, tuple(sources.items()), pending
         if key not in self._found:
-            found = GuidedPaths if self._is_guided else DirectPaths
-            self._found[key] = found(self.space, kind, self.prices, sources, pending)
+            paths = CheapestPaths if self._is_guided else DirectPaths
+            self._found[key] = paths(self.space, kind, self.prices, sources, pending)
         return self._found[key]
-
-    def _kind(self, array: ShardedArray) -> ArrayKind:
-        return ArrayKind(array.shape, array.dtype, self.pool.uneven_of(array))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.work_split import WorkSplit
-from shardviz.planner.states.guided_paths import GuidedPaths
+from shardviz.planner.states.cheapest_paths import CheapestPaths
 from shardviz.planner.states.moves import ReshardMove, State, StateSpace, reshard_move, spec_of
 from shardviz.planner.states.paths import ArrayKind, PathMove
 from shardviz.planner.states.prices import Cost, Prices
@@ -108,7 +108,7 @@ def cheapest_moves(
     kind = ArrayKind(result.shape, result.dtype, pool.uneven_of(result))
     goal = {pool.state(result.decided_spec): 0}
     pending = tuple(axis for axis in space.sizes if axis in start[1] or axis in space.may_mask)
-    search = GuidedPaths(space, kind, prices, goal, pending, None, MOST_MOVES)
+    search = CheapestPaths(space, kind, prices, goal, pending, None, MOST_MOVES)
     cost = search.cost(start)
     if cost is None:
         return None

@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from shardviz.planner.problem import Statement
-from shardviz.planner.statements.array_searches import ArrayPaths
 from shardviz.planner.statements.local_work import Shape, matmul_dtype, statement_flops, statement_traffic
 from shardviz.planner.statements.work_split import (
     WorkSplit,
@@ -17,7 +16,7 @@ from shardviz.planner.statements.work_split import (
     work_splits,
 )
 from shardviz.planner.states.moves import Axes, State, StateSpace
-from shardviz.planner.states.paths import UNREACHABLE
+from shardviz.planner.states.paths import UNREACHABLE, ArrayPaths
 from shardviz.planner.states.prices import Cost, Prices
 from shardviz.sharding import array_bytes
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import count
 
 from shardviz.planner.states.moves import STAGES, Axes, Node, State, StateMove, StateSpace
-from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, PathMove, StateSearch
+from shardviz.planner.states.paths import UNREACHABLE, ArrayKind, ArrayPaths, PathMove
 from shardviz.planner.states.prices import Cost, Prices
 from shardviz.planner.states.relaxation import Relaxation
 from shardviz.sharding import array_bytes
@@ -25,11 +25,12 @@ _SOURCE, _END, _GROUPS = len(STAGES), len(STAGES) + 1, len(STAGES) + 2
 groups of an all-to-all."""
 
 
-class GuidedPaths(StateSearch):
-    """The costs and moves of `PathSearch`, each found on its own.
+class CheapestPaths(ArrayPaths):
+    """The least costs, and moves that have them, each found on its own.
 
     Where `exact` is given, it finds the costs of the sources, for which `sources` has bounds; None where one
-    is not less than a limit. A search that has listed `most_moves` gives up, as if nothing led there.
+    is not less than a limit. A search that has listed `most_moves` gives up, as if nothing led there. Where
+    `allows` is given, it says which moves may be taken, by the states before and after them.
     """
 
     def __init__(
@@ -41,10 +42,11 @@ class GuidedPaths(StateSearch):
         ends_pending: Axes | None = None,
         exact: Callable[[State, Cost], Cost | None] | None = None,
         most_moves: int | None = None,
+        allows: Callable[[Node, Node], bool] | None = None,
     ) -> None:
         super().__init__(space, kind, prices, sources, ends_pending)
         self._given = {space.node(state): cost for state, cost in sources.items()}
-        self._exact, self._most_moves = exact, most_moves
+        self._exact, self._most_moves, self._allows = exact, most_moves, allows
         self._known: dict[Node, Cost] = {}
         self._next: dict[Node, tuple[StateMove, Node]] = {}
         self._at_least: dict[Node, Cost] = {}
@@ -68,7 +70,6 @@ class GuidedPaths(StateSearch):
         return found
 
     def least(self, state: State) -> Cost:
-        """The cost of a state, where it is known; else the state costs no less."""
         node = self._space.node(state)
         found = self._known.get(node)
         if found is None:
@@ -76,7 +77,6 @@ class GuidedPaths(StateSearch):
         return found
 
     def least_in_any_order(self, state: State) -> Cost:
-        """No state costs less that has the axes of each dimension in some order."""
         return self.relaxation.least_in_any_order(self._space.node(state))
 
     def added(self, state: State) -> Cost:
@@ -180,6 +180,11 @@ class GuidedPaths(StateSearch):
             moves = self._space.arrivals(node, stage, self._pending_before)
         else:
             moves = self._space.departures(node, stage)
+        if (allows := self._allows) is not None:
+            forward = self._is_forward
+            moves = tuple(
+                move for move in moves if (allows(move.other, node) if forward else allows(node, move.other))
+            )
         own = self._local_bytes(node)
         costs = self._prices.costs_from(self._space, own, forward=not self._is_forward)
         found = []
