@@ -16,46 +16,41 @@ splits them, and nothing is left pending.
 from __future__ import annotations
 
 import math
-from collections import ChainMap
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import replace
 
-from shardviz.errors import QuestionError
-from shardviz.planner.other_ways import OtherWays
-from shardviz.planner.plan import Plan, Step, einsum_parts
-from shardviz.planner.problem import Objective, Problem, Statement
-from shardviz.planner.reasons import EinsumChoice, explain_einsum, explain_moves
-from shardviz.planner.statements.array_searches import ArraySearches, space_of
-from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
-from shardviz.planner.statements.contraction_order import Order, contraction_orders, has_all_orders
-from shardviz.planner.statements.local_work import matmul_dtype, statement_flops, statement_traffic
-from shardviz.planner.statements.other_devices import (
+from shardviz.hardware.machine import PlacedMesh, assumed_machine, on_assumed_machine
+from shardviz.planner.first_steps import (
     check_devices,
     cut_first,
     first_steps,
     has_first_steps,
     with_operand,
 )
+from shardviz.planner.plan import Plan, einsum_parts
+from shardviz.planner.problem import Objective, Problem
+from shardviz.planner.programs.array_uses import ArrayUses
+from shardviz.planner.programs.lower_bound import lower_bound
+from shardviz.planner.programs.piece_bound import piece_bound
+from shardviz.planner.programs.program_planner import planned_program
+from shardviz.planner.programs.statement_choices import StatementChoices
+from shardviz.planner.programs.tree_planner import TreePlanner, cannot_be_had
+from shardviz.planner.statements.array_searches import MOST_SEARCHED, ArraySearches, space_of
+from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
+from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
+from shardviz.planner.statements.local_work import matmul_dtype, statement_flops, statement_traffic
+from shardviz.planner.statements.planned_statement import Joined, PlannedStatement
 from shardviz.planner.statements.resharding import (
     MOST_PRIMES,
     cheapest_moves,
-    given_state,
     is_only_reshard,
-    resharded,
+    planned_reshard,
 )
-from shardviz.planner.statements.statement_ways import StatementWays, Way, WaysByResult
-from shardviz.planner.statements.work_split import WorkSplit, case_of
-from shardviz.planner.states.moves import ReshardMove, State, state_of
-from shardviz.planner.states.paths import UNREACHABLE, ArrayPaths
+from shardviz.planner.statements.work_split import case_of
+from shardviz.planner.states.paths import UNREACHABLE
 from shardviz.planner.states.prices import Cost, Prices
-from shardviz.planner.steps import Joined, move_step, moves_of_work, work_step
-from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, shard_shape
-
-if TYPE_CHECKING:
-    from shardviz.hardware.machine import PlacedMesh
-    from shardviz.planner.dag.statement_choices import StatementChoices
-
+from shardviz.planner.steps import plan_steps
+from shardviz.sharding import Mesh, array_bytes, shard_shape
 
 MARGIN = 1.0
 """How much longer than the best of all a plan may take, as a part of that, because it splits the work as the
@@ -89,8 +84,6 @@ class Planner:
         only plans are looked at that split the work in any way, or only those that split it as the given
         arrays are. Without `is_bounded` the plan of a program does not say how far it is from the best, which
         takes longer to find than the plan."""
-        from shardviz.hardware.machine import assumed_machine, on_assumed_machine
-
         self.mesh, self.objective, self.anywhere = mesh, objective, anywhere
         self.is_bounded = is_bounded
         self.placed = placed or on_assumed_machine(assumed_machine(), mesh)
@@ -154,7 +147,7 @@ class Planner:
                 return reshard
         searches = ArraySearches(pool, self.mesh, self.prices)
         if not self.anywhere:
-            given = _Planning(problem, searches, pool.splits).planned()
+            given = TreePlanner(problem, searches, pool.splits).planned()
         if self.anywhere or (self.anywhere is None and len(pool.sizes) <= MOST_ANYWHERE):
             limit = UNREACHABLE if given is None else given[0]
             fine = AxisPool.of(problem, into_primes=True)
@@ -163,7 +156,7 @@ class Planner:
                 fine = masked  # with more parts that takes long
             if fine != pool:
                 searches = ArraySearches(fine, self.mesh, self.prices)
-            best = _Planning(problem, searches, None).planned(limit)
+            best = TreePlanner(problem, searches, None).planned(limit)
             ratio = self.prices.ratio(given[0], best[0]) if given and best else math.inf
             is_all = fine == masked and fine.is_finest and all(map(has_all_orders, problem.parts))
             fastest = None if best is None else plan_of(problem, best[1], self.objective, optimal=is_all)
@@ -174,7 +167,7 @@ class Planner:
                 found = plan_of(problem, given[1], self.objective, optimal=is_best)
                 return replace(found, at_most=ratio if fastest and is_all else None, faster=fastest)
         if given is None:
-            raise _cannot_be_had(problem.result, problem.result.decided_spec)
+            raise cannot_be_had(problem.result, problem.result.decided_spec)
         return plan_of(problem, given[1], self.objective, optimal=False)
 
     def _reshard(self, problem: Problem, pool: AxisPool) -> Plan | None:
@@ -189,7 +182,7 @@ class Planner:
             return None
         cost, planned = found.cost, [planned_reshard(part, self.mesh, joined.moves(part.result, found.moves))]
         searches = ArraySearches(pool, self.mesh, self.prices)
-        given = _Planning(problem, searches, pool.splits).planned(cost)
+        given = TreePlanner(problem, searches, pool.splits).planned(cost)
         if given is not None:
             cost, planned = given
         is_best = fine.is_finest and cost <= found.least
@@ -198,11 +191,6 @@ class Planner:
 
     def _program(self, problem: Problem) -> Plan:
         """The plan of a program whose arrays are used several times."""
-        from shardviz.planner.dag.array_uses import ArrayUses
-        from shardviz.planner.dag.lower_bound import lower_bound
-        from shardviz.planner.dag.program_planner import planned_program
-        from shardviz.planner.dag.program_steps import program_steps
-
         pool = AxisPool.of(problem)
         planned = planned_program(self._choices(pool, None if self.anywhere else pool.splits), problem)
         as_given = None
@@ -213,24 +201,19 @@ class Planner:
                 fastest = planned_program(choices, problem)
                 if self._is_too_dear(planned.cost, fastest.cost):
                     as_given, planned = self.prices.ratio(planned.cost, fastest.cost), fastest
-        steps, cases = program_steps(problem, planned)
-        spec = _last_spec(problem, steps)
+        found = plan_of(problem, planned.statements, self.objective, optimal=False)
         least = self._least_of_program(problem) if self.is_bounded else None
         optimal = least is not None and planned.cost <= least
         at_most = None if optimal or least is None else self.prices.ratio(planned.cost, least)
-        every = (*first_steps(problem), *steps)
-        return Plan(problem, every, spec, cases, self.objective, optimal, at_most, as_given=as_given)
+        return replace(found, optimal=optimal, at_most=at_most, as_given=as_given)
 
     def _least_of_program(self, problem: Problem) -> Cost | None:
         """A cost below which no plan of a program can go; None where that would take long to find."""
-        from shardviz.planner.dag.array_uses import ArrayUses
-        from shardviz.planner.dag.lower_bound import lower_bound
-        from shardviz.planner.dag.piece_bound import piece_bound
-
         pool = AxisPool.of(problem, into_primes=True)
         if not all(len(contraction_orders(part)) == 1 and has_all_orders(part) for part in problem.parts):
             return None  # computed in several steps a statement may take less
-        if not pool.is_finest or _ways_at_most(problem, pool) > MOST_WAYS:
+        is_searched = len(pool.sizes) <= MOST_SEARCHED  # else moves are not known to be the cheapest
+        if not is_searched or not pool.is_finest or _ways_at_most(problem, pool) > MOST_WAYS:
             every_part = AxisPool.of(problem, into_primes=True, most=MOST_PARTS)
             if every_part.uneven or not every_part.is_finest:
                 return None
@@ -249,8 +232,6 @@ class Planner:
 
     def _choices(self, pool: AxisPool, splits: frozenset[tuple[str, str]] | None) -> StatementChoices:
         """The ways of statements over some axes, with what has been found of them."""
-        from shardviz.planner.dag.statement_choices import StatementChoices
-
         key = (pool, splits)
         if key not in self._programs:
             self._programs[key] = StatementChoices(pool, self.mesh, self.prices, splits)
@@ -283,273 +264,16 @@ def _ways_at_most(problem: Problem, pool: AxisPool) -> int:
 
 
 def plan_of(
-    problem: Problem,
-    planned: Sequence[PlannedStatement],
-    objective: Objective,
-    *,
-    optimal: bool,
+    problem: Problem, planned: Sequence[PlannedStatement], objective: Objective, *, optimal: bool
 ) -> Plan:
     """The plan of a problem's statements as planned, of which some may be several."""
     asked, problem = problem, replace(problem, parts=tuple(one.part for one in planned))
-    steps = (*first_steps(problem), *_steps(problem, planned))
-    cases = tuple(case_of(one.part.einsum, one.starts, problem.mesh) for one in planned)
-    return Plan(problem, steps, _last_spec(problem, steps), cases, objective, optimal, asked=asked)
-
-
-def _last_spec(problem: Problem, steps: Sequence[Step]) -> PartitionSpec:
-    """The spec in which the last step leaves the result."""
-    return next(step.to_spec for step in reversed(steps) if step.array == problem.result.name)
-
-
-@dataclass
-class _Made:
-    """An array as it is had: the searches through the states that it must pass, one after the other; where
-    statements make it, the orders of these, each with the ways to run its last."""
-
-    array: ShardedArray
-    searches: list[ArrayPaths]
-    ways: Sequence[tuple[_Order, WaysByResult]] = ()
-
-    def least(self) -> dict[State, Cost]:
-        """The least cost of the array in each state in which its statements can leave it."""
-        found: dict[State, Cost] = {}
-        for _, ways in self.ways:
-            for state, least in ways.least.items():
-                found[state] = min(least, found.get(state, least))
-        return found
-
-    def cost(self, state: State, limit: Cost) -> Cost | None:
-        """The cost of the array in a state; None where that is not less than a limit."""
-        found = self._cheapest(state, limit)
-        return None if found is None else found[1].cost
-
-    def way(self, state: State) -> tuple[_Order, Way]:
-        """The cheapest way to make the array in a state in which it can be left, with its order."""
-        found = self._cheapest(state, UNREACHABLE)
-        if found is None:
-            raise KeyError(state)
-        return found
-
-    def _cheapest(self, state: State, limit: Cost) -> tuple[_Order, Way] | None:
-        found = None
-        for order, ways in self.ways:
-            way = ways.way(state, limit)
-            if way is not None:
-                found, limit = (order, way), way.cost
-        return found
-
-
-@dataclass(frozen=True)
-class _Order:
-    """A statement computed as one or several, with the arrays that are made on the way and those that it is
-    given."""
-
-    parts: Order
-    arrays: ChainMap[str, _Made]
-
-
-@dataclass(frozen=True)
-class PlannedStatement:
-    """One statement as planned: how its work is split, the moves of each operand, those of the result to each
-    state that it must pass through, and the operands' states before the moves; and how it could be planned
-    otherwise, where that is looked for."""
-
-    part: Statement
-    work_split: WorkSplit
-    operand_moves: tuple[tuple[ReshardMove, ...], ...]
-    result_moves: tuple[tuple[ReshardMove, ...], ...]
-    starts: tuple[State, ...]
-    other_ways: OtherWays | None = None
-
-
-class _Planning:
-    """One problem, each of whose arrays is used once, while it is planned.
-
-    `splits` are the splits of dimensions that its statements may share their work by; None is all of them.
-    """
-
-    def __init__(
-        self, problem: Problem, searches: ArraySearches, splits: frozenset[tuple[str, str]] | None
-    ) -> None:
-        self._problem, self._searches, self._splits = problem, searches, splits
-        self._prices, self._pool, self._space = searches.prices, searches.pool, searches.space
-        self._joined = Joined(problem.mesh)
-        self._ways = StatementWays(self._space, self._prices)
-        self._made: ChainMap[str, _Made] = ChainMap()
-        self._names = frozenset(array.name for array in problem.arrays)
-
-    def planned(self, limit: Cost = UNREACHABLE) -> tuple[Cost, list[PlannedStatement]] | None:
-        """The statements as planned, of which some may be several, and what they cost; None where that is
-        not less than `limit`."""
-        *before, last = self._problem.parts
-        for part in before:
-            made = self._made[part.result.name] = self._as_made(
-                part.result, [(order, self._ways_of(order)) for order in self._orders(part)]
-            )
-            if part.result.spec is not None:
-                self._pass(made, part.result.spec)
-        return self._last(last, limit)
-
-    def _last(self, part: Statement, limit: Cost) -> tuple[Cost, list[PlannedStatement]] | None:
-        """The cheapest way to run the last statement and to have its result as it is wanted."""
-        best: tuple[_Order, Way] | None = None
-        ends = self._ends(part)
-        for order in self._orders(part):
-            operands = self._operands(order.parts[-1], order)
-            way = self._ways.best(order.parts[-1], operands, ends, limit, self._pool.uneven, self._splits)
-            if way is not None:
-                best, limit = (order, way), way.cost
-        return None if best is None else (limit, self._traced(*best, ends))
-
-    def _orders(self, part: Statement) -> Iterator[_Order]:
-        """The orders in which a statement can be computed, with all but the last of their parts done."""
-        for operand in part.operands:
-            self._give(operand)
-        done: dict[Order, _Made] = {}  # orders that begin alike share what they make
-        for parts in contraction_orders(part, self._names):
-            order = _Order(parts, self._made.new_child())
-            for end, step in enumerate(parts[:-1], 1):
-                made = done.get(parts[:end])
-                if made is None:
-                    own = _Order((step,), order.arrays)
-                    made = done[parts[:end]] = self._as_made(step.result, [(own, self._ways_of(own))])
-                order.arrays[step.result.name] = made
-            yield order
-
-    def _operands(self, part: Statement, order: _Order) -> list[ArrayPaths]:
-        return [order.arrays[operand.name].searches[-1] for operand in part.operands]
-
-    def _ways_of(self, order: _Order) -> WaysByResult:
-        """The ways to run the last statement of an order."""
-        part = order.parts[-1]
-        return self._ways.ways(part, self._operands(part, order), self._pool.uneven, self._splits)
-
-    def _as_made(self, array: ShardedArray, ways: Sequence[tuple[_Order, WaysByResult]]) -> _Made:
-        made = _Made(array, [], ways)
-        made.searches.append(self._searches.of_made(self._searches.kind(array), made.least(), made.cost))
-        return made
-
-    def _give(self, operand: ShardedArray) -> None:
-        """Have an operand as a statement is given it."""
-        made = self._made.get(operand.name)
-        if made is None:
-            start = self._pool.state(operand.decided_spec)
-            given = self._searches.to(self._searches.kind(operand), {start: 0})
-            self._made[operand.name] = _Made(operand, [given])
-        elif operand.spec is not None:
-            self._pass(made, operand.spec)
-
-    def _pass(self, made: _Made, spec: PartitionSpec) -> None:
-        """Have an array pass through the state of a spec."""
-        state = self._pool.state(spec)
-        cost = made.searches[-1].cost(state)
-        if cost is None:
-            raise _cannot_be_had(made.array, spec)
-        made.searches.append(self._searches.to(self._searches.kind(made.array), {state: cost}))
-
-    def _ends(self, part: Statement) -> ArrayPaths:
-        """The costs of bringing the last result from each state to where it may be left."""
-        result, operands = part.result, [self._made.get(operand.name) for operand in part.operands]
-        pending = {axis for made in operands if made is not None for axis in made.searches[-1].pending}
-        for operand in part.operands:
-            pending |= set(self._pool.state(operand.spec)[1]) if operand.spec is not None else set()
-        if part.einsum.contracted:
-            pending |= set(self._space.sizes)
-        goals = self._pool.open_states(result) if result.spec is None else [self._pool.state(result.spec)]
-        axes = tuple(axis for axis in self._space.sizes if axis in pending)
-        return self._searches.onward(self._searches.kind(result), goals, axes)
-
-    def _traced(self, order: _Order, way: Way, ends: ArrayPaths) -> list[PlannedStatement]:
-        """The ways and the moves that led to the result, from the last statement to the first."""
-        result = self._problem.result
-        natural = way.split.result
-        came = {result.name: (natural, [self._joined.moves(result, ends.path(natural)[1])])}
-        # The backward search of each array to where the plan has it next.
-        after = {result.name: ends}
-        found: list[PlannedStatement] = []
-        for whole in reversed(self._problem.parts):
-            if whole is not self._problem.parts[-1]:
-                order, way = self._made[whole.result.name].way(came[whole.result.name][0])
-            for part in reversed(order.parts):
-                if part is not order.parts[-1]:
-                    _, way = order.arrays[part.result.name].way(came[part.result.name][0])
-                found.append(self._planned_statement(part, order, way, came, after))
-        return found[::-1]
-
-    def _planned_statement(
-        self,
-        part: Statement,
-        order: _Order,
-        way: Way,
-        came: dict[str, tuple[State, list[tuple[ReshardMove, ...]]]],
-        after: dict[str, ArrayPaths],
-    ) -> PlannedStatement:
-        """A statement as planned; adds what its operands come from, and where they go next."""
-        starts, operand_moves = [], []
-        for operand, needed in zip(part.operands, way.split.operands, strict=True):
-            made = order.arrays[operand.name]
-            start, last = made.searches[-1].path(needed)
-            starts.append(self._joined.state(start))
-            operand_moves.append(self._joined.moves(operand, last))
-            came[operand.name] = self._path(made, start, made.searches[:-1])
-            if made.ways:
-                goal = made.searches[1].sources[0].state if len(made.searches) > 1 else needed
-                after[operand.name] = self._searches.onward(self._searches.kind(operand), [goal])
-        result_moves = tuple(came[part.result.name][1])
-        split = self._joined.split(way.split)
-        searches = [order.arrays[operand.name].searches[-1] for operand in part.operands]
-        other_ways = OtherWays(
-            self._ways,
-            self._prices,
-            self._pool,
-            self._splits,
-            part,
-            way.split,
-            searches,
-            after[part.result.name],
-        )
-        return PlannedStatement(part, split, tuple(operand_moves), result_moves, tuple(starts), other_ways)
-
-    def _path(
-        self, made: _Made, state: State, searches: Sequence[ArrayPaths]
-    ) -> tuple[State, list[tuple[ReshardMove, ...]]]:
-        """The state in which a statement left an array, and the moves through all searches to a state."""
-        moves: list[tuple[ReshardMove, ...]] = []
-        for search in reversed(searches):
-            state, path = search.path(state)
-            moves.insert(0, self._joined.moves(made.array, path))
-        return state, moves
-
-
-def planned_reshard(part: Statement, mesh: Mesh, moves: Sequence[ReshardMove]) -> PlannedStatement:
-    """A reshard by such moves of its result, as its statement is planned."""
-    given = state_of(part.operands[0].decided_spec, mesh)
-    found = resharded(part, mesh, given_state(part, given), moves)
-    return PlannedStatement(part, found.split, (found.operand_moves,), (found.result_moves,), (given,))
-
-
-def _steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterator[Step]:
-    """The steps of all statements, with their reasons."""
-    for number, one in enumerate(planned):
-        part = one.part
-        uses = (operand for later in problem.parts[number + 1 :] for operand in later.operands)
-        next_input = next((operand for operand in uses if operand.name == part.result.name), None)
-        choice = EinsumChoice(problem.mesh, part, one.work_split, one.starts, next_input, one.other_ways)
-        for operand, moves in zip(part.operands, one.operand_moves, strict=True):
-            reasons = explain_moves(choice, operand, moves)
-            yield from (
-                move_step(operand, move, why, number) for move, why in zip(moves, reasons, strict=True)
-            )
-        yield work_step(problem.mesh, part, one.work_split, explain_einsum(choice), number)
-        for moves in (moves_of_work(problem.mesh, part, one.work_split), *one.result_moves):
-            reasons = explain_moves(choice, part.result, moves)
-            yield from (
-                move_step(part.result, move, why, number) for move, why in zip(moves, reasons, strict=True)
-            )
-
-
-def _cannot_be_had(array: ShardedArray, spec: PartitionSpec) -> QuestionError:
-    return QuestionError(
-        f"{array.name} cannot be left as {spec}: no moves over whole pieces lead to it",
-        "split it in another way, or use sizes that its axes divide",
+    steps = (*first_steps(problem), *plan_steps(problem, planned))
+    cases = tuple(
+        case_of(one.part.einsum, one.starts, problem.mesh)
+        if one.part.function == "multiply"
+        else one.part.function
+        for one in planned
     )
+    result_spec = next(step.to_spec for step in reversed(steps) if step.array == problem.result.name)
+    return Plan(problem, steps, result_spec, cases, objective, optimal, asked=asked)

@@ -7,54 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 
-from shardviz.planner.other_ways import OtherWay, WaysNotTaken
 from shardviz.planner.plan import axes_words
 from shardviz.planner.problem import Statement
-from shardviz.planner.statements.work_split import WorkSplit
-from shardviz.planner.states.moves import Axes, ReshardMove, State, spec_of, state_of
-from shardviz.sharding import Mesh, ShardedArray, shard_shape
+from shardviz.planner.statements.planned_statement import OtherWay, PlannedStatement
+from shardviz.planner.states.moves import Axes, ReshardMove, State, state_of
+from shardviz.sharding import ShardedArray
 from shardviz.sharding.axis_parts import finest_parts, parts_within
 from shardviz.units import exact_bytes, times
 
-Operand = tuple[ShardedArray, State]
-"""An operand with its state before any step."""
 
-
-@dataclass(frozen=True)
-class EinsumChoice:
-    """One einsum with what was chosen for it.
-
-    `starts` are the operands' states before any step. `next_input` is the result as the next einsum is given
-    it, None after the last. `other_ways` has what was not chosen, where that is looked for.
-    """
-
-    mesh: Mesh
-    part: Statement
-    work_split: WorkSplit
-    starts: tuple[State, ...]
-    next_input: ShardedArray | None
-    other_ways: WaysNotTaken | None = None
-
-    def dim_of(self, axis: str) -> str | None:
-        """The dimension of the einsum that `axis` splits while the devices compute."""
-        return next((dim for dim, axes in self.work_split.assignment.items() if axis in axes), None)
-
-    def start(self, array: ShardedArray) -> State:
-        """The state of an operand before any step."""
-        pairs = zip(self.part.operands, self.starts, strict=True)
-        return next(state for operand, state in pairs if operand is array)
-
-    def others(self, array: ShardedArray) -> list[Operand]:
-        """The operands besides `array`, with their states before any step."""
-        pairs = zip(self.part.operands, self.starts, strict=True)
-        return [(operand, state) for operand, state in pairs if operand is not array]
-
-    def local_shape(self, array: ShardedArray, state: State) -> tuple[int, ...]:
-        """The shape of a device's piece of an array."""
-        return shard_shape(array.shape, spec_of(state), self.mesh)
-
-
-def explain_einsum(choice: EinsumChoice) -> str:
+def explain_einsum(choice: PlannedStatement) -> str:
     """The computation of every device, and its result."""
     part, split = choice.part, choice.work_split
     pieces = [
@@ -102,10 +64,16 @@ def _doing(part: Statement, pieces: Sequence[str]) -> str:
     return f"takes {part.function} of {taken}"
 
 
-def explain_moves(choice: EinsumChoice, array: ShardedArray, moves: Sequence[ReshardMove]) -> list[str]:
-    """One sentence for each move of one operand, or of the result, on its way to one state."""
+def explain_moves(
+    choice: PlannedStatement,
+    next_input: ShardedArray | None,
+    array: ShardedArray,
+    moves: Sequence[ReshardMove],
+) -> list[str]:
+    """One sentence for each move of one operand, or of the result, on its way to one state; `next_input` is
+    the result as the next statement is given it, None after the last."""
     return [
-        _MoveReason(choice, array, move, following, moves[-1].after).sentence()
+        _MoveReason(choice, next_input, array, move, following, moves[-1].after).sentence()
         for move, following in zip_longest(moves, moves[1:])
     ]
 
@@ -114,7 +82,8 @@ def explain_moves(choice: EinsumChoice, array: ShardedArray, moves: Sequence[Res
 class _MoveReason:
     """One move of an operand or of a result, the move after it, and the state in which they all end."""
 
-    choice: EinsumChoice
+    choice: PlannedStatement
+    next_input: ShardedArray | None
     array: ShardedArray
     move: ReshardMove
     following: ReshardMove | None
@@ -241,7 +210,7 @@ class _MoveReason:
 
     def _given(self) -> str:
         """Where an intermediate result is given to be so; "" for the last, which is what is wanted."""
-        array, given, mesh = self.array, self.choice.next_input, self.choice.mesh
+        array, given, mesh = self.array, self.next_input, self.choice.mesh
         if given is None or array is not self.choice.part.result:
             return ""
         placed = f"split by {' and '.join(_places(array, self.goal))}" if any(self.goal[0]) else "whole"
@@ -329,7 +298,7 @@ class _MoveReason:
     @property
     def _unchanged(self) -> str:
         """The condition of what another way would cost, where other statements follow."""
-        return "" if self.choice.next_input is None else ", with the later steps unchanged"
+        return "" if self.next_input is None else ", with the later steps unchanged"
 
     def _conflict(self) -> tuple[str, ShardedArray] | None:
         """Another operand that keeps the axes for a dimension of its own: in words, and that one."""

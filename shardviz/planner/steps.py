@@ -1,52 +1,38 @@
-"""The steps of a plan, of what a planner has found: moves and local work as states of axis parts."""
+"""The steps of a plan: those of its planned statements, with their reasons."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from shardviz.planner.plan import Step
-from shardviz.planner.problem import Statement
+from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.reasons import explain_einsum, explain_moves
+from shardviz.planner.statements.planned_statement import ArrayMoves, PlannedStatement
 from shardviz.planner.statements.work_split import WorkSplit
-from shardviz.planner.states.moves import ReshardMove, State, reshard_move, spec_of
-from shardviz.planner.states.paths import PathMove
+from shardviz.planner.states.moves import ReshardMove, reshard_move, spec_of
 from shardviz.sharding import Mesh, ShardedArray, array_bytes
-from shardviz.sharding.axis_parts import joined_parts
 
 
-@dataclass(frozen=True)
-class Joined:
-    """States, work splits and moves with adjacent parts of an axis of the mesh as one."""
+def plan_steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterator[Step]:
+    """The steps of all statements of a problem in order, with their reasons."""
+    for number, one in enumerate(planned):
+        later = (operand for part in problem.parts[number + 1 :] for operand in part.operands)
+        next_input = next((operand for operand in later if operand.name == one.part.result.name), None)
 
-    mesh: Mesh
+        def steps_of(
+            arrays: Sequence[ArrayMoves],
+            one: PlannedStatement = one,
+            next_input: ShardedArray | None = next_input,
+            number: int = number,
+        ) -> Iterator[Step]:
+            for array, moves in arrays:
+                for move, why in zip(moves, explain_moves(one, next_input, array, moves), strict=True):
+                    yield move_step(array, move, why, number)
 
-    def state(self, state: State) -> State:
-        spec = spec_of(state, self.mesh)
-        return spec.dims, spec.unreduced
-
-    def split(self, split: WorkSplit) -> WorkSplit:
-        shape = self.mesh.shape
-        return WorkSplit(
-            {dim: joined_parts(axes, shape) for dim, axes in split.assignment.items()},
-            tuple(map(self.state, split.operands)),
-            self.state(split.result),
-            joined_parts(split.largest, shape),
-        )
-
-    def moves(self, array: ShardedArray, moves: Sequence[PathMove]) -> tuple[ReshardMove, ...]:
-        """The moves of an array with their bytes."""
-        return tuple(
-            reshard_move(
-                array,
-                self.mesh,
-                move.op,
-                move.axes,
-                move.dim,
-                self.state(move.before),
-                self.state(move.after),
-            )
-            for move in moves
-        )
+        yield from steps_of(one.before)
+        yield work_step(problem.mesh, one.part, one.work_split, explain_einsum(one), number)
+        yield from steps_of([(one.part.result, moves_of_work(problem.mesh, one.part, one.work_split))])
+        yield from steps_of(one.behind)
 
 
 def work_step(mesh: Mesh, part: Statement, split: WorkSplit, reason: str, number: int) -> Step:

@@ -1,8 +1,8 @@
 """The copies of an array, and the moves that make them."""
 
 from shardviz.planner import problem_from_text
-from shardviz.planner.dag.copies import CopyMoves
 from shardviz.planner.planner import Planner
+from shardviz.planner.programs.copies import CopyMoves
 from shardviz.planner.statements.array_searches import ArraySearches
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.states.paths import ArrayKind

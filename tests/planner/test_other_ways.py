@@ -8,8 +8,8 @@ import pytest
 
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.planner import Planner, problem_from_text
-from shardviz.planner.other_ways import OtherWay
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.statements.planned_statement import OtherWay
 from shardviz.planner.states.prices import Prices
 from shardviz.sharding import Mesh
 from shardviz.units import estimated_seconds

@@ -9,16 +9,16 @@ from dataclasses import replace
 import pytest
 
 from shardviz.planner import Planner, problem_from_text
-from shardviz.planner.dag.array_uses import ArrayUses
-from shardviz.planner.dag.lower_bound import lower_bound
-from shardviz.planner.dag.piece_bound import piece_bound
+from shardviz.planner.programs.array_uses import ArrayUses
+from shardviz.planner.programs.lower_bound import lower_bound
+from shardviz.planner.programs.piece_bound import piece_bound
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.training import Optimizer, Training, with_backward
 from shardviz.sharding import Mesh
 from tests.planner.exhaustive_programs import least_program_cost
 from tests.planner.optimality import KINDS
 from tests.planner.random_problems import Draw
-from tests.planner.test_dag import COLUMNS_THEN_ROWS, LAYER
+from tests.planner.test_program_plans import COLUMNS_THEN_ROWS, LAYER
 
 PROGRAMS = [kind for kind in KINDS if kind.shared]
 SIZES = "b=64,t=4096,d=4096,f=14336,k=16,g=4,h=128"

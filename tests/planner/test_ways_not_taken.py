@@ -8,7 +8,7 @@ import re
 import pytest
 
 from shardviz.planner import Planner, problem_from_text
-from shardviz.planner.dag.program_planner import planned_program
+from shardviz.planner.programs.program_planner import planned_program
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.sharding import Mesh
 from tests.planner.optimality import KINDS
@@ -57,10 +57,10 @@ def test_no_way_not_taken_is_better_than_the_best_plan(kind):
         if not planner.plan(problem).optimal:
             continue
         pool = AxisPool.of(problem)
-        for ways in planned_program(planner._choices(pool, None), problem).other_ways:
-            for dim in ways.form.part.einsum.dims:
+        for planned in planned_program(planner._choices(pool, None), problem).statements:
+            for dim in planned.part.einsum.dims:
                 for axis in pool.sizes:
-                    other = ways.keeping(dim, (axis,))
+                    other = planned.other_ways.keeping(dim, (axis,))
                     assert other is None or other.seconds > -1e-12
                     compared += other is not None
     assert compared > 50

@@ -13,15 +13,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from shardviz.planner.plan import Plan
-from shardviz.planner.planner import PlannedStatement, plan_of
+from shardviz.planner.planner import plan_of
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.statements.array_searches import ArraySearches
 from shardviz.planner.statements.axis_pool import AxisPool
+from shardviz.planner.statements.planned_statement import Joined, PlannedStatement
 from shardviz.planner.statements.work_split import Assignment, WorkSplit
 from shardviz.planner.states.moves import State
 from shardviz.planner.states.paths import PathMove
 from shardviz.planner.states.prices import Prices
-from shardviz.planner.steps import Joined
 from shardviz.sharding import ShardedArray
 
 if TYPE_CHECKING:
@@ -57,17 +57,18 @@ class _Textbook:
             held = goals[-1]
             states = (split.result, *goals)
             yield PlannedStatement(
+                self._problem.mesh,
                 part,
                 self._joined.split(split),
-                tuple(
-                    self._joined.moves(operand, self._moves(operand, start, needed))
-                    for operand, start, needed in zip(part.operands, starts, split.operands, strict=True)
-                ),
-                tuple(
-                    self._joined.moves(part.result, self._moves(part.result, old, new))
-                    for old, new in pairwise(states)
-                ),
                 tuple(map(self._joined.state, starts)),
+                [
+                    (operand, self._joined.moves(operand, self._moves(operand, start, needed)))
+                    for operand, start, needed in zip(part.operands, starts, split.operands, strict=True)
+                ],
+                [
+                    (part.result, self._joined.moves(part.result, self._moves(part.result, old, new)))
+                    for old, new in pairwise(states)
+                ],
             )
 
     def _start(self, operand: ShardedArray, held: State | None) -> State:

@@ -68,8 +68,8 @@ class SearchQuestion:
     def assumes(self) -> str:
         """The assumptions of a search's seconds (`direct_moves`), in a sentence."""
         return (
-            "These times assume the direct way from each sharding to another; explain looks for the cheapest, "
-            "and XLA may take a third."
+            "These times assume the direct way from each sharding to another; explain looks for the "
+            "cheapest, and XLA may take a third."
         )
 
     @property

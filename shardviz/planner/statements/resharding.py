@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.statements.axis_pool import AxisPool
+from shardviz.planner.statements.planned_statement import PlannedStatement
 from shardviz.planner.statements.work_split import WorkSplit
 from shardviz.planner.states.cheapest_paths import CheapestPaths
-from shardviz.planner.states.moves import ReshardMove, State, StateSpace, reshard_move, spec_of
+from shardviz.planner.states.moves import ReshardMove, State, StateSpace, reshard_move, spec_of, state_of
 from shardviz.planner.states.paths import ArrayKind, PathMove
 from shardviz.planner.states.prices import Cost, Prices
 from shardviz.sharding import Mesh, array_bytes, shard_shape
@@ -45,24 +45,16 @@ def is_only_reshard(problem: Problem) -> bool:
     return len(problem.parts) == 1 and is_reshard(problem.parts[0])
 
 
-@dataclass(frozen=True)
-class Reshard:
-    """A reshard as its statement is planned: the moves before and after the copy of the array."""
-
-    split: WorkSplit
-    operand_moves: tuple[ReshardMove, ...]
-    result_moves: tuple[ReshardMove, ...]
-
-
-def resharded(part: Statement, mesh: Mesh, start: State, moves: Sequence[ReshardMove]) -> Reshard:
-    """A reshard by moves of its result from a state, with the copy where it takes least: of the smallest
-    pieces."""
+def planned_reshard(part: Statement, mesh: Mesh, moves: Sequence[ReshardMove]) -> PlannedStatement:
+    """A reshard by moves of its result from the given state, with the copy where it takes least: of the
+    smallest pieces."""
     operand, result = part.operands[0], part.result
+    given = state_of(operand.decided_spec, mesh)
 
     def of_operand(state: State) -> State:
         return tuple(state[0][result.dims.index(dim)] for dim in operand.dims), state[1]
 
-    states = [start, *(move.after for move in moves)]
+    states = [given_state(part, given), *(move.after for move in moves)]
     pieces = [math.prod(shard_shape(result.shape, spec_of(state), mesh)) for state in states]
     place = pieces.index(min(pieces))
     dims, pending = states[place]
@@ -80,7 +72,8 @@ def resharded(part: Statement, mesh: Mesh, start: State, moves: Sequence[Reshard
         for move in moves[:place]
     )
     split = WorkSplit(assignment, (of_operand(states[place]),), (dims, pending))
-    return Reshard(split, before, tuple(moves[place:]))
+    behind = tuple(moves[place:])
+    return PlannedStatement(mesh, part, split, (given,), [(operand, before)], [(result, behind)])
 
 
 def given_state(part: Statement, state: State) -> State:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from shardviz.planner.dag.copies import ArrayCopies, ArrayPath, CopyMoves
 from shardviz.planner.problem import Statement
+from shardviz.planner.programs.copies import ArrayCopies, ArrayPath, CopyMoves
 from shardviz.planner.statements.array_searches import ArraySearches
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.statement_ways import StatementWays

@@ -14,17 +14,21 @@ meanwhile, which fully sharded training avoids by gathering its weights twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple
 
 from shardviz.errors import QuestionError
-from shardviz.planner.dag.array_uses import ArrayUses, NextUse
-from shardviz.planner.dag.copies import ArrayCopies, ArrayPath
-from shardviz.planner.dag.statement_choices import StatementChoice, StatementChoices
-from shardviz.planner.dag.ways_not_taken import ProgramWays, state_of_all_uses
 from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.programs.array_uses import ArrayUses, NextUse
+from shardviz.planner.programs.copies import ArrayCopies, ArrayPath
+from shardviz.planner.programs.statement_choices import StatementChoice, StatementChoices
+from shardviz.planner.programs.ways_not_taken import ProgramWays, state_of_all_uses
+from shardviz.planner.statements.planned_statement import ArrayMoves, Joined, PlannedStatement
+from shardviz.planner.states.paths import PathMove
 from shardviz.planner.states.prices import Cost
+from shardviz.sharding import ShardedArray
 
 WIDTH = 48
 """Partial plans that are followed from statement to statement."""
@@ -34,13 +38,10 @@ COMPARED = 12
 
 @dataclass(frozen=True)
 class PlannedProgram:
-    """The choices of all statements, the moves that leave the returned arrays as they are wanted, the cost,
-    and for each statement how it could be planned otherwise."""
+    """The statements of a program as planned, and what they cost."""
 
-    choices: tuple[StatementChoice, ...]
-    returns: dict[str, ArrayPath]
     cost: Cost
-    other_ways: tuple[ProgramWays, ...]
+    statements: tuple[PlannedStatement, ...]
 
 
 class _Partial(NamedTuple):
@@ -89,7 +90,8 @@ class _Planning:
             choices.insert(0, partial.choice)
             partial = partial.before
             held.insert(0, dict(zip(lives[-len(choices) - 1], partial.copies, strict=True)))
-        return PlannedProgram(tuple(choices), returns, cost, self._other_ways(choices, held, returns))
+        ways = self._other_ways(choices, held, returns)
+        return PlannedProgram(cost, tuple(_scheduled(self._problem, choices, ways, returns)))
 
     def _other_ways(
         self,
@@ -187,3 +189,45 @@ def _cannot_be_had(part: Statement) -> QuestionError:
         f"no moves over whole pieces bring {names or part.result.name} to where {part.einsum} needs it",
         "split it in another way, or use sizes that its axes divide",
     )
+
+
+def _scheduled(
+    problem: Problem,
+    choices: Sequence[StatementChoice],
+    ways: Sequence[ProgramWays],
+    returns: Mapping[str, ArrayPath],
+) -> Iterator[PlannedStatement]:
+    """The statements in order, with the moves around them. Pending sums are added right behind the statement
+    that leaves them, and what else brings a result to where it is returned, behind the last."""
+    joined = Joined(problem.mesh)
+    makers = {part.result.name: number for number, part in enumerate(problem.parts)}
+    before: list[list[ArrayMoves]] = [[] for _ in choices]
+    behind: list[list[ArrayMoves]] = [[] for _ in choices]
+
+    def behind_maker(array: ShardedArray, path: ArrayPath) -> tuple[PathMove, ...]:
+        """Have the sums that a path adds first added behind the statement that makes the array: the moves
+        left."""
+        number = makers.get(array.name)
+        if number is None or path.start != choices[number].split.result:
+            return path.moves
+        sums = list(takewhile(lambda move: move.op in ("psum", "psum_scatter"), path.moves))
+        if sums:
+            behind[number].append((problem.parts[number].result, joined.moves(array, sums)))
+        return path.moves[len(sums) :]
+
+    for number, (part, choice) in enumerate(zip(problem.parts, choices, strict=True)):
+        for operand, path in zip(part.operands, choice.paths, strict=True):
+            if rest := behind_maker(operand, path):
+                before[number].append((operand, joined.moves(operand, rest)))
+        if choice.result_path.moves:
+            behind[number].append((part.result, joined.moves(part.result, choice.result_path.moves)))
+    for name, path in returns.items():
+        array = problem.parts[makers[name]].result
+        if rest := behind_maker(array, path):
+            behind[-1].append((array, joined.moves(array, rest)))
+    for number, (part, choice) in enumerate(zip(problem.parts, choices, strict=True)):
+        starts = tuple(joined.state(path.start) for path in choice.paths)
+        split = joined.split(choice.split)
+        yield PlannedStatement(
+            problem.mesh, part, split, starts, before[number], behind[number], ways[number]
+        )

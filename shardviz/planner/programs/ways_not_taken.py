@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shardviz.planner.dag.copies import ArrayCopies, ArrayPath
-from shardviz.planner.dag.statement_choices import StatementChoice, StatementChoices, StatementForm
-from shardviz.planner.other_ways import OtherWay, cost_of_other_way
+from shardviz.planner.programs.copies import ArrayCopies, ArrayPath
+from shardviz.planner.programs.statement_choices import StatementChoice, StatementChoices, StatementForm
+from shardviz.planner.statements.planned_statement import OtherWay, cost_of_other_way
 from shardviz.planner.states.moves import Axes, State
 from shardviz.planner.states.prices import Cost
 from shardviz.sharding import PartitionSpec
@@ -33,7 +33,7 @@ class ProgramWays:
     goal: State
 
     def keeping(self, dim: str, axes: Axes) -> OtherWay | None:
-        """As `WaysNotTaken` has it."""
+        """As `OtherWays` has it."""
         (own,), _ = self.choices.pool.state(PartitionSpec((axes,)))
         best: tuple[Cost, StatementChoice] | None = None
         for other in self.choices.every_way(self.form, self.held):

@@ -18,9 +18,9 @@ from functools import cache
 from math import floor
 from typing import NamedTuple
 
-from shardviz.planner.dag.array_uses import ArrayUses
-from shardviz.planner.dag.statement_choices import StatementForm
 from shardviz.planner.problem.functions import FUNCTIONS
+from shardviz.planner.programs.array_uses import ArrayUses
+from shardviz.planner.programs.statement_choices import StatementForm
 from shardviz.planner.statements.work_split import dim_sizes, splittable_dims
 from shardviz.planner.states.bounds import SAFETY
 from shardviz.planner.states.moves import State

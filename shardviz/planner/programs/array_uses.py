@@ -7,9 +7,9 @@ from functools import cached_property
 from operator import itemgetter
 from typing import NamedTuple
 
-from shardviz.planner.dag.copies import ArrayCopies
-from shardviz.planner.dag.statement_choices import StatementChoices, StatementForm
 from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.programs.copies import ArrayCopies
+from shardviz.planner.programs.statement_choices import StatementChoices, StatementForm
 from shardviz.planner.states.moves import State
 from shardviz.planner.states.paths import ArrayKind
 from shardviz.planner.states.prices import Cost

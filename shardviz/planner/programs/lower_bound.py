@@ -8,9 +8,9 @@ operand may be pending over any axes, so that what another use has made of an ar
 
 from __future__ import annotations
 
-from shardviz.planner.dag.array_uses import ArrayUses
-from shardviz.planner.dag.copies import ArrayCopies
-from shardviz.planner.dag.statement_choices import StatementForm
+from shardviz.planner.programs.array_uses import ArrayUses
+from shardviz.planner.programs.copies import ArrayCopies
+from shardviz.planner.programs.statement_choices import StatementForm
 from shardviz.planner.states.moves import State
 from shardviz.planner.states.paths import ArrayPaths
 from shardviz.planner.states.prices import Cost
