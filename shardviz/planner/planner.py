@@ -30,8 +30,7 @@ from shardviz.planner.first_steps import (
 from shardviz.planner.plan import Plan, einsum_parts
 from shardviz.planner.problem import Objective, Problem
 from shardviz.planner.programs.array_uses import ArrayUses
-from shardviz.planner.programs.lower_bound import lower_bound
-from shardviz.planner.programs.piece_bound import piece_bound
+from shardviz.planner.programs.lower_bound import lower_bound, piece_bound
 from shardviz.planner.programs.program_planner import planned_program
 from shardviz.planner.programs.statement_choices import StatementChoices
 from shardviz.planner.programs.tree_planner import TreePlanner, cannot_be_had

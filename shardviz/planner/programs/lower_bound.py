@@ -1,75 +1,299 @@
 """A cost below which no plan of a program can go.
 
-Every array is charged the moves to one of its uses, the next; for its other uses it is there as they need it.
-What is left is a forest of statements, each of whose arrays is used once, and its best plan is found as that
-of a chain is: by the least cost of having each array in each state, from statement to statement. Sums of any
-operand may be pending over any axes, so that what another use has made of an array is counted on as well.
+A plan may move an array once and use the copy several times. Here every array is charged the moves to one of
+its uses, the next; for its other uses it is there as they need it. What is left is a forest of statements,
+each of whose arrays is used once, so its best plan is found as that of a tree is: by the least cost of having
+each array in each state, from statement to statement. In H = A·W; G = A·V; Y = H + G the moves of A are
+charged to H alone, and the least costs of H and of G lead to that of Y. Any operand may come with pending
+sums, so that what another use has made of an array is counted on as well.
+
+Of a state either all is known (`lower_bound`), or, where there are too many of them, only into how many
+pieces each dimension is cut and over how many devices sums are pending (`piece_bound`). For all parts of axes
+that a plan may take, these numbers multiply to a divisor of the number of devices. A move then takes what its
+devices must receive, at the rate at which the fastest collective receives:
+
+    of what they need those bytes that no alignment of the pieces leaves them with
+    of pending sums all that they need; and all devices together what it takes to add n arrays of B bytes,
+    (n - 1) B, and to bring the total to all that need it (Chan et al. 2007)
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import combinations
+from math import floor, inf
+from typing import NamedTuple, Protocol, TypeVar
+
+from shardviz.hardware.measured import corners
+from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.planner.programs.array_uses import ArrayUses
-from shardviz.planner.programs.copies import ArrayCopies
 from shardviz.planner.programs.statement_choices import StatementForm
-from shardviz.planner.states.moves import State
-from shardviz.planner.states.paths import ArrayPaths
-from shardviz.planner.states.prices import Cost
+from shardviz.planner.statements.work_split import dim_sizes, splittable_dims
+from shardviz.planner.states.moves import State, StateSpace
+from shardviz.planner.states.paths import ArrayKind
+from shardviz.planner.states.prices import LARGE, Cost, Prices
+from shardviz.sharding import array_bytes
+
+MOST_FOLLOWED = 64
+"""Devices up to which intermediates are followed from one number of pieces to another: with more they are
+where they are needed, for nothing."""
+SAFETY = 1 - 1e-6
+"""By how much less a bound is than it is calculated to be, as numbers are rounded."""
+Known = TypeVar("Known", bound=tuple[object, object])
+"""What is known of a state."""
+Way = tuple[Cost, tuple[Known, ...], Known]
+"""A way to divide a statement's work: its cost, what it needs of the operands, and what it makes."""
 
 
 def lower_bound(uses: ArrayUses) -> Cost:
-    """The cost of the best plan of the forest."""
-    choices, total = uses.choices, 0
-    waiting: dict[str, ArrayPaths] = {}
-    anywhere = frozenset(choices.pool.sizes)
-    for part, form, first in zip(uses.problem.parts, uses.forms, uses.first, strict=True):
-        names = [operand.name for operand in part.operands]
-        here = {name: waiting.pop(name) for name in dict.fromkeys(names) if name in waiting}
-        sources: dict[State, Cost] = {}
-        for split, work in choices.splits(form, (anywhere,) * len(names)):
-            cost = work
-            for place, needed in enumerate(split.operands):
-                if form.same[place] == place:
-                    moved = _moved(uses, form, place, here.get(names[place]), first[place], needed)
-                    if moved is None:
-                        break
-                    cost += moved
+    """The cost of the best plan of the forest, by the states of its arrays."""
+    return _best_of_forest(uses, _ByState(uses))
+
+
+def piece_bound(uses: ArrayUses) -> Cost:
+    """A cost below that of the best plan of the forest, by the numbers of pieces of its arrays."""
+    return _best_of_forest(uses, _ByPieces(uses))
+
+
+class _Knowledge(Protocol[Known]):
+    """The ways of statements and the moves of arrays, by what is known of states."""
+
+    def ways(self, form: StatementForm, names: Sequence[str]) -> Iterator[Way[Known]]:
+        """The ways to divide the work, with the result where it is wanted."""
+
+    def of(self, state: State) -> Known:
+        """The part of a state that is known."""
+
+    def reached(self, kind: ArrayKind, sources: Mapping[Known, Cost]) -> Callable[[Known], Cost | None]:
+        """The least cost of an array by what is needed of it, with what its sources have cost; None where it
+        cannot be had."""
+
+    def end(self, number: int, made: Mapping[Known, Cost]) -> Cost:
+        """The least cost of leaving a statement's result, which is not wanted in a certain state."""
+
+    follows: bool
+    """Intermediates are followed from the statement that makes them to their next use."""
+
+
+def _best_of_forest(uses: ArrayUses, known: _Knowledge[Known]) -> Cost:
+    total: Cost = 0
+    waiting: dict[str, Mapping[Known, Cost]] = {}
+    for number, (part, form, first) in enumerate(
+        zip(uses.problem.parts, uses.forms, uses.first, strict=True)
+    ):
+        names = uses.names[number]
+        sources = {name: waiting.pop(name) for name in dict.fromkeys(names) if name in waiting}
+        for name, copies in zip(names, first, strict=True):
+            if copies is not None:
+                sources[name] = dict.fromkeys(map(known.of, copies.states), 0)
+        charges = [
+            _charge(known, form, place, sources.get(name))
+            for place, name in enumerate(names)
+            if form.same[place] == place
+        ]
+        places = [place for place in range(len(names)) if form.same[place] == place]
+        made: dict[Known, Cost] = {}
+        for cost, needs, result in known.ways(form, names):
+            for place, charge in zip(places, charges, strict=True):
+                moved = charge(needs[place])
+                if moved is None:
+                    break
+                cost += moved
             else:
-                result = split.result
-                if form.wanted is not None:
-                    cost, result = cost + choices.constraint(form, result), form.wanted
-                if result not in sources or cost < sources[result]:
-                    sources[result] = cost
-        name = part.result.name
-        if name in uses.used:
-            waiting[name] = choices.searches.to(form.kinds[-1], sources)
-        elif form.wanted is not None:
-            total += sources[form.wanted]
+                if result not in made or cost < made[result]:
+                    made[result] = cost
+        if part.result.name in uses.used and known.follows:
+            waiting[part.result.name] = made
+        elif part.result.name in uses.used or form.wanted is not None:
+            total += min(made.values())
         else:
-            ends = choices.searches.onward(form.kinds[-1], uses.open[name])
-            total += min(
-                cost + moved for state, cost in sources.items() if (moved := ends.cost(state)) is not None
-            )
+            total += known.end(number, made)
     return total
 
 
-def _moved(
-    uses: ArrayUses,
-    form: StatementForm,
-    place: int,
-    search: ArrayPaths | None,
-    given: ArrayCopies | None,
-    needed: State,
-) -> Cost | None:
-    """The charge for having an operand as it is needed: with what it has cost so far if it comes from a
-    statement whose `search` this is, 0 where another use is charged; None where it cannot be had."""
-    moves, kind, through = uses.choices.moves, form.kinds[place], form.through[place]
-    cost: Cost | None = 0
-    if search is not None:
-        cost = search.cost(needed if through is None else through)
-    elif given is not None:
-        nearest = moves.nearest(given, needed if through is None else through)
-        cost = None if nearest is None else nearest[0]
-    if cost is None or through is None:
-        return cost
-    rest = moves.nearest(moves.copies(kind, through), needed)
-    return None if rest is None else cost + rest[0]
+def _charge(
+    known: _Knowledge[Known], form: StatementForm, place: int, sources: Mapping[Known, Cost] | None
+) -> Callable[[Known], Cost | None]:
+    """The charge for an operand by what is needed of it: nothing where another use is charged."""
+    kind, through = form.kinds[place], form.through[place]
+    if through is None:
+        return (lambda _: 0) if sources is None else known.reached(kind, sources)
+    passed = known.of(through)
+    before = 0 if sources is None else known.reached(kind, sources)(passed)
+    return (lambda _: None) if before is None else known.reached(kind, {passed: before})
+
+
+class _ByState:
+    """All is known of a state."""
+
+    follows = True
+
+    def __init__(self, uses: ArrayUses) -> None:
+        self._uses, self._choices = uses, uses.choices
+        self._anywhere = frozenset(self._choices.pool.sizes)
+
+    def ways(self, form: StatementForm, names: Sequence[str]) -> Iterator[Way[State]]:
+        for split, work in self._choices.splits(form, (self._anywhere,) * len(names)):
+            result = split.result if form.wanted is None else form.wanted
+            yield work + self._choices.constraint(form, split.result), split.operands, result
+
+    def of(self, state: State) -> State:
+        return state
+
+    def reached(self, kind: ArrayKind, sources: Mapping[State, Cost]) -> Callable[[State], Cost | None]:
+        return self._choices.searches.to(kind, sources).cost
+
+    def end(self, number: int, made: Mapping[State, Cost]) -> Cost:
+        array, form = self._uses.problem.parts[number].result, self._uses.forms[number]
+        ends = self._choices.searches.onward(form.kinds[-1], self._uses.open[array.name])
+        left = ((cost, ends.cost(state)) for state, cost in made.items())
+        return min(cost + moved for cost, moved in left if moved is not None)
+
+
+class Pieces(NamedTuple):
+    """The pieces of each dimension, and the devices over which sums are pending."""
+
+    cuts: tuple[int, ...]
+    pending: int
+
+
+class _ByPieces:
+    """Of a state its numbers of pieces are known."""
+
+    def __init__(self, uses: ArrayUses) -> None:
+        self._uses, self._choices = uses, uses.choices
+        self._sizes = self._choices.pool.sizes
+        self._devices = math.prod(self._sizes.values())
+        self.follows = self._devices <= MOST_FOLLOWED
+        self._rate, self._latency = _fastest_collective(self._choices.searches.space, self._choices.prices)
+        self._receiving = cache(self._received)
+        self._may_pend = _may_pend(uses)
+        self._ways: dict[tuple[int, tuple[bool, ...]], tuple[Way[Pieces], ...]] = {}
+
+    def ways(self, form: StatementForm, names: Sequence[str]) -> Iterator[Way[Pieces]]:
+        pending = tuple(name in self._may_pend for name in names)
+        if (form.number, pending) not in self._ways:
+            self._ways[form.number, pending] = tuple(self._ways_to_divide(form, pending))
+        return iter(self._ways[form.number, pending])
+
+    def of(self, state: State) -> Pieces:
+        dims, pending = state
+        return Pieces(tuple(map(self._group_size, dims)), self._group_size(pending))
+
+    def reached(self, kind: ArrayKind, sources: Mapping[Pieces, Cost]) -> Callable[[Pieces], Cost]:
+        ordered = sorted((cost, pieces) for pieces, cost in sources.items())
+
+        @cache
+        def cost_of(needed: Pieces) -> Cost:
+            best = ordered[0][0] + self._move(kind, ordered[0][1], needed)
+            for cost, pieces in ordered[1:]:
+                if cost >= best:
+                    break
+                best = min(best, cost + self._move(kind, pieces, needed))
+            return best
+
+        return cost_of
+
+    def end(self, number: int, made: Mapping[Pieces, Cost]) -> Cost:
+        kind = self._uses.forms[number].kinds[-1]
+        whole = array_bytes(kind.shape, kind.dtype)
+        return min(
+            cost
+            if pieces.pending == 1
+            else cost + self._receiving((pieces.pending - 1) * whole / self._devices)
+            for pieces, cost in made.items()
+        )
+
+    def _ways_to_divide(self, form: StatementForm, may_pend: Sequence[bool]) -> Iterator[Way[Pieces]]:
+        part, function = form.part, FUNCTIONS[form.part.function]
+        merged, sizes = dict(part.merged), dim_sizes(form.part)
+        dims = splittable_dims(part)
+        linear = [place for place in range(len(part.operands)) if function.may_pend(place)]
+        together = [[place] for place in linear if may_pend[place]]
+        if function.linearity == "sum" and together:
+            together = [linear]
+        limits = [*(sizes[dim] for dim in dims), *(self._devices for _ in together)]
+        for cuts in _cuts(limits, self._devices):
+            cut = dict.fromkeys(sizes, 1) | dict(zip(dims, cuts, strict=False))
+            for dim, factors in merged.items():
+                cut[dim] = math.prod(cut[each] for each in factors)
+            pending = [1] * len(part.operands)
+            for places, count in zip(together, cuts[len(dims) :], strict=True):
+                for place in places:
+                    pending[place] = count
+            arrays = [tuple(cut[dim] for dim in each) for each in (*part.einsum.operands, part.einsum.result)]
+            shapes = [
+                tuple(size // pieces for size, pieces in zip(array.shape, own, strict=True))
+                for array, own in zip((*part.operands, part.result), arrays, strict=True)
+            ]
+            work = self._choices.local_work(part, shapes[:-1], shapes[-1])
+            summed = math.prod(cut[dim] for dim in part.summed)
+            left = Pieces(arrays[-1], summed * math.prod(cuts[len(dims) :]))
+            if function.takes_largest:
+                largest, left = left, Pieces(arrays[-1], 1)
+                work += self._move(form.kinds[-1], largest, left)
+            if form.wanted is not None:
+                wanted = self.of(form.wanted)
+                work, left = work + self._move(form.kinds[-1], left, wanted), wanted
+            yield work, tuple(map(Pieces, arrays[:-1], pending)), left
+
+    def _group_size(self, axes: Sequence[str]) -> int:
+        return math.prod([self._sizes[axis] for axis in axes])
+
+    def _move(self, kind: ArrayKind, start: Pieces, goal: Pieces) -> Cost:
+        """The least cost of a move."""
+        whole = array_bytes(kind.shape, kind.dtype)
+        needed = whole / math.prod(goal.cuts)
+        if goal.pending < start.pending:
+            added = (start.pending - goal.pending) * whole
+            brought = max(0, self._devices * needed - goal.pending * whole)
+            return self._receiving(max(needed, (added + brought) / self._devices))
+        kept = whole / math.prod(map(max, start.cuts, goal.cuts))
+        return self._receiving(needed - kept) if needed > kept else 0
+
+    def _received(self, size: float) -> Cost:
+        """The cost of receiving so many bytes."""
+        seconds = max(size / self._rate, self._latency)
+        return self._choices.prices.packed(seconds * SAFETY, floor(size * SAFETY), 1)
+
+
+def _fastest_collective(space: StateSpace, prices: Prices) -> tuple[float, float]:
+    """Bytes a second that a device receives at most, and seconds of the quickest collective."""
+    names = tuple(space.sizes)
+    rate, latency = 0.0, inf
+    # A line has its best rate at its end.
+    sizes = {LARGE, *corners(prices.placed.machine.measured)}
+    for axes in (axes for count in range(1, len(names) + 1) for axes in combinations(names, count)):
+        whole, n = space.whole(axes), space.group_size(axes)
+        for op in ("all_gather", "psum", "psum_scatter", "all_to_all", "ppermute"):
+            latency = min(latency, prices.collective_seconds(op, whole, 1))
+            times_received = 1.0 if op == "ppermute" else (n - 1) / n * (2 if op == "psum" else 1)
+            for size in sizes:
+                seconds = prices.collective_seconds(op, whole, size)
+                rate = max(rate, times_received * size / seconds if seconds else inf)
+    return rate, latency
+
+
+def _may_pend(uses: ArrayUses) -> frozenset[str]:
+    """The arrays whose sums may be pending where they are made or given. To make a pending sum of a whole
+    array costs nothing here, so that it can wait until another operand of a sum is one."""
+    found = {name for name, copies in uses.starts.items() if any(pending for _, pending in copies.states)}
+    for part in uses.problem.parts:
+        function = FUNCTIONS[part.function]
+        passes = any(each.name in found for n, each in enumerate(part.operands) if function.may_pend(n))
+        if passes or (part.summed and not function.takes_largest):
+            found.add(part.result.name)
+    return frozenset(found)
+
+
+def _cuts(limits: Sequence[int], devices: int) -> Iterator[tuple[int, ...]]:
+    """Every way to cut dimensions of these sizes into equal pieces over some of so many devices."""
+    if not limits:
+        yield ()
+        return
+    for pieces in range(1, devices + 1):
+        if devices % pieces == 0 and limits[0] % pieces == 0:
+            for rest in _cuts(limits[1:], devices // pieces):
+                yield (pieces, *rest)

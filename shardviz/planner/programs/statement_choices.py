@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 from shardviz.planner.problem import Statement
@@ -12,7 +11,6 @@ from shardviz.planner.statements.array_searches import ArraySearches
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.statements.work_split import WorkSplit, work_splits
-from shardviz.planner.states.bounds import fastest_collective
 from shardviz.planner.states.moves import State
 from shardviz.planner.states.paths import ArrayKind
 from shardviz.planner.states.prices import Cost, Prices
@@ -72,11 +70,6 @@ class StatementChoices:
         ] = {}
         self._least: dict[tuple[int, tuple[ArrayCopies | None, ...]], Cost] = {}
         self._splits: dict[tuple[int, tuple[frozenset[str], ...]], tuple[tuple[WorkSplit, Cost], ...]] = {}
-
-    @cached_property
-    def fastest_collective(self) -> tuple[float, float]:
-        """Bytes a second that a device receives at most, and seconds of the quickest collective."""
-        return fastest_collective(self._space, self.prices)
 
     def kind(self, array: ShardedArray) -> ArrayKind:
         return self.searches.kind(array)

@@ -7,7 +7,7 @@ product, with the moves from what that leaves; the cost of the whole is the leas
 the last product, of its work and of having both operands as it needs them.
 
 Few of these costs are ever found: each has a bound first (`relaxation`), ways are asked for in the order of
-their bounds, and the search ends where the next bound is no less than the best cost.
+their bounds, and the search ends as soon as the next bound reaches the best cost.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ import pytest
 
 from shardviz.planner import Planner, problem_from_text
 from shardviz.planner.programs.array_uses import ArrayUses
-from shardviz.planner.programs.lower_bound import lower_bound
-from shardviz.planner.programs.piece_bound import piece_bound
+from shardviz.planner.programs.lower_bound import lower_bound, piece_bound
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.training import Optimizer, Training, with_backward
 from shardviz.sharding import Mesh
