@@ -64,6 +64,9 @@ def test_every_goal_is_reached():
         assert states[-1] == goal
         assert [move.before for move in moves] == states[:-1]
         assert len(set(states)) == len(states)
+        for dims, pending in states:
+            used = [*pending, *(axis for axes in dims for axis in axes)]
+            assert len(set(used)) == len(used)
 
 
 def test_backward_the_moves_lead_from_the_state_to_the_source():

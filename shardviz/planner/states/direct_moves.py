@@ -55,7 +55,8 @@ def _next_move(space: StateSpace, state: State, goal: State) -> PathMove:
             added = tuple(axis for old, new in zip(dims, after, strict=True) for axis in new[len(old) :])
             return move(op, added, first, after, tuple(axis for axis in pending if axis not in added))
     held, needed = space.node(state), space.node((wanted, pending))
-    if dims != wanted and held.parts == needed.parts:
+    needed_axes = {axis for axis, _, _ in needed.places}
+    if dims != wanted and held.parts == needed.parts and not needed_axes.intersection(pending):
         changed = {axis for axis, _, _ in held.places ^ needed.places}
         return move("ppermute", tuple(axis for axis in space.sizes if axis in changed), None, wanted)
     common = [_common(old, new) for old, new in zip(dims, wanted, strict=True)]
