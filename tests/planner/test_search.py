@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from math import inf
 
 import pytest
 
@@ -26,11 +27,15 @@ from shardviz.planner.search.mesh_shapes import mesh_shapes, on_machine
 from shardviz.planner.search.program_tables import ProgramTables
 from shardviz.planner.search.rules import ShardingRules
 from shardviz.planner.search.step_time import step_time
+from shardviz.planner.states.moves import StateSpace
+from shardviz.planner.states.paths import ArrayKind
+from shardviz.planner.states.prices import Prices
 from shardviz.planner.training import Optimizer, Training
 from shardviz.render.palette import PLAIN
 from shardviz.render.search_view import search_view
 from shardviz.sharding import Mesh
 from tests.conftest import covering
+from tests.planner.dijkstra import least_costs
 
 MLP = "btd,df->btf; btf,fd->btd"
 SIZES = "b=64,t=256,d=1024,f=4096"
@@ -353,3 +358,26 @@ def test_axes_that_cannot_be_read(text, message):
 def test_axes_have_the_kind_of_their_name():
     kinds = [(axis.name, axis.kind, axis.size) for axis in parse_axes("dp,X=fsdp,tensor=8,Y")]
     assert kinds == [("dp", "data", None), ("X", "fsdp", None), ("tensor", "tensor", 8), ("Y", "any", None)]
+
+
+@pytest.mark.parametrize("axes", ["data,fsdp,tensor", "X,Y"])
+def test_no_way_of_a_search_takes_less_than_the_cheapest_moves(axes):
+    """Its collectives are moves that a plan can have, at its prices, which are rounded up to nanoseconds."""
+    question = asked(ATTENTION, axes=axes, sizes="b=16,t=64,s=64,d=64,k=8,g=2,h=64")
+    mesh = next(each for each in mesh_shapes(question.axes, 16) if min(each.axis_sizes) > 1)
+    tables = tables_of(question, mesh)
+    prices, compared = Prices(tables.placed), 0
+    sizes = {axis.name: mesh.axis_size(axis.name) for axis in tables.rules.wide}
+    space = StateSpace(sizes, mesh.shape)
+    for statement in tables.statements:
+        array = statement.part.result
+        befores = tuple(dict.fromkeys(choice.natural for choice in statement.choices))
+        afters = tables.states[statement.result]
+        seconds = tables.moves.table(array.shape, array.dtype, befores, afters)
+        for before, row in zip(befores, seconds, strict=True):
+            cheapest = least_costs(space, ArrayKind(array.shape, array.dtype), prices, {before: 0})
+            for after, own in zip(afters, row, strict=True):
+                if own < inf:
+                    assert own > prices.parts(cheapest[after]).seconds - 1e-8
+                    compared += own > 0
+    assert compared > 10

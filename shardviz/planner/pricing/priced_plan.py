@@ -13,7 +13,7 @@ from shardviz.planner.pricing.priced_steps import UNKNOWN, PricedStep, priced_st
 from shardviz.planner.pricing.training_memory import TrainingMemory, training_memory
 from shardviz.planner.problem import Phase
 from shardviz.planner.problem.roles import roles_of
-from shardviz.planner.states.prices import lacking_words
+from shardviz.planner.states.prices import lacking_words, memory_limit
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,7 @@ class PricedPlan:
     @property
     def limit_bytes(self) -> int | None:
         """The bytes of HBM that a program may use; None where they are not known."""
-        device = self.machine.device
-        return device.hbm_bytes if device.usable_bytes is None else device.usable_bytes
+        return memory_limit(self.machine)
 
     @property
     def layers(self) -> int:

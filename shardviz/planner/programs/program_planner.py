@@ -5,7 +5,9 @@ still needed: an array as it was made, and what moves for earlier uses have made
 statements need is gathered once. Of all partial plans that hold the same copies the cheapest is followed, and
 none that costs as much as a cheaper one with the moves that make the other's copies of what that one holds.
 What is left are the partial plans that no other can imitate. Of these the most promising are followed, with
-what the next uses of their arrays cost at least; `lower_bound` says how far the best can be.
+what the next uses of their arrays cost at least (a beam search with dominance: Lowerre, "The HARPY Speech
+Recognition System", 1976); `lower_bound` says how far the best can be. In H = A·W; G = A·V with A[_, X] a
+plan that gathers A for H holds it whole for G: it costs more than one that adds up H, until G.
 
 Where a program stands for several layers, one copy of an array is kept from the forward pass to what follows,
 the smallest, and of an argument none but the given one: as many of them as there are layers lie in memory

@@ -13,9 +13,9 @@ from shardviz.planner.search.mesh_ranking import (
     problem_of,
     search_meshes,
     shown_mesh,
+    with_smallest_machine,
 )
 from shardviz.planner.search.question import SearchQuestion, question_from_text
-from shardviz.planner.search.smallest_machine import with_smallest_machine
 
 __all__ = [
     "DEFAULT_AXES",

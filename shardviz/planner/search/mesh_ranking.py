@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from shardviz.hardware.machine import Machine, PlacedMesh
+from shardviz.hardware.clusters import Fault, parse_cluster
+from shardviz.hardware.machine import Machine, PlacedMesh, machine_of
 from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.overlap import is_mostly_sent
+from shardviz.planner.pricing.priced_steps import COMPUTE, HBM
 from shardviz.planner.problem import Problem
 from shardviz.planner.search.direct_prices import DirectWays
 from shardviz.planner.search.elimination import TooWideError
@@ -22,10 +24,12 @@ from shardviz.planner.search.question import SearchQuestion
 from shardviz.planner.search.rules import ShardingRules
 from shardviz.planner.search.step_time import Overlap, StepTime, overlapping
 from shardviz.planner.states.moves import Axes, spec_of
+from shardviz.planner.states.prices import memory_limit
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.units import human_bytes
 
-COMPUTE, HBM = "compute", "HBM"
+DOUBLINGS = 12
+"""Machines that are tried, each of twice as many devices as the one before."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +122,33 @@ def best_meshes(question: SearchQuestion) -> MeshRanking:
     return answer
 
 
-def memory_limit(machine: Machine) -> int | None:
-    """The bytes that a program may use on a device, if known."""
-    device = machine.device
-    return device.hbm_bytes if device.usable_bytes is None else device.usable_bytes
+def with_smallest_machine(answer: MeshRanking) -> MeshRanking:
+    """The answer with the name of the smallest machine that would do, of as many devices times a power of
+    two, or of the largest one that was tried where none would do; as it is where a mesh was found and where
+    memory is not what lacks."""
+    if answer.found or not any(each.memory_bytes for each in answer.infeasible):
+        return answer
+    axes = tuple(replace(axis, size=None) for axis in answer.question.axes)
+    tried = ""
+    for machine in _larger(answer.question.machine):
+        # The first mesh that fits is enough.
+        if any(each.found for each in search_meshes(replace(answer.question, machine=machine, axes=axes))):
+            return replace(answer, smallest_machine=machine.name)
+        tried = machine.name
+    return replace(answer, largest_machine_tried=tried)
+
+
+def _larger(machine: Machine) -> Iterator[Machine]:
+    """Machines of the same chip, two times, four times, … as large, as far as they are built."""
+    try:
+        cluster = parse_cluster(machine.name)
+    except Fault:
+        return
+    for doubling in range(1, DOUBLINGS + 1):
+        names = [] if cluster is None else cluster.of_size(machine.devices << doubling)
+        larger = parse_cluster(names[0]) if names else None
+        if larger is not None:
+            yield machine_of(larger)
 
 
 def problem_of(question: SearchQuestion, found: MeshSharding) -> Problem:

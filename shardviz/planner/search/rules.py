@@ -13,6 +13,7 @@ from math import prod
 from shardviz.planner.problem import Statement
 from shardviz.planner.problem.roles import Roles
 from shardviz.planner.search.axes import Kind, SearchAxis
+from shardviz.planner.statements.work_split import dim_sizes
 from shardviz.planner.states.moves import Axes, State, state_of
 from shardviz.sharding import Mesh, ShardedArray
 
@@ -179,15 +180,6 @@ def _orders(axes: tuple[SearchAxis, ...]) -> list[Axes]:
 def subsets(axes: Sequence[str]) -> Iterator[Axes]:
     """All sets of axes, none first, in alphabetical order each."""
     return chain.from_iterable(combinations(sorted(axes), count) for count in range(len(axes) + 1))
-
-
-def dim_sizes(part: Statement) -> dict[str, int]:
-    """Elements along each dimension of a statement."""
-    return {
-        dim: size
-        for array in (*part.operands, part.result)
-        for dim, size in zip(array.dims, array.shape, strict=True)
-    }
 
 
 def needed_axes(part: Statement, dims: Sequence[str], assignment: Assignment) -> tuple[Axes, ...]:

@@ -1,7 +1,13 @@
 """The cheapest moves of one array between its states, of which few are asked for (A*).
 
 Every search goes from a state that is asked for to where the array comes from, or goes, led by what a
-`Relaxation` says is left: it looks at few of the many states that an array over four or five axes has.
+`Relaxation` says is left: it looks at few of the many states that an array over four or five axes has (Hart,
+Nilsson and Raphael, "A Formal Basis for the Heuristic Determination of Minimum Cost Paths", 1968). The bound
+never falls by more than a move costs, so a state that is taken from the heap has its least cost.
+
+A state's moves are listed in stages, and those of a stage only when nothing on the heap is cheaper than the
+least of them: A[X, Y] over three axes has 3 slices, and hundreds of all-to-alls and permutes, which are
+seldom asked for.
 """
 
 from __future__ import annotations

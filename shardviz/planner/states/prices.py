@@ -260,3 +260,9 @@ def lacking_words(figures: Sequence[str], machine: Machine) -> str:
 def collective_price(op: str, size: int, axes: tuple[str, ...], placed: PlacedMesh) -> CollectiveTime:
     """The time of a collective, by JAX's name, over groups along mesh axes; `size` as `Step.bytes` has it."""
     return placed.collective_time(HLO_OPS[op], size, axes)
+
+
+def memory_limit(machine: Machine) -> int | None:
+    """The bytes that a program may use on a device, if known."""
+    device = machine.device
+    return device.hbm_bytes if device.usable_bytes is None else device.usable_bytes

@@ -3,7 +3,10 @@
 An axis is at home, where it stands in some state that the search is given, or away, elsewhere; or it is idle,
 or sums over it are pending. Every move of `moves` changes these as it does, at its own price, but an axis may
 go anywhere, and a slice is free. So a shortest path through the few vectors of such words costs no more than
-any path through states, and nearly as much.
+any path through states, and nearly as much. It is less where axes are in each other's way: to bring A[X, Y]
+to A[Y, X] the vector (away, away) becomes (home, home) by one all-to-all, which the array itself cannot do.
+Of 3 axes there are 64 vectors, where a matrix has some hundred states (relaxed problems as bounds: Pearl,
+"Heuristics", 1984).
 """
 
 from __future__ import annotations
