@@ -266,7 +266,9 @@ def plan_of(
     problem: Problem, planned: Sequence[PlannedStatement], objective: Objective, *, optimal: bool
 ) -> Plan:
     """The plan of a problem's statements as planned, of which some may be several."""
-    asked, problem = problem, replace(problem, parts=tuple(one.part for one in planned))
+    parts = tuple(one.part for one in planned)
+    asked = None if parts == problem.parts else problem
+    problem = replace(problem, parts=parts)
     steps = (*first_steps(problem), *plan_steps(problem, planned))
     cases = tuple(
         case_of(one.part.einsum, one.starts, problem.mesh)
