@@ -33,15 +33,19 @@ def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -
     return points * function.flops
 
 
+def is_matmul(part: Statement) -> bool:
+    """Return whether the statement sums over a dimension that several operands have."""
+    operands_with = Counter(dim for dims in part.einsum.operands for dim in dims)
+    return part.function == "multiply" and any(operands_with[dim] > 1 for dim in part.einsum.contracted)
+
+
 def matmul_dtype(part: Statement) -> str:
     """The dtype of a statement's matrix products: that of its largest elements; "" where it has none.
 
     Only these are bound by the peak that is published of a chip; for all else its vector units are fast
     enough that reading and writing HBM takes longer.
     """
-    counts = Counter(dim for array in part.operands for dim in array.dims)
-    is_matmul = part.function == "multiply" and any(counts[dim] > 1 for dim in part.einsum.contracted)
-    if not is_matmul and not FUNCTIONS[part.function].multiplies_matrices:
+    if not is_matmul(part) and not FUNCTIONS[part.function].multiplies_matrices:
         return ""
     return max((array.dtype for array in part.operands), key=BITS.__getitem__)
 

@@ -16,6 +16,7 @@ from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Phase, Problem, Statement
 from shardviz.planner.problem.statement import is_floating
 from shardviz.planner.problem.training import Training
+from shardviz.planner.statements.local_work import is_matmul
 from shardviz.planner.training.derivatives import (
     GRADIENT,
     PASSED_ON,
@@ -40,16 +41,10 @@ def kept_results(problem: Problem, training: Training) -> frozenset[str]:
         case "none":
             kept = [*problem.forward]
         case "dots":
-            kept = [part for part in problem.forward if _is_matmul(part)]
+            kept = [part for part in problem.forward if is_matmul(part)]
         case "layer":
             kept = []
     return frozenset(problem.results).union(part.result.name for part in kept)
-
-
-def _is_matmul(part: Statement) -> bool:
-    """Return whether the statement sums over a dimension that several operands have."""
-    operands_with = Counter(dim for dims in part.einsum.operands for dim in dims)
-    return part.function == "multiply" and any(operands_with[dim] > 1 for dim in part.einsum.contracted)
 
 
 def _uses(problem: Problem) -> Counter[str]:
