@@ -12,7 +12,7 @@ from shardviz.errors import NotationError
 from shardviz.hlo.text.computation import line_at
 from shardviz.hlo.text.shapes import ArrayShape, parse_shape
 
-_ENTRY = re.compile(r"^ENTRY [^\n]*\{\n", re.MULTILINE)
+_ENTRY = re.compile(r"\nENTRY [^\n]*\{\n")
 _PARAMETER = re.compile(
     r"[ ]*+(?:ROOT )?%?([^\s=,(){}]+) = ([a-z]\w*\[[^\]]*\])\S* parameter\((\d{1,9})\)([^\n]*)"
 )
@@ -38,6 +38,8 @@ class ProgramArgument:
 
 def arguments_of(text: str) -> tuple[ProgramArgument, ...]:
     """The arguments of HLO text, by number; none where the text has no entry."""
+    if text.startswith("ENTRY "):
+        text = f"\n{text}"
     entry = _ENTRY.search(text)
     if entry is None:
         return ()

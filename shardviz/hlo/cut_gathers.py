@@ -14,7 +14,8 @@ from typing import NamedTuple, TypeAlias
 from shardviz.errors import NotationError
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.text.computation import Computation
-from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
+from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.shapes import arrays, parse_shape
 
 MAX_STEPS = 50
@@ -30,7 +31,7 @@ _OF_THE_DEVICE = frozenset(
 """Operations that make a place out of a device's number and constants."""
 
 
-_Caller: TypeAlias = "tuple[Computation, InstructionLine] | None"
+_Caller: TypeAlias = "tuple[Computation, Instruction] | None"
 _Place: TypeAlias = "tuple[Computation, str, _Caller]"
 
 
@@ -42,7 +43,7 @@ class CutGather(NamedTuple):
 
 
 def cut_gathers(
-    lines: InstructionLines, found: Iterable[tuple[Collective, Computation, int]], devices: int
+    lines: Instructions, found: Iterable[tuple[Collective, Computation, int]], devices: int
 ) -> Iterator[CutGather]:
     """The arrays of a program of so many devices that are made whole to be cut; `found` are its all-gathers,
     each with its computation and its position in the text."""
@@ -61,12 +62,12 @@ def cut_gathers(
 
 
 def _chain(
-    lines: InstructionLines, home: Computation, line: InstructionLine, known: dict[str, Collective]
+    lines: Instructions, home: Computation, line: Instruction, known: dict[str, Collective]
 ) -> tuple[Collective, ...]:
     """The gathers one after another that end in one, between which the array is at most copied."""
     found = [known[line.name]]
     for _ in range(MAX_STEPS):
-        names = lines.operands(line)
+        names = line.operands
         before = lines.named(home, names[0]) if len(names) == 1 else None
         if before is None:
             break
@@ -81,11 +82,11 @@ def _chain(
 class _Cuts:
     """Follows a value to all that takes it."""
 
-    def __init__(self, lines: InstructionLines) -> None:
+    def __init__(self, lines: Instructions) -> None:
         self._lines = lines
         self._steps = 0
 
-    def of(self, home: Computation, line: InstructionLine) -> tuple[int, ...]:
+    def of(self, home: Computation, line: Instruction) -> tuple[int, ...]:
         """The shape to which all that takes a value cuts it, () where something takes more of it."""
         kept = self._kept(home, line, None)
         return kept if kept is not None and _sizes(line) != kept else ()
@@ -93,14 +94,14 @@ class _Cuts:
     def _kept(
         self,
         home: Computation,
-        line: InstructionLine,
+        line: Instruction,
         caller: _Caller,
     ) -> tuple[int, ...] | None:
         lines, shapes = self._lines, set()
         if line.is_root and caller is None:
             return None
         for user in lines.users(home, line.name):
-            names = lines.operands(user)
+            names = user.operands
             self._steps += 1
             if self._steps > MAX_STEPS or names.count(line.name) > 1:
                 return None
@@ -119,7 +120,7 @@ class _Cuts:
     def _kept_by(
         self,
         home: Computation,
-        user: InstructionLine,
+        user: Instruction,
         operand: int,
         caller: _Caller,
     ) -> tuple[int, ...] | None:
@@ -127,7 +128,7 @@ class _Cuts:
         if user.opcode in _MOVES:
             return self._kept(home, user, caller)
         if user.opcode == "dynamic-slice" and operand == 0:
-            places = lines.operands(user)[1:]
+            places = user.operands[1:]
             return _sizes(user) if self._is_of_the_device(home, places, caller) else None
         callee = lines.callee(user) if user.opcode == "fusion" and caller is None else None
         if callee is None:
@@ -135,7 +136,7 @@ class _Cuts:
         inside = (
             each
             for each in lines.of(callee)
-            if each.opcode == "parameter" and lines.parameter_number(each) == operand
+            if each.opcode == "parameter" and each.parameter_number == operand
         )
         parameter = next(inside, None)
         return None if parameter is None else self._kept(callee, parameter, (home, user))
@@ -150,8 +151,8 @@ class _Cuts:
             if line is None or len(seen) > MAX_STEPS:
                 return False
             if line.opcode == "parameter" and around is not None:
-                number = self._lines.parameter_number(line)
-                given = self._lines.operands(around[1])
+                number = line.parameter_number
+                given = around[1].operands
                 if number is None or number >= len(given):
                     return False
                 fresh: list[_Place] = [(around[0], given[number], None)]
@@ -160,7 +161,7 @@ class _Cuts:
                 fresh = [] if root is None else [(callee, root.name, (where, line))]
             elif line.opcode in _OF_THE_DEVICE:
                 is_of_device |= line.opcode in ("partition-id", "replica-id")
-                operands = [] if line.opcode == "constant" else self._lines.operands(line)
+                operands = [] if line.opcode == "constant" else line.operands
                 fresh = [(where, each, around) for each in operands]
             else:
                 return False
@@ -169,7 +170,7 @@ class _Cuts:
         return is_of_device
 
 
-def _sizes(line: InstructionLine) -> tuple[int, ...]:
+def _sizes(line: Instruction) -> tuple[int, ...]:
     """The sizes of the one array that an instruction makes, () where the text does not tell."""
     try:
         found = [*arrays(parse_shape(line.shape))]

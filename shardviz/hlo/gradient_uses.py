@@ -11,9 +11,11 @@ from collections.abc import Iterable
 
 from shardviz.hlo.gradients import LOOKS_PER_BYTE, MAX_LOOKS, OP_NAME
 from shardviz.hlo.named_scopes import joined_names, program_place
-from shardviz.hlo.origins import CALLING, InstructionOrigins, InstructionValue, Made
+from shardviz.hlo.origins import InstructionOrigins, InstructionValue, Made
 from shardviz.hlo.text.computation import Computation
-from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
+from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.opcodes import RUNNING
 
 _MODELS = ("dot", "convolution", "gather", "custom-call")
 """What a model does with its parameters: beyond it, updated ones may be used again, as for metrics."""
@@ -22,7 +24,7 @@ _MODELS = ("dot", "convolution", "gather", "custom-call")
 class GradientUses:
     """Tells of one text whether collectives move what is made of gradients."""
 
-    def __init__(self, lines: InstructionLines, origins: InstructionOrigins) -> None:
+    def __init__(self, lines: Instructions, origins: InstructionOrigins) -> None:
         self._lines, self._origins = lines, origins
         self._without: set[InstructionValue] = set()
         self._looks = min(MAX_LOOKS, LOOKS_PER_BYTE * len(lines.text))
@@ -30,7 +32,7 @@ class GradientUses:
     def moves_gradients(self, name: str, home: Computation) -> bool:
         """Return whether each operand of a collective is certainly made of gradients."""
         line = self._lines.named(home, name)
-        names = [] if line is None else self._lines.operands(line)
+        names = [] if line is None else line.operands
         return bool(names) and all(self._has_gradient(InstructionValue(home, each)) for each in names)
 
     def _has_gradient(self, value: InstructionValue) -> bool:
@@ -41,7 +43,7 @@ class GradientUses:
             self._looks -= 1
             if line is None or self._looks < 0:
                 continue
-            passes = _passes(self._lines.text, line)
+            passes = _passes(line)
             if passes == {"backward"} and self._computes(current, line):
                 return True
             # An activation; of what stands for operations of both passes the operands tell.
@@ -54,14 +56,14 @@ class GradientUses:
             self._without |= seen
         return False
 
-    def _computes(self, value: InstructionValue, line: InstructionLine) -> bool:
+    def _computes(self, value: InstructionValue, line: Instruction) -> bool:
         """Whether an operation computes anything: a constant of the backward pass may be shared by others."""
         made = self._origins.how(value)
         if not isinstance(made, Made) or not made.operands:
             return False
         return not made.only_moved and line.opcode != "broadcast"
 
-    def _made_of(self, value: InstructionValue, line: InstructionLine) -> Iterable[InstructionValue]:
+    def _made_of(self, value: InstructionValue, line: Instruction) -> Iterable[InstructionValue]:
         if line.opcode == "while":
             return self._origins.after_loop(value, line)
         made = self._origins.how(value)
@@ -70,10 +72,10 @@ class GradientUses:
         return self._origins.before_loop(value) if made is None and line.opcode == "parameter" else ()
 
 
-def _passes(text: str, line: InstructionLine) -> set[str]:
+def _passes(line: Instruction) -> set[str]:
     """The passes of the differentiated function that an instruction belongs to; none for what is outside of
     it, and for a fusion, whose instructions tell."""
-    named = None if line.opcode in CALLING else OP_NAME.search(text, line.inside, line.stop)
+    named = None if line.opcode in RUNNING else line.search(OP_NAME)
     places = [(each, program_place(each)) for each in joined_names(named[1])] if named else []
     # A checkpoint outside of what is differentiated has no transposition in its name.
     return {

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from shardviz.hlo.arguments import pieces_of, shared_steps
 from shardviz.hlo.named_scopes import joined_names, program_place
 from shardviz.hlo.origins import InstructionOrigins, InstructionValue, Made
-from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
+from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instructions import Instructions
 
 MAX_LOOKS = 100_000
 """Values looked at in one module at most, and no more than `LOOKS_PER_BYTE` for each byte of its text: a
@@ -50,7 +51,7 @@ _NOTHING = _Reached()
 
 
 def gradients(
-    lines: InstructionLines, origins: InstructionOrigins, names: Sequence[str]
+    lines: Instructions, origins: InstructionOrigins, names: Sequence[str]
 ) -> dict[str, tuple[int, ...]]:
     """The numbers of the arguments, called `names`, whose gradients each collective sums, by its name.
 
@@ -118,22 +119,21 @@ class _Updates:
     """Follows the results of a module back, element by element, to its arguments and its sums of
     gradients."""
 
-    def __init__(self, lines: InstructionLines, origins: InstructionOrigins) -> None:
+    def __init__(self, lines: Instructions, origins: InstructionOrigins) -> None:
         self._lines, self._origins = lines, origins
         self._known: dict[InstructionValue, _Reached] = {}
         self._max_looks = min(MAX_LOOKS, LOOKS_PER_BYTE * len(lines.text))
 
     def of_results(self) -> Iterator[_Reached]:
         """The arguments and the sums that each result of the program is made of."""
-        name = self._lines.computations.entry
-        entry = None if name is None else self._lines.computations.named(name, 0)
+        entry = self._lines.computations.entry
         root = None if entry is None else self._lines.root(entry)
         if entry is None or root is None:
             return
         if root.opcode != "tuple":
             yield self._reached(InstructionValue(entry, root.name))
             return
-        for name in self._lines.operands(root):
+        for name in root.operands:
             yield self._reached(InstructionValue(entry, name))
 
     def _reached(self, value: InstructionValue) -> _Reached:
@@ -187,10 +187,10 @@ class _Updates:
                 return
             value = made.operands[0]
 
-    def _is_of_gradient(self, value: InstructionValue, line: InstructionLine) -> bool:
+    def _is_of_gradient(self, value: InstructionValue, line: Instruction) -> bool:
         """Return whether JAX's name of a sum, or of what it sums, is that of a gradient's operation."""
         for _ in range(MAX_STEPS):
-            op_name = OP_NAME.search(self._lines.text, line.inside, line.stop)
+            op_name = line.search(OP_NAME)
             phases = {program_place(each).phase for each in joined_names(op_name[1])} if op_name else set()
             # A sum may be named after itself, or after all that the compiler has put together with it.
             if phases == {"backward"} or (len(phases) == 1 and line.opcode not in _SUMS):

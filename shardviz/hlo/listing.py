@@ -12,7 +12,7 @@ from shardviz.hlo.collective import OPS, Collective
 from shardviz.hlo.module import HloModule, Reader
 from shardviz.hlo.schedule.overlap import ENDS, STARTS
 from shardviz.hlo.text.computation import Computation, Computations
-from shardviz.hlo.text.instruction import closing, open_instruction
+from shardviz.hlo.text.instruction import closing, parse_instruction
 from shardviz.hlo.text.strip_metadata import strip_metadata
 from shardviz.sharding import Mesh
 
@@ -298,12 +298,12 @@ def _called(attributes: Iterable[str], key: str) -> list[str]:
 def listed_line(text: str, depth: int) -> ListedLine | None:
     """An instruction as a line, its operands without their shapes; None when the text is not one."""
     short = strip_metadata(text)
-    opened = open_instruction(short)
-    if opened is None:
+    made = parse_instruction(short)
+    if made is None:
         return None
-    name, shape, opcode, start = opened
-    stop = closing(short, start)
-    operands = _operands(opcode, short[start : stop - short.endswith(")", start, stop)])
+    name, shape, opcode = made.name, made.shape, made.opcode
+    stop = closing(short, made.inside)
+    operands = _operands(opcode, short[made.inside : stop - short.endswith(")", made.inside, stop)])
     attributes = _attributes(short[stop:])
     kept = len(name) + len(shape) + len(opcode) + len(operands) + sum(map(len, attributes))
     return ListedLine(depth, name, _COMMENT.sub("", shape), opcode, operands, attributes, len(text) - kept)

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.hlo.arguments import arguments_of
-from shardviz.hlo.collective import OPS, Collective, CollectiveMatmul
+from shardviz.hlo.collective import Collective, CollectiveMatmul
 from shardviz.hlo.cut_gathers import CutGather, cut_gathers
 from shardviz.hlo.gradient_uses import GradientUses
 from shardviz.hlo.gradients import gradients
@@ -21,12 +21,13 @@ from shardviz.hlo.origins import InstructionOrigins
 from shardviz.hlo.records import Records
 from shardviz.hlo.schedule.collective_matmuls import Permute, collective_matmuls
 from shardviz.hlo.schedule.overlap import Schedules
-from shardviz.hlo.text.call_graph import Call, CallGraph, in_branches, program_order, run_counts
+from shardviz.hlo.text.call_graph import Call, CallGraph, calls_itself, in_branches, program_order, run_counts
 from shardviz.hlo.text.computation import Computation, line_at
 from shardviz.hlo.text.cross_slice import cross_slice_transfers, slices_named
-from shardviz.hlo.text.instruction import Instruction, InstructionForm, parse_instruction
-from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
+from shardviz.hlo.text.instruction import Instruction, InstructionForm
+from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.normal_form import normal_form
+from shardviz.hlo.text.opcodes import COMMUNICATING
 from shardviz.hlo.text.source_locations import SourceLocations
 from shardviz.sharding import Mesh
 
@@ -43,7 +44,6 @@ _CANDIDATE = re.compile(
     r"(?(1)|(?:-start)?\()"
 )
 """A collective's opcode, or a sharding that writes a mesh out, or an opcode that runs other computations."""
-_OPCODES = frozenset(op + suffix for op in OPS if op != "slice" for suffix in ("", "-start"))
 _MODULE = re.compile(r"HloModule\s+([^\s,]+)")
 _HEADER_NUMBER = {key: re.compile(rf"\b{key}=(\d{{1,12}})") for key in ("num_partitions", "replica_count")}
 _INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?[\w.-]++ = \(?[a-z][a-z0-9]*\[", re.MULTILINE)
@@ -56,10 +56,8 @@ _RUNNING = {
     "async-start": ("calls",),
 }
 """Opcodes that run other computations, and the attributes that name those."""
-_METADATA = re.compile(
-    r'[ {](stack_frame_id|source_file|source_line|op_name)=("[^"\n]{0,400}"|\d{1,9})|, backend_config=.*+'
-)
-"""A place in the user's program; or the rest of the line, which has none."""
+_METADATA = re.compile(r'[ {](stack_frame_id|source_file|source_line|op_name)=("[^"\n]{0,400}"|\d{1,9})')
+"""A place in the user's program."""
 _SHARDED = re.compile(r"[ ]sharding=\{(?:devices=|mesh\[)")
 
 
@@ -151,6 +149,8 @@ class Reader:
         self.unread_collectives = 0
         self.first_sharding = -1
         self._running: list[int] = []
+        self.lines = Instructions(self.computations)
+        self._places: dict[str, dict[str, str]] = {}
         self.collectives = self._collectives()
         module = _module(text)
         start, stop = line_at(text, module.start()) if module else (0, 0)
@@ -207,7 +207,7 @@ class Reader:
         homes = {home.start: home for home in found}
         in_order = [*program_order(roots, calls, {home.start: [*found[home]] for home in found})]
         transfers, recvs = cross_slice_transfers(self.text, found)
-        records = Records(self.text, self.numbers, self.mesh)
+        records = Records(lines, self.numbers, self.mesh)
         schedules = Schedules(lines, found, calls)
         repeated = schedules.repeated | recvs
         followed = InstructionOrigins(lines) if origins else None
@@ -298,29 +298,24 @@ class Reader:
             before, start = start, text.rfind("\n", 0, match.start()) + 1
             if start == before:
                 continue
-            instruction = parse_instruction(text, start)
-            is_one = instruction is not None and instruction.form.opcode in _OPCODES
+            instruction = self.lines.at(start)
+            is_one = instruction is not None and instruction.opcode in COMMUNICATING
             if instruction is None or not is_one or not instruction.is_alone:
                 stop = line_at(text, start)[1]
                 if _stray(text, start, stop, is_one):
                     self._complain(start, "a collective shares its line with another statement")
             if instruction is None or not is_one:
                 continue
-            ends = instruction.form.text.endswith(",")
+            ends = text[instruction.stop - 1] == ","
             if ends or (start == last_line and self.computations.breaks_off() is not None):
                 self._complain(start, f"{quote(instruction.name)} is cut off")
             # A start that is a wrapper has its collective in the computation that it calls.
-            elif not instruction.form.is_wrapper:
+            elif not (instruction.says("calls=") and instruction.form.is_wrapper):
                 if start >= home.stop:
                     home = self.computations.around(start)
                     lines = found.setdefault(home, {})
                 lines[start] = instruction
         return found
-
-    @cached_property
-    def lines(self) -> InstructionLines:
-        """The instructions of the text."""
-        return InstructionLines(self.text, self.computations)
 
     @cached_property
     def _unlike(self) -> Collection[Instruction]:
@@ -339,7 +334,7 @@ class Reader:
             if home.start not in sites or not _PLACES.isdisjoint(attributes):
                 break
             place = sites[home.start]
-            caller = parse_instruction(self.text, line_at(self.text, place)[0])
+            caller = self.lines.at(place)
             if caller is None or caller.opcode not in ("fusion", "async-start"):
                 break
             attributes = {**caller.attributes, **attributes}
@@ -347,7 +342,7 @@ class Reader:
         name = attributes.get("op_name", "").replace("\\'", "'")
         return {"source": self.locations.of(attributes), "op_name": name}
 
-    def _names(self, served: Iterable[InstructionLine]) -> dict[str, str]:
+    def _names(self, served: Iterable[Instruction]) -> dict[str, str]:
         """The `source` and the op name that all operations have for which a collective is."""
         written = [self._metadata(each) for each in served]
         sources = {self.locations.of(each) for each in written}
@@ -362,15 +357,21 @@ class Reader:
         """The places of the user's program that the text names."""
         return SourceLocations(self.text, self.computations.head)
 
-    def source_of(self, line: InstructionLine) -> str:
+    def source_of(self, line: Instruction) -> str:
         """The user's line that an instruction comes from, else its op name, else ""."""
         return self.locations.of(self._metadata(line))
 
-    def _metadata(self, line: InstructionLine) -> dict[str, str]:
+    def _metadata(self, line: Instruction) -> dict[str, str]:
         """What the metadata of an instruction say of its place."""
         start = self.text.find(" metadata={", line.inside, line.stop)
-        written = _METADATA.findall(self.text, start, line.stop) if start >= 0 else []
-        return {key: value.strip('"').replace("\\'", "'") for key, value in reversed(written)}
+        if start < 0:
+            return {}
+        stop = self.text.find(", backend_config=", start, line.stop)
+        metadata = self.text[start : line.stop if stop < 0 else stop]
+        if metadata not in self._places:
+            written = reversed(_METADATA.findall(metadata))
+            self._places[metadata] = {key: value.strip('"').replace("\\'", "'") for key, value in written}
+        return self._places[metadata]
 
     def _lacks_callers(self) -> bool:
         """Return whether the text may be without what calls a computation."""
@@ -379,7 +380,7 @@ class Reader:
     def _awaits_partitioner(self) -> bool:
         """The partitioner calls what it makes of an entry ``main_spmd``, and leaves shardings at its ends."""
         entry = self.computations.entry
-        if entry is None or "_spmd" in entry or self.is_scheduled:
+        if entry is None or "_spmd" in entry.name or self.is_scheduled:
             return False
         return _SHARDED.search(self.text) is not None
 
@@ -402,6 +403,8 @@ class Reader:
         elif self.computations.entry is not None and (missing := self._missing()):
             others = f" and {plural(len(missing) - 1, 'other')}" if missing[1:] else ""
             self.unread.append(f"the text lacks {quote(missing[0])}{others}, which it runs")
+        elif (circle := calls_itself(self.lines)) is not None:
+            self.unread.append(f"{quote(circle.name)} calls itself, which XLA refuses: it counts once")
 
     def _missing(self) -> list[str]:
         """The bodies of loops, the branches and the wrapped computations that the text does not have."""
@@ -411,7 +414,7 @@ class Reader:
             if position < stop:
                 continue
             start, stop = line_at(self.text, position)
-            instruction = parse_instruction(self.text, start)
+            instruction = self.lines.at(start)
             keys = _RUNNING.get(instruction.opcode) if instruction else None
             if instruction is not None and keys:
                 called = instruction.called(*keys)

@@ -9,27 +9,27 @@ who takes it: the operations of both sides are told.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from shardviz.hlo.gradients import LOOKS_PER_BYTE, MAX_LOOKS
-from shardviz.hlo.origins import CALLING, MOVES, InstructionOrigins, InstructionValue, Made
+from shardviz.hlo.origins import InstructionOrigins, InstructionValue, Made
 from shardviz.hlo.text.computation import Computation
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer
-from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
+from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.opcodes import PLACES, RUNNING, whole_op
 
 MAX_STEPS = 300
 """Values looked at for one collective."""
 _SUMS = ("all-reduce", "reduce-scatter")
 _PASSING = ("while", "parameter", "opt-barrier", "broadcast", "send", "recv")
-_ASYNC = re.compile(r"-(?:start|done|update)$")
 
 
 class NamelessCollectives:
     """Finds the operations on both sides of collectives of one text."""
 
     def __init__(
-        self, lines: InstructionLines, origins: InstructionOrigins, transfers: Iterable[CrossSliceTransfer]
+        self, lines: Instructions, origins: InstructionOrigins, transfers: Iterable[CrossSliceTransfer]
     ) -> None:
         self._lines, self._origins = lines, origins
         has_names = " metadata={" in lines.text
@@ -37,14 +37,12 @@ class NamelessCollectives:
         self._sends = {each.recv.name: each for each in transfers}
         self._recvs = {each.send.name: each.recv.name for each in transfers}
 
-    def served(self, op: str, name: str, home: Computation) -> list[InstructionLine]:
+    def served(self, op: str, name: str, home: Computation) -> list[Instruction]:
         """The operations that the collective `name` is for; none where these cannot be reached."""
         if self._looks <= 0:
             return []
         line = self._lines.named(home, name)
-        operands = (
-            [] if line is None else [InstructionValue(home, each) for each in self._lines.operands(line)]
-        )
+        operands = [] if line is None else [InstructionValue(home, each) for each in line.operands]
         made, adds = self._reached(operands, self._made_of)
         if op in _SUMS:
             return made
@@ -56,9 +54,9 @@ class NamelessCollectives:
         self,
         values: Sequence[InstructionValue],
         step: Callable[[InstructionValue], Iterable[InstructionValue]],
-    ) -> tuple[list[InstructionLine], bool]:
+    ) -> tuple[list[Instruction], bool]:
         """The first operations on all ways from some values, and whether a sum is on one of them."""
-        found: dict[int, InstructionLine] = {}
+        found: dict[int, Instruction] = {}
         waiting, seen, adds = [*values], {*values}, False
         while waiting:
             value = waiting.pop()
@@ -75,16 +73,16 @@ class NamelessCollectives:
             waiting += fresh
         return [*found.values()], adds
 
-    def _op(self, line: InstructionLine) -> str:
+    def _op(self, line: Instruction) -> str:
         """The collective that an instruction belongs to, else its opcode."""
         sent = self._sends.get(line.name)
-        return _ASYNC.sub("", line.opcode) if sent is None else sent.op
+        return whole_op(line.opcode) if sent is None else sent.op
 
-    def _is_operation(self, line: InstructionLine) -> bool:
+    def _is_operation(self, line: Instruction) -> bool:
         """Whether an instruction computes something of the program's own, which has a name."""
-        if _ASYNC.sub("", line.opcode) in MOVES or line.opcode in _PASSING:
+        if whole_op(line.opcode) in PLACES or line.opcode in _PASSING:
             return False
-        return self._lines.text.find(" metadata={", line.inside, line.stop) >= 0
+        return line.says(" metadata={")
 
     def _made_of(self, value: InstructionValue) -> Sequence[InstructionValue]:
         home = value.computation
@@ -97,9 +95,7 @@ class NamelessCollectives:
                 if line.name in self._sends
                 else None
             )
-            return (
-                () if sent is None else [InstructionValue(home, each) for each in self._lines.operands(sent)]
-            )
+            return () if sent is None else [InstructionValue(home, each) for each in sent.operands]
         if line.opcode == "while":
             return self._origins.after_loop(value, line)
         made = self._origins.how(value)
@@ -111,7 +107,7 @@ class NamelessCollectives:
         """The values that are made with one at once: those of its users, or of who runs its computation."""
         home = value.computation
         for user in self._lines.users(home, value.name):
-            for position, name in enumerate(self._lines.operands(user)):
+            for position, name in enumerate(user.operands):
                 if name == value.name:
                     yield from self._passed(value, user, position)
         line = self._lines.named(home, value.name)
@@ -122,11 +118,11 @@ class NamelessCollectives:
                 yield from self._parameters(home, 0, value.element)
 
     def _passed(
-        self, value: InstructionValue, user: InstructionLine, position: int
+        self, value: InstructionValue, user: Instruction, position: int
     ) -> Iterator[InstructionValue]:
         home, element = value.computation, value.element
         if user.opcode == "get-tuple-element":
-            if element in (None, self._lines.element_index(user)):
+            if element in (None, user.element_index):
                 yield InstructionValue(home, user.name)
         elif user.opcode == "tuple":
             yield InstructionValue(home, user.name, None, position)
@@ -135,12 +131,12 @@ class NamelessCollectives:
             yield InstructionValue(home, user.name, None, element)
             if body is not None:
                 yield from self._parameters(body, 0, element)
-        elif (callee := self._lines.callee(user)) is not None and user.opcode.split("-")[0] in CALLING:
+        elif (callee := self._lines.callee(user)) is not None and user.opcode.split("-")[0] in RUNNING:
             yield from self._parameters(callee, position, element)
         else:
             yield InstructionValue(home, user.name, None, element if user.opcode == "opt-barrier" else None)
 
     def _parameters(self, home: Computation, number: int, element: int | None) -> Iterator[InstructionValue]:
         for line in self._lines.of(home):
-            if line.opcode == "parameter" and self._lines.parameter_number(line) == number:
+            if line.opcode == "parameter" and line.parameter_number == number:
                 yield InstructionValue(home, line.name, None, element)

@@ -11,7 +11,8 @@ from shardviz.hlo.collective import Origin
 from shardviz.hlo.mlir.regions import BLOCK_ARGUMENT, Function, MlirOperation
 from shardviz.hlo.text.computation import Computation
 from shardviz.hlo.text.instruction import Instruction
-from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
+from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.opcodes import ELEMENTS, PLACES, RUNNING, base_op, whole_op
 
 MAX_LOOKS = 1_000
 """Definitions looked at in one module at most, to follow what is computed: a chain of einsums has some
@@ -21,24 +22,6 @@ MAX_MOVES = 200
 MAX_ARGUMENTS = 64
 """A value that is made of more arguments than this has no origin worth telling."""
 
-MOVES = frozenset(
-    {
-        *("copy", "convert", "bitcast", "bitcast-convert", "transpose", "reshape", "select", "pad"),
-        *("slice", "dynamic-slice", "dynamic-update-slice", "concatenate", "optimization-barrier"),
-        *("tuple", "get-tuple-element", "fusion", "call", "async"),
-        *("all-gather", "all-reduce", "reduce-scatter", "all-to-all"),
-        *("collective-permute", "collective-broadcast"),
-    }
-)
-"""HLO's operations that put elements elsewhere but compute nothing with those of different places.
-
-An all-reduce is one of them: what it adds are the parts of one array.
-"""
-_ELEMENTS = {"dynamic-slice": slice(1), "dynamic-update-slice": slice(2), "select": slice(1, None)}
-"""The operands that elements come from; the others tell which."""
-_ASYNC = re.compile(r"-(?:start|done|update)$")
-_STARTED = re.compile(r"-start$")
-CALLING = ("fusion", "call", "async")
 _TPU_ASYNC = 'custom_call_target="AsyncCollective'
 """The start or the done of a collective in a fusion; its results are the collective's operand and result."""
 _OPERATION = re.compile(r'"?(?:stablehlo|mhlo|sdy|chlo)\.(\w+)"?|(?:func\.)?(call) @')
@@ -153,7 +136,7 @@ class CallSite:
     """
 
     home: Computation
-    line: InstructionLine
+    line: Instruction
     outer: CallSite | None
     depth: int
 
@@ -170,10 +153,10 @@ class InstructionValue(NamedTuple):
 class InstructionOrigins(_Origins[InstructionValue]):
     """The origins of HLO's collectives: through fusions, calls, and loops that hand an array on."""
 
-    def __init__(self, lines: InstructionLines) -> None:
+    def __init__(self, lines: Instructions) -> None:
         super().__init__()
         self._lines = lines
-        self._callers: dict[int, tuple[Computation, InstructionLine] | None] = {}
+        self._callers: dict[int, tuple[Computation, Instruction] | None] = {}
         self._call_sites: dict[tuple[CallSite | None, int], CallSite] = {}
 
     def of(self, instruction: Instruction, home: Computation) -> Origin | None:
@@ -187,10 +170,10 @@ class InstructionOrigins(_Origins[InstructionValue]):
         line = lines.named(home, value.name)
         if line is None:
             return None
-        opcode = _ASYNC.sub("", line.opcode)
+        opcode = whole_op(line.opcode)
         if opcode == "parameter":
-            return self._parameter(value, lines.parameter_number(line))
-        if opcode in CALLING and (callee := lines.callee(line)) is not None:
+            return self._parameter(value, line.parameter_number)
+        if opcode in RUNNING and (callee := lines.callee(line)) is not None:
             root, site = lines.root(callee), self._call_site(value, line)
             if root is None or site is None:
                 return None
@@ -199,18 +182,18 @@ class InstructionOrigins(_Origins[InstructionValue]):
             return self._kept(value, line)
         if opcode in ("conditional", "recv", "infeed"):
             return None
-        if opcode == "custom-call" and lines.text.find(_TPU_ASYNC, line.inside, line.stop) >= 0:
+        if opcode == "custom-call" and line.says(_TPU_ASYNC):
             moved = (InstructionValue(home, name, value.caller) for name in self._operands(home, line))
             return Made(tuple(moved), True)
-        names, element = self._operands(home, line)[_ELEMENTS.get(opcode, slice(None))], None
+        names, element = self._operands(home, line)[ELEMENTS.get(opcode, slice(None))], None
         if opcode == "get-tuple-element":
-            element = lines.element_index(line)
-        elif value.element is not None and opcode != "all-to-all" and opcode in MOVES:
+            element = line.element_index
+        elif value.element is not None and opcode != "all-to-all" and opcode in PLACES:
             names = names[value.element : value.element + 1]
             if not names:
                 return None
         values = (InstructionValue(home, name, value.caller, element) for name in names)
-        return Made(tuple(values), opcode in MOVES)
+        return Made(tuple(values), opcode in PLACES)
 
     def _parameter(
         self, value: InstructionValue, number: int | None
@@ -225,7 +208,7 @@ class InstructionOrigins(_Origins[InstructionValue]):
             return None
         return Made((InstructionValue(caller.home, operands[number], caller.outer),), True)
 
-    def _call_site(self, value: InstructionValue, line: InstructionLine) -> CallSite | None:
+    def _call_site(self, value: InstructionValue, line: Instruction) -> CallSite | None:
         """The call that makes a value; None where a computation runs itself, which has no end."""
         outer = value.caller
         depth = 0 if outer is None else outer.depth + 1
@@ -255,7 +238,7 @@ class InstructionOrigins(_Origins[InstructionValue]):
             return None
         return Made((InstructionValue(home, names[0], None, value.element),), True)
 
-    def _kept(self, value: InstructionValue, loop: InstructionLine) -> Made[InstructionValue] | None:
+    def _kept(self, value: InstructionValue, loop: Instruction) -> Made[InstructionValue] | None:
         """The value of an element of a loop's state before the loop, where that leaves it as it is."""
         lines, home = self._lines, value.computation
         body = lines.body(loop)
@@ -264,9 +247,9 @@ class InstructionOrigins(_Origins[InstructionValue]):
             return None
         return Made((value._replace(name=names[0]),), True)
 
-    def after_loop(self, value: InstructionValue, loop: InstructionLine) -> tuple[InstructionValue, ...]:
+    def after_loop(self, value: InstructionValue, loop: Instruction) -> tuple[InstructionValue, ...]:
         """An element of a loop's state as its body leaves it, and as it was before."""
-        body, before = self._lines.body(loop), self._lines.operands(loop)
+        body, before = self._lines.body(loop), loop.operands
         root = None if body is None else self._lines.root(body)
         if body is None or root is None or value.element is None or not before:
             return ()
@@ -280,7 +263,7 @@ class InstructionOrigins(_Origins[InstructionValue]):
         caller = None if value.caller is not None else self.caller_of(value.computation)
         if caller is None or caller[1].opcode != "while" or value.element is None:
             return ()
-        before = self._lines.operands(caller[1])
+        before = caller[1].operands
         return tuple(InstructionValue(caller[0], name, None, value.element) for name in before[:1])
 
     def _hands_on(self, body: Computation, element: int) -> bool:
@@ -288,28 +271,28 @@ class InstructionOrigins(_Origins[InstructionValue]):
         lines, root = self._lines, self._lines.root(body)
         if root is None or root.opcode != "tuple":
             return False
-        handed_on = lines.operands(root)[element : element + 1]
+        handed_on = root.operands[element : element + 1]
         kept = lines.named(body, handed_on[0]) if handed_on else None
-        if kept is None or kept.opcode != "get-tuple-element" or lines.element_index(kept) != element:
+        if kept is None or kept.opcode != "get-tuple-element" or kept.element_index != element:
             return False
-        state = lines.named(body, (lines.operands(kept) or [""])[0])
+        state = lines.named(body, (kept.operands or [""])[0])
         return state is not None and state.opcode == "parameter"
 
-    def caller_of(self, called: Computation) -> tuple[Computation, InstructionLine] | None:
+    def caller_of(self, called: Computation) -> tuple[Computation, Instruction] | None:
         """The loop, fusion, call or async wrapper that alone runs a computation, and where it stands."""
         if called.start not in self._callers:
             found = []
             for position in self._lines.computations.sites.get(called.name, ()):
                 line = self._lines.at(position)
                 opcode = "" if line is None else line.opcode
-                if line is not None and (opcode == "while" or _STARTED.sub("", opcode) in CALLING):
+                if line is not None and (opcode == "while" or base_op(opcode) in RUNNING):
                     found.append((self._lines.computations.around(position), line))
             self._callers[called.start] = found[0] if len(found) == 1 else None
         return self._callers[called.start]
 
-    def _operands(self, home: Computation, line: InstructionLine) -> list[str]:
+    def _operands(self, home: Computation, line: Instruction) -> list[str]:
         """The operands of an instruction that its computation defines."""
-        return [name for name in self._lines.operands(line) if self._lines.named(home, name)]
+        return [name for name in line.operands if self._lines.named(home, name)]
 
 
 class OperationOrigins(_Origins[tuple[str, int, int]]):
@@ -350,5 +333,5 @@ class OperationOrigins(_Origins[tuple[str, int, int]]):
         if len(operands) < len(values):
             return None
         opcode = (name[1] or "").replace("_", "-")
-        moves = text.startswith(("sdy.", '"sdy.')) or opcode in MOVES
+        moves = text.startswith(("sdy.", '"sdy.')) or opcode in PLACES
         return Made(operands, moves or _SHARDING.match(text) is not None)

@@ -22,9 +22,11 @@ from shardviz.hlo.groups.replica_groups import (
     group_axes,
     pair_axes,
 )
-from shardviz.hlo.text.computation import Computation, line_at
+from shardviz.hlo.text.computation import Computation
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer, device_numbers
-from shardviz.hlo.text.instruction import Instruction, base_op, open_instruction, operand_names
+from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.opcodes import base_op
 from shardviz.hlo.text.shapes import ArrayShape, Shape, arrays, parse_shape, parse_shapes
 from shardviz.sharding import Mesh
 
@@ -123,8 +125,8 @@ def wire_bytes(op: str, group_size: int, larger: int, operand: int) -> int:
 class Records:
     """The records of one module. Instructions that differ in name only share their work."""
 
-    def __init__(self, text: str, numbers: DeviceNumbers, mesh: Mesh | None) -> None:
-        self._text = text
+    def __init__(self, lines: Instructions, numbers: DeviceNumbers, mesh: Mesh | None) -> None:
+        self._lines = lines
         self._numbers = numbers
         self._mesh = mesh
         self._known: dict[tuple[object, ...], Collective] = {}
@@ -141,22 +143,22 @@ class Records:
 
         Raises `NotationError` when the instruction cannot be read.
         """
-        if base_op(instruction.opcode) == RAGGED:
-            instruction = self._with_sent_shape(instruction, home)
+        sent = self._sent_shape(instruction, home) if base_op(instruction.opcode) == RAGGED else ""
         fused = home if home.name.startswith("all-reduce-scatter") else None
         key = (
             instruction.kind,
+            sent,
             fused and fused.name,
             transfer and (transfer.op, transfer.recv.shape, transfer.target),
         )
         record = self._known.get(key)
         if record is None:
             record = self._known[key] = (
-                self._between_slices(transfer) if transfer else self._record(instruction, fused)
+                self._between_slices(transfer) if transfer else self._record(instruction, fused, sent)
             )
         return record
 
-    def _record(self, instruction: Instruction, home: Computation | None) -> Collective:
+    def _record(self, instruction: Instruction, home: Computation | None, sent: str) -> Collective:
         op = base_op(instruction.opcode)
         if op in ("send", "recv"):
             members = Members(2)
@@ -168,37 +170,31 @@ class Records:
             # The positions of the others' devices are unknown.
             groups = instruction.attributes.get("replica_groups", "")
             members = replace(members, axes=axes_by_name(groups, tuple(self._mesh.shape.items())))
-        shapes = collective_shapes(instruction, members.size)
+        shapes = collective_shapes(instruction, members.size, sent)
         if op == "all-reduce" and home and _FUSED_SCATTER.fullmatch(home.name):
             op, shapes = "reduce-scatter", self._fused_scatter(shapes, home)
         record = members.record(op, instruction.name, shapes)
         is_to_host = instruction.attributes.get("is_host_transfer") == "true"
         return record.with_host() if is_to_host else record
 
-    def _with_sent_shape(self, instruction: Instruction, home: Computation) -> Instruction:
-        """A ragged all-to-all with the shape of what it sends, which its result, a buffer, does not tell."""
-        names = operand_names(instruction.operands)
-        if "[" in instruction.operands or instruction.opcode != RAGGED or not names:
-            return instruction
-        defined = re.compile(rf"^[ \t]*+(?:ROOT )?%?{re.escape(names[0])} = ", re.MULTILINE)
-        found = defined.search(self._text, home.start, home.stop)
-        opened = open_instruction(self._text[slice(*line_at(self._text, found.end()))]) if found else None
-        if opened is None:
-            sent = instruction.operands.find(names[0])
+    def _sent_shape(self, instruction: Instruction, home: Computation) -> str:
+        """The shape of what a ragged all-to-all sends, which its result, a buffer, does not tell."""
+        names = instruction.operands
+        if instruction.has_operand_shapes or instruction.opcode != RAGGED or not names:
+            return ""
+        made = self._lines.named(home, names[0])
+        if made is None:
+            written = instruction.operand_text
+            start = written.find(names[0])
             raise NotationError(
-                "the shape of what is sent is not in the text",
-                instruction.operands,
-                sent,
-                sent + len(names[0]),
+                "the shape of what is sent is not in the text", written, start, start + len(names[0])
             )
-        return instruction._replace(operands=f"{opened[1]} {instruction.operands}")
+        return made.shape
 
     def _fused_scatter(self, reduced: CollectiveShapes, home: Computation) -> CollectiveShapes:
         """A TPU's fused reduce-scatter: an all-reduce whose computation returns only this device's part."""
-        root = self._text.find("ROOT ", home.start, home.stop)
-        start, stop = line_at(self._text, max(root, 0))
-        opened = open_instruction(self._text[start:stop])
-        results = tuple(arrays(parse_shape(opened[1]))) if opened and root >= 0 else ()
+        root = self._lines.root(home)
+        results = tuple(arrays(parse_shape(root.shape))) if root is not None else ()
         if not results:
             return reduced
         return CollectiveShapes.resized(reduced.operands, results)
@@ -219,8 +215,8 @@ class Records:
         return replace(members.record(transfer.op, transfer.send.name, shapes), between_slices=True)
 
 
-def collective_shapes(instruction: Instruction, group_size: int) -> CollectiveShapes:
-    """The arrays of a collective over groups of `group_size`.
+def collective_shapes(instruction: Instruction, group_size: int, sent: str = "") -> CollectiveShapes:
+    """The arrays of a collective over groups of `group_size`; `sent` is the shape of its operand, if known.
 
     Raises `NotationError` when the instruction's shape cannot be one of its opcode's.
     """
@@ -238,8 +234,9 @@ def collective_shapes(instruction: Instruction, group_size: int) -> CollectiveSh
         given, results = tuple(arrays(shape[0])), tuple(arrays(shape[1]))
     else:
         results = tuple(arrays(shape))
-    if "[" in instruction.operands:
-        given = tuple(array for each in parse_shapes(instruction.operands) for array in arrays(each)) or given
+    if instruction.has_operand_shapes:
+        sent = instruction.operand_text
+    given = tuple(array for shape in parse_shapes(sent) for array in arrays(shape)) or given
     if op == "ragged-all-to-all":
         given = given[:1]
     if not results:
@@ -264,7 +261,7 @@ def _has_operands(instruction: Instruction, shape: list[Shape]) -> bool:
     async-start is printed by the same name.
     """
     if base_op(instruction.opcode) == "all-reduce":
-        return len([*arrays(shape)]) > len(operand_names(instruction.operands))
+        return len([*arrays(shape)]) > len(instruction.operands)
     return len(shape) > 1
 
 

@@ -12,7 +12,7 @@ from shardviz.hardware.machine import Machine, assumed_machine
 from shardviz.hlo.collective import OPS, Collective
 from shardviz.hlo.groups.group_text import GROUPS, LISTED_GROUPS
 from shardviz.hlo.module import HloModule, Reader
-from shardviz.hlo.text.instruction import base_op
+from shardviz.hlo.text.opcodes import base_op
 from shardviz.profiles.device_trace import HBM_COPY, HOST_COPY, PEER_COPY, SOME_COPY, TracedInstruction
 from shardviz.timeline.link_times import COMPUTE, COPIES, HOST, UNKNOWN_LINKS
 from shardviz.timeline.of_program import timed_program
@@ -119,7 +119,7 @@ class JoinedProgram:
         for home in lines.computations.all:
             for line in lines.of(home):
                 ends = line.opcode.endswith(("-done", "-update"))
-                names = lines.operands(line) if ends else ()
+                names = line.operands if ends else ()
                 found[line.name] = line.opcode, names[0] if names else ""
         return found
 

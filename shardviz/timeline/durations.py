@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shardviz.errors import plural
-from shardviz.hlo.schedule.overlap import NAMING
+from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.memory_layout import HBM, HOST, placed_arrays
+from shardviz.hlo.text.opcodes import MATMULS, NAMING, WRAPPERS
 from shardviz.timeline.instruction_work import InstructionWork, Matmuls
 from shardviz.units import human_bytes, rate
 
 if TYPE_CHECKING:
     from shardviz.hardware.chips import DeviceFigures
     from shardviz.hlo.text.computation import Computation
-    from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
     from shardviz.timeline.program_timeline import Estimate
 
 UNUSABLE = 2**63 - 1
@@ -35,6 +36,8 @@ _REIFIED = re.compile(r'"exec_time_us":([\d.eE+-]{1,24})[^{}]*"name":"([^"]{0,40
 _MEMORY = re.compile(
     r'custom_call_target="(?:AllocateBuffer|ConcatBitcast|AssumeGatherIndicesInBound|Sharding|SPMD\w*)"'
 )
+_WORKERS = frozenset((*MATMULS, *WRAPPERS, "custom-call"))
+"""Opcodes whose work more than their shapes tells."""
 _NO_TIME = NAMING | {"bitcast-convert", "token", "infeed-token"}
 
 
@@ -59,26 +62,37 @@ class Duration:
 class Durations:
     """The durations of the instructions of one text on one device; alike ones are worked out once."""
 
-    def __init__(self, lines: InstructionLines, device: DeviceFigures) -> None:
+    def __init__(self, lines: Instructions, device: DeviceFigures) -> None:
         self.work = InstructionWork(lines)
         self._lines = lines
         self._text = lines.text
         self._device = device
         self._known: dict[tuple[object, ...], Duration] = {}
+        self._plain: dict[tuple[str, ...], Duration] = {}
         self.flops_by_dtype: Counter[str] = Counter()
         """Of the instructions so far, each once."""
 
-    def takes_time(self, line: InstructionLine) -> bool:
+    def takes_time(self, line: Instruction) -> bool:
         """Return whether an instruction is more than a name for memory or a number."""
         if line.opcode in _NO_TIME:
             return False
         if line.opcode == "custom-call":
-            return _MEMORY.search(self._text, line.inside, line.stop) is None
+            return line.search(_MEMORY) is None
         return True
 
-    def of(self, line: InstructionLine, home: Computation) -> Duration:
+    def of(self, line: Instruction, home: Computation) -> Duration:
         """The duration of an instruction that occupies the device."""
-        cycles = _CYCLES.search(self._text, line.inside, line.stop)
+        if line.opcode in _WORKERS or line.says("backend_config="):
+            return self._told(line, home)
+        # What moves or changes elements, one by one: of the same shapes it takes as long.
+        key = line.opcode, line.shape, *self.work.operand_shapes(line, home)
+        found = self._plain.get(key)
+        if found is None:
+            found = self._plain[key] = self._told(line, home)
+        return found
+
+    def _told(self, line: Instruction, home: Computation) -> Duration:
+        cycles = line.search(_CYCLES)
         compiled = self._compiled(int(cycles[1])) if cycles else self._reified(line)
         matmuls = self.work.matmuls(line, home)
         self.flops_by_dtype[matmuls.dtype] += matmuls.flops
@@ -147,16 +161,16 @@ class Durations:
         clock = self._device.clock
         return cycles / clock if clock and cycles != UNUSABLE else None
 
-    def _reified(self, line: InstructionLine) -> float | None:
+    def _reified(self, line: Instruction) -> float | None:
         """Seconds that XLA's model of the speed of light gives an instruction on a GPU; the others that it
         writes beside it are off by a factor of a hundred at times."""
-        if self._text.find('"reification_cost"', line.inside, line.stop) < 0:
+        if not line.says('"reification_cost"'):
             return None
         costs = {name: float(time) for time, name in _REIFIED.findall(self._text, line.inside, line.stop)}
         micros = costs.get("sol")
         return micros * 1e-6 if micros is not None else None
 
-    def of_copy(self, line: InstructionLine) -> Duration:
+    def of_copy(self, line: Instruction) -> Duration:
         """The duration of a copy between memories that runs beside the program.
 
         Its tuple has the destination, the source and flags; a slice's the source, then the destination.

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from shardviz.hlo.text.computation import Computation
-from shardviz.hlo.text.instruction_lines import MAX_NESTED, InstructionLine, InstructionLines
+from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instructions import MAX_NESTED, Instructions
 from shardviz.hlo.text.memory_layout import PlacedArray, bytes_in, placed_arrays
+from shardviz.hlo.text.opcodes import MOVES, SLICES, WRAPPERS
 
 _CONTRACTING = re.compile(r'lhs_contracting_dim(?:ension)?s\\?"?[=:][\[{]([\d,"\\]*)[\]}]')
 _LABELS = re.compile(r"dim_labels=([^\s,]+)->([^\s,]+)")
@@ -18,14 +20,12 @@ _GROUPS = re.compile(r"(feature|batch)_group_count=(\d{1,9})")
 _ESTIMATE = re.compile(r"cost_estimate\W{1,8}(\{[^{}]*\})")
 _ESTIMATED = re.compile(r"(flops|bytes_accessed)\W{1,8}?(\d{1,18})")
 _MATMUL = re.compile(r" (?:dot|convolution|custom-call|fusion|call)\(")
-_SLICES = ("dynamic-slice", "slice", "gather")
 _IN_PLACE = re.compile(r" (?:dynamic-(?:update-)?slice|slice|gather)\(")
 _PRECISION = re.compile(r"operand_precision=\{[^{}]*?(highest|high)\b")
 _PASSES_OF = {"high": 3, "highest": 6}
 _ALIAS = re.compile(r"\{([\d, ]*)\}: \((\d{1,6}), \{([\d, ]*)\}")
 _OUTPUT_ALIAS = re.compile(r"output_to_operand_aliasing=\{((?:[^{}]|\{[^{}]*\})*)\}")
 _COLLECTIVE = re.compile(r" (?:all-(?:gather|reduce|to-all)|reduce-scatter|collective-permute)\(")
-_RENAMED = ("bitcast", "reshape", "convert", "copy", "transpose")
 Path = tuple[int, ...]
 """The number of an element of a tuple, then of the tuple in it, and so on."""
 MAX_POSITIONS = 2**16
@@ -50,13 +50,13 @@ NONE = Matmuls()
 class InstructionWork:
     """The work of the instructions of one text."""
 
-    def __init__(self, lines: InstructionLines) -> None:
+    def __init__(self, lines: Instructions) -> None:
         self.lines = lines
         self._text = lines.text
         self._matmuls: dict[int, Matmuls] = {}
         self._traffic: dict[int, tuple[dict[int, int], int | None]] = {}
 
-    def matmuls(self, line: InstructionLine, home: Computation, depth: int = 0) -> Matmuls:
+    def matmuls(self, line: Instruction, home: Computation, depth: int = 0) -> Matmuls:
         """The matmuls of an instruction, those in what it calls included."""
         if line.opcode == "dot":
             return self._contraction(line, home)
@@ -64,7 +64,7 @@ class InstructionWork:
             return self._convolution(line, home)
         if line.opcode == "custom-call":
             return self._kernel(line, home)
-        callee = self.lines.callee(line) if line.opcode in ("fusion", "call", "async-start") else None
+        callee = self.lines.callee(line) if line.opcode in WRAPPERS else None
         return self.inside(callee, depth) if callee is not None else NONE
 
     def inside(self, home: Computation, depth: int = 0) -> Matmuls:
@@ -88,27 +88,27 @@ class InstructionWork:
             return NONE
         return Matmuls(sum(found.values()), max(found, key=lambda dtype: found[dtype]), passes)
 
-    def estimated_bytes(self, line: InstructionLine) -> int | None:
+    def estimated_bytes(self, line: Instruction) -> int | None:
         """The bytes that the author of a kernel says it reads and writes (Pallas' ``cost_estimate``)."""
         return self._said(line).get("bytes_accessed")
 
-    def _said(self, line: InstructionLine) -> dict[str, int]:
-        estimate = _ESTIMATE.search(self._text, line.inside, line.stop)
+    def _said(self, line: Instruction) -> dict[str, int]:
+        estimate = line.search(_ESTIMATE) if line.opcode == "custom-call" else None
         return {key: int(number) for key, number in _ESTIMATED.findall(estimate[1])} if estimate else {}
 
-    def operand_shapes(self, line: InstructionLine, home: Computation) -> list[str]:
+    def operand_shapes(self, line: Instruction, home: Computation) -> list[str]:
         """The shapes of an instruction's operands, "" where the computation does not define one."""
-        made = (self.lines.named(home, name) for name in self.lines.operands(line))
-        return [line.shape if line else "" for line in made]
+        named = self.lines.named
+        return ["" if (made := named(home, name)) is None else made.shape for name in line.operands]
 
-    def _arrays(self, line: InstructionLine, home: Computation) -> list[PlacedArray]:
+    def _arrays(self, line: Instruction, home: Computation) -> list[PlacedArray]:
         shapes = (placed_arrays(shape) for shape in self.operand_shapes(line, home))
         return [arrays[0] for arrays in shapes if arrays]
 
-    def _contraction(self, line: InstructionLine, home: Computation) -> Matmuls:
+    def _contraction(self, line: Instruction, home: Computation) -> Matmuls:
         """A matmul whose text names the dimensions of its first operand that are summed over."""
         operands, result = self._arrays(line, home), placed_arrays(line.shape)
-        summed = _CONTRACTING.search(self._text, line.inside, line.stop)
+        summed = line.search(_CONTRACTING)
         if not operands or not result or summed is None:
             return NONE
         dims = [int(dim) for dim in re.findall(r"\d{1,3}", summed[1])]
@@ -118,10 +118,10 @@ class InstructionWork:
         length = math.prod(sizes[dim] for dim in dims)
         return Matmuls(2 * math.prod(result[0].sizes) * length, operands[0].dtype, self._passes(line))
 
-    def _convolution(self, line: InstructionLine, home: Computation) -> Matmuls:
+    def _convolution(self, line: Instruction, home: Computation) -> Matmuls:
         """As XLA's ``HloCostAnalysis`` counts: only the taps that meet an element of the input."""
         operands, result = self._arrays(line, home), placed_arrays(line.shape)
-        labels = _LABELS.search(self._text, line.inside, line.stop)
+        labels = line.search(_LABELS)
         if len(operands) < 2 or not result or labels is None:
             return NONE
         inputs, _, kernel = labels[1].partition("_")
@@ -130,7 +130,7 @@ class InstructionWork:
         if (len(inputs), len(kernel), len(output)) != (len(lhs), len(rhs), len(out)):
             return NONE
         groups = {key: int(count) for key, count in _GROUPS.findall(self._text, line.inside, line.stop)}
-        window = _WINDOW.search(self._text, line.inside, line.stop)
+        window = line.search(_WINDOW)
         windows = _window(window[1] if window else "")
         taps = 1
         for number in range(len(lhs) - 2):
@@ -148,22 +148,22 @@ class InstructionWork:
             2 * batch * features * out[output.index("f")] * taps, operands[0].dtype, self._passes(line)
         )
 
-    def _passes(self, line: InstructionLine) -> int:
-        precision = _PRECISION.search(self._text, line.inside, line.stop)
+    def _passes(self, line: Instruction) -> int:
+        precision = line.search(_PRECISION)
         return _PASSES_OF[precision[1]] if precision else 1
 
-    def _kernel(self, line: InstructionLine, home: Computation) -> Matmuls:
+    def _kernel(self, line: Instruction, home: Computation) -> Matmuls:
         """A library's matmul or convolution, or a kernel whose author says its work."""
         if "flops" in (said := self._said(line)):
             arrays = self._arrays(line, home)
             return Matmuls(said["flops"], arrays[0].dtype if arrays else "")
         if not self.lines.is_matmul(line):
             return NONE
-        if _LABELS.search(self._text, line.inside, line.stop):
+        if line.search(_LABELS):
             return self._convolution(line, home)
         return self._contraction(line, home)
 
-    def hbm_bytes(self, line: InstructionLine, home: Computation) -> int:
+    def hbm_bytes(self, line: Instruction, home: Computation) -> int:
         """The bytes of HBM that an instruction reads and writes, each operand once.
 
         Of an operand that a fusion slices only the slices count, of one that it updates in place the
@@ -172,7 +172,7 @@ class InstructionWork:
         if (said := self.estimated_bytes(line)) is not None:
             return said
         shapes = self.operand_shapes(line, home)
-        if line.opcode in _SLICES:
+        if line.opcode in SLICES:
             return 2 * bytes_in(line.shape)
         if line.opcode == "dynamic-update-slice":
             return 2 * sum(bytes_in(shape) for shape in shapes[1:2])
@@ -186,9 +186,9 @@ class InstructionWork:
             total += min(whole, sliced.get(number, whole))
         return total
 
-    def _beside_collective(self, line: InstructionLine, shapes: list[str]) -> int:
+    def _beside_collective(self, line: Instruction, shapes: list[str]) -> int:
         """The bytes of a fusion's own work, without the buffers of the collective that it carries on."""
-        aliases = aliased_outputs(self._text, line)
+        aliases = aliased_outputs(line)
         total = bytes_in(line.shape)
         for number, shape in enumerate(shapes):
             outputs = sum(1 for _, operand, _ in aliases if operand == number)
@@ -216,18 +216,18 @@ class InstructionWork:
         results: dict[str, int] = {}
         for line in every:
             if line.opcode == "parameter":
-                number = self.lines.parameter_number(line)
+                number = line.parameter_number
                 if number is not None:
                     behind[line.name] = number
                 continue
-            names = self.lines.operands(line)
-            if line.opcode in _RENAMED and names and names[0] in behind and not line.is_root:
+            names = line.operands
+            if line.opcode in MOVES and names and names[0] in behind and not line.is_root:
                 behind[line.name] = behind[names[0]]
                 continue
             for place, name in enumerate(names):
                 if (number := behind.get(name)) is None:
                     continue
-                if line.opcode in _SLICES and place == 0:
+                if line.opcode in SLICES and place == 0:
                     read[number] = read.get(number, 0) + _unplaced(line.shape)
                 elif line.opcode == "dynamic-update-slice" and place == 0:
                     updated.add(number)
@@ -236,7 +236,7 @@ class InstructionWork:
             if line.opcode == "dynamic-update-slice" and names[:1] and names[0] in behind and len(names) > 1:
                 update = self.lines.named(callee, names[1])
                 results[line.name] = _unplaced(update.shape) if update else 0
-            elif line.opcode in _RENAMED and names and names[0] in results:
+            elif line.opcode in MOVES and names and names[0] in results:
                 results[line.name] = results[names[0]]
             if line.is_root:
                 if line.name in results:
@@ -254,9 +254,9 @@ class InstructionWork:
         return bytes_in(line.shape) if line else 0
 
 
-def aliased_outputs(text: str, line: InstructionLine) -> list[tuple[Path, int, Path]]:
+def aliased_outputs(line: Instruction) -> list[tuple[Path, int, Path]]:
     """The parts of an instruction's result that are an operand: the path, the operand, the path in it."""
-    aliases = _OUTPUT_ALIAS.search(text, line.inside, line.stop)
+    aliases = line.search(_OUTPUT_ALIAS)
     return [*alias_paths(aliases[1])] if aliases else []
 
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 
 from shardviz.hlo.module import Reader
 from shardviz.hlo.text.computation import Computation
-from shardviz.hlo.text.instruction import parse_instruction
-from shardviz.hlo.text.instruction_lines import InstructionLine
+from shardviz.hlo.text.instruction import Instruction
 from shardviz.hlo.text.memory_layout import HBM, placed_arrays
+from shardviz.hlo.text.opcodes import ALIASES, ARITHMETIC, BODIES, CONTROL, begins
 from shardviz.timeline.instruction_work import Path, alias_paths, aliased_outputs
 from shardviz.timeline.memory import LiveBuffer, MemoryReport
 
@@ -33,36 +33,17 @@ _SHARES = re.compile(r'"aliasing_operands":\{"lists":\[([^\[\]]*(?:\[[^\[\]]*\][
 _INDICES = re.compile(r'"indices":\[([^\[\]]*)\]')
 _LAYOUT = re.compile(r"\{[^{}]*\}")
 _PIECE = re.compile(r"[(),]|[a-z][a-z0-9]*\[[^\]]*\](?:\{[^{}]*\})?")
-_NAMES_ONLY = frozenset(
-    ("bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain", "async-update")
-)
-_ELEMENTWISE = frozenset(
-    (
-        *("add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "remainder", "and", "or"),
-        *(
-            "xor",
-            "negate",
-            "abs",
-            "exponential",
-            "log",
-            "tanh",
-            "rsqrt",
-            "sqrt",
-            "convert",
-            "select",
-            "clamp",
-        ),
-        *("compare", "not", "sign", "floor", "ceil", "dynamic-update-slice", "scatter"),
-    )
-)
-_CALLED = ("body", "to_apply", "true_computation", "false_computation", "branch_computations")
+_ELEMENTWISE = ARITHMETIC | {
+    *("remainder", "and", "or", "xor", "not", "floor", "ceil", "convert", "select", "compare"),
+    *("dynamic-update-slice", "scatter"),
+}
 
 
 @dataclass(slots=True, eq=False)
 class _Buffer:
     """A buffer of HBM; `start` and `end` number the first and the last instruction at which it is live."""
 
-    line: InstructionLine
+    line: Instruction
     shape: str
     bytes: int
     start: int
@@ -76,7 +57,7 @@ Node = _Buffer | None | list["Node"]
 
 def live_memory(reader: Reader, limit_bytes: int | None = None) -> MemoryReport:
     """The estimate for the entry of a module; without one, all zero. `on_clock` places it on a timeline."""
-    entry = next((home for home in reader.computations.all if home.is_entry), None)
+    entry = reader.computations.entry
     found = _Liveness(reader)
     if entry is not None:
         found.program(entry)
@@ -113,7 +94,7 @@ class _Liveness:
         last = len(self._order)
         parameters: dict[int, Node] = {}
         for line in self._lines.of(entry):
-            if line.opcode == "parameter" and (number := self._lines.parameter_number(line)) is not None:
+            if line.opcode == "parameter" and (number := line.parameter_number) is not None:
                 parameters[number] = scope.values[line.name]
         for node in parameters.values():
             for buffer in _flat(node):
@@ -158,48 +139,50 @@ class _Liveness:
             buffer.end = max(buffer.end, len(self._order))
         return result
 
-    def _value(self, scope: _Scope, line: InstructionLine, given: list[Node] | None) -> Node:
+    def _value(self, scope: _Scope, line: Instruction, given: list[Node] | None) -> Node:
         opcode = line.opcode
         if opcode == "parameter":
-            number = self._lines.parameter_number(line)
+            number = line.parameter_number
             if given is not None and number is not None and number < len(given):
                 return given[number]
             return self._made(line, len(self._order))
         if opcode == "constant":
             return None
-        names = self._lines.operands(line)
-        operands = [scope.values.get(name) for name in names]
+        operands = [*map(scope.values.get, line.operands)]
         if opcode == "tuple":
             return operands
         if opcode == "get-tuple-element":
-            index = self._lines.element_index(line)
+            index = line.element_index
             tuple_ = operands[0] if operands else None
             if isinstance(tuple_, list) and index is not None and index < len(tuple_):
                 return tuple_[index]
             return tuple_ if not isinstance(tuple_, list) else None
-        if opcode in _NAMES_ONLY:
+        if opcode in ALIASES:
             return operands[0] if operands else None
         now = len(self._order)
         self._order.append(line.name)
         for operand in operands:
-            for buffer in _flat(operand):
-                buffer.end = max(buffer.end, now)
+            if isinstance(operand, _Buffer):
+                operand.end = max(operand.end, now)
+            elif operand is not None:
+                for buffer in _flat(operand):
+                    buffer.end = max(buffer.end, now)
         if opcode == "while":
             return self._loop(scope, line, operands)
-        if opcode in ("call", "conditional"):
+        if opcode in CONTROL:
             return self._called(scope, line, operands, now)
         if opcode.endswith("-done"):
             return _done(opcode, operands[0] if operands else None)
-        if opcode.endswith("-start") or opcode in ("send", "recv"):
+        if begins(opcode):
             return self._started(line, operands, now)
         node = self._made(line, now)
-        for path, number, inner in aliased_outputs(self._text, line):
+        for path, number, inner in aliased_outputs(line):
             if number < len(operands):
                 node = _with_leaf(node, path, _leaf(operands[number], inner))
         self._share(line, operands, node, now)
         return node
 
-    def _made(self, line: InstructionLine, now: int) -> Node:
+    def _made(self, line: Instruction, now: int) -> Node:
         """New buffers for the result of an instruction."""
         if not line.shape.startswith("("):
             return self._buffer(line, line.shape, now)
@@ -217,7 +200,7 @@ class _Liveness:
                 open_tuples[-1].append(self._buffer(line, piece, now))
         return outermost[0] if outermost else None
 
-    def _buffer(self, line: InstructionLine, shape: str, now: int) -> _Buffer | None:
+    def _buffer(self, line: Instruction, shape: str, now: int) -> _Buffer | None:
         arrays = placed_arrays(shape)
         if not arrays or arrays[0].space != HBM or not arrays[0].bytes:
             return None
@@ -225,13 +208,15 @@ class _Liveness:
         self._buffers.append(found)
         return found
 
-    def _share(self, line: InstructionLine, operands: list[Node], node: Node, now: int) -> None:
+    def _share(self, line: Instruction, operands: list[Node], node: Node, now: int) -> None:
         """Note the operands whose buffer the result may take."""
-        results = [leaf for _, leaf in _leaves(node)]
+        if node is None:
+            return
+        results = [node] if isinstance(node, _Buffer) else [leaf for _, leaf in _leaves(node)]
         if not any(results):
             return
-        text, said = self._text, False
-        if (lists := _SHARES.search(text, line.inside, line.stop)) is not None:
+        said = False
+        if (lists := line.search(_SHARES)) is not None:
             said = True
             for found in _INDICES.findall(lists[1]):
                 numbers = [int(number) for number in re.findall(r"\d{1,6}", found)]
@@ -246,17 +231,18 @@ class _Liveness:
             if result is not None:
                 self._may_share(now, operands, result)
 
-    def _is_loop_fusion(self, line: InstructionLine) -> bool:
-        return line.opcode == "fusion" and self._text.find("kind=kLoop", line.inside, line.stop) >= 0
+    def _is_loop_fusion(self, line: Instruction) -> bool:
+        return line.opcode == "fusion" and line.says("kind=kLoop")
 
     def _may_share(self, now: int, operands: Iterable[Node], result: _Buffer) -> None:
-        candidates = [
-            buffer for operand in operands for buffer in _flat(operand) if buffer.bytes == result.bytes
-        ]
+        size, candidates = result.bytes, []
+        for operand in operands:
+            buffers = (operand,) if isinstance(operand, _Buffer) else _flat(operand)
+            candidates += [buffer for buffer in buffers if buffer.bytes == size]
         if candidates:
             self._dying.append((now, candidates, result))
 
-    def _started(self, line: InstructionLine, operands: list[Node], now: int) -> Node:
+    def _started(self, line: Instruction, operands: list[Node], now: int) -> Node:
         """The buffers of what runs beside: its operands, and its results."""
         node = self._made(line, now)
         if not isinstance(node, list) or len(node) < 2:
@@ -272,10 +258,10 @@ class _Liveness:
         node[at] = source
         return node
 
-    def _loop(self, scope: _Scope, line: InstructionLine, operands: list[Node]) -> Node:
+    def _loop(self, scope: _Scope, line: Instruction, operands: list[Node]) -> Node:
         """A loop, which writes what it carries in place."""
         state = operands[0] if operands else None
-        body = self._callees(line)[:1]
+        body = self._lines.called(line, *BODIES)[:1]
         if body and scope.depth < MAX_DEPTH:
             inner = _Scope(body[0], scope.depth + 1)
             result = self._follow(inner, [state])
@@ -287,9 +273,9 @@ class _Liveness:
             buffer.end = max(buffer.end, len(self._order))
         return state
 
-    def _called(self, scope: _Scope, line: InstructionLine, operands: list[Node], now: int) -> Node:
+    def _called(self, scope: _Scope, line: Instruction, operands: list[Node], now: int) -> Node:
         """A call, or a conditional, whose first operand chooses among branches with an operand each."""
-        callees = self._callees(line)
+        callees = self._lines.called(line, *BODIES)
         if not callees or scope.depth >= MAX_DEPTH:
             return self._made(line, now)
         if line.opcode == "call":
@@ -302,12 +288,6 @@ class _Liveness:
                 if id(buffer) not in held:
                     buffer.bytes = 0
         return node
-
-    def _callees(self, line: InstructionLine) -> list[Computation]:
-        instruction = parse_instruction(self._text, line.start)
-        names = instruction.called(*_CALLED) if instruction is not None else []
-        found = (self._reader.computations.named(name, line.start) for name in names)
-        return [home for home in found if home is not None]
 
     def report(self, limit_bytes: int | None) -> MemoryReport:
         """Sums, the live bytes while each instruction runs, and the largest buffers at the peak."""
@@ -359,13 +339,13 @@ class _Liveness:
                 last="" if whole else self._name(buffer.end),
             )
 
-    def _source(self, line: InstructionLine) -> str:
+    def _source(self, line: Instruction) -> str:
         """The user's line; of a copy, which has none of its own, that of what it copies."""
         source = self._reader.source_of(line)
         if source or line.opcode not in ("copy-start", "slice-start", "copy"):
             return source
-        home = self._reader.computations.around(line.start)
-        made = (self._lines.named(home, name) for name in self._lines.operands(line)[:1])
+        home = self._lines.home(line)
+        made = (self._lines.named(home, name) for name in line.operands[:1])
         return next((self._reader.source_of(each) for each in made if each is not None), "")
 
     def _name(self, number: int) -> str:

@@ -22,7 +22,7 @@ class Lane:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class TimedOp:
     """An operation on the timeline.
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from shardviz.hlo.collective import OPS, Collective
+from shardviz.hlo.collective import Collective
 from shardviz.hlo.listing import RENDEZVOUS, Move
 from shardviz.hlo.module import HloModule, Reader
 from shardviz.hlo.schedule.overlap import ALGORITHM, ENDS, STARTS
 from shardviz.hlo.text.call_graph import CallGraph
 from shardviz.hlo.text.computation import Computation
-from shardviz.hlo.text.instruction import base_op
-from shardviz.hlo.text.instruction_lines import InstructionLine
+from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.opcodes import BODIES, COLLECTIVES, MESSAGES, base_op, begins, ends
 from shardviz.timeline.durations import Duration, Durations
 from shardviz.timeline.instruction_work import Path
 from shardviz.timeline.link_times import (
@@ -49,12 +49,7 @@ MAX_DEPTH = 64
 """Computations within one another, followed at most."""
 
 _COPIES = ("copy-start", "slice-start")
-_MESSAGES = ("send", "recv")
-_CALLED = re.compile(
-    r" (?:to_apply|body|true_computation|false_computation)=%?([^\s,(){}]+)| branch_computations=\{([^{}]*)\}"
-)
 _CHANNEL = re.compile(r"channel_id=\d{1,18}")
-_COLLECTIVES = frozenset(OPS) - {"slice"}
 _COPY_CHANNEL: tuple[Channel, ...] = (("HBM", 0),)
 _THREAD = re.compile(r'async_execution_thread="([^"\n]{1,40})"')
 
@@ -84,7 +79,7 @@ class Walker:
 
     def entry(self) -> Block | None:
         """The steps of the module's entry, with a wait for all that nothing else waits for."""
-        home = next((home for home in self._computations.all if home.is_entry), None)
+        home = self._computations.entry
         if home is None:
             return None
         block = self.block(home, frozenset(), 0)
@@ -118,20 +113,13 @@ class Walker:
         end = self._text.find('},"', place, stop)
         return self._text[place : stop if end < 0 else end]
 
-    def trips(self, line: InstructionLine, body: str) -> int | None:
+    def trips(self, loop: Instruction) -> int | None:
         """The number of times that a loop runs."""
-        place = self._text.find(f"body=%{body}", line.inside, line.stop)
-        if place < 0:
-            place = self._text.find(f"body={body}", line.inside, line.stop)
-        return self._graph.runs(place - 1, body)[0] if place > 0 else None
+        return self._graph.trips(loop)
 
-    def called(self, line: InstructionLine) -> list[Computation]:
+    def called(self, line: Instruction) -> list[Computation]:
         """The computations that a loop, a call or a conditional runs, but for a loop's condition."""
-        names: list[str] = []
-        for one, several in _CALLED.findall(self._text, line.inside, line.stop):
-            names += [one] if one else [name.strip().lstrip("%") for name in several.split(",")]
-        found = (self._computations.named(name, line.start) for name in names)
-        return [home for home in found if home is not None]
+        return self.lines.called(line, *BODIES)
 
 
 class _BlockWalk:
@@ -173,14 +161,14 @@ class _BlockWalk:
         }
         return Block(self._home.name, self._steps, self._leaves, frozenset(channels))
 
-    def _line(self, line: InstructionLine) -> None:
+    def _line(self, line: Instruction) -> None:
         opcode = line.opcode
         if opcode in ("parameter", "constant", "iota", "partition-id", "replica-id"):
             if opcode == "parameter" and self._entering:
                 self._tokens[line.name] = {path: (CARRIED, path) for path in self._entering}
             if opcode != "iota":
                 return
-        names = self._lines.operands(line)
+        names = line.operands
         if opcode == "get-tuple-element":
             self._element(line, names)
         elif opcode == "tuple":
@@ -189,9 +177,9 @@ class _BlockWalk:
             self._loop(line, names)
         elif opcode in ("call", "conditional"):
             self._call(line, names)
-        elif opcode.endswith(("-done", "-update")):
+        elif ends(opcode):
             self._done(line, names)
-        elif opcode.endswith("-start") or opcode in _MESSAGES:
+        elif begins(opcode):
             self._start(line, names)
         elif (
             opcode == "fusion"
@@ -199,7 +187,7 @@ class _BlockWalk:
             and (moves := self._walker.moves.get(callee.start))
         ):
             self._fused(line, names, callee, moves)
-        elif base_op(opcode) in _COLLECTIVES:
+        elif base_op(opcode) in COLLECTIVES:
             self._collective(line, names, self._walker.records.get(line.name))
         elif self._walker.durations.takes_time(line):
             self._compute(line, names)
@@ -213,21 +201,21 @@ class _BlockWalk:
                 found[number] = None
         return tuple(found)
 
-    def _add(self, line: InstructionLine, step: ProgramStep) -> int:
+    def _add(self, line: Instruction, step: ProgramStep) -> int:
         self._steps.append(step)
         number = len(self._steps) - 1
         self._made[line.name] = (number,)
         return number
 
-    def _pass_on(self, line: InstructionLine, names: list[str]) -> None:
+    def _pass_on(self, line: Instruction, names: list[str]) -> None:
         self._made[line.name] = self._reads(names)
         if names and names[0] in self._tokens:
             self._tokens[line.name] = self._tokens[names[0]]
         if names and names[0] in self._parts:
             self._parts[line.name] = self._parts[names[0]]
 
-    def _element(self, line: InstructionLine, names: list[str]) -> None:
-        index = self._lines.element_index(line)
+    def _element(self, line: Instruction, names: list[str]) -> None:
+        index = line.element_index
         if not names or index is None:
             return
         parts = self._parts.get(names[0])
@@ -242,7 +230,7 @@ class _BlockWalk:
             if inner:
                 self._tokens[line.name] = inner
 
-    def _tuple(self, line: InstructionLine, names: list[str]) -> None:
+    def _tuple(self, line: Instruction, names: list[str]) -> None:
         self._parts[line.name] = [self._made.get(name, ()) for name in names]
         if self._tokens:
             held = {
@@ -255,7 +243,7 @@ class _BlockWalk:
 
     def _timed(
         self,
-        line: InstructionLine,
+        line: Instruction,
         names: Iterable[str],
         op: str,
         lane: Lane,
@@ -284,13 +272,13 @@ class _BlockWalk:
             self._tokens[line.name] = {(): (number, ())}
         return number
 
-    def _compute(self, line: InstructionLine, names: list[str]) -> None:
+    def _compute(self, line: Instruction, names: list[str]) -> None:
         op = "matmul" if self._lines.is_matmul(line) else line.opcode
         self._timed(line, names, op, COMPUTE, self._walker.durations.of(line, self._home))
 
     def _collective(
         self,
-        line: InstructionLine,
+        line: Instruction,
         names: list[str],
         record: Collective | None,
         *,
@@ -315,7 +303,7 @@ class _BlockWalk:
             record=record,
         )
 
-    def _start(self, line: InstructionLine, names: list[str]) -> None:
+    def _start(self, line: Instruction, names: list[str]) -> None:
         walker = self._walker
         if line.opcode in _COPIES:
             duration = walker.durations.of_copy(line)
@@ -326,7 +314,7 @@ class _BlockWalk:
             assert isinstance(step, TimedStep)
             step.channels = HOST_CHANNELS if with_host else _COPY_CHANNEL
             return
-        if line.opcode in _MESSAGES:
+        if line.opcode in MESSAGES:
             self._message(line, names)
             return
         callee = self._lines.callee(line) if line.opcode == "async-start" else None
@@ -341,9 +329,9 @@ class _BlockWalk:
             return
         self._async_computation(line, names, callee)
 
-    def _async_computation(self, line: InstructionLine, names: list[str], callee: Computation) -> None:
+    def _async_computation(self, line: Instruction, names: list[str], callee: Computation) -> None:
         """A computation that another thread runs: its instructions one after the other."""
-        thread = _THREAD.search(self._text, line.inside, line.stop)
+        thread = line.search(_THREAD)
         durations = self._walker.durations
         parts = [durations.of(each, callee) for each in self._lines.of(callee) if durations.takes_time(each)]
         known = [part.seconds for part in parts if part.seconds is not None]
@@ -363,10 +351,10 @@ class _BlockWalk:
         assert isinstance(step, TimedStep)
         step.channels = ((name, 0),)
 
-    def _message(self, line: InstructionLine, names: list[str]) -> None:
+    def _message(self, line: Instruction, names: list[str]) -> None:
         """A send and a recv of one rendezvous or channel are one transfer from the first of them."""
         found = RENDEZVOUS.search(self._text, line.inside, line.stop)
-        found = found or _CHANNEL.search(self._text, line.inside, line.stop)
+        found = found or line.search(_CHANNEL)
         key = found[0] if found else ""
         record = self._walker.records.get(line.name)
         number, opcode = self._transfers.get(key, (CARRIED, line.opcode))
@@ -393,20 +381,20 @@ class _BlockWalk:
         step.ticks, step.channels = ticks_of(use.duration.seconds), use.channels
         step.source, step.collective = record.source or step.source, record.name
 
-    def _fused(self, line: InstructionLine, names: list[str], callee: Computation, moves: list[Move]) -> None:
+    def _fused(self, line: Instruction, names: list[str], callee: Computation, moves: list[Move]) -> None:
         """A fusion that holds a collective: alone, or as a part of a chain."""
         text, walker = self._text, self._walker
         chains = [(move.opcode, move.channel) for move in moves]
         record = next((walker.records[move.name] for move in moves if move.name in walker.records), None)
-        begins = text.find(STARTS, callee.start, callee.stop) >= 0
-        ends = not begins and text.find(ENDS, callee.start, callee.stop) >= 0
-        if record is not None and not ends:
-            number = self._collective(line, names, record, is_async=begins, inside=callee)
-            if begins:
+        starts_it = text.find(STARTS, callee.start, callee.stop) >= 0
+        ends_it = not starts_it and text.find(ENDS, callee.start, callee.stop) >= 0
+        if record is not None and not ends_it:
+            number = self._collective(line, names, record, is_async=starts_it, inside=callee)
+            if starts_it:
                 self._chains.update(dict.fromkeys(chains, number))
                 self._beside(line, names)
             return
-        if not ends:
+        if not ends_it:
             # A step of a chain, beside the fusion's own work.
             self._compute(line, names)
             return
@@ -417,7 +405,7 @@ class _BlockWalk:
             self._made[line.name] = (begun,)
         self._beside(line, names)
 
-    def _beside(self, line: InstructionLine, names: list[str]) -> None:
+    def _beside(self, line: Instruction, names: list[str]) -> None:
         """The own work of a fusion that begins or ends a collective, where the compiler gives it cycles."""
         duration = self._walker.durations.of(line, self._home)
         if duration.estimate == "compiler":
@@ -427,7 +415,7 @@ class _BlockWalk:
             if tokens is not None:
                 self._tokens[line.name] = tokens
 
-    def _done(self, line: InstructionLine, names: list[str]) -> None:
+    def _done(self, line: Instruction, names: list[str]) -> None:
         held = self._tokens.get(names[0], {}) if names else {}
         self._pass_on(line, names)
         if line.opcode.endswith("-update") or not held:
@@ -436,26 +424,26 @@ class _BlockWalk:
         self._tokens.pop(line.name, None)
         self._steps.append(DoneStep(line.name, self._made[line.name], token))
 
-    def _missing(self, line: InstructionLine, names: list[str]) -> None:
+    def _missing(self, line: Instruction, names: list[str]) -> None:
         """A loop, call or conditional of which the text lacks what it runs."""
         unknown = Duration(None, "unknown", detail="the text lacks what it runs")
         self._timed(line, names, line.opcode, COMPUTE, unknown)
 
-    def _loop(self, line: InstructionLine, names: list[str]) -> None:
+    def _loop(self, line: Instruction, names: list[str]) -> None:
         bodies = self._walker.called(line)
         if not bodies:
             self._missing(line, names)
             return
         enters = self._tokens.get(names[0], {}) if names else {}
         body = self._walker.block(bodies[0], frozenset(enters), self._depth + 1)
-        count = self._walker.trips(line, bodies[0].name)
+        count = self._walker.trips(line)
         if count is None:
             self._walker.unknown_loops[line.name] = None
         number = self._add(line, LoopStep(line.name, self._reads(names), body, count, enters))
         if body.leaves:
             self._tokens[line.name] = {path: (number, path) for path in body.leaves}
 
-    def _call(self, line: InstructionLine, names: list[str]) -> None:
+    def _call(self, line: Instruction, names: list[str]) -> None:
         called = self._walker.called(line)
         blocks = tuple(self._walker.block(each, frozenset(), self._depth + 1) for each in called)
         if not blocks:

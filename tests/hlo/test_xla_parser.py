@@ -249,8 +249,15 @@ def test_blanks_anywhere_are_read_or_told():
     assert complete > 0.9 * accepted
 
 
-@pytest.mark.parametrize("groups", ["{{},{}}", "{{}}", "{{0,1,2,3,4,5,6,7},{}}"])
-def test_groups_without_devices_are_told(groups):
+@pytest.mark.parametrize("groups", ["{{},{}}", "{{}}", "{ { } , {} }"])
+def test_groups_without_devices_are_one_of_all(groups):
     text = ODD.replace("{{0,1,2,3},{4,5,6,7}}", groups)
+    assert reprinted(text)
+    assert read_hlo(text).unread == ()
+    assert told(text) == told(ODD.replace("{{0,1,2,3},{4,5,6,7}}", "{}"))
+
+
+def test_a_group_without_devices_beside_others_is_told():
+    text = ODD.replace("{{0,1,2,3},{4,5,6,7}}", "{{0,1,2,3,4,5,6,7},{}}")
     assert len(told(text)) == 3
     assert "a group has no devices" in read_hlo(text).unread[0]

@@ -21,7 +21,8 @@ from shardviz.hlo.groups.replica_groups import (
     nest_of,
     through,
 )
-from shardviz.hlo.text.instruction import Instruction, base_op
+from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.opcodes import base_op
 from shardviz.sharding import Mesh
 
 _WITHOUT_GLOBAL_IDS = ("all-to-all", RAGGED, "collective-broadcast")

@@ -97,7 +97,8 @@ def parse_pairs(text: str) -> Lists:
 
 def _listed(text: str, devices: int) -> ReplicaGroups:
     lists = _lists(text)
-    if not lists:
+    if not any(lists):
+        # XLA takes ``{}``, ``{{}}`` and ``{{},{}}`` for one group of all.
         return one_group(devices)
     if not all(lists):
         raise NotationError("a group has no devices", text, 0, len(text))

@@ -27,7 +27,7 @@ from shardviz.hlo.groups.replica_groups import Lists
 from shardviz.hlo.text.call_graph import Call
 from shardviz.hlo.text.computation import Computation
 from shardviz.hlo.text.instruction import Instruction
-from shardviz.hlo.text.instruction_lines import InstructionLines
+from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.value_flow import Value, ValueFlow, sizes
 
 MAX_TERMS = 16
@@ -122,7 +122,7 @@ class Chain:
 
 
 def collective_matmuls(
-    permutes: Iterable[Permute], lines: InstructionLines, calls: Iterable[Call]
+    permutes: Iterable[Permute], lines: Instructions, calls: Iterable[Call]
 ) -> tuple[CollectiveMatmul, ...]:
     """The collective matmuls that the `permutes` of a module make up, in program order."""
     rings = {}
@@ -150,6 +150,7 @@ class _Search:
         self._rounds = rounds
         self._flow = flow
         self._multiplied_by: dict[Value, frozenset[Value]] = {}
+        self._parts: dict[Value, Collection[Value]] = {}
         self._order = {value: number for number, value in enumerate(rings)}
 
     def found(self) -> Iterator[CollectiveMatmul]:
@@ -227,7 +228,7 @@ class _Search:
         if not self._flow.is_matmul(user):
             return False
         line = self._flow.line(user)
-        names = self._flow.lines.operands(line)
+        names = line.operands
         return any(
             Value(user.home, name) in values
             for number in self._flow.lines.factors(line)
@@ -244,13 +245,19 @@ class _Search:
     def _depends(self, matmul: Value, values: Set[Value]) -> bool:
         """Return whether a matmul multiplies what is made of one of the values in the same loop round."""
         line = self._flow.line(matmul)
-        names = self._flow.lines.operands(line)
+        names = line.operands
         factors = {name for number in self._flow.lines.factors(line) for name in names[number : number + 1]}
         return any(
-            not values.isdisjoint(self._flow.back(source, self._is_made))
+            not values.isdisjoint(self._made_of(source))
             for source in self._flow.sources(matmul)
             if source.name in factors
         )
+
+    def _made_of(self, value: Value) -> Collection[Value]:
+        """The values of its own computation that a value is made of, itself included."""
+        if value not in self._parts:
+            self._parts[value] = self._flow.back(value, self._is_made)
+        return self._parts[value]
 
     def _is_made(self, value: Value) -> bool:
         """Return whether a value comes from others of its own computation."""
@@ -265,7 +272,7 @@ class _Search:
         if self._flow.is_move(value):
             return True
         line = self._flow.line(value)
-        return line.opcode in _FETCHES or self._flow.lines.text.find(_JOINED, line.inside, line.stop) >= 0
+        return line.opcode in _FETCHES or line.says(_JOINED)
 
     def _others(self, user: Value, values: Collection[Value]) -> set[Value]:
         """The other values that an instruction takes, back to where they, or the whole of them, are made."""
@@ -384,7 +391,10 @@ class _Search:
 
 @lru_cache(maxsize=256)
 def ring_pairs(text: str) -> Lists:
-    """Pairs in which every device sends once and receives once, around rings of one size; else none."""
+    """Pairs in which every device sends once and receives once, around rings of one size; else none.
+
+    In a collective matmul no device sends to itself.
+    """
     try:
         pairs = parse_pairs(text)
     except NotationError:
@@ -392,7 +402,8 @@ def ring_pairs(text: str) -> Lists:
     target = _targets(pairs)
     if len(target) != len(pairs) or target.keys() != set(target.values()):
         return ()
-    return pairs if len({*_ring_sizes(target), 1}) == 2 else ()
+    sizes = _ring_sizes(target)
+    return pairs if len(sizes) == 1 and 1 not in sizes else ()
 
 
 def _targets(pairs: Lists) -> dict[int, int]:
@@ -406,7 +417,8 @@ def _ring_sizes(target: dict[int, int]) -> set[int]:
         while device not in seen:
             seen.add(device)
             device, size = target[device], size + 1
-        sizes.add(size or 1)
+        if size:
+            sizes.add(size)
     return sizes
 
 

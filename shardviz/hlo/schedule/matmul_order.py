@@ -6,20 +6,17 @@ runs. The partial matmuls of a collective matmul count as the one that they are 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from shardviz.hlo.collective import Collective, CollectiveMatmul, MatmulOrder
-from shardviz.hlo.text.computation import Computation, Computations
-from shardviz.hlo.text.instruction import parse_instruction
-from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
+from shardviz.hlo.text.computation import Computations
+from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.normal_form import normal_form
+from shardviz.hlo.text.opcodes import BODIES, CONTROL
 
-_ENTRY = re.compile(r"^ENTRY [^\n]*+\n", re.MULTILINE)
-_CONTROL = ("while", "call", "conditional")
 _WRAPPERS = ("fusion", "async-start")
-_BODIES = ("body", "to_apply", "true_computation", "false_computation", "branch_computations")
 
 
 def with_matmul_order(
@@ -46,9 +43,7 @@ class _ProgramOrder:
 
     def __init__(self, computations: Computations, parts: dict[str, CollectiveMatmul]) -> None:
         self.count = 0
-        self._text = computations.text
-        self._computations = computations
-        self._lines = InstructionLines(self._text, computations)
+        self._lines = Instructions(computations)
         self._parts = parts
         self._counted: set[CollectiveMatmul] = set()
         self._inside: dict[int, int] = {}
@@ -63,7 +58,7 @@ class _ProgramOrder:
                 names += [inner.name for inner in self._lines.of(callee)]
             for name in wanted.intersection(names):
                 found.setdefault(name, self.count)
-            if line.opcode not in _CONTROL:
+            if line.opcode not in CONTROL:
                 whole = self._parts.get(line.name)
                 if whole is None:
                     self.count += self._matmuls_of(line)
@@ -72,7 +67,7 @@ class _ProgramOrder:
                     self._counted.add(whole)
         return found
 
-    def _matmuls_of(self, line: InstructionLine) -> int:
+    def _matmuls_of(self, line: Instruction) -> int:
         """The number of matmuls in an instruction: a fusion may hold several."""
         callee = self._lines.callee(line) if line.opcode in _WRAPPERS else None
         if callee is None:
@@ -83,11 +78,10 @@ class _ProgramOrder:
                 self._inside[callee.start] = sum(map(self._matmuls_of, self._lines.of(callee)))
         return self._inside[callee.start]
 
-    def _in_order(self) -> Iterator[InstructionLine]:
-        entry = _ENTRY.search(self._text)
-        if entry is None:
+    def _in_order(self) -> Iterator[Instruction]:
+        home = self._lines.computations.entry
+        if home is None:
             return
-        home = self._computations.around(entry.end())
         seen, running = {home.start}, [iter(self._lines.of(home))]
         while running:
             line = next(running[-1], None)
@@ -95,12 +89,7 @@ class _ProgramOrder:
                 running.pop()
                 continue
             yield line
-            bodies = [body for body in self._bodies(line) if body.start not in seen]
+            called = self._lines.called(line, *BODIES) if line.opcode in CONTROL else []
+            bodies = [body for body in called if body.start not in seen]
             seen.update(body.start for body in bodies)
             running += [iter(self._lines.of(body)) for body in reversed(bodies)]
-
-    def _bodies(self, line: InstructionLine) -> list[Computation]:
-        instruction = parse_instruction(self._text, line.start) if line.opcode in _CONTROL else None
-        names = instruction.called(*_BODIES) if instruction else []
-        found = (self._computations.named(name, line.start) for name in names)
-        return [body for body in found if body is not None]

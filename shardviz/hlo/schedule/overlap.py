@@ -21,8 +21,9 @@ from shardviz.hlo.collective import OPS, Work
 from shardviz.hlo.text.call_graph import Call
 from shardviz.hlo.text.computation import Computation, line_at
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer
-from shardviz.hlo.text.instruction import Instruction, base_op
-from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
+from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.opcodes import base_op
 
 MAX_WORK = 1000
 """No more instructions than this are listed beside one collective."""
@@ -114,7 +115,7 @@ class Schedules:
 
     def __init__(
         self,
-        lines: InstructionLines,
+        lines: Instructions,
         collectives: Mapping[Computation, Mapping[int, Instruction]],
         calls: Iterable[Call],
     ) -> None:
@@ -180,7 +181,7 @@ class Schedules:
             self._between, site.name, self._lines.computations.around(site.start), site.start
         )
 
-    def _site(self, home: Computation) -> InstructionLine | None:
+    def _site(self, home: Computation) -> Instruction | None:
         """The fusion or the wrapper that runs a computation."""
         sites = self._sites.get(home.start)
         line = self._lines.at(sites[0].position) if sites else None
@@ -210,7 +211,7 @@ class Schedules:
             for match in _DONE.finditer(self._text, home.start, home.stop):
                 line = self._lines.at(match.start())
                 if line is not None and line.inside == match.end():
-                    operands = self._lines.operands(line)
+                    operands = line.operands
                     if operands:
                         found.setdefault(operands[0], (line.start, line.name))
             self._ends[home.start] = found
@@ -219,18 +220,18 @@ class Schedules:
     def _in_the_next_iteration(self, name: str, home: Computation) -> int | None:
         """The place where a loop's body ends what the iteration before began and passed on."""
         root = None if home.is_entry else self._lines.root(home)
-        passed = self._lines.operands(root) if root and root.opcode == "tuple" else []
+        passed = root.operands if root and root.opcode == "tuple" else []
         if name not in passed:
             return None
         index = passed.index(name)
         for line in self._lines.of(home):
             if line.opcode == "get-tuple-element":
                 end = self._ends_of(home).get(line.name)
-                if end is not None and self._lines.element_index(line) == index:
+                if end is not None and line.element_index == index:
                     return end[0]
         return None
 
-    def _of_fused(self, start: InstructionLine | None, dones: list[int]) -> tuple[Work, ...]:
+    def _of_fused(self, start: Instruction | None, dones: list[int]) -> tuple[Work, ...]:
         if start is None:
             return ()
         around = self._lines.computations.around(start.start)
@@ -275,14 +276,14 @@ class Schedules:
         first = bisect_left(places, start)
         return tuple(works[first : min(bisect_left(places, stop), first + MAX_WORK)])
 
-    def _as_work(self, line: InstructionLine) -> Work | None:
+    def _as_work(self, line: Instruction) -> Work | None:
         """None where an instruction computes nothing: names, indices, memory that is fetched, dones."""
         op = base_op(line.opcode)
         if op in NAMING or op == "recv" or op.endswith("-done") or (op != line.opcode and op not in _BEGUN):
             return None
         if op not in _ALWAYS_WORK and _ONE_ELEMENT.fullmatch(line.shape):
             return None
-        if op == "custom-call" and _RESERVES.search(self._text, line.inside, line.stop):
+        if op == "custom-call" and line.search(_RESERVES):
             return None
         if self._lines.is_matmul(line):
             op = "matmul"
@@ -293,7 +294,7 @@ class Schedules:
                 if self._text.find(ENDS, callee.start, callee.stop) >= 0:
                     return None
                 op = "reduce-scatter" if callee.name.startswith("all-reduce-scatter") else inside
-        cycles = _CYCLES.search(self._text, line.inside, line.stop)
+        cycles = line.search(_CYCLES)
         return Work(line.name, op, int(cycles[1]) if cycles else None)
 
 

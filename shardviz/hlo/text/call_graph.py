@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from shardviz.hlo.text.computation import Computation, line_at
-from shardviz.hlo.text.instruction import Instruction, parse_instruction
-from shardviz.hlo.text.instruction_lines import InstructionLines
+from shardviz.hlo.text.computation import Computation
+from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.opcodes import CALLING
 from shardviz.hlo.text.trip_count import TripCounts
 
 MAX_COUNT = 2**62
@@ -20,14 +21,7 @@ MAX_SCANS = 32
 """Computations of one name on more levels of the call graph than this are a trap and are passed over."""
 
 _TRIP_COUNT = re.compile(r'known_trip_count[\\":]{1,6}\{[\\"]{0,2}n[\\":]{1,6}(\d{1,18})')
-_CALLING = (
-    "calls",
-    "to_apply",
-    "true_computation",
-    "false_computation",
-    "branch_computations",
-    "called_computations",
-)
+_CALLING = tuple(key for key in CALLING if key not in ("body", "condition"))
 
 
 class Call(NamedTuple):
@@ -46,11 +40,11 @@ class Call(NamedTuple):
 class CallGraph:
     """The calls of a module. A `Call` names computations by where they start."""
 
-    def __init__(self, lines: InstructionLines) -> None:
+    def __init__(self, lines: Instructions) -> None:
+        self._lines = lines
         self._text = lines.text
         self._computations = lines.computations
-        self._lines = lines
-        self._called: dict[int, tuple[Instruction | None, frozenset[str]]] = {}
+        self._called: dict[int, frozenset[str]] = {}
 
     def calls_to(self, wanted: Iterable[Computation]) -> list[Call]:
         """Every call that leads, directly or through others, to one of the computations `wanted`."""
@@ -98,24 +92,71 @@ class CallGraph:
         ):
             # Most calls are those of fusions.
             return 1, "fusion"
-        if start not in self._called:
-            found = parse_instruction(self._text, start)
-            self._called[start] = found, frozenset(found.called(*_CALLING) if found else ())
-        instruction, names = self._called[start]
+        instruction = self._lines.at(position)
         if instruction is None or instruction.opcode in ("async-update", "async-done"):
             return 0, ""
         attributes = instruction.attributes
         if instruction.opcode == "while" and callee in (attributes.get("body"), attributes.get("condition")):
-            written = _TRIP_COUNT.search(self._text, position, line_at(self._text, position)[1])
-            trips = int(written[1]) if written else self._trip_counts.of(start, instruction)
+            trips = self.trips(instruction)
             return None if trips is None else trips + (callee == attributes.get("condition")), "while"
         if "replica_groups" in attributes or "source_target_pairs" in attributes:
             return 0, ""
-        return int(callee in names), instruction.opcode
+        if instruction.start not in self._called:
+            self._called[instruction.start] = frozenset(instruction.called(*_CALLING))
+        return int(callee in self._called[instruction.start]), instruction.opcode
+
+    def trips(self, loop: Instruction) -> int | None:
+        """The number of times that a while instruction runs its body; None where the text does not tell."""
+        written = loop.search(_TRIP_COUNT)
+        return int(written[1]) if written else self._trip_counts.of(loop)
 
     @cached_property
     def _trip_counts(self) -> TripCounts:
         return TripCounts(self._lines)
+
+
+def calls_itself(lines: Instructions) -> Computation | None:
+    """A computation that runs itself, directly or through others, which XLA refuses.
+
+    XLA prints what is called before what calls it: without a call to what stands at or behind it there is no
+    circle, and no text of XLA's has one.
+    """
+    computations = lines.computations
+    calls = [
+        (name, place, callee)
+        for name, places in computations.sites.items()
+        for place in places
+        if (callee := computations.named(name, place)) is not None
+    ]
+    if all(callee.stop < place for _, place, callee in calls):
+        return None
+    names: dict[int, frozenset[str]] = {}
+    called: dict[Computation, list[Computation]] = defaultdict(list)
+    for name, place, callee in calls:
+        instruction = lines.at(place)
+        if instruction is not None:
+            if instruction.start not in names:
+                names[instruction.start] = frozenset(instruction.called(*CALLING))
+            if name in names[instruction.start]:
+                called[computations.around(place)].append(callee)
+    open_: set[Computation] = set()
+    done: set[Computation] = set()
+    for root in [*called]:
+        waiting = [root]
+        while waiting:
+            home = waiting[-1]
+            if home in done or home in open_:
+                waiting.pop()
+                open_.discard(home)
+                done.add(home)
+                continue
+            open_.add(home)
+            for callee in called.get(home, ()):
+                if callee in open_:
+                    return callee
+                if callee not in done:
+                    waiting.append(callee)
+    return None
 
 
 def run_counts(roots: Mapping[int, int | None], calls: Iterable[Call]) -> dict[int, int | None]:

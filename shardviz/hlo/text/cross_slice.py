@@ -64,7 +64,7 @@ def cross_slice_transfers(
             if kind is None or kind[1] not in OPS_BETWEEN:
                 continue
             # The name of the meeting comes late; until then the two have one token.
-            key = meeting[1] if meeting else instruction.operands.rstrip(")").rpartition(" ")[2]
+            key = meeting[1] if meeting else instruction.operand_text.rstrip(")").rpartition(" ")[2]
             other = waiting.pop(key, None)
             if other is None or lines[other].opcode == instruction.opcode:
                 waiting[key] = position

@@ -1,25 +1,25 @@
-"""One line of HLO taken apart: ``ROOT %name = shape opcode(operands), key=value, ...``."""
+"""One line of HLO: ``ROOT %name = shape opcode(operands), key=value, ...``, each part read when asked for."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 from shardviz.hlo.groups.group_text import GROUPS
 
-_HEAD = re.compile(r"\s*(?:ROOT\s+)?%?([^\s=,(){}]+) = ")
-_PLAIN = re.compile(
-    r"[^\S\n]*+(?:ROOT\s+)?%?([^\s=,(){}]+) = "
-    r"([^\s(][^\s]*+|\((?:[^()\n]++|\((?:[^()\n]++|\([^()\n]*+\))*+\))*+\))[^\S\n]*+([a-z][a-z0-9-]*)\("
+HEAD: str = (
+    r"[^\S\n]*+(ROOT\s++)?%?([^\s=,(){}]++) = "
+    r"(\((?:[^()\n]++|\((?:[^()\n]++|\([^()\n]*+\))*+\))*+\)|[^\s(]\S*+)[^\S\n]*+([a-z][a-z0-9-]*+)\("
 )
-_WHOLE = re.compile(rf"{_PLAIN.pattern}([^()=\n]*+\))(?:, channel_id=(\d++)(?=[,\n]|\Z))?([^\n]*+)")
-"""All of a line whose operands have no parentheses: its parts, its channel and its other attributes."""
+"""A line up to its operands: ROOT, name, shape, opcode."""
+_HEAD = re.compile(HEAD)
+_TUPLE = re.compile(r"[^\S\n]*+(ROOT\s++)?%?([^\s=,(){}]++) = (?=\()")
 _OPCODE = re.compile(r"\s*([a-z][a-z0-9-]*)\(")
 _PAREN = re.compile(r"[()]")
 _BALANCED = re.compile(r"[^()]*+(?:\((?:[^()]++|\([^()]*+\))*+\)[^()]*+)*+\)")
 """Up to a closing parenthesis, with no deeper ones than a layout in a tuple has."""
+_CHANNEL = re.compile(r", channel_id=(\d++)(?=,|\Z)")
 _ATTRIBUTE = re.compile(
     r"[ \t,](?:metadata=\s*+\{)?(replica_groups|source_target_pairs|dimensions|split_dimension"
     r"|concat_dimension|slice_sizes|is_host_transfer|channel_id|use_global_device_ids|op_name|source_file|source_line|stack_frame_id|calls|to_apply|body"
@@ -37,7 +37,8 @@ _MARKS = ('"', "{", "%")
 _NAME = re.compile(r"%([^\s,(){}=%]+)")
 _NAMES = re.compile(r"[^\s,{}()=%]+")
 _NAME_WITHOUT_SIGN = re.compile(r"([A-Za-z_][^\s=,(){}\[\]]*)\s*(?=[,)]|$)")
-
+_NUMBER = re.compile(r"\s*(\d{1,6})\s*\)")
+_INDEX = re.compile(r" index=(\d{1,6})")
 
 MAX_DEPTH = 10_000
 """Parentheses nested deeper than this are in no program."""
@@ -64,11 +65,6 @@ class InstructionForm:
         return found
 
     @cached_property
-    def channel(self) -> str:
-        """The channel where it does not stand first among the attributes."""
-        return self.attributes.get("channel_id", "")
-
-    @cached_property
     def is_wrapper(self) -> bool:
         """Return whether it starts a collective in a computation that it calls: it has no groups."""
         return "calls" in self.attributes and self.attributes.keys().isdisjoint(_GROUPS)
@@ -78,38 +74,72 @@ class InstructionForm:
         """Return whether something else ends what it begins."""
         return self.opcode.endswith("-start") or self.opcode in ("send", "recv")
 
-    @cached_property
-    def is_alone(self) -> bool:
-        """Return whether no other instruction seems to stand among the attributes."""
-        return " = " not in self.text
-
 
 _form = lru_cache(maxsize=4096)(InstructionForm)
 
 
-class Instruction(NamedTuple):
-    """The parts of a line, as text; the `channel` of a collective is "" where it has none."""
+class Instruction:
+    """An instruction: its line is text[start:stop], and its operands begin at `inside`.
 
-    name: str
-    operands: str
-    channel: str
-    form: InstructionForm
+    What stands behind the opcode is read when it is first asked for.
+    """
+
+    __slots__ = ("_channel", "_form", "_operands", "inside", "is_root", "name", "opcode", "shape", "start",
+                 "stop", "text")  # fmt: skip
+
+    def __init__(
+        self, text: str, start: int, stop: int, name: str, shape: str, opcode: str, inside: int, is_root: bool
+    ) -> None:
+        self.text = text
+        self.start = start
+        self.stop = stop
+        self.name = name
+        self.shape = shape
+        self.opcode = opcode
+        self.inside = inside
+        self.is_root = is_root
+        self._operands: list[str] | None = None
+        self._form: InstructionForm | None = None
+        self._channel = ""
 
     @property
-    def shape(self) -> str:
-        return self.form.shape
+    def operands(self) -> list[str]:
+        """The names of the operands, with or without their shapes and percent signs in the text."""
+        if self._operands is None:
+            text, end = self.text, self.text.find(")", self.inside, self.stop)
+            names = _NAME.findall(text, self.inside, end)
+            if end < 0 or not names or text.find("(", self.inside, end) >= 0:
+                written = self.operand_text
+                names = (_NAME if "%" in written else _NAME_WITHOUT_SIGN).findall(written)
+            self._operands = names
+        return self._operands
 
     @property
-    def opcode(self) -> str:
-        return self.form.opcode
+    def operand_text(self) -> str:
+        """What stands in the parentheses, with the last of them where the line has it."""
+        return self.text[self.inside : closing(self.text, self.inside, self.stop)]
+
+    @property
+    def form(self) -> InstructionForm:
+        """All but the names, the operands, the channel and the reduction."""
+        if self._form is None:
+            attributes = self.text[closing(self.text, self.inside, self.stop) : self.stop]
+            if channel := _CHANNEL.match(attributes):
+                self._channel, attributes = channel[1], attributes[channel.end() :]
+            if "reduce" in self.opcode:
+                attributes = _without_reduction(attributes)
+            self._form = _form(self.shape, self.opcode, attributes)
+        return self._form
 
     @property
     def attributes(self) -> Mapping[str, str]:
         return self.form.attributes
 
-    def called(self, *keys: str) -> list[str]:
-        """The computations that the attributes of these names have: one each, or several."""
-        return _NAMES.findall(" ".join(self.attributes.get(key, "") for key in keys))
+    @property
+    def channel(self) -> str:
+        """The channel of a collective, "" where it has none."""
+        form = self.form
+        return self._channel or form.attributes.get("channel_id", "")
 
     @property
     def kind(self) -> tuple[InstructionForm, bool, str]:
@@ -117,35 +147,65 @@ class Instruction(NamedTuple):
 
         Operands may have their shapes; of a ragged one the line that makes the operand tells what is sent.
         """
-        tell = "[" in self.operands or "ragged" in self.form.opcode
-        return self.form, self.channel != "", self.operands if tell else ""
+        operands = self.operand_text if "ragged" in self.opcode or self.has_operand_shapes else ""
+        return self.form, self.channel != "", operands
+
+    @property
+    def has_operand_shapes(self) -> bool:
+        """Return whether the operands stand there with their shapes."""
+        end = self.text.find(")", self.inside, self.stop)
+        return self.text.find("[", self.inside, self.stop if end < 0 else end) >= 0
 
     @property
     def is_alone(self) -> bool:
         """Return whether no other instruction seems to stand in its line."""
-        return self.form.is_alone and " = " not in self.operands
+        return self.text.find(" = ", self.inside, self.stop) < 0
+
+    @property
+    def parameter_number(self) -> int | None:
+        """The number of the parameter that it is; None where it is damaged."""
+        number = _NUMBER.match(self.text, self.inside, self.stop)
+        return int(number[1]) if number else None
+
+    @property
+    def element_index(self) -> int | None:
+        """The number of the element that a get-tuple-element takes; None where the line does not tell."""
+        index = self.search(_INDEX)
+        return int(index[1]) if index else None
+
+    def called(self, *keys: str) -> list[str]:
+        """The computations that the attributes of these names have: one each, or several."""
+        return _NAMES.findall(" ".join(self.attributes.get(key, "") for key in keys))
+
+    def search(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """The first match of a pattern behind the opcode."""
+        return pattern.search(self.text, self.inside, self.stop)
+
+    def says(self, words: str) -> bool:
+        """Return whether these words stand behind the opcode."""
+        return self.text.find(words, self.inside, self.stop) >= 0
 
 
-def parse_instruction(text: str, start: int = 0) -> Instruction | None:
-    """The parts of the line that begins at `start`; None when it is not an instruction.
+def parse_instruction(text: str, start: int = 0, stop: int | None = None) -> Instruction | None:
+    """The instruction in the line that begins at `start`; None when it is not one.
 
     Reads what there is of a line that is cut off.
     """
-    if whole := _WHOLE.match(text, start):
-        name, shape, opcode, operands, channel, attributes = whole.groups()
-        if "reduce" in opcode:
-            attributes = _without_reduction(attributes)
-        form = _form(shape, opcode, attributes)
-        return Instruction(name, operands, channel or form.channel, form)
-    end = text.find("\n", start)
-    line = text[start:] if end < 0 else text[start:end]
-    opened = open_instruction(line)
-    if opened is None:
+    if stop is None:
+        end = text.find("\n", start)
+        stop = len(text) if end < 0 else end
+    if head := _HEAD.match(text, start, stop):
+        is_root, name, shape, opcode = head.groups()
+        return Instruction(text, start, stop, name, shape, opcode, head.end(), is_root is not None)
+    # A tuple of tuples of tuples.
+    head = _TUPLE.match(text, start, stop)
+    end = closing(text, head.end() + 1, stop) if head else stop
+    opcode_ = _OPCODE.match(text, end, stop) if head else None
+    if head is None or opcode_ is None:
         return None
-    name, shape, opcode, start = opened
-    stop = closing(line, start)
-    form = _form(shape, opcode, line[stop:])
-    return Instruction(name, line[start:stop], form.channel, form)
+    return Instruction(
+        text, start, stop, head[2], text[head.end() : end], opcode_[1], opcode_.end(), head[1] is not None
+    )
 
 
 def _without_reduction(attributes: str) -> str:
@@ -158,43 +218,24 @@ def _without_reduction(attributes: str) -> str:
     return attributes if '"' in before or "=" in name else before + attributes[stop:]
 
 
-def open_instruction(line: str) -> tuple[str, str, str, int] | None:
-    """Name, shape and opcode of a line, and where its operands begin."""
-    if plain := _PLAIN.match(line):
-        return plain[1], plain[2], plain[3], plain.end()
-    head = _HEAD.match(line)
-    if head is None or not line.startswith("(", head.end()):
-        return None
-    start = head.end()
-    stop = closing(line, start + 1)
-    opcode = _OPCODE.match(line, stop)
-    if opcode is None:
-        return None
-    return head[1], line[start:stop], opcode[1], opcode.end()
-
-
-def base_op(opcode: str) -> str:
-    """The collective that an opcode is, or begins: ``all-gather`` for ``all-gather-start``."""
-    return opcode.removesuffix("-start")
-
-
-def closing(line: str, start: int) -> int:
+def closing(text: str, start: int, stop: int | None = None) -> int:
     """The place after the parenthesis that closes the one before `start`, or the end of the line."""
-    if balanced := _BALANCED.match(line, start):
+    stop = len(text) if stop is None else stop
+    end = text.find(")", start, stop)
+    if end < 0:
+        return stop
+    if text.find("(", start, end) < 0:
+        return end + 1
+    if balanced := _BALANCED.match(text, start, stop):
         return balanced.end()
     depth = 1
-    for paren in _PAREN.finditer(line, start):
+    for paren in _PAREN.finditer(text, start, stop):
         depth += 1 if paren[0] == "(" else -1
         if depth == 0:
             return paren.end()
         if depth > MAX_DEPTH:
             break
-    return len(line)
-
-
-def operand_names(operands: str) -> list[str]:
-    """The names in a list of operands, with or without their shapes and percent signs."""
-    return (_NAME if "%" in operands else _NAME_WITHOUT_SIGN).findall(operands)
+    return stop
 
 
 def _bare(value: str) -> str:

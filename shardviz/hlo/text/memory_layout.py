@@ -54,6 +54,7 @@ def placed_arrays(shape: str) -> tuple[PlacedArray, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=16384)
 def bytes_in(shape: str, space: int = HBM) -> int:
     """The bytes of a shape that lie in a memory space."""
     return sum(array.bytes for array in placed_arrays(shape) if array.space == space)

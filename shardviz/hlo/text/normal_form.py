@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from shardviz.hlo.text.computation import REGULAR, Computations
-from shardviz.hlo.text.instruction import closing, open_instruction
+from shardviz.hlo.text.computation import Computations
+from shardviz.hlo.text.instruction import closing, parse_instruction
 
 _COMMENT_BEGINS = re.compile(r"/\*(?!index=\d)|//(?<![^\s,(){}]//)")
 """Any but XLA's own ``/*index=5*/``; the same may stand in a string."""
@@ -27,9 +27,14 @@ _QUOTED_MODULE = re.compile(
 )
 """As ``origin_recovery_table`` has it, between lines of a quote alone."""
 
+_REGULAR = (
+    r"(?:[a-z][^ ]*+(?<=[\]}])|\((?:[^()\n]++|\((?:[^()\n]++|\([^()\n]*+\))*+\))*+\))"
+    r" [a-z][a-z\d-]*+\("
+)
+"""A shape and an opcode with XLA's own spaces, up to the operands."""
 _NAME = r'%?[^\s=,(){}\[\]<>:"]++'
 _ORDINARY = (
-    rf"(?:[ \t]*+(?:ROOT )?%?[^\s=,(){{}}]++ = {REGULAR}"
+    rf"(?:[ \t]*+(?:ROOT )?%?[^\s=,(){{}}]++ = {_REGULAR}"
     r"|\n|\Z"
     r"|\}(?:\n|\Z|, execution_thread=)"
     rf"|(?!HloModule)(?:ENTRY )?+{_NAME} [^\n]*+(?<=\{{)(?:\n|\Z)"
@@ -39,7 +44,7 @@ _ORDINARY = (
 """The beginnings of lines that XLA prints, none of which goes on from another."""
 _ORDINARY_LINE = re.compile(_ORDINARY)
 # Most lines are known by the first of the two, which is the faster.
-_OTHER_LINE = re.compile(rf"\n(?!  %[^\s=,(){{}}]++ = {REGULAR})(?!{_ORDINARY})")
+_OTHER_LINE = re.compile(rf"\n(?!  (?:ROOT )?+%[^\s=,(){{}}]++ = {_REGULAR})(?!{_ORDINARY})")
 
 MAX_SAMPLE = 2**18
 """So much of a text tells whether its spaces are XLA's own."""
@@ -123,19 +128,13 @@ def _lines(found: re.Match[str]) -> str:
 
 def normal_form(text: str) -> NormalForm:
     """The normal form of a text. In one that is damaged no line is joined with a later instruction."""
-    normal = _on_lines_of_their_own(without_comments(text))
-    spelled_out = _with_elements(normal.text)
-    if spelled_out is normal.text:
-        return normal
-    return normal._replace(computations=Computations(spelled_out))
+    text, breaks = _on_lines_of_their_own(without_comments(text))
+    return NormalForm(Computations(_with_elements(text)), breaks)
 
 
-def _on_lines_of_their_own(text: str) -> NormalForm:
+def _on_lines_of_their_own(text: str) -> tuple[str, tuple[int, ...]]:
+    """The text with each statement on one line, and the positions at which lines were joined."""
     has_other_spaces = _has_other_spaces(text)
-    if not has_other_spaces and _ORDINARY_LINE.match(text):
-        computations = Computations(text)
-        if not any(_OTHER_LINE.search(text, *gap) for gap in computations.gaps):
-            return NormalForm(computations)
     if "origin_recovery_table=" in text:
         text = _QUOTED_MODULE.sub(lambda found: "\n".join(['""'] * (1 + found[0].count("\n"))), text)
     kept: list[str] = []
@@ -160,7 +159,7 @@ def _on_lines_of_their_own(text: str) -> NormalForm:
         breaks += [length] * text.count("\n", start, stop)
         length += 1
         position = stop + 1
-    return NormalForm(Computations("".join([*kept, text[position:]])), tuple(breaks))
+    return "".join([*kept, text[position:]]) if kept else text, tuple(breaks)
 
 
 def _has_other_spaces(text: str) -> bool:
@@ -287,13 +286,12 @@ def _spelled_out(computation: str) -> str:
     for line in computation.split("\n"):
         lines.append(line)
         found = _DEFINITION.match(line)
-        opened = open_instruction(line) if found is not None and found[1] in wanted else None
-        if opened is not None:
-            name = opened[0]
+        made = parse_instruction(line) if found is not None and found[1] in wanted else None
+        if made is not None:
             lines += (
-                f"  %{name}#{index} = {shape} get-tuple-element(%{name}), index={index}"
-                for index, shape in enumerate(_elements(opened[1]))
-                if index in wanted[name]
+                f"  %{made.name}#{index} = {shape} get-tuple-element(%{made.name}), index={index}"
+                for index, shape in enumerate(_elements(made.shape))
+                if index in wanted[made.name]
             )
     return "\n".join(lines)
 

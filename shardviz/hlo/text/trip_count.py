@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from shardviz.errors import NotationError, QuestionError, did_you_mean, quote
-from shardviz.hlo.text.computation import Computation, line_at
-from shardviz.hlo.text.instruction import Instruction, operand_names, parse_instruction
-from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
+from shardviz.hlo.text.computation import Computation
+from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.opcodes import MOVES
 
 MAX_NAMED = 8
 """Loops that a message names."""
@@ -24,10 +25,7 @@ MAX_STEPS = 200
 """Instructions looked at for one loop at most; a real one has some twenty."""
 MAX_DEPTH = 40
 """Sums and loops within one another, followed at most."""
-SEARCHED = 4
-"""Definitions are searched in so many times the length of the text at most."""
 
-_MOVES = ("copy", "copy-start", "copy-done", "bitcast", "convert", "reshape", "optimization-barrier")
 _DIRECTION = re.compile(r"[ ,]direction=([A-Z]{2})\b")
 _INTEGER = re.compile(r"\s*(-?\d{1,19})\s*\)")
 _SCALAR = re.compile(r"([su])(\d{1,2})\[\]")
@@ -97,7 +95,7 @@ class _Made(NamedTuple):
     """The instruction that makes an element of a value, no matter how often it is moved."""
 
     scope: _Scope
-    line: InstructionLine
+    line: Instruction
     path: Path
 
 
@@ -128,31 +126,28 @@ class _Loop(NamedTuple):
 class TripCounts:
     """The lengths of a module's loops."""
 
-    def __init__(self, lines: InstructionLines) -> None:
-        self._text = lines.text
+    def __init__(self, lines: Instructions) -> None:
         self._computations = lines.computations
         self._lines = lines
         self._steps = 0
         self._depth = 0
-        self._left = SEARCHED * len(self._text) + 2**20
-        self._defined: dict[tuple[int, str], InstructionLine | None] = {}
         self._known: dict[int, int | None] = {}
         self._kept: dict[tuple[int, Path], bool] = {}
 
-    def of(self, start: int, instruction: Instruction) -> int | None:
-        """The number of times that the body of the while instruction in a line runs; None if unknown."""
-        if start not in self._known:
+    def of(self, loop: Instruction) -> int | None:
+        """The number of times that the body of a while instruction runs; None if unknown."""
+        if loop.start not in self._known:
             self._steps = self._depth = 0
-            self._known[start] = self._trips(self._loop(start, instruction))
-        return self._known[start]
+            self._known[loop.start] = self._trips(self._loop(loop))
+        return self._known[loop.start]
 
     def _trips(self, loop: _Loop | None) -> int | None:
         root = self._root(loop.condition.computation) if loop else None
         made = self._made(loop.condition, root) if loop and root else None
         if loop is None or made is None or made.line.opcode != "compare":
             return None
-        direction = _DIRECTION.search(self._text, made.line.inside, made.line.stop)
-        names = self._lines.operands(made.line)
+        direction = made.line.search(_DIRECTION)
+        names = made.line.operands
         if direction is None or len(names) != 2:
             return None
         sides = [self._side(loop, self._value(made.scope, name)) for name in names]
@@ -165,16 +160,14 @@ class TripCounts:
             return None
         return found
 
-    def _loop(self, start: int, instruction: Instruction | None) -> _Loop | None:
-        if instruction is None or instruction.opcode != "while":
+    def _loop(self, loop: Instruction | None) -> _Loop | None:
+        if loop is None or loop.opcode != "while" or not loop.operands:
             return None
-        names = operand_names(instruction.operands)
-        called = (instruction.attributes.get(key, "") for key in ("body", "condition"))
-        body, condition = (self._computations.named(name, start) for name in called)
-        if body is None or condition is None or not names:
+        called = (loop.attributes.get(key, "") for key in ("body", "condition"))
+        body, condition = (self._computations.named(name, loop.start) for name in called)
+        if body is None or condition is None:
             return None
-        home = self._computations.around(start)
-        return _Loop(_Scope(home), names[0], _Scope(body), _Scope(condition))
+        return _Loop(_Scope(self._lines.home(loop)), loop.operands[0], _Scope(body), _Scope(condition))
 
     def _side(self, loop: _Loop, value: _Sum | None) -> tuple[int, int] | None:
         """The first value of a side of the comparison, and by how much it grows."""
@@ -207,8 +200,7 @@ class TripCounts:
         ]
         if len(callers) != 1:
             return None
-        start, _ = line_at(self._text, callers[0])
-        loop = self._loop(start, parse_instruction(self._text, start))
+        loop = self._loop(self._lines.at(callers[0]))
         if loop is None or loop.body.computation != home:
             return None
         self._depth += 1
@@ -220,7 +212,7 @@ class TripCounts:
 
     def _range(self, scope: _Scope, name: str) -> tuple[int, int]:
         """The numbers that the compared type has; none when it is not a scalar integer."""
-        line = self._definition(scope.computation, name)
+        line = self._lines.named(scope.computation, name)
         kind = _SCALAR.match(line.shape) if line else None
         if kind is None:
             return 0, -1
@@ -243,11 +235,11 @@ class TripCounts:
         if line.opcode == "parameter":
             return _Sum(0, made.path, 1)
         if line.opcode == "constant":
-            number = _INTEGER.match(self._text, line.inside, line.stop)
+            number = _INTEGER.match(line.text, line.inside, line.stop)
             return _Sum(int(number[1])) if number and _SCALAR.match(line.shape) else None
         if line.opcode not in ("add", "subtract", "multiply"):
             return None
-        terms = [self._value(made.scope, name) for name in self._lines.operands(line)]
+        terms = [self._value(made.scope, name) for name in line.operands]
         if len(terms) != 2 or terms[0] is None or terms[1] is None:
             return None
         one, other = terms[0], terms[1]
@@ -264,24 +256,20 @@ class TripCounts:
         """The instruction behind copies, tuples, fusions and calls; None when it is not to be found."""
         while self._steps < MAX_STEPS:
             self._steps += 1
-            line = self._definition(scope.computation, name)
+            line = self._lines.named(scope.computation, name)
             if line is None:
                 return None
-            names = self._lines.operands(line)
+            names = line.operands
             if line.opcode == "parameter" and scope.outer is not None:
-                number = self._lines.parameter_number(line)
+                number = line.parameter_number
                 if number is None or number >= len(scope.given):
                     return None
                 scope, name = scope.outer, scope.given[number]
             elif line.opcode == "tuple" and path and path[0] < len(names):
                 name, path = names[path[0]], path[1:]
-            elif (
-                line.opcode == "get-tuple-element"
-                and names
-                and (index := self._lines.element_index(line)) is not None
-            ):
+            elif line.opcode == "get-tuple-element" and names and (index := line.element_index) is not None:
                 name, path = names[0], (index, *path)
-            elif line.opcode in _MOVES and names:
+            elif line.opcode in MOVES and names:
                 name, path = names[0], path[1:] if line.opcode == "copy-start" else path
             elif line.opcode in ("fusion", "call") and (callee := self._lines.callee(line)) is not None:
                 root = self._root(callee)
@@ -294,11 +282,9 @@ class TripCounts:
                 return _Made(scope, line, path)
         return None
 
-    def _keeps(self, loop: InstructionLine, path: Path) -> bool:
+    def _keeps(self, loop: Instruction, path: Path) -> bool:
         """Return whether an element of a loop's state is after the loop what it was before."""
-        instruction = parse_instruction(self._text, loop.start)
-        name = instruction.attributes.get("body", "") if instruction else ""
-        body = self._computations.named(name, loop.start)
+        body = self._lines.body(loop)
         root = self._root(body) if body else None
         if body is None or root is None:
             return False
@@ -307,36 +293,9 @@ class TripCounts:
         return self._kept[body.start, path]
 
     def _root(self, home: Computation) -> str | None:
-        """The name of a computation's result, which is its last instruction nearly always."""
-        stop = home.stop
-        while self._left >= 0 and (start := self._text.rfind("ROOT ", home.start, stop)) >= 0:
-            start, end = line_at(self._text, start)
-            line = self._lines.between(start, end)
-            self._left -= stop - start
-            if line is not None and line.is_root:
-                self._defined[home.start, line.name] = line
-                return line.name
-            stop = start
-        return None
-
-    def _definition(self, home: Computation, name: str) -> InstructionLine | None:
-        if (home.start, name) not in self._defined:
-            self._defined[home.start, name] = self._search(home, name)
-        return self._defined[home.start, name]
-
-    def _search(self, home: Computation, name: str) -> InstructionLine | None:
-        """The definition of a name, until so much has been searched that no more will be."""
-        start = home.start
-        while self._left >= 0:
-            found = self._text.find(f"{name} = ", start, home.stop)
-            self._left -= (home.stop if found < 0 else found) - start
-            if found < 0:
-                return None
-            line, stop = line_at(self._text, found)
-            if self._text[line:found].strip() in ("", "%", "ROOT", "ROOT %"):
-                return self._lines.between(line, stop)
-            start = found + len(name)
-        return None
+        """The name of a computation's result."""
+        root = self._lines.root(home)
+        return None if root is None else root.name
 
 
 def trips(direction: str, start: int, step: int) -> int | None:

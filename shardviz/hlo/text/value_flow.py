@@ -9,36 +9,19 @@ from itertools import islice
 from typing import NamedTuple
 
 from shardviz.hlo.text.computation import Computation
-from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
+from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.opcodes import MOVES
 
 MAX_FOLLOWED = 64
 """No more values than this are looked at to follow one of them."""
 
-MOVES = frozenset(
-    (
-        "bitcast",
-        "bitcast-convert",
-        "convert",
-        "copy",
-        "copy-start",
-        "copy-done",
-        "reshape",
-        "transpose",
-        "optimization-barrier",
-        "opt-barrier",
-        "collective-permute-done",
-    )
-)
-"""Opcodes whose result is their operand, in another place or form."""
-_BODY = re.compile(r" body=%?([^\s,(){}]+)")
 _SIZES = re.compile(r"\(?[a-z][a-z0-9]*\[(\d{1,18}(?:,\d{1,18}){0,20})\]")
 _ONE_ELEMENT = re.compile(r"[a-z][a-z0-9]*\[(?:1(?:,1)*)?\]")
-_MENTION = re.compile(r"%([^\s,(){}=%]++)(?=[,)]| = )")
-_MENTION_WITHOUT_SIGN = re.compile(r"(?<![^\s(,%])([^\s,(){}\[\]=%]++)(?=\s*+[,)]| = )")
-_DEFINED_WITHOUT_SIGN = re.compile(r"\n[ \t]*+(?:ROOT )?[^\s=,(){}%][^\s=,(){}]*+ = ")
+_MOVES = MOVES | {"bitcast-convert", "collective-permute-done"}
 
 
-def sizes(line: InstructionLine) -> tuple[int, ...]:
+def sizes(line: Instruction) -> tuple[int, ...]:
     """The dimensions of the first array that an instruction makes; none where its shape is not to be read."""
     found = _SIZES.match(line.shape)
     return tuple(map(int, found[1].split(","))) if found else ()
@@ -53,19 +36,15 @@ class Value(NamedTuple):
 
 
 class ValueFlow:
-    """The values of the computations `homes`, and of those whose loops run them.
+    """The values of the computations `homes`, and of those whose loops run them."""
 
-    Only where their names stand is known of all of them; a line is read when its value is first followed.
-    """
-
-    def __init__(self, lines: InstructionLines, homes: Iterable[Computation]) -> None:
+    def __init__(self, lines: Instructions, homes: Iterable[Computation]) -> None:
         self.lines = lines
         self._homes = {home.start: home for home in homes}
-        self._mentions = {start: self._read(home) for start, home in self._homes.items()}
-        self._made: dict[tuple[int, str], InstructionLine | None] = {}
         self._loops: dict[int, Value] = {}
         self._bodies: dict[Value, int] = {}
         self._states: dict[Value, list[Value]] = defaultdict(list)
+        self._moves: dict[Value, bool] = {}
         self._multiplies: dict[Value, bool] = {}
         self._sources: dict[Value, list[Value]] = {}
         self._users: dict[Value, list[Value]] = {}
@@ -81,7 +60,7 @@ class ValueFlow:
         """Return whether the line that makes a value was found; a damaged name is not."""
         return self._line(value.home, value.name) is not None
 
-    def line(self, value: Value) -> InstructionLine:
+    def line(self, value: Value) -> Instruction:
         """The instruction that makes a value."""
         line = self._line(value.home, value.name)
         if line is None:
@@ -114,12 +93,17 @@ class ValueFlow:
 
     def is_move(self, value: Value) -> bool:
         """Return whether a value is nothing but its source, in another place or form."""
+        if value not in self._moves:
+            self._moves[value] = self._is_move(value)
+        return self._moves[value]
+
+    def _is_move(self, value: Value) -> bool:
         line = self.line(value)
-        if line.opcode in MOVES or value.element is not None or line.opcode == "get-tuple-element":
+        if line.opcode in _MOVES or value.element is not None or line.opcode == "get-tuple-element":
             return True
         if line.opcode != "fusion" or self.is_matmul(value):
             return False
-        names = self.lines.operands(line)
+        names = line.operands
         taken = [self._line(value.home, name) for name in names]
         arrays = [each for each in taken if each is None or not _ONE_ELEMENT.match(each.shape)]
         if len(arrays) != 1:
@@ -153,40 +137,17 @@ class ValueFlow:
                         waiting.append(each)
         return found
 
-    def _read(self, home: Computation) -> dict[str, list[int]]:
-        """The positions of each name in a computation, as an operand or where it is defined."""
-        text = self.lines.text
-        found: dict[str, list[int]] = defaultdict(list)
-        is_signed = home.start and not _DEFINED_WITHOUT_SIGN.search(text, home.start, home.stop)
-        for match in (_MENTION if is_signed else _MENTION_WITHOUT_SIGN).finditer(text, home.start, home.stop):
-            found[match[1]].append(match.start())
-        return found
-
-    def _lines_with(self, home: int, name: str) -> Iterator[InstructionLine]:
-        """The instructions of a computation in whose lines a name stands, each once."""
-        last = None
-        for position in self._mentions.get(home, {}).get(name, ()):
-            line = self.lines.at(position)
-            if line is not None and line is not last:
-                yield line
-            last = line
-
-    def _line(self, home: int, name: str) -> InstructionLine | None:
-        """The instruction of a computation by its name; the last one where it is used again."""
-        key = home, name
-        if key not in self._made:
-            own = [line for line in self._lines_with(home, name) if line.name == name]
-            self._made[key] = own[-1] if own else None
-        return self._made[key]
+    def _line(self, home: int, name: str) -> Instruction | None:
+        return self.lines.named(self._homes[home], name) if home in self._homes else None
 
     def _users_of(self, value: Value) -> list[Value]:
         """The values of its computation that it is an operand of, numbers left out."""
         if value not in self._users:
             self._users[value] = [
-                Value(value.home, line.name)
-                for line in self._lines_with(value.home, value.name)
-                if line.opcode not in ("constant", "parameter") and not _ONE_ELEMENT.match(line.shape)
-                for name in self.lines.operands(line)
+                Value(value.home, user.name)
+                for user in self.lines.users(self._homes[value.home], value.name)
+                if user.opcode not in ("constant", "parameter") and not _ONE_ELEMENT.match(user.shape)
+                for name in user.operands
                 if name == value.name
             ]
         return self._users[value]
@@ -198,7 +159,7 @@ class ValueFlow:
             self._elements[value] = found
             for user in self._users_of(value):
                 line = self.line(user)
-                index = self.lines.element_index(line) if line.opcode == "get-tuple-element" else None
+                index = line.element_index if line.opcode == "get-tuple-element" else None
                 if index is not None:
                     found[index].append(user)
         return self._elements[value]
@@ -215,7 +176,7 @@ class ValueFlow:
             states = [tuple_, *self._states.get(tuple_, ())] if line.opcode == "tuple" else []
             followed = [each for each in map(self._elements_of, states) if each]
             if followed or len(states) > 1:
-                for index, name in enumerate(self.lines.operands(line)):
+                for index, name in enumerate(line.operands):
                     found[name] += (value for elements in followed for value in elements.get(index, ()))
         return self._taken[tuple_]
 
@@ -226,27 +187,22 @@ class ValueFlow:
             position += 1
             if line is None or line.opcode != "while" or _ONE_ELEMENT.match(line.shape):
                 continue
-            body = _BODY.search(self.lines.text, line.inside, line.stop)
-            called = self.lines.computations.named(body[1], line.start) if body else None
-            if called is not None:
-                self._loops[called.start] = Value(home.start, line.name)
-                self._bodies[Value(home.start, line.name)] = called.start
+            body = self.lines.body(line)
+            if body is not None:
+                self._loops[body.start] = Value(home.start, line.name)
+                self._bodies[Value(home.start, line.name)] = body.start
 
     def _join(self, body: int, loop: Value) -> None:
         """Leads from what goes into a loop's state to what is taken of it, in the body and afterwards."""
-        inside = Value(body, self._last(body, " parameter("))
-        for name in self.lines.operands(self.line(loop))[:1]:
+        state = self.lines.parameter(self._homes[body], 0)
+        inside = Value(body, "" if state is None else state.name)
+        for name in self.line(loop).operands[:1]:
             self._states[Value(loop.home, name)].append(inside)
-        self._states[Value(body, self._last(body, "ROOT "))] += inside, loop
+        self._states[Value(body, self._result_name(body))] += inside, loop
 
-    def _last(self, home: int, word: str) -> str:
-        """The name of the last instruction in whose line a word stands in front of its operands, else ""."""
-        start, stop = home, self._homes[home].stop
-        while (stop := self.lines.text.rfind(word, start, stop)) >= 0:
-            line = self.lines.at(stop)
-            if line is not None and stop < line.inside:
-                return line.name
-        return ""
+    def _result_name(self, home: int) -> str:
+        root = self.lines.root(self._homes[home]) if home in self._homes else None
+        return "" if root is None else root.name
 
     def _made_of(self, value: Value) -> Iterator[Value]:
         home, element = value.home, value.element
@@ -256,17 +212,17 @@ class ValueFlow:
         elif element is not None and line.opcode == "parameter":
             loop = self._loops.get(home)
             if loop is not None:
-                yield from self._values(loop.home, self.lines.operands(self.line(loop))[:1], element)
+                yield from self._values(loop.home, self.line(loop).operands[:1], element)
                 yield from self._result(home, element)
         elif element is not None and line.opcode != "tuple":
             yield value._replace(element=None)
         else:
-            names = self.lines.operands(line)
-            index = self.lines.element_index(line) if line.opcode == "get-tuple-element" else None
+            names = line.operands
+            index = line.element_index if line.opcode == "get-tuple-element" else None
             yield from self._values(home, names if element is None else names[element : element + 1], index)
 
     def _result(self, home: int, element: int) -> Iterator[Value]:
-        root = self._last(home, "ROOT ") if home in self._homes else ""
+        root = self._result_name(home)
         return self._values(home, [root] if root else [], element)
 
     def _values(self, home: int, names: Iterable[str], element: int | None) -> Iterator[Value]:
