@@ -16,11 +16,11 @@ from shardviz.hlo.collective import Collective
 from shardviz.hlo.text.computation import Computation
 from shardviz.hlo.text.instruction import Instruction
 from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.opcodes import MOVES
 from shardviz.hlo.text.shapes import arrays, parse_shape
 
 MAX_STEPS = 50
 """Instructions that are followed from one gather at most."""
-_MOVES = ("copy", "bitcast", "convert", "reshape", "transpose")
 _OF_THE_DEVICE = frozenset(
     {
         *("partition-id", "replica-id", "constant", "convert", "bitcast", "reshape", "copy", "dynamic-slice"),
@@ -125,7 +125,7 @@ class _Cuts:
         caller: _Caller,
     ) -> tuple[int, ...] | None:
         lines = self._lines
-        if user.opcode in _MOVES:
+        if user.opcode in MOVES:
             return self._kept(home, user, caller)
         if user.opcode == "dynamic-slice" and operand == 0:
             places = user.operands[1:]
@@ -133,12 +133,7 @@ class _Cuts:
         callee = lines.callee(user) if user.opcode == "fusion" and caller is None else None
         if callee is None:
             return None
-        inside = (
-            each
-            for each in lines.of(callee)
-            if each.opcode == "parameter" and each.parameter_number == operand
-        )
-        parameter = next(inside, None)
+        parameter = lines.parameter(callee, operand)
         return None if parameter is None else self._kept(callee, parameter, (home, user))
 
     def _is_of_the_device(self, home: Computation, names: list[str], caller: _Caller) -> bool:

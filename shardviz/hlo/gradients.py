@@ -17,6 +17,7 @@ from shardviz.hlo.named_scopes import joined_names, program_place
 from shardviz.hlo.origins import InstructionOrigins, InstructionValue, Made
 from shardviz.hlo.text.instruction import Instruction
 from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.opcodes import ADDING, ARITHMETIC, SUMS
 
 MAX_LOOKS = 100_000
 """Values looked at in one module at most, and no more than `LOOKS_PER_BYTE` for each byte of its text: a
@@ -26,14 +27,7 @@ MAX_REACHED = 500
 """A value that is made of more arguments, sums or pairs than this is not the update of a parameter."""
 MAX_STEPS = 20
 """Instructions from a sum back to one that is named after a gradient, at most."""
-_SUMS = ("all-reduce", "all-reduce-start", "reduce-scatter", "reduce-scatter-start")
-_ADDING = ("add", "subtract")
-_ELEMENTWISE = frozenset(
-    {
-        *(*_ADDING, "multiply", "divide", "negate", "abs", "sign", "power", "sqrt", "rsqrt", "cbrt"),
-        *("maximum", "minimum", "clamp", "reduce-precision", "exponential", "log", "tanh", "logistic"),
-    }
-)
+_ELEMENTWISE = ARITHMETIC | {"reduce-precision", "logistic"}
 """Operations that keep each element in its place, beside those that move it."""
 OP_NAME = re.compile(r'[ {]op_name="([^"\n]{0,400})')
 
@@ -143,7 +137,7 @@ class _Updates:
             if operands is not None:
                 parts = [self._known.get(each, _NOTHING) for each in operands]
                 line = self._lines.named(current.computation, current.name)
-                self._known[current] = _joined(parts, line is not None and line.opcode in _ADDING)
+                self._known[current] = _joined(parts, line is not None and line.opcode in ADDING)
             elif current not in self._known:
                 # What is made of itself, as in a loop, is what else it is made of.
                 self._known[current] = _NOTHING
@@ -162,7 +156,7 @@ class _Updates:
         line = self._lines.named(value.computation, value.name)
         if line is None:
             return _NOTHING
-        if line.opcode in _SUMS:
+        if line.opcode in SUMS:
             return _Reached(sums=frozenset(self._summed(value)))
         if line.opcode == "while":
             return self._origins.after_loop(value, line)
@@ -179,7 +173,7 @@ class _Updates:
             line = self._lines.named(value.computation, value.name)
             if line is None:
                 return
-            is_sum = line.opcode in _SUMS
+            is_sum = line.opcode in SUMS
             if is_sum and self._is_of_gradient(value, line):
                 yield line.name
             made = self._origins.how(value)
@@ -193,7 +187,7 @@ class _Updates:
             op_name = line.search(OP_NAME)
             phases = {program_place(each).phase for each in joined_names(op_name[1])} if op_name else set()
             # A sum may be named after itself, or after all that the compiler has put together with it.
-            if phases == {"backward"} or (len(phases) == 1 and line.opcode not in _SUMS):
+            if phases == {"backward"} or (len(phases) == 1 and line.opcode not in SUMS):
                 return phases == {"backward"}
             made = self._origins.how(value)
             if not isinstance(made, Made) or not made.operands:

@@ -137,6 +137,6 @@ class NamelessCollectives:
             yield InstructionValue(home, user.name, None, element if user.opcode == "opt-barrier" else None)
 
     def _parameters(self, home: Computation, number: int, element: int | None) -> Iterator[InstructionValue]:
-        for line in self._lines.of(home):
-            if line.opcode == "parameter" and line.parameter_number == number:
-                yield InstructionValue(home, line.name, None, element)
+        parameter = self._lines.parameter(home, number)
+        if parameter is not None:
+            yield InstructionValue(home, parameter.name, None, element)

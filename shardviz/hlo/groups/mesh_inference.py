@@ -157,6 +157,12 @@ def mesh_of_groups(
     written: Iterable[WrittenMesh] = (),
 ) -> Mesh | None:
     """The same for groups and pairs of XLA's numbers, and for meshes that are written out."""
+    # On 8 devices {0,1,2,3},{4,5,6,7} is the loop (4, 1): it begins at stride 1 and ends at 4, and so the
+    # mesh has a border at 4: (2, 4). {0,4},{1,5},… is (2, 4): from 4 to 8, which asks for no new border;
+    # with {0,2},{1,3},… which is (2, 2), from 2 to 4, there is one at 2, and the mesh is (2, 2, 2). Borders
+    # at 1, 2, 4, 8 are axes of 8/4, 4/2 and 2/1. Groups of 2 and of 3 among 6 devices may ask for 2 and for
+    # 3, of which neither divides the other: then no mesh has the axes of both. Permutes only refine: a ring
+    # over a part of an axis is as likely as an axis of its own, so that the longest are asked first.
     if not 0 < devices <= MAX_DEVICES:
         return None
     groups = [each for each in groups if each.size > 1]

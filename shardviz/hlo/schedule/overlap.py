@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from shardviz.hlo.collective import OPS, Work
+from shardviz.hlo.collective import Work
 from shardviz.hlo.text.call_graph import Call
 from shardviz.hlo.text.computation import Computation, line_at
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer
 from shardviz.hlo.text.instruction import Instruction
 from shardviz.hlo.text.instructions import Instructions
-from shardviz.hlo.text.opcodes import base_op
+from shardviz.hlo.text.opcodes import COLLECTIVES, NAMING, base_op
 
 MAX_WORK = 1000
 """No more instructions than this are listed beside one collective."""
@@ -35,26 +35,7 @@ _FUSED = '"async_collective_fusion_config"'
 STARTS, ENDS = 'custom_call_target="AsyncCollectiveStart"', 'custom_call_target="AsyncCollectiveDone"'
 """Marks of the fusions that begin and end a collective on TPU."""
 _BLOCKING = '"is_sync":true'
-NAMING = frozenset(
-    (
-        "parameter",
-        "constant",
-        "tuple",
-        "get-tuple-element",
-        "bitcast",
-        "after-all",
-        "add-dependency",
-        "opt-barrier",
-        "optimization-barrier",
-        "partition-id",
-        "replica-id",
-        "get-dimension-size",
-        "domain",
-        "async-update",
-    )
-)
-"""Opcodes that only name memory or numbers."""
-_BEGUN = frozenset(("async", *OPS)) - {"slice"}
+_BEGUN = COLLECTIVES | {"async"}
 """Opcodes whose start is work; that of a copy or a slice only fetches memory."""
 _ALWAYS_WORK = _BEGUN | {"fusion", "call", "while", "conditional", "custom-call", "sort", "reduce", "scatter"}
 _RESERVES = re.compile(r'custom_call_target="(?:AllocateBuffer|ConcatBitcast)"')
@@ -189,6 +170,13 @@ class Schedules:
 
     def _between(self, name: str, home: Computation, position: int) -> tuple[Work, ...]:
         """The work until that is done which the instruction `name` in the line at a position begins."""
+        # Between the lines of a start and of its done the device does all that stands there, in order:
+        #     %s = all-gather-start(%x)      under way from here
+        #     %y = fusion(%w)                work beside it
+        #     %d = all-gather-done(%s)       waited for here
+        # Updates pass it on, and the last of them leads to the done. In a loop a start may stand at the end
+        # of the body, whose result carries it, and its done at the beginning, where it is taken of the
+        # state: it is under way beside the rest of this round and beside the first lines of the next.
         _, after = line_at(self._text, position)
         ends = self._ends_of(home)
         end = ends.get(name)

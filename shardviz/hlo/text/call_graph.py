@@ -164,15 +164,21 @@ def run_counts(roots: Mapping[int, int | None], calls: Iterable[Call]) -> dict[i
 
     Calls in a circle count once.
     """
+    # A computation runs as often as all the calls to it together: each call adds the runs of its caller times
+    # its own. With ENTRY once, a loop of 32 rounds in it, and a branch that the loop's body calls twice, the
+    # body runs 32 times and the branch 64. In an order in which every caller stands before what it calls, the
+    # runs of a caller are known when its calls are added, so that each call is looked at once, however many
+    # ways lead to it: 60 computations that call the one before them twice run 2^59 times and take 120 steps.
+    # In a circle no such order exists; the one of a depth-first search leaves out the calls that lead back.
     outgoing: dict[int, list[Call]] = defaultdict(list)
     for call in calls:
         outgoing[call.caller].append(call)
     counts = {**roots}
     order = _callers_first(counts, outgoing)
-    place = {index: number for number, index in enumerate(order)}
+    rank = {index: number for number, index in enumerate(order)}
     for caller in order:
         for call in outgoing[caller]:
-            if place[call.callee] > place[caller]:
+            if rank[call.callee] > rank[caller]:
                 more = times(counts.get(caller, 0), call.times)
                 counts[call.callee] = _plus(counts.get(call.callee, 0), more)
     return counts
