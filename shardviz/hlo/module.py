@@ -33,6 +33,8 @@ from shardviz.sharding import Mesh
 
 MAX_UNREAD = 100
 """No more complaints than this about one text."""
+MAX_ASKED = 2**22
+"""A text of fewer characters is asked for circles of calls even where none could run a collective."""
 MAX_WRAPPERS = 8
 """Fusions within one another that are asked where a collective comes from."""
 
@@ -247,9 +249,8 @@ class Reader:
                 if nameless is not None and not record.source:
                     record = record.having(**self._names(nameless.served(record.op, record.name, home)))
                 collectives.append(record)
-                is_outside = not program_place(record.op_name).is_differentiated
-                if uses is not None and is_outside and uses.moves_gradients(record.name, home):
-                    made_of_gradients.add(record.name)
+                if uses is not None and not program_place(record.op_name).is_differentiated:
+                    made_of_gradients.update([record.name] if uses.moves_gradients(record.name, home) else ())
                 if origins and record.op == "all-gather":
                     gathers.append((record, home, position))
                 if record.op == "collective-permute" and not record.between_slices:
@@ -403,7 +404,10 @@ class Reader:
         elif self.computations.entry is not None and (missing := self._missing()):
             others = f" and {plural(len(missing) - 1, 'other')}" if missing[1:] else ""
             self.unread.append(f"the text lacks {quote(missing[0])}{others}, which it runs")
-        elif (circle := calls_itself(self.lines)) is not None:
+        # The calls of a long text are looked up for its collectives: elsewhere a circle changes nothing.
+        elif (len(self.text) < MAX_ASKED or self.computations.has_sites) and (
+            circle := calls_itself(self.lines)
+        ):
             self.unread.append(f"{quote(circle.name)} calls itself, which XLA refuses: it counts once")
 
     def _missing(self) -> list[str]:

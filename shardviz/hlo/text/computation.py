@@ -112,6 +112,11 @@ class Computations:
         last = self.all[-1] if self.all else None
         return None if last is None or last.stop < len(self.text) else last.name or None
 
+    @property
+    def has_sites(self) -> bool:
+        """Return whether `sites` have been looked up."""
+        return "sites" in self.__dict__
+
     @cached_property
     def sites(self) -> dict[str, list[int]]:
         """The places that seem to call a computation, by its name; a string may pretend to."""
