@@ -37,7 +37,7 @@ def lazy_module(name: str) -> Any:
     """A module that is imported when one of its names is first used.
 
     ``reading = lazy_module("shardviz.compiler.reading")`` stands where type checkers do not look; under
-    TYPE_CHECKING the module is imported as usual, and so whoever draws the imports of files sees it.
+    TYPE_CHECKING an import names the module, so that tools which draw the imports of files see it.
     """
     return _LazyModule(name)
 

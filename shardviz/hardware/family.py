@@ -50,7 +50,7 @@ LARGE = 2**40
 
 @dataclass(frozen=True)
 class Family(ABC):
-    """How the devices of a machine are joined. A subclass is a frozen dataclass of the figures.
+    """The way in which the devices of a machine are joined. A subclass is a frozen dataclass of the figures.
 
     `chip` is the name of its chips, `on_chip_name` that of the memory beside their matrix units.
     """

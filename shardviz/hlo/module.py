@@ -363,7 +363,7 @@ class Reader:
         return self.locations.of(self._metadata(line))
 
     def _metadata(self, line: Instruction) -> dict[str, str]:
-        """What the metadata of an instruction say of its place."""
+        """The parts of an instruction's metadata that name its place."""
         start = self.text.find(" metadata={", line.inside, line.stop)
         if start < 0:
             return {}

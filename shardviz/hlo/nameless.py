@@ -79,7 +79,7 @@ class NamelessCollectives:
         return whole_op(line.opcode) if sent is None else sent.op
 
     def _is_operation(self, line: Instruction) -> bool:
-        """Whether an instruction computes something of the program's own, which has a name."""
+        """Return whether an instruction computes something of the program's own, which has a name."""
         if whole_op(line.opcode) in PLACES or line.opcode in _PASSING:
             return False
         return line.says(" metadata={")

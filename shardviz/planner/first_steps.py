@@ -85,7 +85,7 @@ def _cut(spec: PartitionSpec, shape: tuple[int, ...], free: list[str], mesh: Mes
 
 
 def _alike(spec: PartitionSpec, mesh: Mesh) -> Iterator[PartitionSpec]:
-    """The specs on the mesh whose blocks are those of a spec, on whichever devices."""
+    """The specs on the mesh with the blocks of a spec, on the same or other devices."""
     axes = [axis for dim in spec.dims for axis in dim]
     for order in permutations([axis for axis, size in mesh.shape.items() if size > 1], len(axes)):
         rest = iter(order)

@@ -1,4 +1,4 @@
-"""How much of a target's traffic leaves a slice or a node."""
+"""The part of a target's traffic that leaves a slice or a node."""
 
 from __future__ import annotations
 

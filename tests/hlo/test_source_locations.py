@@ -27,6 +27,20 @@ def layer(x, w_in, w_out):
     return project(x, w_out)
 """
 
+CHECKPOINTED = """
+@jax.checkpoint
+def block(w, x):
+    return jnp.tanh(x @ w)
+
+def loss(w, v, x):
+    x = block(w, x)
+    return jnp.sum(block(v, x))
+
+def step(w, v, x):
+    gradients = jax.grad(loss, (0, 1))(w, v, x)
+    return w - gradients[0], v - gradients[1]
+"""
+
 
 def loaded(path, text, **names):
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,6 +75,13 @@ def test_calls_of_a_shared_helper_are_told_by_their_callers(tmp_path):
     found = sources(library.dense, (8, 64), (64, 128))
     assert found
     assert all(each.startswith(str(tmp_path / "site-packages")) or __file__ in each for each in found)
+
+
+def test_who_traces_a_program_calls_no_helper_in_it(tmp_path):
+    """JAX leaves out the frames around the forward pass of a checkpoint, up to the caller of all."""
+    path = tmp_path / "program.py"
+    program = loaded(path, CHECKPOINTED, jax=jax, jnp=jnp)
+    assert sources(program.step, (64, 64), (64, 64), (32, 64)) <= {f"{path}:{line}" for line in (4, 7, 8, 11)}
 
 
 @pytest.mark.parametrize(

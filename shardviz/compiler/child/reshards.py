@@ -59,7 +59,7 @@ def explicit_reshards(module: ir.Module) -> ExplicitReshards | None:
 
 @dataclass(frozen=True)
 class _Split:
-    """How a value is split: the axes of each dimension and those of a pending sum, a part of an axis as
+    """The split of a value: the axes of each dimension and those of a pending sum, a part of an axis as
     ``Y:(1)2``, and the sizes of the mesh's axes; none for a value of which nothing is said."""
 
     dims: tuple[tuple[str, ...], ...]
@@ -67,7 +67,7 @@ class _Split:
     sizes: tuple[tuple[str, int], ...] = ()
 
     def local(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """What a device has of a shape, rounded up where the parts are not equal."""
+        """A device's part of a shape, rounded up where the parts are not equal."""
         sizes = dict(self.sizes)
         counts = (math.prod(int(axis.partition(")")[2] or sizes[axis]) for axis in dim) for dim in self.dims)
         return tuple(-(-size // count) for size, count in zip(shape, counts, strict=True))
@@ -160,7 +160,7 @@ class Reshards:
             return None
 
     def _split(self, value: Any) -> _Split | None:
-        """How a value is split, by the operation that makes it; one that says nothing leaves it whole."""
+        """The split of a value, by the operation that makes it; one that says nothing leaves it whole."""
         number = 0
         if isinstance(value.owner, ir.Block):
             number = ir.BlockArgument(value).arg_number
@@ -181,7 +181,7 @@ class Reshards:
         return self._read(attribute, number)
 
     def _inside(self, manual: Any, number: int) -> _Split:
-        """How an argument of a manual computation is split over the axes that are left to Shardy."""
+        """The split of an argument of a manual computation over the axes that are left to Shardy."""
         own = set(map(str, sdy.ManualAxesAttr(manual.attributes["manual_axes"])))
         split = self._read(manual.attributes["in_shardings"], number)
         dims = (tuple(axis for axis in dim if axis.partition(":")[0] not in own) for dim in split.dims)

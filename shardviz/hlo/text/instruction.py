@@ -116,7 +116,7 @@ class Instruction:
 
     @property
     def operand_text(self) -> str:
-        """What stands in the parentheses, with the last of them where the line has it."""
+        """The text in the parentheses, with the last of them where the line has it."""
         return self.text[self.inside : closing(self.text, self.inside, self.stop)]
 
     @property

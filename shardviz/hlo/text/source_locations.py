@@ -15,8 +15,11 @@ _LOCATION = re.compile(r"^(\d{1,9}) \{file_name_id=(\d{1,9}).{0,200}? line=(\d{1
 _FRAME = re.compile(
     r"^(\d{1,9}) \{file_location_id=(\d{1,9})(?:[^}\n]{0,200}? parent_frame_id=(\d{1,9}))?", re.MULTILINE
 )
-LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|^<frozen ")
-"""In the path of an installed package's file."""
+LIBRARY = re.compile(
+    r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|^<frozen |"
+    r"[/\\]shardviz[/\\]compiler[/\\]\w+\.py$"
+)
+"""In the path of an installed package's file, and of the file that has JAX trace a user's program."""
 _CELL = re.compile(r"<ipython-input-(\d+)-\w*>|.*[/\\]ipykernel_\d+[/\\](\d+)\.py")
 
 
@@ -25,8 +28,9 @@ class SourceLocations:
 
     An instruction's place is the innermost line of the user's own, outside of installed packages. A line of
     a helper that several lines call is not told: each call is told by the first of its callers in which it
-    differs from the others. Older XLA has no tables there, but writes file and line into the metadata of
-    each instruction.
+    differs from the others. The callers of the whole program, which all instructions share, are no such
+    caller: JAX leaves out the frames between them and a checkpoint. Older XLA has no tables there, but
+    writes file and line into the metadata of each instruction.
     """
 
     def __init__(self, text: str, head: str | None = None) -> None:
@@ -42,11 +46,13 @@ class SourceLocations:
         for number, frame in sorted(frames.items()):
             file, line = places.get(frame[2], ("", ""))
             caller = int(frame[3] or 0) - shift
-            around = own.get(caller, ()) if caller < number else ()
+            outer = own.get(caller, ()) if caller < number else ()
             path = files.get(file, "")
             innermost[number] = f"{_named(path)}:{line}" if path else ""
             is_own = path and not LIBRARY.search(path)
-            own[number] = _called(innermost[number], around) if is_own else around
+            own[number] = _called(innermost[number], outer) if is_own else outer
+        around = _common_end({own[number] for number in used & own.keys() if own[number]})
+        own = {number: lines[: max(1, len(lines) - around)] for number, lines in own.items()}
         calls: dict[str, set[tuple[str, ...]]] = defaultdict(set)
         for number in used & own.keys():
             calls["".join(own[number][:1])].add(own[number])
@@ -78,6 +84,11 @@ def _called(line: str, around: tuple[str, ...]) -> tuple[str, ...]:
         return around
     known = around.index(line) if line in around else MAX_FRAMES
     return (line, *around[:known])[:MAX_FRAMES]
+
+
+def _common_end(calls: set[tuple[str, ...]]) -> int:
+    """The number of outermost lines that all of some calls have in common, 0 for a single one."""
+    return _shared({lines[::-1] for lines in calls})
 
 
 def _shared(calls: set[tuple[str, ...]]) -> int:

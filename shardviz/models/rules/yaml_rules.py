@@ -22,7 +22,7 @@ RESOURCES = ("parameter_axis_resources", "axis_resources")
 axes that the first does not name."""
 _NULL, _TEXT, _MERGE = (f"tag:yaml.org,2002:{name}" for name in ("null", "str", "merge"))
 _SYNTAX = "check the brackets, quotes and indentation there and in the line before"
-_HINT = "write [[mlp, tensor], [embed, [fsdp, data]]], or mlp: tensor in a table"
+_HINT = "write a list of pairs: [[mlp, tensor], [embed, [fsdp, data]]]"
 
 
 def yaml_pairs(text: str, name: str) -> list[Pair]:
@@ -52,7 +52,8 @@ def yaml_pairs(text: str, name: str) -> list[Pair]:
             found.setdefault(subject, pair)
     if not found:
         reason = f"it has no list {RULES} and no {RESOURCES[1]}"
-        raise RuleError(name, "", reason, "give a configuration of MaxText or Levanter, or rules in TOML")
+        hint = "give a configuration of MaxText or Levanter, or a list of pairs: [[mlp, tensor]]"
+        raise RuleError(name, "", reason, hint)
     return [*found.values()]
 
 

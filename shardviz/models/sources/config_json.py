@@ -22,7 +22,7 @@ MOST_LAYERS = 2000
 
 
 @dataclass(frozen=True)
-class Family:
+class ModelFamily:
     """The architecture of a `model_type`, so far as its config does not say it; `head_size` is the usual one,
     0 where the width is divided among the heads."""
 
@@ -36,16 +36,16 @@ class Family:
 
 
 FAMILIES = {
-    "llama": Family(),
-    "mistral": Family(),
-    "mixtral": Family(experts="intermediate_size"),
-    "qwen2": Family(qkv_bias=True),
-    "qwen3": Family(qk_norm=True, head_size=128),
-    "qwen3_moe": Family(qk_norm=True, head_size=128, experts="moe_intermediate_size"),
-    "gemma": Family("gelu", tied=True, head_size=256),
-    "gemma2": Family("gelu", norms=4, tied=True, head_size=256),
-    "gemma3_text": Family("gelu", norms=4, tied=True, qk_norm=True, head_size=256),
-    "gpt2": Family("gelu", tied=True),
+    "llama": ModelFamily(),
+    "mistral": ModelFamily(),
+    "mixtral": ModelFamily(experts="intermediate_size"),
+    "qwen2": ModelFamily(qkv_bias=True),
+    "qwen3": ModelFamily(qk_norm=True, head_size=128),
+    "qwen3_moe": ModelFamily(qk_norm=True, head_size=128, experts="moe_intermediate_size"),
+    "gemma": ModelFamily("gelu", tied=True, head_size=256),
+    "gemma2": ModelFamily("gelu", norms=4, tied=True, head_size=256),
+    "gemma3_text": ModelFamily("gelu", norms=4, tied=True, qk_norm=True, head_size=256),
+    "gpt2": ModelFamily("gelu", tied=True),
 }
 """By `model_type`; `experts` is the key of the width of each, where there are some."""
 EXPERTS = ("num_local_experts", "num_experts")
@@ -62,7 +62,7 @@ def read_architecture(config: StrictTable) -> Architecture:
     return _gpt2(config) if name == "gpt2" else _decoder(config, name, FAMILIES[name])
 
 
-def _decoder(config: StrictTable, name: str, family: Family) -> Architecture:
+def _decoder(config: StrictTable, name: str, family: ModelFamily) -> Architecture:
     width, heads = _size(config, "hidden_size"), _size(config, "num_attention_heads")
     kv_heads = _size(config, "num_key_value_heads", heads)
     if heads % kv_heads:

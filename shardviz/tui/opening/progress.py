@@ -1,4 +1,4 @@
-"""How far the reading of a file is, and its end where nobody waits for it any more."""
+"""The progress of reading a file, and its end where nobody waits for it any more."""
 
 from __future__ import annotations
 
