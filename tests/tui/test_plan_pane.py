@@ -194,7 +194,7 @@ def test_the_alternatives_are_looked_for_on_another_thread(monkeypatch):
     """Planning them takes longer than a frame."""
     from threading import current_thread, main_thread
 
-    from shardviz.planner import alternatives as module
+    from shardviz.planner.pricing import costs as module
 
     found, usual = [], module.alternatives
     monkeypatch.setattr(module, "alternatives", lambda cost: found.append(current_thread()) or usual(cost))
