@@ -211,8 +211,8 @@ class Verifier(WorkerSession):
     def ask(self, question: CollectiveQuestion) -> None:
         """Send the collective and its numbers to JAX.
 
-        Raises `TargetError` where there are no numbers, or more devices than the target has, and the
-        target was chosen.
+        Raises `TargetError` where the shards have no values, or need more devices than the target has, and
+        the target was chosen.
         """
         if self._worker is None or self._target is None:
             return

@@ -274,7 +274,7 @@ class Output:
     `result` goes on to the picture, with the module to read as its text; the parent adds what it reads there
     and in the other texts. `partitioned` is the module right after SPMD partitioning. `located` is the text
     of Shardy's module with the place of each operation in a program of several statements. `warnings` are the
-    lines of XLA's log about arrays that it makes whole on every device. `reshards` are those of a
+    lines of XLA's log about arrays that it replicates on every device. `reshards` are those of a
     program of the user's, None where Shardy has refused it. `result_spec` is
     None where the text must tell. `devices` says of the device at each mesh position its id (from 0), the
     coordinates of its chip, its core and its slice (a GPU: no coordinates, its number in the node, the node);

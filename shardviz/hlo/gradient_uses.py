@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shardviz.hlo.gradients import LOOKS_PER_BYTE, MAX_LOOKS, OP_NAME
+from shardviz.hlo.gradients import OP_NAME, max_looks
 from shardviz.hlo.named_scopes import joined_names, program_place
 from shardviz.hlo.origins import InstructionOrigins, InstructionValue, Made
 from shardviz.hlo.text.computation import Computation
@@ -29,51 +29,67 @@ class GradientUses:
     def __init__(self, lines: Instructions, origins: InstructionOrigins) -> None:
         self._lines, self._origins = lines, origins
         self._without: set[InstructionValue] = set()
-        self._looks = min(MAX_LOOKS, LOOKS_PER_BYTE * len(lines.text))
+        self._looks = max_looks(lines.text)
 
     def moves_gradients(self, name: str, home: Computation) -> bool:
-        """Return whether each operand of a collective is certainly made of gradients, and no model takes the
-        result."""
+        """Return whether each operand of a collective is certainly computed of gradients, and no model takes
+        the result."""
         line = self._lines.named(home, name)
         names = [] if line is None else line.operands
-        made = bool(names) and all(self._has_gradient(InstructionValue(home, each)) for each in names)
-        return made and not self._is_for_a_model(home, name)
+        values = [InstructionValue(home, each) for each in names]
+        if not values or any(self._is_gradient(each) for each in values):
+            return False
+        return all(self._has_gradient(each) for each in values) and not self._is_for_a_model(home, name)
 
     def _is_for_a_model(self, home: Computation, name: str) -> bool:
-        """Return whether what a collective hands on is multiplied, or looked up in, where it arrives."""
+        """Return whether what a collective hands on may be multiplied, or looked up in, where it arrives."""
         waiting, seen = [name], {name}
-        while waiting and self._looks > 0:
+        while waiting:
             for user in self._lines.users(home, waiting.pop()):
                 self._looks -= 1
                 inside = self._lines.callee(user) if user.opcode in RUNNING else None
-                lines = self._lines.of(inside) if inside is not None else [user]
-                if any(each.opcode in _MODELS for each in lines):
+                lines = [user] if inside is None else self._lines.of(inside)
+                if self._looks < 0 or any(each.opcode in _MODELS for each in lines):
                     return True
                 if whole_op(user.opcode) in PLACES and user.name not in seen:
                     seen.add(user.name)
                     waiting.append(user.name)
         return False
 
-    def _has_gradient(self, value: InstructionValue) -> bool:
-        """Return whether a value is computed from a gradient, and not one itself."""
-        waiting, seen = [(value, False)], {value}
+    def _is_gradient(self, value: InstructionValue) -> bool:
+        """Return whether a value has elements of a gradient itself, that only were moved."""
+        waiting, seen = [value], {value}
         while waiting:
-            current, is_computed = waiting.pop()
+            current = waiting.pop()
+            line = self._lines.named(current.computation, current.name)
+            self._looks -= 1
+            if line is None or self._looks < 0:
+                continue
+            passes, computes = _passes(line), self._computes(current, line)
+            if computes and passes == {"backward"}:
+                return True
+            if computes and not passes:
+                continue
+            fresh = {*self._made_of(current, line, passes)} - seen
+            seen |= fresh
+            waiting += fresh
+        return False
+
+    def _has_gradient(self, value: InstructionValue) -> bool:
+        """Return whether a value is made of a gradient."""
+        waiting, seen = [value], {value}
+        while waiting:
+            current = waiting.pop()
             line = self._lines.named(current.computation, current.name)
             self._looks -= 1
             if line is None or self._looks < 0:
                 continue
             passes = _passes(line)
-            computes = self._computes(current, line)
-            if passes == {"backward"} and computes:
-                return is_computed
-            # An activation; of what stands for operations of both passes the operands tell.
-            if passes and "backward" not in passes:
-                continue
-            fresh = {*self._made_of(current, line)} - seen - self._without
+            if passes == {"backward"} and self._computes(current, line):
+                return True
+            fresh = {*self._made_of(current, line, passes)} - seen - self._without
             seen |= fresh
-            is_computed |= computes and not passes and line.opcode not in RUNNING
-            waiting += [(each, is_computed) for each in fresh]
+            waiting += fresh
         if self._looks >= 0:
             self._without |= seen
         return False
@@ -85,13 +101,15 @@ class GradientUses:
             return False
         return not made.only_moved and line.opcode != "broadcast"
 
-    def _made_of(self, value: InstructionValue, line: Instruction) -> Iterable[InstructionValue]:
-        if line.opcode == "while":
-            return self._origins.after_loop(value, line)
-        made = self._origins.how(value)
-        if isinstance(made, Made):
-            return made.operands if made.only_moved or line.opcode not in _MODELS else ()
-        return self._origins.before_loop(value) if made is None and line.opcode == "parameter" else ()
+    def _made_of(
+        self, value: InstructionValue, line: Instruction, passes: set[str]
+    ) -> Iterable[InstructionValue]:
+        """The values that one is made of; none of an activation, nor of what a model makes of parameters. Of
+        what stands for operations of both passes the operands tell."""
+        made = self._origins.made_of(value, line)
+        if not isinstance(made, Made) or (passes and "backward" not in passes):
+            return ()
+        return made.operands if made.only_moved or line.opcode not in _MODELS else ()
 
 
 def _passes(line: Instruction) -> set[str]:

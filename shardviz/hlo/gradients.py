@@ -20,9 +20,7 @@ from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.opcodes import ADDING, ARITHMETIC, SUMS
 
 MAX_LOOKS = 100_000
-"""Values looked at in one module at most, and no more than `LOOKS_PER_BYTE` for each byte of its text: a
-computation has as many values as ways lead to it through calls, which a short text can make any number."""
-LOOKS_PER_BYTE = 1
+"""Values looked at in one module at most."""
 MAX_REACHED = 500
 """A value that is made of more arguments, sums or pairs than this is not the update of a parameter."""
 MAX_STEPS = 20
@@ -109,6 +107,12 @@ def _parameter(members: set[int], sets: Sequence[frozenset[int]], names: Sequenc
     return None
 
 
+def max_looks(text: str) -> int:
+    """The values of a text that are looked at, at most, and no more than it has bytes: a computation has as
+    many values as ways lead to it through calls, which a short text can make any number."""
+    return min(MAX_LOOKS, len(text))
+
+
 class _Updates:
     """Follows the results of a module back, element by element, to its arguments and its sums of
     gradients."""
@@ -116,7 +120,7 @@ class _Updates:
     def __init__(self, lines: Instructions, origins: InstructionOrigins) -> None:
         self._lines, self._origins = lines, origins
         self._known: dict[InstructionValue, _Reached] = {}
-        self._max_looks = min(MAX_LOOKS, LOOKS_PER_BYTE * len(lines.text))
+        self._max_looks = max_looks(lines.text)
 
     def of_results(self) -> Iterator[_Reached]:
         """The arguments and the sums that each result of the program is made of."""
@@ -158,14 +162,10 @@ class _Updates:
             return _NOTHING
         if line.opcode in SUMS:
             return _Reached(sums=frozenset(self._summed(value)))
-        if line.opcode == "while":
-            return self._origins.after_loop(value, line)
-        made = self._origins.how(value)
+        made = self._origins.made_of(value, line)
         if isinstance(made, Made):
             return made.operands if made.only_moved or line.opcode in _ELEMENTWISE else ()
-        if made is not None:
-            return _Reached(arguments=frozenset(made.arguments))
-        return self._origins.before_loop(value) if line.opcode == "parameter" else ()
+        return () if made is None else _Reached(arguments=frozenset(made.arguments))
 
     def _summed(self, value: InstructionValue) -> Iterator[str]:
         """The names of a sum, and of those whose results it takes as they are, if they are of gradients."""

@@ -77,8 +77,8 @@ class HloModule:
     `argument_names` are the paths of the program's arguments by their numbers, where origins were asked for,
     and `gradients` has the numbers of those whose gradients a collective sums, by its name, where that is
     certain; `gradient_uses` are the names of the collectives outside of what is differentiated that move what
-    is made of gradients. `cut_gathers` are arrays that are made whole to be cut again, where origins were
-    asked for.
+    is made of gradients. `cut_gathers` are arrays that are gathered only to be sliced again, where origins
+    were asked for.
     `unknown_loops` are the while instructions with collectives whose number of runs the text does not tell.
     """
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from shardviz.hlo.gradients import LOOKS_PER_BYTE, MAX_LOOKS
+from shardviz.hlo.gradients import max_looks
 from shardviz.hlo.origins import InstructionOrigins, InstructionValue, Made
 from shardviz.hlo.text.computation import Computation
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer
@@ -33,7 +33,7 @@ class NamelessCollectives:
     ) -> None:
         self._lines, self._origins = lines, origins
         has_names = " metadata={" in lines.text
-        self._looks = min(MAX_LOOKS, LOOKS_PER_BYTE * len(lines.text)) if has_names else 0
+        self._looks = max_looks(lines.text) if has_names else 0
         self._sends = {each.recv.name: each for each in transfers}
         self._recvs = {each.send.name: each.recv.name for each in transfers}
 
@@ -90,18 +90,11 @@ class NamelessCollectives:
         if line is None:
             return ()
         if line.opcode == "recv":
-            sent = (
-                self._lines.named(home, self._sends[line.name].send.name)
-                if line.name in self._sends
-                else None
-            )
+            transfer = self._sends.get(line.name)
+            sent = None if transfer is None else self._lines.named(home, transfer.send.name)
             return () if sent is None else [InstructionValue(home, each) for each in sent.operands]
-        if line.opcode == "while":
-            return self._origins.after_loop(value, line)
-        made = self._origins.how(value)
-        if isinstance(made, Made):
-            return made.operands
-        return self._origins.before_loop(value) if made is None and line.opcode == "parameter" else ()
+        made = self._origins.made_of(value, line)
+        return made.operands if isinstance(made, Made) else ()
 
     def _used(self, value: InstructionValue) -> Iterator[InstructionValue]:
         """The values that are made with one at once: those of its users, or of who runs its computation."""

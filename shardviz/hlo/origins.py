@@ -247,7 +247,17 @@ class InstructionOrigins(_Origins[InstructionValue]):
             return None
         return Made((value._replace(name=names[0]),), True)
 
-    def after_loop(self, value: InstructionValue, loop: Instruction) -> tuple[InstructionValue, ...]:
+    def made_of(self, value: InstructionValue, line: Instruction) -> Made[InstructionValue] | Origin | None:
+        """As `how`; but an element of a loop's state that its runs change, of which that says nothing, is
+        moved there from the runs and from before."""
+        if line.opcode == "while":
+            return Made(self._after_loop(value, line), True)
+        made = self.how(value)
+        if made is None and line.opcode == "parameter":
+            return Made(self._before_loop(value), True)
+        return made
+
+    def _after_loop(self, value: InstructionValue, loop: Instruction) -> tuple[InstructionValue, ...]:
         """An element of a loop's state as its body leaves it, and as it was before."""
         body, before = self._lines.body(loop), loop.operands
         root = None if body is None else self._lines.root(body)
@@ -258,7 +268,7 @@ class InstructionOrigins(_Origins[InstructionValue]):
             value._replace(name=before[0]),
         )
 
-    def before_loop(self, value: InstructionValue) -> tuple[InstructionValue, ...]:
+    def _before_loop(self, value: InstructionValue) -> tuple[InstructionValue, ...]:
         """An element of the state that a loop begins with, in its body."""
         caller = None if value.caller is not None else self.caller_of(value.computation)
         if caller is None or caller[1].opcode != "while" or value.element is None:

@@ -6,8 +6,8 @@ least costs of all of them are carried from statement to statement, so the plan 
 Where the best plan that lets these axes, and parts of them, split any dimension is better by more than
 `MARGIN`, it is the plan.
 
-So it is with a program whose arrays are used several times (`dag`), but that its best plan is not known: what
-is found is set against a bound below which no plan can go.
+So it is with a program whose arrays are used several times (`programs`), but that its best plan is not known:
+what is found is set against a bound below which no plan can go.
 
 With the result the compiler's choice, its dimensions may be split over the axes over which some given array
 splits them, and nothing is left pending.
@@ -27,7 +27,7 @@ from shardviz.planner.first_steps import (
     has_first_steps,
     with_operand,
 )
-from shardviz.planner.plan import Plan, einsum_parts
+from shardviz.planner.plan import Plan, Step, einsum_parts
 from shardviz.planner.problem import Objective, Problem
 from shardviz.planner.programs.array_uses import ArrayUses
 from shardviz.planner.programs.lower_bound import lower_bound, piece_bound
@@ -37,7 +37,7 @@ from shardviz.planner.programs.tree_planner import TreePlanner, cannot_be_had
 from shardviz.planner.statements.array_searches import MOST_SEARCHED, ArraySearches, space_of
 from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
 from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
-from shardviz.planner.statements.local_work import matmul_dtype, statement_flops, statement_traffic
+from shardviz.planner.statements.local_work import work_cost
 from shardviz.planner.statements.planned_statement import Joined, PlannedStatement
 from shardviz.planner.statements.resharding import (
     MOST_PRIMES,
@@ -93,24 +93,26 @@ class Planner:
         """The plan. Raises `QuestionError` when the result cannot be had as asked."""
         check_devices(problem)
         found = self._found(problem)
-        for left, steps in cut_first(problem):
-            after = self._found(left)
-            array = next(each for each in problem.arguments if each.name == steps[0].array)
-            cut = replace(
-                after,
-                problem=with_operand(after.problem, array),
-                steps=(*steps, *after.steps),
-                faster=None,
-                asked=after.asked and problem,
-            )
-            if self._cost(cut) < self._cost(found):
-                found = cut
+        if ways := [self._cut(problem, left, steps) for left, steps in cut_first(problem)]:
+            found = min((found, *ways), key=self._cost)
         # A collective may have been measured that takes less over more devices, which no bound expects.
         is_measured = self.placed.machine.measured and self.objective != "bytes"
         if is_measured or has_first_steps(problem):
             faster = found.faster and replace(found.faster, optimal=False)
             return replace(found, optimal=False, at_most=None, faster=faster)
         return found
+
+    def _cut(self, problem: Problem, left: Problem, steps: Sequence[Step]) -> Plan:
+        """The plan that takes these steps, and then plans what is left."""
+        after = self._found(left)
+        array = next(each for each in problem.arguments if each.name == steps[0].array)
+        return replace(
+            after,
+            problem=with_operand(after.problem, array),
+            steps=(*steps, *after.steps),
+            faster=None,
+            asked=after.asked and problem,
+        )
 
     def _found(self, problem: Problem) -> Plan:
         return self._tree(problem) if problem.is_tree else self._program(problem)
@@ -124,9 +126,7 @@ class Planner:
             if step.op in ("einsum", "apply"):
                 part, (operands, result) = next(parts)
                 shapes = [each.shard_shape(mesh) for each in operands]
-                local = result.shard_shape(mesh)
-                work = statement_flops(part, shapes, local), statement_traffic(part, shapes, local)
-                total += self.prices.work(*work, matmul_dtype(part))
+                total += work_cost(self.prices, part, shapes, result.shard_shape(mesh))
             else:
                 array = arrays[step.array]
                 before, after = (

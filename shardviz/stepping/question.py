@@ -69,7 +69,7 @@ class CollectiveQuestion:
     def for_jax(self) -> tuple[Operation, Mesh, Values]:
         """The collective, its mesh and the shards, as JAX is asked to run it.
 
-        Raises `TargetError` where there are no numbers.
+        Raises `TargetError` where the shards have no values.
         """
         if self.shards is None:
             raise TargetError(

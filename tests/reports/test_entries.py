@@ -114,3 +114,33 @@ ENTRY %main (x: f32[8]) -> f32[8] {
 def test_a_program_without_gradients_is_all_forward():
     (entry,) = program_report(TEXT).entries
     assert (entry.phase, entry.argument, entry.all_bytes) == ("forward", "x", 32)
+
+
+@pytest.mark.parametrize("operands", ["%g, %moved", "%moved, %g"])
+def test_a_gradient_beside_what_is_made_of_it_is_not_the_optimizers(operands):
+    """Whichever of them is looked at first."""
+    text = f"""HloModule jit_step, num_partitions=2
+
+%add (a: f32[], b: f32[]) -> f32[] {{
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}}
+
+ENTRY %main (w: f32[8,8], x: f32[8,8]) -> f32[16,8] {{
+  %w = f32[8,8]{{1,0}} parameter(0), metadata={{op_name="w"}}
+  %x = f32[8,8]{{1,0}} parameter(1), metadata={{op_name="x"}}
+  %g = f32[8,8]{{1,0}} dot(%x, %w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}, \
+metadata={{op_name="jit(step)/transpose(jvp())/dot_general"}}
+  %moved = f32[8,8]{{1,0}} subtract(%w, %g), metadata={{op_name="jit(step)/sub"}}
+  %own = f32[8,8]{{1,0}} all-reduce(%moved), channel_id=1, replica_groups=[1,2]<=[2], to_apply=%add, \
+metadata={{op_name="jit(step)/sub"}}
+  %bwd = f32[8,8]{{1,0}} all-reduce(%g), channel_id=2, replica_groups=[1,2]<=[2], to_apply=%add, \
+metadata={{op_name="jit(step)/transpose(jvp())/dot_general"}}
+  %both = f32[16,8]{{1,0}} concatenate({operands}), dimensions={{0}}
+  ROOT %r = f32[16,8]{{1,0}} all-reduce(%both), channel_id=3, replica_groups=[1,2]<=[2], to_apply=%add, \
+metadata={{op_name="jit(step)/concatenate"}}
+}}
+"""
+    phases = {each.collective.name: each.phase for each in program_report(text).entries}
+    assert phases == {"own": "optimizer", "bwd": "backward", "r": None}

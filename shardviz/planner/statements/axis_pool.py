@@ -120,7 +120,7 @@ class AxisPool:
 
     def state(self, spec: PartitionSpec) -> State:
         """The state that a spec says; axes of one device split nothing and are left out. An array on one
-        device is a pending sum over all axes (`other_devices`)."""
+        device is a pending sum over all axes (`first_steps`)."""
         if spec.only_device is not None:
             return ((),) * spec.rank, tuple(sorted(self.sizes))
 

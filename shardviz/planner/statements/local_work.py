@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from shardviz.planner.problem import Statement
 from shardviz.planner.problem.functions import FUNCTIONS
+from shardviz.planner.states.prices import Cost, Prices
 from shardviz.sharding import ShardedArray, array_bytes
 from shardviz.sharding.array import BITS
 
@@ -31,6 +32,12 @@ def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -
     if function.counted == "result":
         return function.flops * math.prod(result)
     return points * function.flops
+
+
+def work_cost(prices: Prices, part: Statement, operands: Sequence[Shape], result: Shape) -> Cost:
+    """The cost of a statement on a device that holds pieces of these shapes."""
+    flops = statement_flops(part, operands, result)
+    return prices.work(flops, statement_traffic(part, operands, result), matmul_dtype(part))
 
 
 def is_matmul(part: Statement) -> bool:

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from shardviz.planner.problem import Statement
-from shardviz.planner.statements.local_work import Shape, matmul_dtype, statement_flops, statement_traffic
+from shardviz.planner.statements.local_work import Shape, work_cost
 from shardviz.planner.statements.work_split import (
     WorkSplit,
     ordered_splits,
@@ -134,8 +134,7 @@ class StatementWays:
 
     def local_work(self, part: Statement, operands: Sequence[Shape], result: Shape) -> Cost:
         """The cost of the work on a device that holds pieces of these shapes."""
-        flops = statement_flops(part, operands, result)
-        return self._prices.work(flops, statement_traffic(part, operands, result), matmul_dtype(part))
+        return work_cost(self._prices, part, operands, result)
 
     def work(self, part: Statement, split: WorkSplit) -> Cost:
         """The cost of the local work, and of the `pmax` behind it."""

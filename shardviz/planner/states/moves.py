@@ -38,7 +38,7 @@ names."""
 
 def state_of(spec: PartitionSpec, mesh: Mesh) -> State:
     """A spec as a state; axes of size 1 split nothing and are left out. An array on one device is a pending
-    sum over all axes (`other_devices`)."""
+    sum over all axes (`first_steps`)."""
 
     def wide(axes: Axes) -> Axes:
         return tuple(axis for axis in axes if mesh.axis_size(axis) > 1)
