@@ -118,7 +118,7 @@ def test_a_program_without_gradients_is_all_forward():
 
 @pytest.mark.parametrize("operands", ["%g, %moved", "%moved, %g"])
 def test_a_gradient_beside_what_is_made_of_it_is_not_the_optimizers(operands):
-    """Whichever of them is looked at first."""
+    """Whichever of them is looked at first: of one operand that holds both."""
     text = f"""HloModule jit_step, num_partitions=2
 
 %add (a: f32[], b: f32[]) -> f32[] {{
@@ -132,7 +132,9 @@ ENTRY %main (w: f32[8,8], x: f32[8,8]) -> f32[16,8] {{
   %x = f32[8,8]{{1,0}} parameter(1), metadata={{op_name="x"}}
   %g = f32[8,8]{{1,0}} dot(%x, %w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}, \
 metadata={{op_name="jit(step)/transpose(jvp())/dot_general"}}
-  %moved = f32[8,8]{{1,0}} subtract(%w, %g), metadata={{op_name="jit(step)/sub"}}
+  %h = f32[8,8]{{1,0}} dot(%w, %x), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}, \
+metadata={{op_name="jit(step)/transpose(jvp())/dot_general"}}
+  %moved = f32[8,8]{{1,0}} subtract(%w, %h), metadata={{op_name="jit(step)/sub"}}
   %own = f32[8,8]{{1,0}} all-reduce(%moved), channel_id=1, replica_groups=[1,2]<=[2], to_apply=%add, \
 metadata={{op_name="jit(step)/sub"}}
   %bwd = f32[8,8]{{1,0}} all-reduce(%g), channel_id=2, replica_groups=[1,2]<=[2], to_apply=%add, \
