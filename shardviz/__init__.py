@@ -22,10 +22,14 @@ TYPE_CHECKING = False  # what `typing` has under this name, without the time to 
 if TYPE_CHECKING:
     from shardviz import testing as testing
     from shardviz.api.explaining import (
+        CostCurve as CostCurve,
         Explanation as Explanation,
         Ranking as Ranking,
+        SearchReport as SearchReport,
         explain as explain,
         rank as rank,
+        search as search,
+        vary as vary,
     )
     from shardviz.api.inspecting import (
         OutOfMemoryError as OutOfMemoryError,
@@ -36,8 +40,6 @@ if TYPE_CHECKING:
     )
     from shardviz.api.modelling import ModelReport as ModelReport, model as model
     from shardviz.api.profiling import ProfileReport as ProfileReport, profiled as profiled
-    from shardviz.api.searching import SearchReport as SearchReport, search as search
-    from shardviz.api.varying import CostCurve as CostCurve, vary as vary
     from shardviz.errors import ShardvizError as ShardvizError
     from shardviz.sharding import Mesh as Mesh
 else:
@@ -45,12 +47,10 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "api.explaining": "Explanation Ranking explain rank",
+            "api.explaining": "CostCurve Explanation Ranking SearchReport explain rank search vary",
             "api.inspecting": "OutOfMemoryError Report TargetReports inspect read_hlo",
             "api.modelling": "ModelReport model",
             "api.profiling": "ProfileReport profiled",
-            "api.searching": "SearchReport search",
-            "api.varying": "CostCurve vary",
             "errors": "ShardvizError",
             "sharding": "Mesh",
             "testing": "",

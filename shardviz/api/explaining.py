@@ -1,4 +1,5 @@
-"""`shardviz.explain` and `shardviz.rank`: one plan with the compilers' answers, and all shardings ranked."""
+"""`shardviz.explain`, `rank`, `vary` and `search`: one plan with the compilers' answers, all shardings
+ranked, a plan's cost over sizes, and the best meshes."""
 
 from __future__ import annotations
 
@@ -18,29 +19,34 @@ from shardviz.api.arguments import (
     target_text,
 )
 from shardviz.api.shared_worker import ask
-from shardviz.api.shown import Shown
+from shardviz.api.shown import Shown, TimelineReport
 from shardviz.compare import differences
 from shardviz.compare.adoption import cheaper_plan
-from shardviz.documents.plans import ranking_document
+from shardviz.documents.plans import ranking_document, sweep_document
 from shardviz.documents.programs import explain_document
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_sizes
+from shardviz.notation.ranges import parse_range
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner import rank as ranked
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.pricing.sweep import Sweep, sweep
 from shardviz.planner.problem import Objective
 from shardviz.planner.problem.training import Remat
-from shardviz.planner.training import train_step
+from shardviz.planner.training import parse_training, train_step
+from shardviz.reports.target_times import TargetTimes, answer_times
+from shardviz.sharding import Mesh
 from shardviz.targets import parse_targets
-from shardviz.targets.machines import placed_for
+from shardviz.targets.hardware import placed_for
+from shardviz.timeline.of_plan import plan_timeline
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from shardviz.api.timing import TimelineReport
     from shardviz.compare import Difference
     from shardviz.planner import Candidate, Plan, Problem
     from shardviz.planner.pricing.costs import PlanCost
+    from shardviz.planner.search import MeshRanking, MeshSharding
     from shardviz.render.palette import Palette
     from shardviz.reports.target_result import TargetResult
 
@@ -80,10 +86,6 @@ class Explanation(Shown):
         The compiler's own schedule and account of memory are in it where ``explain(…, times=True)`` has asked
         for them. Raises `QuestionError` for a target without figures or without an answer.
         """
-        from shardviz.api.timing import TimelineReport
-        from shardviz.reports.target_times import TargetTimes, answer_times
-        from shardviz.timeline.of_plan import plan_timeline
-
         if target is None:
             return TimelineReport(TargetTimes(plan_timeline(self.cost)))
         told = answer_times(self.target(target), self.problem.mesh, as_machine(machine))
@@ -194,20 +196,24 @@ def problem_of(
         if len(given.dtypes) > 1:
             raise QuestionError(f"the arrays have the dtypes {', '.join(given.dtypes)}", "say dtype='bf16'")
         dtype = given.dtypes[0] if given.dtypes else "bf16"
-    if sizes is not None and not isinstance(sizes, str):
-        sizes = ",".join(f"{dim}={size}" for dim, size in sizes.items())
+    written = _sizes_text(sizes)
     if given.sizes is not None:
-        own = merged_sizes(given.sizes, parse_sizes(sizes or ""))
-        sizes = ",".join(f"{dim}={size}" for dim, size in own.items())
+        written = _sizes_text(merged_sizes(given.sizes, parse_sizes(written)))
     return problem_from_text(
         einsum,
         mesh=asked,
         specs=given.text,
-        sizes=sizes or "",
+        sizes=written,
         dtype=dtype,
         axis_types=axis_types,
         ranked=ranked,
     )
+
+
+def _sizes_text(sizes: Mapping[str, int] | str | None) -> str:
+    if sizes is None or isinstance(sizes, str):
+        return sizes or ""
+    return ",".join(f"{dim}={size}" for dim, size in sizes.items())
 
 
 SHOWN = 20
@@ -247,3 +253,108 @@ def rank(
     """
     problem = problem_of(einsum, mesh, specs, sizes, dtype, ranked=True)
     return Ranking(problem, ranked(problem, placed_for(as_machine(machine), (), problem.mesh)))
+
+
+@dataclass(frozen=True, repr=False)
+class CostCurve(Shown):
+    """The answer of `shardviz explain --vary`: `sweep` has the cost at every size, and the crossings."""
+
+    sweep: Sweep
+
+    def lines(self, width: int, palette: Palette) -> list[Text]:
+        from shardviz.render.sweep_view import sweep_view
+
+        return sweep_view(self.sweep, width, palette)
+
+    def document(self) -> dict[str, Any]:
+        return sweep_document(self.sweep)
+
+
+def vary(
+    einsum: str,
+    over: str,
+    *,
+    mesh: MeshLike | None = None,
+    specs: SpecsLike = None,
+    sizes: Mapping[str, int] | str | None = None,
+    dtype: str | None = None,
+    machine: MachineLike = None,
+) -> CostCurve:
+    """Compute and communication of an einsum's plan over a range of sizes, and where they cross.
+
+    `over` is a dimension or a mesh axis with its first and its last size, ``"b=1Ki:1Mi"``, in powers of two,
+    or ``"b=1Ki:1Mi:4"``, in powers of four; an axis varies on the assumed machine alone. The other parameters
+    are those of `explain`. Raises `QuestionError` for a question that cannot be read, for a size that its
+    axes do not divide, and where a time is not known.
+    """
+    problem = decided_problem(einsum, mesh, specs, sizes, dtype)
+    named = as_machine(machine)
+    return CostCurve(sweep(problem, parse_range(over), lambda mesh: placed_for(named, (), mesh)))
+
+
+SHOWN_MESHES = 10
+"""Meshes that are shown; `SearchReport.found` has all."""
+
+
+@dataclass(frozen=True, repr=False)
+class SearchReport(Shown):
+    """The answer of `shardviz search`: `ranking` has every mesh with its best sharding, the fastest first."""
+
+    ranking: MeshRanking
+
+    @property
+    def found(self) -> tuple[MeshSharding, ...]:
+        return self.ranking.found
+
+    def lines(self, width: int, palette: Palette) -> list[Text]:
+        from shardviz.render.search_view import search_view
+
+        return search_view(self.ranking, width, palette, SHOWN_MESHES)
+
+    def document(self) -> dict[str, Any]:
+        from shardviz.documents.searches import search_document
+
+        return search_document(self.ranking)
+
+
+def search(
+    program: str,
+    *,
+    machine: MachineLike,
+    axes: str = "data,fsdp,tensor",
+    sizes: Mapping[str, int] | str | None = None,
+    dtype: str = "bf16",
+    keep: str = "",
+    backward: bool = False,
+    remat: Literal["none", "layer", "dots"] = "none",
+    optimizer: str | None = None,
+    overlap: Literal["parameters", "none", "all"] = "parameters",
+    microbatches: int = 8,
+) -> SearchReport:
+    """The mesh and the shardings that run a program fastest on a machine.
+
+    `program` is an einsum, a chain of them, or statements, and ends with ``x 32`` where it is a layer that
+    runs so often. `axes` are those of the meshes, with their kinds or sizes where needed: ``data,X=fsdp``,
+    ``tensor=8``. `keep` are shardings that may not change: ``W1=_ tensor``. With `backward` it is a train
+    step, and `remat` and `optimizer` say of what kind. Raises `QuestionError` for a question that cannot be
+    read.
+    """
+    from shardviz.planner.search import best_meshes, parse_axes, question_from_text, with_smallest_machine
+
+    named = as_machine(machine)
+    if named is None:
+        raise QuestionError("a search needs a machine", "give machine='v5p:4x4x8'")
+    parsed = parse_axes(axes)
+    mesh = Mesh(tuple(axis.name for axis in parsed), (1,) * len(parsed))
+    question = question_from_text(
+        program,
+        named,
+        parsed,
+        sizes=_sizes_text(sizes),
+        dtype=dtype,
+        keep=keep,
+        training=parse_training(backward, remat, optimizer or "none", mesh),
+        overlap=overlap,
+        microbatches=microbatches,
+    )
+    return SearchReport(with_smallest_machine(best_meshes(question)))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
@@ -17,26 +16,37 @@ from shardviz.api.arguments import (
     check_timeout,
     target_text,
 )
-from shardviz.api.shown import Shown
-from shardviz.compiler.lowering import PROGRAM_HINT, check_program
-from shardviz.documents.programs import hlo_document
+from shardviz.api.shared_worker import ask_program
+from shardviz.api.shown import Shown, TimelineReport
+from shardviz.compiler.lowering import check_program, compile_program, lower_program
+from shardviz.documents.programs import hlo_document, program_document
 from shardviz.errors import QuestionError, quote
-from shardviz.hlo import read
+from shardviz.hardware.machine import assumed_machine
+from shardviz.hlo import HloModule, read
 from shardviz.hlo import read_hlo as read_compiled
 from shardviz.hlo.arguments import arguments_of
+from shardviz.reports.entries import entries_of
+from shardviz.reports.program_report import report_of
+from shardviz.reports.rematerialization import rematerializations_of
+from shardviz.reports.suggestions import suggestions
+from shardviz.reports.summary import summary
 from shardviz.reports.target_program import OutOfMemoryError as OutOfMemoryError
 from shardviz.reports.target_program import widened_types
+from shardviz.reports.target_times import TargetTimes
+from shardviz.reports.why import reasons
+from shardviz.targets import parse_targets
+from shardviz.timeline.of_program import program_timeline
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from shardviz.api.timing import TimelineReport
-    from shardviz.api.why import WhyReport
-    from shardviz.hlo import Collective, HloModule, ShardyModule
+    from shardviz.hlo import Collective, ShardyModule
     from shardviz.hlo.arguments import ProgramArgument
     from shardviz.render.palette import Palette
+    from shardviz.reports.lowered_module import LoweredModule
     from shardviz.reports.program_report import ProgramReport
     from shardviz.reports.rematerialization import Rematerialization
+    from shardviz.reports.suggestions import ShardingCandidate, Suggestion
     from shardviz.reports.summary import ReportSummary
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.why import Reason
@@ -88,8 +98,6 @@ class Report(Shown):
 
         Seconds are those of the target, or of a `machine`; without either there are none.
         """
-        from shardviz.reports.summary import summary
-
         return summary(self._priced(machine), None if self.memory is None else self.memory.peak_bytes)
 
     @cached_property
@@ -99,9 +107,6 @@ class Report(Shown):
 
     def _priced(self, machine: MachineLike) -> ProgramReport:
         """The collectives with what they cost on the target, or on a machine."""
-        from shardviz.hlo import HloModule
-        from shardviz.reports.program_report import report_of
-
         named = as_machine(machine)
         if self.compiled is not None:
             found = self.compiled.report(self.compiled.times(named))
@@ -114,9 +119,6 @@ class Report(Shown):
     def reasons(self) -> tuple[Reason, ...]:
         """Why each collective but the local slices is there, in program order: the two shardings that met
         where a target was asked, else what shapes and groups tell."""
-        from shardviz.reports.entries import entries_of
-        from shardviz.reports.why import reasons
-
         if self.compiled is not None:
             return self.compiled.reasons
         return reasons(entries_of(self.module), self.mesh)
@@ -128,17 +130,24 @@ class Report(Shown):
         of the value that moves. Each try may take `timeout` seconds; one that fails is passed over. Of other
         programs shapes and groups tell the reasons, and nothing can be tried.
         """
-        from shardviz.api.why import why
+        compiled = self.compiled
+        if compiled is None:
+            return WhyReport(self._on_target, self.reasons)
+        lowered = compiled.lowered
+        if lowered is None:
+            return WhyReport(self._on_target, compiled.reasons, compiled=compiled)
 
-        return why(self.module, self.compiled, timeout)
+        def ask(name: str, changes: Sequence[ShardingCandidate]) -> TargetProgram:
+            options = compiled.options if name == compiled.target else {}
+            (answer,) = ask_program(lambda _: lowered, parse_targets(name), timeout, options, changes=changes)
+            return answer
+
+        return WhyReport(self._on_target, compiled.reasons, suggestions(ask, compiled), compiled)
 
     @property
     def rematerializations(self) -> tuple[Rematerialization, ...]:
         """Arrays that the compiler makes whole on every device on their way between shardings: all of which a
         target warns or that it shows, else those of which its text alone is certain."""
-        from shardviz.hlo import HloModule
-        from shardviz.reports.rematerialization import rematerializations_of
-
         if self.compiled is not None:
             return self.compiled.rematerializations
         return rematerializations_of(self.module) if isinstance(self.module, HloModule) else ()
@@ -150,12 +159,6 @@ class Report(Shown):
         of which every mesh axis is a ring. Raises `QuestionError` for a program that is not compiled, and for
         a machine that does not exist or cannot hold the mesh.
         """
-        from shardviz.api.timing import TimelineReport
-        from shardviz.hardware.machine import assumed_machine
-        from shardviz.hlo import HloModule
-        from shardviz.reports.target_times import TargetTimes
-        from shardviz.timeline.of_program import program_timeline
-
         if not isinstance(self.module, HloModule):
             raise QuestionError(
                 "times are of a compiled program, and this is not compiled yet",
@@ -211,6 +214,38 @@ def read_hlo(text: str, mesh: MeshLike | None = None) -> Report:
 
 
 @dataclass(frozen=True, repr=False)
+class WhyReport(Shown):
+    """The collectives of a `report`, with a reason for each of its `entries`, in program order.
+
+    `suggestions` has the changes that avoid collectives, by their reason: each was tried on the target. There
+    are none where nothing helps, and where the program before its compilation is not at hand.
+    """
+
+    report: ProgramReport
+    reasons: tuple[Reason, ...]
+    suggestions: Mapping[Reason, Suggestion] = field(default_factory=dict)
+    compiled: TargetProgram | None = None
+
+    def lines(self, width: int, palette: Palette) -> list[Text]:
+        from rich.text import Text
+
+        from shardviz.render.programs.why_lines import shape_lines, why_lines
+        from shardviz.reports.selection import BY_COST
+
+        if not self.report.entries:
+            return [Text("no collective: nothing is sent")]
+        if self.compiled is None:
+            return shape_lines(self.report, BY_COST, width, palette)[1:]
+        return why_lines(self.report, self.reasons, BY_COST, width, palette, self.suggestions)[1:]
+
+    def document(self) -> dict[str, Any]:
+        if self.compiled is None:
+            return hlo_document(self.report, self.report.module.mesh)
+        name = self.report.module.name
+        return program_document(name, [(self.compiled, self.report)], suggestions=[dict(self.suggestions)])
+
+
+@dataclass(frozen=True, repr=False)
 class TargetReports(Shown):
     """A program on several targets: `programs` are their answers, also of those that have refused it.
 
@@ -235,8 +270,6 @@ class TargetReports(Shown):
         return programs_view(self._priced, width, palette)
 
     def document(self) -> dict[str, Any]:
-        from shardviz.documents.programs import program_document
-
         return program_document(self.name, self._priced)
 
     @cached_property
@@ -247,32 +280,12 @@ class TargetReports(Shown):
 
 @overload
 def inspect(
-    program: Any,
-    /,
-    *args: Any,
-    target: str | None = None,
-    targets: None = None,
-    options: Mapping[str, Any] | None = None,
-    times: bool = False,
-    timeout: float = 300.0,
-    kwargs: Mapping[str, Any] | None = None,
-    **named: Any,
+    program: Any, /, *args: Any, target: str | None = None, targets: None = None, **named: Any
 ) -> Report: ...
 
 
 @overload
-def inspect(
-    program: Any,
-    /,
-    *args: Any,
-    target: None = None,
-    targets: Sequence[str] | str,
-    options: Mapping[str, Any] | None = None,
-    times: bool = False,
-    timeout: float = 300.0,
-    kwargs: Mapping[str, Any] | None = None,
-    **named: Any,
-) -> TargetReports: ...
+def inspect(program: Any, /, *args: Any, targets: Sequence[str] | str, **named: Any) -> TargetReports: ...
 
 
 def inspect(
@@ -325,7 +338,7 @@ def inspect(
             raise QuestionError(f"{quote(name)} is not one target", f"use targets={name.split(',')}")
         (answer,) = _compiled_for(name, program, args, named, options, times, timeout)
         return _report(answer)
-    return _inspected(compiled_program(program, args, named, options))
+    return _inspected(program, args, named, dict(options or {}))
 
 
 def _report(compiled: TargetProgram) -> Report:
@@ -356,11 +369,6 @@ def _compiled_for(
     timeout: float,
 ) -> tuple[TargetProgram, ...]:
     """Each target's answer. Where several are asked, one that cannot be has the reason in its place."""
-    from shardviz.api.shared_worker import ask_program
-    from shardviz.compiler.lowering import check_program, lower_program
-    from shardviz.reports.lowered_module import LoweredModule
-    from shardviz.targets import parse_targets
-
     asked = parse_targets(names)
     if not asked:
         raise QuestionError("no target is named", "name hardware such as v5e:2x4")
@@ -375,25 +383,37 @@ def _compiled_for(
     return ask_program(program_for, asked, timeout, dict(options or {}), times)
 
 
-def _inspected(compiled: CompiledProgram) -> Report:
-    """The report of a program that this process has compiled."""
+def _inspected(
+    program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], options: dict[str, Any]
+) -> Report:
+    """The report of a program that this process compiles."""
+    compiled = compile_program(program, args, kwargs, options)
+    text = compiled.as_text()
+    if not text:
+        raise QuestionError("this compiler shows no text of its programs", "ask on a CPU, a TPU or a GPU")
+    shardings = [
+        *compiled.in_tree.flatten_up_to(compiled.input_shardings),
+        *compiled.out_tree.flatten_up_to(compiled.output_shardings),
+    ]
+    meshes = _meshes(shardings)
     modules: list[HloModule] = []
     notes = []
-    for mesh in compiled.meshes:
+    for mesh in meshes:
         try:
-            module = read_compiled(compiled.text, mesh.mesh(), slices=mesh.slices, origins=True)
+            module = read_compiled(text, mesh.mesh(), slices=mesh.slices, origins=True)
         except QuestionError as error:
             notes.append(f"axes are not named after the mesh {_written(mesh)}: {error.message}")
         else:
             modules.append(replace(module, collectives=_with_ids(module.collectives, mesh.ids)))
-    named = max(modules, key=lambda module: sum(bool(each.axes) for each in module.collectives), default=None)
-    if named is not None and len(compiled.meshes) > 1:
-        meshes = " and ".join(map(_written, compiled.meshes))
-        notes.append(f"this program has several meshes: {meshes}; axes are named after {named.mesh}")
-    module = read_compiled(compiled.text, infer=True, origins=True) if named is None else named
-    if compiled.is_for_cpu:
-        notes += widened_types(compiled.text, module.collectives)
-    return Report(module, None if named is None else named.mesh, compiled.text, tuple(notes))
+    named = max(modules, key=lambda module: sum(bool(one.axes) for one in module.collectives), default=None)
+    if named is not None and len(meshes) > 1:
+        several = " and ".join(map(_written, meshes))
+        notes.append(f"this program has several meshes: {several}; axes are named after {named.mesh}")
+    module = read_compiled(text, infer=True, origins=True) if named is None else named
+    devices = (device for sharding in shardings for device in getattr(sharding, "device_set", ()))
+    if any(device.platform == "cpu" for device in devices):
+        notes += widened_types(text, module.collectives)
+    return Report(module, None if named is None else named.mesh, text, tuple(notes))
 
 
 def _written(mesh: JaxMesh) -> str:
@@ -413,90 +433,8 @@ def _with_ids(collectives: Sequence[Collective], ids: Sequence[int] | None) -> t
     )
 
 
-@dataclass(frozen=True)
-class CompiledProgram:
-    """HLO text, and the meshes of the shardings of the arguments, then of the results, each once.
-
-    `is_for_cpu` tells that XLA for CPU has compiled it, for simulated devices or real ones.
-    """
-
-    text: str
-    meshes: tuple[JaxMesh, ...]
-    is_for_cpu: bool
-
-
-def compiled_program(
-    program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], options: Mapping[str, Any] | None = None
-) -> CompiledProgram:
-    """Compile what is not compiled yet; nothing runs, and no argument is donated.
-
-    A plain function is jitted as it stands. Raises `QuestionError` for what is not a program, for arguments
-    to one that has its own, and where the compiler keeps no text. What JAX raises comes through.
-    """
-    compiled = _unwrapped(_compiled(_unwrapped(program), args, kwargs, dict(options or {})))
-    text = compiled.as_text()
-    if not text:
-        raise QuestionError("this compiler shows no text of its programs", "ask on a CPU, a TPU or a GPU")
-    shardings = [
-        *compiled.in_tree.flatten_up_to(compiled.input_shardings),
-        *compiled.out_tree.flatten_up_to(compiled.output_shardings),
-    ]
-    devices = (device for sharding in shardings for device in getattr(sharding, "device_set", ()))
-    return CompiledProgram(text, _meshes(shardings), any(device.platform == "cpu" for device in devices))
-
-
-def _compiled(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], options: dict[str, Any]) -> Any:
-    is_compiled = hasattr(program, "as_text") and hasattr(program, "input_shardings")
-    is_lowered = hasattr(program, "as_text") and hasattr(program, "compile")
-    is_traced = hasattr(program, "lower") and hasattr(program, "jaxpr")
-    if is_compiled or is_lowered or is_traced:
-        if args or kwargs:
-            raise QuestionError(
-                f"a {type(program).__name__} program has its arguments already",
-                "leave out the arguments, or give the jitted function itself",
-            )
-        if is_compiled and options:
-            raise QuestionError(
-                "options are for a program that is not compiled yet", "give the jitted function itself"
-            )
-        if is_compiled:
-            return program
-        return _finished(program if is_lowered else program.lower(), options)
-    check_program(program)
-    is_plain = not hasattr(program, "lower")
-    if is_plain:
-        jax = sys.modules.get("jax")
-        if jax is None:
-            raise QuestionError(f"{quote(repr(program))} is not jitted, and jax is not loaded", PROGRAM_HINT)
-        program = jax.jit(program)
-    try:
-        return _finished(program.lower(*args, **kwargs), options)
-    except Exception as error:
-        if isinstance(error, ValueError) and "AbstractMesh" in str(error):
-            raise QuestionError(
-                "the mesh of the arguments is abstract, so there are no devices to compile for",
-                "name a target, such as target='v5e:2x4', or use jax.make_mesh",
-            ) from error
-        if is_plain:
-            error.add_note(
-                "shardviz jitted this function as it stands; jit it yourself for static arguments."
-            )
-        raise
-
-
-def _finished(lowered: Any, options: dict[str, Any]) -> Any:
-    """The program, compiled; without options as any library around JAX compiles it."""
-    return lowered.compile(compiler_options=options) if options else lowered.compile()
-
-
-def _unwrapped(program: Any) -> Any:
-    """JAX's own object, where a library such as Equinox or Flax has put one of its own around it."""
-    if not hasattr(program, "input_shardings") and hasattr(program, "compiled"):
-        return program.compiled
-    return program
-
-
 def _meshes(shardings: Sequence[Any]) -> tuple[JaxMesh, ...]:
+    """The meshes of shardings, each once."""
     found: dict[tuple[object, ...], JaxMesh] = {}
     for sharding in shardings:
         mesh = JaxMesh.of(getattr(sharding, "mesh", None))

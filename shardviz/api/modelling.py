@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from shardviz.api.arguments import MachineLike, MeshLike, as_machine, as_mesh
-from shardviz.api.pytrees import pytree_model
 from shardviz.api.shown import Shown
 from shardviz.errors import QuestionError, quote
 from shardviz.models.answer import ModelAnswer, answered
 from shardviz.models.memory import ModelMemory
 from shardviz.models.model import Model
+from shardviz.models.parameter import ModelParameter
 from shardviz.models.question import ModelQuestion, model_question, named_rules
 from shardviz.models.rules.rule_files import function_rules, rules_of_pairs, spec_of_jax
 from shardviz.models.rules.rule_set import RuleSet
 from shardviz.models.sources.reading import read_model
 from shardviz.models.splitting import SplitParameter
 from shardviz.models.step import ModelStep
+from shardviz.planner.problem.training import parse_training
+from shardviz.sharding import PartitionSpec, canonical_dtype
+from shardviz.targets.hardware import placed_for
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -106,31 +110,8 @@ def model(
 
     Raises `QuestionError` for a model, rules or a mesh that cannot be read or do not fit one another.
     """
-    question = question_of(
-        source, rules, mesh, machine, dtype, batch, sequence, inputs, backward, remat, optimizer
-    )
-    return ModelReport(answered(question))
-
-
-def question_of(
-    source: ModelLike,
-    rules: RulesLike,
-    mesh: MeshLike,
-    machine: MachineLike,
-    dtype: str,
-    batch: int | None,
-    sequence: int | None,
-    inputs: str,
-    backward: bool,
-    remat: str,
-    optimizer: str,
-) -> ModelQuestion:
-    """The question of a call of `model`."""
-    from shardviz.planner.problem.training import parse_training
-    from shardviz.targets.machines import placed_for
-
     devices = as_mesh(mesh)
-    return model_question(
+    question = model_question(
         as_model(source),
         as_rules(rules, devices),
         placed_for(as_machine(machine), (), devices),
@@ -141,6 +122,7 @@ def question_of(
         sequence=sequence,
         inputs=inputs,
     )
+    return ModelReport(answered(question))
 
 
 def as_model(source: ModelLike) -> Model:
@@ -174,3 +156,96 @@ def _value(value: Any) -> Any:
     """A value of a rule, a spec of JAX's as ours."""
     is_plain = value is None or isinstance(value, str | list) or type(value) is tuple
     return value if is_plain else spec_of_jax(value, "rules")
+
+
+_KEY = "key<"
+"""The dtypes of random keys begin so; they are not parameters."""
+
+
+def pytree_model(tree: Any, name: str = "model") -> Model:
+    """The model of a tree of parameters, whose names are their paths, joined by ``/``.
+
+    Leaves without a shape and a dtype, such as functions, are left out. Raises `QuestionError` for a tree
+    without parameters, and for a dtype that is not known.
+    """
+    named = ((path, leaf, leaf.value if _is_box(leaf) else leaf) for path, leaf in _leaves(tree))
+    parameters = tuple(_parameter("/".join(path), *found) for path, *found in named if _is_array(found[1]))
+    if not parameters:
+        raise QuestionError(
+            f"{quote(repr(tree), 60)} has no leaves with a shape and a dtype",
+            "give a name such as llama-3-8b, a file, or a tree from jax.eval_shape",
+        )
+    return Model(name, f"a {type(tree).__name__}", parameters)
+
+
+def _leaves(tree: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Paths and leaves: by JAX where it is loaded, which knows the classes of libraries, else of
+    dictionaries, lists and tuples."""
+    jax = sys.modules.get("jax")
+    if jax is not None:
+        for path, leaf in jax.tree_util.tree_flatten_with_path(tree, is_leaf=_is_box)[0]:
+            yield tuple(map(_key, path)), leaf
+        return
+    if isinstance(tree, Mapping):
+        children = [(str(key), child) for key, child in tree.items()]
+    elif isinstance(tree, list | tuple):
+        children = [(str(place), child) for place, child in enumerate(tree)]
+    else:
+        yield (), tree
+        return
+    for key, child in children:
+        yield from (((key, *path), leaf) for path, leaf in _leaves(child))
+
+
+def _key(entry: Any) -> str:
+    """The word of an entry of JAX's paths: a key of a dictionary, a place in a list, an attribute."""
+    found = next((getattr(entry, word) for word in ("key", "idx", "name") if hasattr(entry, word)), entry)
+    return str(found)
+
+
+def _is_box(node: Any) -> bool:
+    """The node is a leaf in a box that has annotations."""
+    return hasattr(node, "value") and (
+        hasattr(node, "names") or callable(getattr(node, "get_metadata", None))
+    )
+
+
+def _is_array(value: Any) -> bool:
+    shape = getattr(value, "shape", None)
+    return isinstance(shape, tuple) and hasattr(value, "dtype") and not str(value.dtype).startswith(_KEY)
+
+
+def _parameter(name: str, leaf: Any, array: Any) -> ModelParameter:
+    """The parameter of a leaf, which is an array or a box around it."""
+    shape, dtype = tuple(map(int, array.shape)), canonical_dtype(str(array.dtype))
+    entries = _annotations(leaf)
+    if entries is None or len(entries) != len(shape):
+        spec = getattr(getattr(array, "sharding", None), "spec", None)
+        entries = () if spec is None else tuple(getattr(spec, "partitions", spec))
+        return ModelParameter(name, shape, dtype, (), _spec(entries, len(shape)))
+    is_by_dims = all(entry is None or isinstance(entry, str) for entry in entries)
+    names = tuple(entry if isinstance(entry, str) else "" for entry in entries)
+    return ModelParameter(name, shape, dtype, names, None if is_by_dims else _spec(entries, len(shape)))
+
+
+def _annotations(leaf: Any) -> tuple[Any, ...] | None:
+    """The names of a leaf's dimensions that its box has; None where there are none."""
+    if not _is_box(leaf):
+        return None
+    if hasattr(leaf, "names"):
+        return tuple(leaf.names)
+    metadata = leaf.get_metadata()
+    found = next(
+        (metadata[key] for key in ("out_sharding", "sharding_names", "sharding") if metadata.get(key)), None
+    )
+    return None if found is None else tuple(getattr(found, "partitions", found))
+
+
+def _spec(entries: tuple[Any, ...], rank: int) -> PartitionSpec | None:
+    """The spec of a sharding's entries; None where there are none."""
+    if not entries:
+        return None
+    dims = tuple(
+        () if each is None else (each,) if isinstance(each, str) else tuple(each) for each in entries
+    )
+    return PartitionSpec((*dims, *((),) * (rank - len(dims))))

@@ -9,7 +9,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from shardviz.compiler.requests import settled
 from shardviz.errors import CompilerError, ShardvizError, TargetError
+from shardviz.reports.target_result import without_answer
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, Worker
@@ -36,27 +38,17 @@ def ask(
     the targets, so one that cannot hold the mesh says so as well. `with_costs` is that of `Worker.submit`.
     Raises `TargetError` for targets that cannot take the problem.
     """
-    from shardviz.compiler.requests import settled
-    from shardviz.reports.target_result import without_answer
-
     worker = _worker()
-    requests: list[CompilerRequest[TargetResult]] = []
-    try:
-        for target in targets:
-            try:
-                requests.append(worker.submit(problem, target, with_costs=with_costs))
-            except TargetError as error:
-                if not may_refuse:
-                    raise
-                requests.append(settled(without_answer(target.name, error)))
-        names = (target.name for target in targets)
-        return tuple(
-            _answer(name, each, timeout, without_answer) for name, each in zip(names, requests, strict=True)
-        )
-    finally:
-        # An error, or an interrupt, leaves questions whose answers nobody waits for.
-        for each in requests:
-            each.cancel()
+
+    def submit(target: Target) -> CompilerRequest[TargetResult]:
+        try:
+            return worker.submit(problem, target, with_costs=with_costs)
+        except TargetError as error:
+            if not may_refuse:
+                raise
+            return settled(without_answer(target.name, error))
+
+    return _answers(submit, targets, timeout, without_answer)
 
 
 def ask_program(
@@ -74,28 +66,21 @@ def ask_program(
     targets that cannot have the program; one alone raises `TargetError`, or what JAX raises as it lowers.
     """
     from shardviz.compiler.lowering import refusal_of
-    from shardviz.compiler.requests import settled
     from shardviz.reports.target_program import without_program
 
     worker = _worker()
     worker.start(*targets)  # they load JAX while it traces here
-    requests: list[CompilerRequest[TargetProgram]] = []
-    try:
-        for target in targets:
-            try:
-                program = program_for(target.platform)
-                requests.append(worker.compile(program, target, options, with_costs, changes=changes))
-            except Exception as error:
-                if len(targets) == 1:
-                    raise
-                requests.append(settled(without_program(target.name, refusal_of(error))))
-        names = (target.name for target in targets)
-        return tuple(
-            _answer(name, each, timeout, without_program) for name, each in zip(names, requests, strict=True)
-        )
-    finally:
-        for each in requests:
-            each.cancel()
+
+    def submit(target: Target) -> CompilerRequest[TargetProgram]:
+        try:
+            program = program_for(target.platform)
+            return worker.compile(program, target, options, with_costs, changes=changes)
+        except Exception as error:
+            if len(targets) == 1:
+                raise
+            return settled(without_program(target.name, refusal_of(error)))
+
+    return _answers(submit, targets, timeout, without_program)
 
 
 def module_texts(protos: Sequence[bytes], timeout: float) -> tuple[str, ...]:
@@ -109,18 +94,33 @@ def module_texts(protos: Sequence[bytes], timeout: float) -> tuple[str, ...]:
         return ("",) * len(protos)
 
 
-def _answer(
-    target: str, request: CompilerRequest[T], timeout: float, refused: Callable[[str, ShardvizError], T]
-) -> T:
+def _answers(
+    submit: Callable[[Target], CompilerRequest[T]],
+    targets: Sequence[Target],
+    timeout: float,
+    refused: Callable[[str, ShardvizError], T],
+) -> tuple[T, ...]:
+    requests: list[CompilerRequest[T]] = []
+    answers: list[T] = []
     try:
-        return request.result(min(timeout, threading.TIMEOUT_MAX))
-    except CompilerError as error:
-        return refused(target, error)
-    except TimeoutError:
-        doing = f" while {request.stage}" if request.stage else ""
-        request.cancel()
-        slow = f"{request.subject} took longer than {timeout:g} s{doing} and was stopped"
-        return refused(target, CompilerError(slow, "give it longer with a larger timeout"))
+        for target in targets:
+            requests.append(submit(target))
+        for target, request in zip(targets, requests, strict=True):
+            try:
+                answers.append(request.result(min(timeout, threading.TIMEOUT_MAX)))
+            except CompilerError as error:
+                answers.append(refused(target.name, error))
+            except TimeoutError:
+                doing = f" while {request.stage}" if request.stage else ""
+                request.cancel()
+                slow = f"{request.subject} took longer than {timeout:g} s{doing} and was stopped"
+                hint = "give it longer with a larger timeout"
+                answers.append(refused(target.name, CompilerError(slow, hint)))
+        return tuple(answers)
+    finally:
+        # An error, or an interrupt, leaves questions whose answers nobody waits for.
+        for request in requests:
+            request.cancel()
 
 
 def _worker() -> Worker:

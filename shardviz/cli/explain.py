@@ -186,7 +186,7 @@ def command(
         raise
 
     def placed(mesh: Mesh) -> PlacedMesh:
-        from shardviz.targets.machines import placed_for
+        from shardviz.targets.hardware import placed_for
 
         return placed_for(machine, parse_targets(target), mesh)
 
@@ -444,7 +444,7 @@ def _print_matmul(
     from shardviz.stepping.collective_matmul import matmul_of_step
     from shardviz.stepping.collective_run import run_on
     from shardviz.stepping.plan_step import question_of_step
-    from shardviz.targets.machines import placed_for
+    from shardviz.targets.hardware import placed_for
 
     problem = stated()
     placed = placed_for(machine, () if target is None else parse_targets(target), problem.mesh)
@@ -498,7 +498,7 @@ def _print_step(
         from shardviz.render.plan_view import step_lines
         from shardviz.stepping.collective_run import pipelined, run_on
         from shardviz.stepping.plan_step import question_of_step
-        from shardviz.targets.machines import placed_for
+        from shardviz.targets.hardware import placed_for
 
         problem = stated()
         placed = placed_for(machine, targets, problem.mesh)

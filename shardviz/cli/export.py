@@ -287,7 +287,7 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
     from shardviz.cli.explain import is_ranking, refuse_stepping
     from shardviz.forms.form import TABLE_KEYS
     from shardviz.planner import plan
-    from shardviz.targets.machines import placed_for
+    from shardviz.targets.hardware import placed_for
 
     given = ctx.params
     if is_ranking(given["einsum"], given["specs"]):
@@ -335,7 +335,7 @@ def _swept(problem: Problem, given: Mapping[str, Any], part: Part | None) -> Sub
     from shardviz.cli.explain import refuse_beside
     from shardviz.notation.ranges import parse_range
     from shardviz.planner.pricing.sweep import sweep
-    from shardviz.targets.machines import placed_for
+    from shardviz.targets.hardware import placed_for
 
     if part is not None:
         raise QuestionError(f"--vary and --as {part} cannot be combined", "leave out one of them")
@@ -357,7 +357,7 @@ def _timed(problem: Problem, machine: str | None, targets: str, timeout: float) 
     from shardviz.planner import plan
     from shardviz.planner.pricing.costs import price
     from shardviz.reports.target_times import answer_times
-    from shardviz.targets.machines import placed_for
+    from shardviz.targets.hardware import placed_for
     from shardviz.timeline.of_plan import plan_timeline
 
     named = named_machine(machine) if machine else None
@@ -415,7 +415,7 @@ def _stepped(ctx: click.Context, part: Part | None) -> Subject:
     from shardviz.notation import parse_mesh
     from shardviz.stepping.collective_run import run_on
     from shardviz.stepping.question import question_from_options
-    from shardviz.targets.machines import placed_for
+    from shardviz.targets.hardware import placed_for
 
     del part
     given = ctx.params

@@ -128,7 +128,7 @@ def command(
     from shardviz.models.sources.reading import read_model
     from shardviz.notation import parse_mesh
     from shardviz.planner.problem.training import parse_training
-    from shardviz.targets.machines import placed_for
+    from shardviz.targets.hardware import placed_for
 
     with TargetSession(target, timeout, may_drop=False) as session:
         devices = parse_mesh(mesh, device_order)

@@ -60,7 +60,7 @@ def targets(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
     """Targets to complete a value with, the one after its last comma."""
     from click.shell_completion import CompletionItem
 
-    from shardviz.targets.groups import target_groups
+    from shardviz.targets.hardware import target_groups
 
     before, comma, name = incomplete.rpartition(",")
     return [

@@ -128,7 +128,7 @@ def command(
         from shardviz.notation import parse_mesh
         from shardviz.stepping.collective_run import pipelined, run_on
         from shardviz.stepping.question import question_from_options
-        from shardviz.targets.machines import placed_for
+        from shardviz.targets.hardware import placed_for
 
         question = question_from_options(
             operation,

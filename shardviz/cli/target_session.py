@@ -78,9 +78,7 @@ class ProgramSession(WorkerSession):
         from shardviz.compiler.user_file import UserFileProcess, UserFileRequest
 
         platforms = tuple(dict.fromkeys(each.platform for each in self._targets))
-        request = UserFileRequest(
-            file, name, mesh.axis_names, mesh.axis_sizes, platforms, axis_types == "explicit"
-        )
+        request = UserFileRequest(file, name, mesh, platforms, axis_types == "explicit")
         process = UserFileProcess(request, os.environ)
         on_signal(process.kill)
         with working(f"running {file}"):

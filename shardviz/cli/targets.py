@@ -7,7 +7,7 @@ import click
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json
-from shardviz.targets.groups import target_groups
+from shardviz.targets.hardware import target_groups
 
 EXAMPLES = (
     ("Every target, and the command that installs what is missing", "shardviz targets"),

@@ -25,7 +25,7 @@ from shardviz.hardware.clusters import Cluster, GpuNodes, TpuSlices
 from shardviz.hardware.torus_order import parts_by_slice
 from shardviz.sharding import Mesh
 from shardviz.targets import MAX_CPU_DEVICES, TARGETS, check_devices, check_mesh
-from shardviz.targets.described_hardware import target_config, topology_request
+from shardviz.targets.hardware import target_config, topology_request
 
 if TYPE_CHECKING:
     from shardviz.planner.problem import Problem

@@ -6,10 +6,11 @@ The files beside this one run in the process that owns the terminal and never im
 worker         the client: problems, passes, collectives and layouts, asked from any thread
 requests       a request as a future, and the order in which a process takes them
 worker_process, child_process  the thread that speaks with a child; the child, its environment, its end
+job_watch      how processes of a job meet, and hear that one is lost
 lowering, user_file  a program of the user's, lowered in its own process; the process of a file
-question, messages  problems as messages to the child, and the pipes for them
-reading, reading_programs  replies of the child → results
-dump_folders   folders for what compilers dump, removed however a process ends
+question, messages  problems as calls to the child, and the pipes for them
+reading        replies of the child → results
+dump_folders   folders for what compilers write, removed however a process ends
 """
 
 from __future__ import annotations
@@ -19,12 +20,10 @@ from typing import TYPE_CHECKING
 from shardviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from shardviz.compiler.messages import About as About
     from shardviz.compiler.requests import Cancelled as Cancelled, CompilerRequest as CompilerRequest
     from shardviz.compiler.worker import Worker as Worker
 else:
     # Loaded on first use: the child imports this package too, and has no need of the parent's side.
     __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {"messages": "About", "requests": "Cancelled CompilerRequest", "worker": "Worker"},
+        __name__, {"requests": "Cancelled CompilerRequest", "worker": "Worker"}
     )

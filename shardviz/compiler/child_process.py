@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
 LOG_BYTES = 32_768
 """How much of the end of what the child prints is kept."""
 
-_DUMP_NOISE = b"Refusing to write"
-"""XLA says so of the binary parts of a dump to stdout (child/xla.py asks for such dumps)."""
-
+COMPILERS_CHILD = "shardviz.compiler.child.main"
 PROGRAM = (
     "import sys; from importlib import import_module; sys.path.append(sys.argv[3]); "
     "import_module(sys.argv[4]).main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[5:])"
@@ -31,7 +30,10 @@ PROGRAM = (
 
 
 class ChildProcess:
-    """A running child. It leads its own session, so an interrupt in the terminal does not reach it."""
+    """A running child. It leads its own session, so an interrupt in the terminal does not reach it.
+
+    What it prints is kept; or, with an `output`, goes to that file descriptor of this process.
+    """
 
     def __init__(
         self,
@@ -39,6 +41,7 @@ class ChildProcess:
         environment: Mapping[str, str],
         *words: str,
         on_end: Callable[[ChildProcess], None] | None = None,
+        output: int | None = None,
     ) -> None:
         """Start it in the `main` of a module, which is given two file descriptors and these words.
 
@@ -47,22 +50,13 @@ class ChildProcess:
         to_child_read, to_child_write = os.pipe()
         to_parent_read, to_parent_write = os.pipe()
         root = str(Path(__file__).parents[2])
+        arguments = [str(to_child_read), str(to_parent_write), root, module, *words]
         try:
-            # -P keeps the current directory off the path: a user's own random.py must not be imported.
             self._popen = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-P",
-                    "-c",
-                    PROGRAM,
-                    str(to_child_read),
-                    str(to_parent_write),
-                    root,
-                    module,
-                    *words,
-                ],
+                # -P keeps the current directory off the path: a user's own random.py must not be imported.
+                [sys.executable, "-P", "-c", PROGRAM, *arguments],
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
+                stdout=subprocess.PIPE if output is None else output,
                 stderr=subprocess.STDOUT,
                 pass_fds=(to_child_read, to_parent_write),
                 start_new_session=True,
@@ -75,7 +69,8 @@ class ChildProcess:
         self._log = bytearray()
         self._on_end = on_end
         self._drain = threading.Thread(target=self._keep_log, name="shardviz-child-log", daemon=True)
-        self._drain.start()
+        if output is None:
+            self._drain.start()
 
     @property
     def pid(self) -> int:
@@ -88,13 +83,16 @@ class ChildProcess:
         """`BrokenPipeError` when the child is gone."""
         self._channel.send(message)
 
-    def receive(self) -> object:
-        """`EOFError` when the child is gone."""
+    def receive(self, seconds: float | None = None) -> object:
+        """The next message. `EOFError` when the child is gone, `TimeoutError` where none comes in time."""
+        if seconds is not None and not select.select([self._channel.incoming], [], [], seconds)[0]:
+            raise TimeoutError
         return self._channel.receive()
 
     def kill(self) -> None:
-        """Kill the child and all that it started. Safe from any thread, and when it is already dead."""
-        if self.alive():
+        """Kill the child and all that it started. Safe from any thread, and when it is already dead: its
+        number is its own until somebody has waited for it."""
+        if self._popen.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
 
@@ -107,9 +105,10 @@ class ChildProcess:
         """Kill it if need be and wait: how it ended ("was killed by SIGKILL"), and what it printed last."""
         self.kill()
         how = self.ending()
-        self._drain.join(timeout=1.0)
+        if self._popen.stdout is not None:
+            self._drain.join(timeout=1.0)
         self._channel.close()
-        return how, self.log
+        return how, self._log.decode(errors="replace")
 
     def ending(self) -> str:
         """Wait until it is gone: "was killed by SIGKILL" or "ended with status 1"."""
@@ -121,12 +120,6 @@ class ChildProcess:
                 name = f"signal {-code}"
             return f"was killed by {name}"
         return f"ended with status {code}"
-
-    @property
-    def log(self) -> str:
-        """The end of what the child printed."""
-        lines = bytes(self._log).splitlines(keepends=True)
-        return b"".join(line for line in lines if _DUMP_NOISE not in line).decode(errors="replace")
 
     def _keep_log(self) -> None:
         assert self._popen.stdout is not None
@@ -162,19 +155,19 @@ def environment_for(process: ProcessName, inherited: Mapping[str, str]) -> dict[
 
 
 def simulated_environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """For compilers alone: simulated CPU devices, and no setting of JAX that could change an answer.
+    """For compilers alone: simulated CPU devices, and no setting of JAX that could change an answer; the
+    user's XLA_FLAGS stay."""
+    return simulating({name: value for name, value in inherited.items() if not name.startswith("JAX_")})
 
-    The user's XLA_FLAGS stay, without the device count, which follows the mesh that is asked about.
-    """
-    environment = {name: value for name, value in inherited.items() if not name.startswith("JAX_")}
-    environment["JAX_PLATFORMS"] = "cpu"
-    flags = [
+
+def simulating(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment with simulated devices alone, whose number follows the mesh."""
+    flags = (
         flag
         for flag in environment.get("XLA_FLAGS", "").split()
         if not flag.startswith("--xla_force_host_platform_device_count")
-    ]
-    environment["XLA_FLAGS"] = " ".join(flags)
-    return environment
+    )
+    return {**environment, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": " ".join(flags)}
 
 
 MAX_WORDS = 200

@@ -22,8 +22,7 @@ class DumpFolders:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._root = ""
-        self._held: int | None = None
+        self._root, self._held = "", -1
 
     def make(self) -> str:
         """A new folder. Raises `CompilerError` where none can be made."""
@@ -31,7 +30,7 @@ class DumpFolders:
             with self._lock:
                 if not self._root:
                     self._root, self._held = _held_folder()
-            return tempfile.mkdtemp(dir=self._root)
+                return tempfile.mkdtemp(dir=self._root)
         except OSError as error:
             raise CompilerError(
                 f"the compiler has no folder to write to: {error}",
@@ -44,13 +43,13 @@ class DumpFolders:
 
     def remove_all(self) -> None:
         """Remove everything. Takes no lock, for a signal handler."""
+        root, self._root = self._root, ""
         # A compiler that was killed just now may still have written a file into it.
         for _ in range(MAX_TRIES):
-            if self._root and Path(self._root).exists():
-                shutil.rmtree(self._root, ignore_errors=True)
-        held, self._held = self._held, None
-        if held is not None:
-            os.close(held)
+            if root and Path(root).exists():
+                shutil.rmtree(root, ignore_errors=True)
+        if root:
+            os.close(self._held)
 
 
 def _held_folder() -> tuple[str, int]:

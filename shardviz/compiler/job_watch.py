@@ -20,7 +20,6 @@ without a word counts as lost after `SILENT_S`.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import os
@@ -29,7 +28,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,9 @@ MAX_LINE = 1 << 16
 MAX_LISTED = 8
 
 
+STRANGE = "sent what no process of a job sends"
+
+
 class Cause(IntEnum):
     """The reason why a process is lost; of several in one job the smallest number tells it best."""
 
@@ -69,6 +72,40 @@ class JobStart:
 
     coordinator: str
     hosts: tuple[str, ...]
+
+
+class _Connection:
+    """A connection between a process and the hub. `silent` counts the beats since something was heard; the
+    hub knows the `process` and its `host` once it has said hello, and that it `is_done`."""
+
+    def __init__(self, socket: socket.socket) -> None:
+        self.socket = socket
+        socket.settimeout(BEAT_S)
+        self.silent, self.process, self.host, self.is_done = 0, -1, "", False
+        self._pending = b""
+        self._sending = threading.Lock()
+
+    def send(self, **message: Any) -> None:
+        with self._sending, suppress(OSError):  # who listens hears of its end
+            self.socket.sendall(json.dumps(message).encode() + b"\n")
+
+    def received(self) -> list[dict[str, Any]]:
+        """The messages that have come. Raises `TimeoutError` where none has within a beat, `EOFError` at the
+        end of the connection, and `ValueError` for what no process of a job sends."""
+        try:
+            data = self.socket.recv(MAX_LINE)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise EOFError from error
+        if not data:
+            raise EOFError
+        self.silent = 0
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        messages = [json.loads(line) for line in lines]
+        if len(self._pending) > MAX_LINE or not all(isinstance(message, dict) for message in messages):
+            raise ValueError
+        return messages
 
 
 class JobWatch:
@@ -87,8 +124,7 @@ class JobWatch:
         self._limit_s = limit_s
         self._on_lost = on_lost
         self._hub: _Hub | None = None
-        self._socket: socket.socket | None = None
-        self._sending = threading.Lock()
+        self._connection: _Connection | None = None
         self._changed = threading.Condition()
         self._missing: tuple[int, ...] | None = None
         self._start: JobStart | None = None
@@ -121,7 +157,8 @@ class JobWatch:
         stand before `why`."""
         with self._changed:
             self._failure = {"failed": why, "cause": int(cause)}
-        self._send(self._failure)
+        if self._connection is not None:
+            self._connection.send(**self._failure)
 
     def lost(self) -> JobLost | None:
         """Wait for the reason why the job is over, after `failed`; None where all processes got one error and
@@ -136,13 +173,14 @@ class JobWatch:
     def finish(self, failed: str = "") -> None:
         """Leave the job: as soon as all are done or, after `failed`, as soon as they know of that."""
         with self._changed:
-            if self._lost is not None or self._socket is None or not (self._start or failed):
+            connection = self._connection
+            if self._lost is not None or connection is None or not (self._start or failed):
                 return
         if failed:
             self.failed(failed, Cause.FAILED)
         else:
             self._is_done = True
-            self._send({"done": 1})
+            connection.send(done=1)
         with self._changed:
             self._changed.wait_for(
                 lambda: self._is_over or self._lost is not None or self._is_closed,
@@ -154,9 +192,10 @@ class JobWatch:
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
-        for each in (self._hub, self._socket):
-            if each is not None:
-                each.close()
+        if self._hub is not None:
+            self._hub.is_closed = True
+        if self._connection is not None:
+            self._connection.socket.close()
 
     def _connect(self, on_progress: Callable[[str], None]) -> None:
         """Connect to the hub, which may come later than this process."""
@@ -165,7 +204,7 @@ class JobWatch:
         at, told = f"{self._host}:{self._port}", ""
         while not self._is_closed:
             try:
-                connection = socket.create_connection((host, self._port), timeout=BEAT_S)
+                connection = _Connection(socket.create_connection((host, self._port), timeout=BEAT_S))
             except OSError as error:
                 words = error.strerror or str(error)
                 if time.monotonic() > end:
@@ -179,17 +218,15 @@ class JobWatch:
                     on_progress(f"waiting for process 0 of {self.processes:,} at {at} ({words})")
                 time.sleep(RETRY_S)
                 continue
-            connection.settimeout(BEAT_S)
-            self._socket = connection
-            hello = {"hello": self.process, "processes": self.processes, "host": socket.gethostname()}
-            self._send(hello)
+            self._connection = connection
+            connection.send(hello=self.process, processes=self.processes, host=socket.gethostname())
             if self._failure is not None:
-                self._send(self._failure)
+                connection.send(**self._failure)
             threading.Thread(target=self._listen, name="shardviz-job", args=[connection], daemon=True).start()
             return
 
-    def _listen(self, connection: socket.socket) -> None:
-        for message in _received(connection):
+    def _listen(self, connection: _Connection) -> None:
+        for message in _heard(connection):
             with self._changed:
                 match message:
                     case {"missing": missing}:
@@ -206,7 +243,7 @@ class JobWatch:
             if self._lost is not None or self._is_over:
                 break
             if "alive" in message:
-                self._send({"alive": 1})
+                connection.send(alive=1)
         with self._changed:
             if self._lost is None and self._is_done:
                 self._is_over = True  # all others may be done too, and then process 0 has ended
@@ -220,23 +257,16 @@ class JobWatch:
             self._changed.notify_all()
         self._on_lost(self._lost)
 
-    def _send(self, message: dict[str, Any]) -> None:
-        connection = self._socket
-        if connection is not None:
-            with self._sending, contextlib.suppress(OSError):  # who listens hears of its end
-                connection.sendall(_line(message))
 
-
-@dataclass
-class _Member:
-    """A connection to the hub, of a process once it has said hello."""
-
-    connection: socket.socket
-    pending: bytearray = field(default_factory=bytearray)
-    process: int = -1
-    host: str = ""
-    silent: int = 0
-    is_done: bool = False
+def _heard(connection: _Connection) -> Iterator[dict[str, Any]]:
+    """The hub's messages until its connection closes, or is silent for too long."""
+    while connection.silent <= SILENT_BEATS:
+        try:
+            yield from connection.received()
+        except TimeoutError:
+            connection.silent += 1
+        except (EOFError, ValueError):
+            return
 
 
 class _Hub:
@@ -246,8 +276,8 @@ class _Hub:
         self._processes = processes
         self._limit_s = limit_s
         self._meets_until = time.monotonic() + limit_s
-        self._members: dict[int, _Member] = {}
-        self._strangers: list[_Member] = []
+        self._members: dict[int, _Connection] = {}
+        self._strangers: list[_Connection] = []
         self._failures: dict[int, tuple[Cause, str]] = {}
         self._decided_at = float("inf")
         self._has_started = False
@@ -256,11 +286,8 @@ class _Hub:
         self._listener = self._listening(host, port)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
-        self._is_closed = False
+        self.is_closed = False
         threading.Thread(target=self._serve, name="shardviz-job-hub", daemon=True).start()
-
-    def close(self) -> None:
-        self._is_closed = True
 
     def _listening(self, host: str, port: int) -> socket.socket:
         try:
@@ -277,7 +304,7 @@ class _Hub:
 
     def _serve(self) -> None:
         beat_at = time.monotonic() + BEAT_S
-        while not self._is_closed:
+        while not self.is_closed:
             wait = min(beat_at, self._decided_at) - time.monotonic()
             for key, _ in self._selector.select(max(0.0, min(wait, BEAT_S))):
                 if key.data is None:
@@ -294,35 +321,26 @@ class _Hub:
                 beat_at = now + BEAT_S
                 self._beat()
         for member in [*self._members.values(), *self._strangers]:
-            member.connection.close()
+            member.socket.close()
         self._selector.close()
         self._listener.close()
 
     def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            connection, _ = self._listener.accept()
-            connection.settimeout(BEAT_S)
-            member = _Member(connection)
+        with suppress(OSError):
+            member = _Connection(self._listener.accept()[0])
             self._strangers.append(member)
-            self._selector.register(connection, selectors.EVENT_READ, member)
+            self._selector.register(member.socket, selectors.EVENT_READ, member)
 
-    def _read(self, member: _Member) -> None:
-        member.silent = 0
+    def _read(self, member: _Connection) -> None:
         try:
-            data = member.connection.recv(MAX_LINE)
-        except OSError:
-            data = b""
-        member.pending += data
-        *lines, member.pending = member.pending.split(b"\n")
-        if not data or len(member.pending) > MAX_LINE:
+            for message in member.received():
+                self._hear(member, message)
+        except (EOFError, TimeoutError):
             self._leave(member, "is gone")
-        for line in lines:
-            try:
-                self._hear(member, json.loads(line))
-            except (ValueError, TypeError, KeyError):
-                self._leave(member, "sent what no process of a job sends")
+        except (ValueError, TypeError, KeyError):
+            self._leave(member, STRANGE)
 
-    def _hear(self, member: _Member, message: Any) -> None:
+    def _hear(self, member: _Connection, message: dict[str, Any]) -> None:
         match message:
             case {"hello": int(process), "processes": int(count), "host": str(host)} if member.process < 0:
                 self._welcome(member, process, count, host)
@@ -331,13 +349,13 @@ class _Hub:
             case {"done": _} if member.process >= 0:
                 member.is_done = True
                 if self._has_started and all(each.is_done for each in self._members.values()):
-                    self._tell({"over": 1})
+                    self._tell(over=1)
             case {"alive": _} if member.process >= 0:
                 pass
             case _:
-                self._leave(member, "sent what no process of a job sends")
+                self._leave(member, STRANGE)
 
-    def _welcome(self, member: _Member, process: int, processes: int, host: str) -> None:
+    def _welcome(self, member: _Connection, process: int, processes: int, host: str) -> None:
         self._strangers.remove(member)
         member.process, member.host = process, host
         if processes != self._processes:
@@ -350,13 +368,13 @@ class _Hub:
         else:
             self._members[process] = member
             if self._lost:
-                self._tell(self._lost)
+                self._tell(**self._lost)
             elif missing := self._missing():
-                self._tell({"missing": missing})
+                self._tell(missing=missing)
             else:
                 self._has_started, self._meets_until = True, float("inf")
                 hosts = [self._members[each].host for each in range(processes)]
-                self._tell({"start": self._free_port(), "hosts": hosts})
+                self._tell(start=self._free_port(), hosts=hosts)
 
     def _missing(self) -> tuple[int, ...]:
         """The first processes that are not there."""
@@ -369,19 +387,19 @@ class _Hub:
         who = f"{named_processes(missing)} of {self._processes:,}"
         self._end(f"{who} {have} not come within {self._limit_s:g} s")
 
-    def _refuse(self, member: _Member, why: str) -> None:
+    def _refuse(self, member: _Connection, why: str) -> None:
         words = f"process {member.process:,} of {self._processes:,} {why}"
-        self._selector.unregister(member.connection)
-        with contextlib.suppress(OSError), member.connection:
-            member.connection.sendall(_line({"lost": words}))
+        self._selector.unregister(member.socket)
+        member.send(lost=words)
+        member.socket.close()
         self._end(words)
 
-    def _leave(self, member: _Member, why: str) -> None:
+    def _leave(self, member: _Connection, why: str) -> None:
         """End a connection; that of a process which is not done is a loss."""
-        if member.connection.fileno() < 0:
+        if member.socket.fileno() < 0:
             return
-        self._selector.unregister(member.connection)
-        member.connection.close()
+        self._selector.unregister(member.socket)
+        member.socket.close()
         if member in self._strangers:
             self._strangers.remove(member)
         elif not member.is_done and self._members.get(member.process) is member:
@@ -397,7 +415,7 @@ class _Hub:
         if len(refused) == self._processes:
             self._failures.clear()
             self._decided_at = float("inf")
-            self._tell({"common": 1})
+            self._tell(common=1)
             return
         wait = ANSWER_S if cause == Cause.REFUSED else CAUSE_S
         self._decided_at = min(self._decided_at, time.monotonic() + wait)
@@ -411,23 +429,19 @@ class _Hub:
     def _end(self, words: str) -> None:
         """The job is over; who comes later hears of it too."""
         self._lost = {"lost": words}
-        self._tell(self._lost)
+        self._tell(**self._lost)
 
     def _beat(self) -> None:
         for member in [*self._members.values(), *self._strangers]:
-            if member.connection.fileno() < 0:
-                continue
             member.silent += 1
             if member.silent > (HELLO_S / BEAT_S if member.process < 0 else SILENT_BEATS):
                 self._leave(member, f"has not answered for {SILENT_BEATS * BEAT_S:g} s")
-        self._tell({"alive": 1})
+        self._tell(alive=1)
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _tell(self, **message: Any) -> None:
         """Send to all, to process 0 at the end: it may be gone soon after, and the hub with it."""
         for _, member in sorted(self._members.items(), reverse=True):
-            if member.connection.fileno() >= 0:
-                with contextlib.suppress(OSError):
-                    member.connection.sendall(_line(message))
+            member.send(**message)
 
     def _free_port(self) -> int:
         with socket.create_server(("localhost" if self._only_here else "", 0)) as unused:
@@ -442,34 +456,6 @@ def named_processes(numbers: tuple[int, ...]) -> str:
     if len(numbers) > MAX_LISTED:
         return f"processes {', '.join(map(str, numbers[:MAX_LISTED]))} and others"
     return f"processes {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
-
-
-def _received(connection: socket.socket) -> Iterator[dict[str, Any]]:
-    """The hub's messages until its connection closes, or is silent for too long."""
-    pending, silent = b"", 0
-    while silent <= SILENT_BEATS:
-        try:
-            data = connection.recv(MAX_LINE)
-        except TimeoutError:
-            silent += 1
-            continue
-        except OSError:
-            return
-        if not data:
-            return
-        silent = 0
-        *lines, pending = (pending + data).split(b"\n")
-        for line in lines:
-            try:
-                message = json.loads(line)
-            except ValueError:
-                return
-            if isinstance(message, dict):
-                yield message
-
-
-def _line(message: dict[str, Any]) -> bytes:
-    return json.dumps(message).encode() + b"\n"
 
 
 def _host_and_port(coordinator: str) -> tuple[str, int]:

@@ -125,14 +125,50 @@ def check_program(program: Any) -> None:
         raise QuestionError(f"{quote(repr(program))} is not a program", PROGRAM_HINT)
 
 
+def compile_program(
+    program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], options: dict[str, Any]
+) -> Any:
+    """JAX's `Compiled` of a program, for the devices of its arguments; nothing runs, none is donated.
+
+    Raises `QuestionError` for what is not a program, and for arguments to one that has its own; what JAX
+    raises comes through.
+    """
+    stage = _stage(program, args, kwargs)
+    if stage == "compiled":
+        if options:
+            raise QuestionError(
+                "options are for a program that is not compiled yet", "give the jitted function itself"
+            )
+        return _jaxs_own(program)
+    is_plain = not stage and not hasattr(program, "lower")
+    try:
+        if stage == "traced":
+            program = program.lower()
+        elif not stage:
+            program = _jitted(program).lower(*args, **kwargs)
+        # Without options as any library around JAX compiles it.
+        return _jaxs_own(program.compile(compiler_options=options) if options else program.compile())
+    except Exception as error:
+        if isinstance(error, ValueError) and "AbstractMesh" in str(error):
+            raise QuestionError(
+                "the mesh of the arguments is abstract, so there are no devices to compile for",
+                "name a target, such as target='v5e:2x4', or use jax.make_mesh",
+            ) from error
+        if is_plain and not isinstance(error, QuestionError):
+            error.add_note(
+                "shardviz jitted this function as it stands; jit it yourself for static arguments."
+            )
+        raise
+
+
+def _jaxs_own(compiled: Any) -> Any:
+    """JAX's own object, where a library such as Equinox or Flax has put one of its own around it."""
+    return compiled if hasattr(compiled, "input_shardings") else getattr(compiled, "compiled", compiled)
+
+
 def _lowered(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], platform: str) -> tuple[Any, bool]:
     """JAX's `Lowered`, and true where the program was that already."""
-    stage = _stage(program)
-    if stage and (args or kwargs):
-        raise QuestionError(
-            f"a {type(program).__name__} program has its arguments already",
-            "leave out the arguments, or give the jitted function itself",
-        )
+    stage = _stage(program, args, kwargs)
     if stage == "compiled":
         raise QuestionError(
             "this program is compiled already, and no target can compile it again",
@@ -141,27 +177,38 @@ def _lowered(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], platf
     if stage == "lowered":
         return program, True
     if stage == "traced":
-        return program.lower(lowering_platforms=(platform,)), False
-    check_program(program)
-    if hasattr(program, "trace"):
-        traced = program.trace(*args, **kwargs)
-    elif hasattr(program, "lower"):
-        traced = _around(program, args, kwargs)
+        traced = program
     else:
-        jax = sys.modules.get("jax")
-        if jax is None:
-            raise QuestionError(f"{quote(repr(program))} is not jitted, and jax is not loaded", PROGRAM_HINT)
-        traced = jax.jit(program).trace(*args, **kwargs)
+        jitted = _jitted(program)
+        has_trace = hasattr(jitted, "trace")
+        traced = jitted.trace(*args, **kwargs) if has_trace else _around(jitted, args, kwargs)
     return traced.lower(lowering_platforms=(platform,)), False
 
 
-def _stage(program: Any) -> str:
+def _stage(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """The stage that a program has reached: "traced", "lowered", "compiled"; "" for a function."""
+    stage = "traced" if hasattr(program, "lower") and hasattr(program, "jaxpr") else ""
     if hasattr(program, "input_shardings") or (hasattr(program, "compiled") and not callable(program)):
-        return "compiled"
-    if hasattr(program, "as_text") and hasattr(program, "compile"):
-        return "lowered"
-    return "traced" if hasattr(program, "lower") and hasattr(program, "jaxpr") else ""
+        stage = "compiled"
+    elif hasattr(program, "as_text") and hasattr(program, "compile"):
+        stage = "lowered"
+    if stage and (args or kwargs):
+        raise QuestionError(
+            f"a {type(program).__name__} program has its arguments already",
+            "leave out the arguments, or give the jitted function itself",
+        )
+    return stage
+
+
+def _jitted(program: Any) -> Any:
+    """The function, jitted as it stands where it is not yet."""
+    check_program(program)
+    if hasattr(program, "trace") or hasattr(program, "lower"):
+        return program
+    jax = sys.modules.get("jax")
+    if jax is None:
+        raise QuestionError(f"{quote(repr(program))} is not jitted, and jax is not loaded", PROGRAM_HINT)
+    return jax.jit(program)
 
 
 def _around(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

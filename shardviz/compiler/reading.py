@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shardviz.compiler.messages import NO_ROOM
 from shardviz.devices.measurement import Measurement, NoMeasurement
-from shardviz.errors import CompilerError, NotationError
+from shardviz.errors import CompilerError, NotationError, plural
 from shardviz.hardware.machine import machine_of
 from shardviz.hardware.measured import COLLECTIVES
-from shardviz.hlo import read_hlo, read_shardy
+from shardviz.hlo import HloModule, read_hlo, read_shardy
+from shardviz.hlo.arguments import arguments_of
 from shardviz.hlo.mlir.named_shardings import named_shardings
 from shardviz.hlo.mlir.reshard_moves import ShardyMove, reshard_moves
 from shardviz.hlo.schedule.matmul_order import with_matmul_order
 from shardviz.notation import write_spec
 from shardviz.planner.statements.resharding import is_only_reshard
+from shardviz.reports.rematerialization import Rematerialization, rematerializations
+from shardviz.reports.target_program import TargetProgram, widened_types
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import PartitionSpec
 from shardviz.sharding.axis_parts import joined_parts
-from shardviz.targets.described_hardware import placement_of
 from shardviz.timeline.compiler_memory import (
     does_not_fit,
     memory_over_limit,
@@ -29,32 +32,32 @@ from shardviz.timeline.compiler_memory import (
     read_memory,
     ways_to_fit,
 )
-from shardviz.timeline.compiler_schedule import CompilerSchedule, read_schedule
+from shardviz.timeline.compiler_schedule import read_schedule
 
 if TYPE_CHECKING:
-    from shardviz.compiler.messages import LoopOutput, Output, Spec, Versions
+    from shardviz.compiler.messages import Output, Versions
     from shardviz.devices.question import Case
     from shardviz.hlo import Collective
     from shardviz.planner.problem import Problem
+    from shardviz.reports.lowered_module import LoweredModule
     from shardviz.sharding import Mesh
     from shardviz.targets import Target
-    from shardviz.timeline.memory import MemoryReport
+
+FEW_PATHS = 3
+"""Arguments that a sentence names."""
 
 
 def read_output(output: Output, problem: Problem, target: Target, versions: Versions) -> TargetResult:
     """The answer of a target. Raises what the readers raise for a text that they cannot read."""
     answer = replace(
-        output.result,
+        _with_costs(output, target, versions),
         # The last result of a train step's program is the forward pass's, that of its plan is another.
-        result_spec=None if problem.training else _partition_spec(output.result_spec, problem.mesh),
+        result_spec=None if problem.training else output.result.result_spec,
         text=with_parts_of_axes(output.result.text, problem.mesh),
         hint=output.result.hint or _hint(output, problem, target),
-        versions=versions,
-        schedule=schedule_of(output),
-        memory=memory_of(output, target),
     )
     if answer.status != "ok":
-        return unfit(answer)
+        return _unfit(answer)
     if target.name == "shardy":
         located = with_parts_of_axes(output.located, problem.mesh) or answer.text
         shardy = read_shardy(located, problem.mesh)
@@ -72,13 +75,12 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
             splits=_splits(located, problem),
             moves=_moves(answer.text, problem),
         )
-    placement = placement_of(target.cluster, output.devices)
-    mesh = problem.mesh if placement is None else placement.on(problem.mesh)
-    slices = None if placement is None else placement.slices
-    module = read_hlo(answer.text, mesh, origins=True, slices=slices)
+    module = _module(answer, problem.mesh)
     partitioned: tuple[Collective, ...] = ()
     if output.partitioned:
         # This one is of all slices still.
+        placement = answer.placement
+        mesh = problem.mesh if placement is None else placement.on(problem.mesh)
         partitioned = read_hlo(output.partitioned, mesh, origins=True).collectives
     return replace(
         answer,
@@ -86,33 +88,70 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
         # Without partitions there is no module after partitioning, and nothing that moves.
         partitioned=partitioned,
         collective_matmuls=module.collective_matmuls,
-        placement=placement,
     )
 
 
-def schedule_of(output: Output) -> CompilerSchedule | None:
-    """The compiler's own simulation, where it left one that can be read."""
-    if not output.schedule:
-        return None
-    try:
-        return read_schedule(output.schedule)
-    except NotationError:
-        return None
+def read_program(
+    output: Output,
+    program: LoweredModule,
+    target: Target,
+    versions: Versions,
+    options: Mapping[str, Any],
+) -> TargetProgram:
+    """The answer of a target to a program of the user's that it compiled with `options`. Raises what the
+    readers raise for a text that they cannot read."""
+    answer = _with_costs(output, target, versions)
+    if answer.status != "ok":
+        if output.memory is not None:
+            # The last text: scheduled, or as far as the compiler came.
+            answer = replace(answer, text=output.memory.module or output.partitioned or "")
+        answer = _unfit(answer)
+        if not answer.text:
+            return TargetProgram(answer, warned=_warned(output, program.mesh, answer.text))
+    text = answer.text
+    if target.name == "shardy":
+        shardy = read_shardy(text, program.mesh)
+        answer = replace(answer, collectives=shardy.collectives)
+        return TargetProgram(answer, shardy, program.mesh, reshards=output.reshards, lowered=program)
+    meshes = program.meshes or (program.mesh,)
+    modules = [_module(answer, mesh) for mesh in meshes]
+    named, mesh = max(zip(modules, meshes, strict=True), key=lambda pair: _named(pair[0]))
+    notes = [
+        *program.notes,
+        *[f"this program has several meshes: {' and '.join(map(str, meshes))}; axes are named after {mesh}"]
+        * (len(meshes) > 1),
+    ]
+    if program.unsplit:
+        told = _first_few(program.unsplit)
+        notes.append(f"no sharding is given for {told}: the compiler chooses, as it does when the step runs")
+    if target.name == "cpu":
+        notes += widened_types(text, named.collectives)
+    if not program.platform and target.cluster is not None:
+        notes.append("it was lowered before, for the devices of its own process; better give the function")
+    answer = replace(answer, collectives=named.collectives, collective_matmuls=named.collective_matmuls)
+    lost = _lost_donations(program, text)
+    warned = _warned(output, mesh, text)
+    return TargetProgram(answer, named, mesh, tuple(notes), lost, warned, output.reshards, program, options)
 
 
-def memory_of(output: Output, target: Target) -> MemoryReport | None:
-    """The compiler's account of a device's memory, against what the target's chip allows."""
-    if output.memory is None:
-        return None
-    texts = output.memory
-    device = None if target.cluster is None else machine_of(target.cluster).device
-    limit = None if device is None else device.usable_bytes or device.hbm_bytes
-    module = output.result.text or texts.module
-    report = read_memory(dict(texts.sizes), texts.assignment, texts.live_ranges, module, limit)
-    return report if output.result.status == "ok" else memory_over_limit(report, output.result.error)
+def _with_costs(output: Output, target: Target, versions: Versions) -> TargetResult:
+    """The child's result with the compiler's own simulation, where it left one that can be read, and its
+    account of a device's memory, against what the target's chip allows."""
+    schedule, memory = None, None
+    if output.schedule:
+        with suppress(NotationError):
+            schedule = read_schedule(output.schedule)
+    if (texts := output.memory) is not None:
+        device = None if target.cluster is None else machine_of(target.cluster).device
+        limit = None if device is None else device.usable_bytes or device.hbm_bytes
+        module = output.result.text or texts.module or output.partitioned or ""
+        memory = read_memory(dict(texts.sizes), texts.assignment, texts.live_ranges, module, limit)
+        if output.result.status != "ok":
+            memory = memory_over_limit(memory, output.result.error)
+    return replace(output.result, versions=versions, schedule=schedule, memory=memory)
 
 
-def unfit(answer: TargetResult) -> TargetResult:
+def _unfit(answer: TargetResult) -> TargetResult:
     """A refusal; of a program that does not fit it says by how much, and what helps."""
     memory = answer.memory
     if memory is None:
@@ -123,14 +162,48 @@ def unfit(answer: TargetResult) -> TargetResult:
     return replace(answer, error=error, hint=answer.hint or hint) if error else answer
 
 
-def read_loop(output: LoopOutput, case: Case, mesh: Mesh) -> Measurement | NoMeasurement:
-    """The row, with what the compiler made of it that was not asked for. Raises `CompilerError` where it left
-    nothing of the collective in the loop."""
-    row = output.row
+def _module(answer: TargetResult, mesh: Mesh) -> HloModule:
+    """The answer's text, read for a mesh where its devices are placed."""
+    placement = answer.placement
+    if placement is None:
+        return read_hlo(answer.text, mesh, origins=True)
+    return read_hlo(answer.text, placement.on(mesh), slices=placement.slices, origins=True)
+
+
+def _lost_donations(program: LoweredModule, text: str) -> tuple[str, ...]:
+    """A sentence for donated arguments whose memory the compiled `text` gives to no result, and JAX's own."""
+    kept = {argument.number for argument in arguments_of(text) if argument.is_donated}
+    lost = [path for number, path in program.donated if number not in kept]
+    told = [f"donated in vain: no result takes the memory of {_first_few(lost)}"] if lost else []
+    return (*told, *(f"JAX: {said}" for said in [program.lost_donation] if said))
+
+
+def _warned(output: Output, mesh: Mesh, text: str) -> tuple[Rematerialization, ...]:
+    """The arrays of which XLA warns; its log numbers devices by their positions in the mesh."""
+    return rematerializations(output.warnings, mesh, text) if output.warnings else ()
+
+
+def _named(module: HloModule) -> int:
+    """The number of collectives with axes."""
+    return sum(bool(collective.axes) for collective in module.collectives)
+
+
+def _first_few(paths: Sequence[str]) -> str:
+    """``w['a'], w['b'] and 3 more arguments``."""
+    more = len(paths) - FEW_PATHS
+    return ", ".join(paths[:FEW_PATHS]) + f" and {plural(more, 'more argument')}" * (more > 0)
+
+
+def read_loop(
+    output: tuple[Measurement | NoMeasurement, str], case: Case, mesh: Mesh
+) -> Measurement | NoMeasurement:
+    """The row of a measurement, with what the compiler made of it, by the text of its final module, that was
+    not asked for. Raises `CompilerError` where it left nothing of the collective in the loop."""
+    row, text = output
     if isinstance(row, NoMeasurement) or not case.is_collective:
         return row
     # A loop whose length only the run tells has a collective of which nobody knows how often it runs.
-    inside = [each for each in read_hlo(output.text, mesh).collectives if each.count is None]
+    inside = [collective for collective in read_hlo(text, mesh).collectives if collective.count is None]
     if not inside:
         raise CompilerError(f"XLA has left no {case.op} in the loop that was to be timed")
     return replace(row, note="; ".join(_notes(case, inside[0])))
@@ -175,10 +248,6 @@ def _moves(text: str, problem: Problem) -> tuple[ShardyMove, ...]:
     )
 
 
-def _partition_spec(spec: Spec | None, mesh: Mesh) -> PartitionSpec | None:
-    return None if spec is None else _joined(PartitionSpec(spec.dims, spec.unreduced), mesh)
-
-
 def _joined(spec: PartitionSpec, mesh: Mesh) -> PartitionSpec:
     """The spec, in which neighbouring parts of an axis are one."""
     sizes = mesh.shape
@@ -202,9 +271,8 @@ def _hint(output: Output, problem: Problem, target: Target) -> str:
         return ""
     if NO_ROOM.search(error):
         return "use smaller --sizes, a target of more devices, or specs that split more dimensions"
-    settled = _partition_spec(output.settled_by, problem.mesh)
-    if settled is not None:
-        name = problem.parts[output.refused_part].result.name
+    if output.settled_by is not None:
+        name, settled = output.settled_by
         return f"out_sharding={settled} settles it: give {name} the spec {write_spec(settled)}"
     arrays = (*problem.arguments, *(part.result for part in problem.parts))
     for array in arrays:

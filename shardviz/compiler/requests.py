@@ -23,7 +23,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from shardviz.compiler.messages import CompileModule, Question, Request, RunCollective, TimeLoop
+from shardviz.compiler.messages import Call
 from shardviz.errors import CompilerError, ShardvizError
 
 T = TypeVar("T")
@@ -38,45 +38,34 @@ class Cancelled(CompilerError):
 
 
 class CompilerRequest(Future[T]):
-    """A message to a child, and a future of what `read` makes of the reply.
+    """A call to a child, and a future of what `read` makes of its reply.
 
-    It is sent from `due` on (`time.monotonic`). `began` is when that happened, None until then, and `stage`
-    says what is being done for it now. `on_progress` is called with each stage, from the process's thread.
-    `on_end` is called however the request ends, and maybe twice. Without a message the child is only started.
+    `subject` is the one at work for it, for an error: "the cpu compiler"; Shardy is one that never
+    `compiles`. It is sent from `due` on
+    (`time.monotonic`). `began` is when that happened, None until then, and `stage` says what is being done
+    for it now. `on_progress` is called with each stage, from the process's thread. `on_end` is called however
+    the request ends, and maybe twice. Without a call the child is only started.
     """
 
     def __init__(
         self,
-        message: Request | None,
+        call: Call | None,
         read: Callable[[Any], T],
+        subject: str = "the worker",
         on_progress: Callable[[str], None] | None = None,
         on_end: Callable[[], None] | None = None,
         due: float = 0.0,
         rank: int = 0,
+        compiles: bool = False,
     ) -> None:
         super().__init__()
-        self.message = message
-        self.due = due
-        self.rank = rank
+        self.call, self.subject, self.compiles = call, subject, compiles
+        self.due, self.rank = due, rank
         self.began: float | None = None
         self.stage = ""
         self.dropped: float | None = None
         self.scheduler: RequestScheduler | None = None
-        self._read = read
-        self._on_progress = on_progress
-        self._on_end = on_end
-
-    @property
-    def subject(self) -> str:
-        """The one at work for it, for an error: "the cpu compiler"."""
-        match self.message:
-            case Question(target) | CompileModule(target):
-                return f"the {target} compiler"
-            case RunCollective(target, _, op):
-                return f"{op} on {target} devices"
-            case TimeLoop(target, _, case):
-                return f"{case.op} on {target} devices"
-        return "the worker"
+        self._read, self._on_progress, self._on_end = read, on_progress, on_end
 
     def cancel(self) -> bool:
         """Withdraw the request: `result` raises `Cancelled`. False where the end is there already."""

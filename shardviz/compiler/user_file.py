@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import ast
 import math
-import os
-import select
-import signal
 import subprocess
-import sys
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shardviz.compiler.messages import Channel
+from shardviz.compiler.child_process import COMPILERS_CHILD, ChildProcess, simulating
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
 from shardviz.user_files import is_folder, is_there, open_file
 
@@ -29,28 +24,17 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 HINT = (
     f"write FILE.py:FUNCTION, or the name of an example: {', '.join(p.stem for p in EXAMPLES.glob('*.py'))}"
 )
-PROGRAM = (
-    "import sys; sys.path.append(sys.argv[3]); "
-    "from shardviz.compiler.child.main import lower_user_file; "
-    "lower_user_file(int(sys.argv[1]), int(sys.argv[2]))"
-)
 
 
 @dataclass(frozen=True)
 class UserFileRequest:
-    """To the process: call `function` of `file` with a mesh, and lower what it returns for the platforms."""
+    """To the process: call `function` of `file` with a mesh, and lower what it returns for `platforms`."""
 
     file: str
     function: str
-    axis_names: tuple[str, ...]
-    axis_sizes: tuple[int, ...]
+    mesh: Mesh
     platforms: tuple[str, ...]
     is_explicit: bool = False
-
-    @property
-    def devices(self) -> int:
-        """The number of the mesh's devices."""
-        return math.prod(self.axis_sizes)
 
 
 @dataclass(frozen=True)
@@ -139,27 +123,10 @@ class UserFileProcess:
         self, request: UserFileRequest, environment: Mapping[str, str], is_silent: bool = False
     ) -> None:
         self._request = request
-        to_child_read, to_child_write = os.pipe()
-        to_parent_read, to_parent_write = os.pipe()
-        root = str(Path(__file__).parents[2])
-        words = [sys.executable, "-P", "-c", PROGRAM, str(to_child_read), str(to_parent_write), root]
-        try:
-            # A session of its own: an interrupt in the terminal ends it by `kill`, with all that it started.
-            self._popen = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL if is_silent else 2,
-                stderr=subprocess.DEVNULL if is_silent else None,
-                pass_fds=(to_child_read, to_parent_write),
-                start_new_session=True,
-                env=_environment(environment),
-            )
-        finally:
-            os.close(to_child_read)
-            os.close(to_parent_write)
-        self._channel = Channel(to_parent_read, to_child_write)
+        output = subprocess.DEVNULL if is_silent else 2
+        self._child = ChildProcess(COMPILERS_CHILD, simulating(environment), "file", output=output)
         with suppress(BrokenPipeError):  # it has ended already, and `result` says how
-            self._channel.send(request)
+            self._child.send(request)
 
     def result(self, time_limit: float) -> UserProgram:
         """Wait for the program, at most `time_limit` seconds.
@@ -167,53 +134,24 @@ class UserFileProcess:
         Raises `QuestionError` for what is wrong with the file, `CompilerError` where it takes too long or
         ends the process.
         """
+        name = quote(self._request.file)
         try:
-            return self._received(time_limit)
-        finally:
-            self.kill()
-            self._popen.wait()
-            self._channel.close()
-
-    def kill(self) -> None:
-        """End the process with all that it started. Takes no lock, for a signal handler."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._popen.pid, signal.SIGKILL)
-
-    def _received(self, time_limit: float) -> UserProgram:
-        name = f"{quote(self._request.file)}"
-        end = time.monotonic() + time_limit
-        timeout = None if math.isinf(time_limit) else max(0.0, end - time.monotonic())
-        if not select.select([self._channel.read_fd], [], [], timeout)[0]:
+            found = self._child.receive(None if math.isinf(time_limit) else time_limit)
+        except TimeoutError:
             raise CompilerError(
                 f"{name} took longer than {time_limit:g} s and was stopped",
                 "give it longer with a larger --timeout",
-            )
-        try:
-            found = self._channel.receive()
-        except EOFError:
-            raise CompilerError(
-                f"{name} {self._end()}", f"python {self._request.file} runs it alone"
             ) from None
+        except EOFError:
+            how = self._child.reap()[0].replace("ended with", "ended the process with")
+            raise CompilerError(f"{name} {how}", f"python {self._request.file} runs it alone") from None
+        finally:
+            self._child.reap()
         if isinstance(found, ShardvizError):
             raise found
         assert isinstance(found, UserProgram)
         return found
 
-    def _end(self) -> str:
-        """Say in which way the file ended its process."""
-        code = self._popen.wait()
-        if code >= 0:
-            return f"ended the process with status {code}"
-        with suppress(ValueError):
-            return f"was killed by {signal.Signals(-code).name}"
-        return f"was killed by signal {-code}"
-
-
-def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """The user's, with simulated devices alone, whose number follows the mesh."""
-    flags = (
-        flag
-        for flag in inherited.get("XLA_FLAGS", "").split()
-        if not flag.startswith("--xla_force_host_platform_device_count")
-    )
-    return {**inherited, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": " ".join(flags)}
+    def kill(self) -> None:
+        """End the process with all that it started. Takes no lock, for a signal handler."""
+        self._child.kill()

@@ -8,11 +8,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardviz.compiler.child_process import environment_for
 from shardviz.compiler.dump_folders import DumpFolders
-from shardviz.compiler.messages import AskAbout, AskJob, PrintModules
+from shardviz.compiler.messages import Call
 from shardviz.compiler.requests import Cancelled, CompilerRequest, settled
 from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.devices.job import Job
@@ -26,14 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.collectives import Operation
-    from shardviz.compiler import question, reading, reading_programs
-    from shardviz.compiler.messages import (
-        About,
-        JobDevices,
-        LayoutOutput,
-        Output,
-        Versions,
-    )
+    from shardviz.compiler import question, reading
+    from shardviz.compiler.messages import ModuleQuestion, Output, Question, Versions
     from shardviz.devices.job import JobAddress
     from shardviz.devices.measurement import Measurement, NoMeasurement
     from shardviz.devices.question import Case
@@ -43,16 +37,18 @@ if TYPE_CHECKING:
     from shardviz.reports.pass_trace import PassTrace
     from shardviz.reports.suggestions import ShardingCandidate
     from shardviz.reports.target_program import TargetProgram
-    from shardviz.reports.target_result import ExecutionResult, TargetResult
+    from shardviz.reports.target_result import ExecutionResult, HeldArray, TargetResult
     from shardviz.sharding import Mesh, ShardedArray
     from shardviz.targets import ProcessName, Target
 else:
     # Loaded on first use: to start a compiler none of them is needed.
     question = lazy_module("shardviz.compiler.question")
     reading = lazy_module("shardviz.compiler.reading")
-    reading_programs = lazy_module("shardviz.compiler.reading_programs")
     pass_trace = lazy_module("shardviz.reports.pass_trace")
     target_program = lazy_module("shardviz.reports.target_program")
+
+T = TypeVar("T")
+Progress = Callable[[str], None] | None
 
 TIME_LIMIT_S = 300.0
 CACHED_ANSWERS = 512
@@ -82,7 +78,7 @@ class Worker:
         self._lock = threading.Lock()
         self._closed = False
         self._answers: dict[tuple[object, ...], TargetResult] = {}
-        self._folders: DumpFolders | None = None
+        self._folders = DumpFolders()
 
     def __enter__(self) -> Worker:
         return self
@@ -105,7 +101,7 @@ class Worker:
         self,
         problem: Problem,
         target: Target,
-        on_progress: Callable[[str], None] | None = None,
+        on_progress: Progress = None,
         due: float = 0.0,
         rank: int = 0,
         with_costs: bool = False,
@@ -114,27 +110,24 @@ class Worker:
 
         `with_costs` asks for the answer's `schedule` and `memory` too, which takes the compiler up to 15 %
         longer; such an answer also serves a question without. Raises `TargetError` for what `check_mesh` and
-        `check_axis_types` refuse, and with costs `CompilerError` where there is no room for a dump.
+        `check_axis_types` refuse, and `CompilerError` where there is no room for what a compiler writes.
         """
         missing = _missing(problem, target)
         if missing is not None:
             return settled(missing)
-        process = self._process(target.process)
+        versions = self._process(target.process).versions
         with_costs = with_costs and target.name != "shardy"
-        known = self._recall(problem, target, process.versions, with_costs)
+        known = self._recall(problem, target, versions, with_costs)
         if known is not None:
             return settled(known)
-        message, remove = question.question_for(problem, target), None
-        if with_costs:
-            folder, remove = self._new_folder()
-            message = replace(message, costs_to=folder)
 
-        def read(output: Output) -> TargetResult:
-            answer = reading.read_output(output, problem, target, process.versions)
+        def read(output: Output, _folder: str, versions: Versions) -> TargetResult:
+            answer = reading.read_output(output, problem, target, versions)
             self._remember(problem, answer, with_costs)
             return answer
 
-        return process.submit(CompilerRequest(message, read, on_progress, remove, due, rank))
+        asked = replace(question.question_for(problem, target), dumps="costs" if with_costs else "")
+        return self._compile("answer.answer", asked, target, read, on_progress, due, rank)
 
     def compile(
         self,
@@ -142,29 +135,26 @@ class Worker:
         target: Target,
         options: Mapping[str, Any] | None = None,
         with_costs: bool = False,
-        on_progress: Callable[[str], None] | None = None,
+        on_progress: Progress = None,
         changes: Sequence[ShardingCandidate] = (),
     ) -> CompilerRequest[TargetProgram]:
         """Have a target compile a program of the user's, with options of its compiler; otherwise as `submit`.
         Such answers are not kept. `changes` are made to the program before.
 
-        Raises `TargetError` where the program has another number of devices than the target, and
-        `CompilerError` where there is no room for what a compiler writes.
+        Raises `TargetError` where the program has another number of devices than the target.
         """
 
         try:
             check_installed(target)
         except TargetError as error:
             return settled(target_program.without_program(target.name, error))
-        process = self._process(target.process)
-        message = question.module_request(program, target, options or {}, with_costs, changes)
-        folder, remove = self._new_folder()
 
-        def read(output: Output) -> TargetProgram:
-            versions = process.versions
-            return reading_programs.read_program(output, program, target, versions, options or {})
+        def read(output: Output, _folder: str, versions: Versions) -> TargetProgram:
+            return reading.read_program(output, program, target, versions, options or {})
 
-        return process.submit(CompilerRequest(replace(message, folder=folder), read, on_progress, remove))
+        asked = question.module_question(program, target, options or {}, changes)
+        asked = replace(asked, dumps="costs" if with_costs else "")
+        return self._compile("module.answer", asked, target, read, on_progress)
 
     def ask(self, problem: Problem, target: Target, with_costs: bool = False) -> TargetResult:
         """Ask and wait. Raises `TargetError`, or `CompilerError` when the compiler dies or takes too long."""
@@ -174,26 +164,21 @@ class Worker:
         self,
         problem: Problem,
         target: Target,
-        on_progress: Callable[[str], None] | None = None,
+        on_progress: Progress = None,
         due: float = 0.0,
         rank: int = 0,
     ) -> CompilerRequest[PassTrace]:
-        """Ask a target about a problem, pass by pass; otherwise as `submit`. Such answers are not kept.
-
-        Raises `CompilerError` as well, where there is no room for the compiler's dumps.
-        """
+        """Ask a target about a problem, pass by pass; otherwise as `submit`. Such answers are not kept."""
         missing = _missing(problem, target)
         if missing is not None:
             return settled(pass_trace.PassTrace(missing))
-        process = self._process(target.process)
-        folder, remove = self._new_folder()
 
-        def read(output: Output) -> PassTrace:
-            answer = reading.read_output(output, problem, target, process.versions)
+        def read(output: Output, folder: str, versions: Versions) -> PassTrace:
+            answer = reading.read_output(output, problem, target, versions)
             return pass_trace.read_traced(answer, folder, problem)
 
-        message = replace(question.question_for(problem, target), dump_to=folder)
-        return process.submit(CompilerRequest(message, read, on_progress, remove, due, rank))
+        asked = replace(question.question_for(problem, target), dumps="passes")
+        return self._compile("answer.answer", asked, target, read, on_progress, due, rank)
 
     def run(
         self,
@@ -201,7 +186,7 @@ class Worker:
         mesh: Mesh,
         shards: NDArray[Any],
         target: Target,
-        on_progress: Callable[[str], None] | None = None,
+        on_progress: Progress = None,
         due: float = 0.0,
         rank: int = 0,
     ) -> CompilerRequest[ExecutionResult]:
@@ -211,13 +196,18 @@ class Worker:
         Raises `QuestionError` for what the operation refuses, and `TargetError` for a target that runs
         nothing or can never have as many devices.
         """
-        message = question.run_request(operation, mesh, shards, target)
+        call = question.run_call(operation, mesh, shards, target)
         process = self._process(target.process)
-
-        def read(ran: ExecutionResult) -> ExecutionResult:
-            return replace(ran, versions=process.versions)
-
-        return process.submit(CompilerRequest(message, read, on_progress, due=due, rank=rank))
+        return process.submit(
+            CompilerRequest(
+                call,
+                lambda ran: replace(ran, versions=process.versions),
+                f"{operation.name} on {target.name} devices",
+                on_progress,
+                due=due,
+                rank=rank,
+            )
+        )
 
     def measure(
         self, case: Case, mesh: Mesh, target: Target, runs: int
@@ -226,27 +216,23 @@ class Worker:
 
         Raises `TargetError` for a target that runs nothing or can never have as many devices.
         """
-        message = question.loop_request(case, mesh, target, runs)
-        request = CompilerRequest(message, lambda output: reading.read_loop(output, case, mesh))
+        call = question.loop_call(case, mesh, target, runs)
+        subject = f"{case.op} on {target.name} devices"
+        request = CompilerRequest(call, lambda output: reading.read_loop(output, case, mesh), subject)
         return self._process(target.process).submit(request)
 
-    def layout(self, array: ShardedArray, mesh: Mesh) -> CompilerRequest[LayoutOutput]:
+    def layout(self, array: ShardedArray, mesh: Mesh) -> CompilerRequest[HeldArray]:
         """Ask JAX which elements of an array, of which the spec is decided, the devices of a mesh hold.
 
         Raises `TargetError` for a mesh of more devices than can be simulated.
         """
-        message = question.layout_request(array, mesh)
-        return self._process("simulated").submit(CompilerRequest(message, lambda output: output))
+        call = question.layout_call(array, mesh)
+        return self._process("simulated").submit(CompilerRequest(call, lambda held: held))
 
     def module_texts(self, protos: Sequence[bytes]) -> CompilerRequest[tuple[str, ...]]:
         """Ask XLA for the text of serialized modules; "" for one that it does not read."""
-        message = PrintModules(tuple(protos))
-        return self._process("simulated").submit(CompilerRequest(message, lambda output: output.texts))
-
-    def about(self) -> About:
-        """Versions and devices as JAX itself reports them on this machine, from the `real` child."""
-        request: CompilerRequest[About] = CompilerRequest(AskAbout(), lambda about: about)
-        return self._process("real").submit(request).result()
+        call = Call("answer.module_texts", (tuple(protos),))
+        return self._process("simulated").submit(CompilerRequest(call, lambda texts: texts))
 
     def job(self, asked: str = "") -> CompilerRequest[Job]:
         """Join the job that the child for the real devices belongs to: all its processes are there.
@@ -255,11 +241,11 @@ class Worker:
         """
         process = self._process("real")
 
-        def read(devices: JobDevices) -> Job:
+        def read(found: tuple[int, tuple[int, ...]]) -> Job:
             hosts = process.meeting.hosts if process.meeting is not None else (socket.gethostname(),)
-            return Job(devices.process, len(hosts), hosts, devices.process_of)
+            return Job(found[0], len(hosts), hosts, found[1])
 
-        return process.submit(CompilerRequest(AskJob(asked), read))
+        return process.submit(CompilerRequest(Call("job.devices", (asked,)), read))
 
     def pids(self) -> tuple[int, ...]:
         """Process ids of the children that run now."""
@@ -270,8 +256,7 @@ class Worker:
         """Kill the children and remove what they leave, for a signal handler: nothing is waited for."""
         for process in [*self._processes.values()]:
             process.kill()
-        if self._folders is not None:
-            self._folders.remove_all()
+        self._folders.remove_all()
 
     def close(self, failed: str = "") -> None:
         """Kill the children and wait for them; requests without an answer end as `Cancelled`.
@@ -286,8 +271,7 @@ class Worker:
             for process in processes.values():
                 process.close(failed)
         finally:
-            if self._folders is not None:
-                self._folders.remove_all()
+            self._folders.remove_all()
 
     def _process(self, name: ProcessName) -> WorkerProcess:
         with self._lock:
@@ -299,12 +283,29 @@ class Worker:
                 self._processes[name] = WorkerProcess(name, environment, self._time_limit, *in_job)
             return self._processes[name]
 
-    def _new_folder(self) -> tuple[str, Callable[[], None]]:
-        """A folder for a compiler's dumps, and what removes it. Raises `CompilerError` where none can be."""
-        with self._lock:
-            folders = self._folders = self._folders or DumpFolders()
-        folder = folders.make()
-        return folder, lambda: folders.remove(folder)
+    def _compile(
+        self,
+        function: str,
+        asked: Question | ModuleQuestion,
+        target: Target,
+        read: Callable[[Output, str, Versions], T],
+        on_progress: Progress,
+        due: float = 0.0,
+        rank: int = 0,
+    ) -> CompilerRequest[T]:
+        """Have a child compile something, with a folder for what the compiler writes until that is read."""
+        process, folder = self._process(target.process), self._folders.make()
+        request = CompilerRequest(
+            Call(function, (replace(asked, folder=folder),)),
+            lambda output: read(output, folder, process.versions),
+            f"the {target.name} compiler",
+            on_progress,
+            lambda: self._folders.remove(folder),
+            due,
+            rank,
+            compiles=target.name != "shardy",
+        )
+        return process.submit(request)
 
     def _recall(
         self, problem: Problem, target: Target, versions: Versions, with_costs: bool

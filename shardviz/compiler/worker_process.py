@@ -9,24 +9,9 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shardviz.compiler.child_process import ChildProcess, stderr_tail
+from shardviz.compiler.child_process import COMPILERS_CHILD, ChildProcess, stderr_tail
 from shardviz.compiler.dump_folders import remove_unheld
-from shardviz.compiler.messages import (
-    ChildBroken,
-    ChildReady,
-    CompileModule,
-    JobFound,
-    JoinJob,
-    OtherRequest,
-    Output,
-    Question,
-    Reply,
-    Request,
-    RunCollective,
-    StageReport,
-    TimeLoop,
-    Versions,
-)
+from shardviz.compiler.messages import ChildBroken, ChildReady, OtherRequest, Output, StageReport, Versions
 from shardviz.compiler.requests import Cancelled, CompilerRequest, RequestScheduler, start_timer
 from shardviz.devices.job import JobAddress
 from shardviz.errors import CompilerError, JobLost, ShardvizError
@@ -48,8 +33,6 @@ CLOSE_GRACE_S = 2.0
 THREAD_GRACE_S = 0.2
 """And then so long for the thread that serves it, which may read an answer, or wait for ever: for an import
 that an interrupt left unfinished."""
-
-COMPILERS_CHILD = "shardviz.compiler.child.main"
 
 _UNKNOWN_FLAG = re.compile(r"unknown (?:command line )?flag", re.IGNORECASE)
 _TPU_FLAGS = "LIBTPU_INIT_ARGS"
@@ -154,7 +137,7 @@ class WorkerProcess:
 
     def _serve(self) -> None:
         while (request := self._scheduler.next()) is not None:
-            if request.message is not None:
+            if request.call is not None:
                 self._answer(request)
                 continue
             with suppress(Exception):  # the first request meets the same error and reports it
@@ -196,7 +179,7 @@ class WorkerProcess:
             self._reap()
             request.fail(CompilerError(f"{request.subject} gave no answer: {error!r}"))
 
-    def _ask(self, request: CompilerRequest[Any]) -> Reply:
+    def _ask(self, request: CompilerRequest[Any]) -> object:
         """Send the message, and wait for the reply. A child that died before that is not to blame on it."""
         self._start_limit(request)
         was_idle = self._loaded
@@ -218,14 +201,14 @@ class WorkerProcess:
         too_long = f"took longer than {self._time_limit:g} s"
         self._limit = start_timer(self._time_limit, self._stop, request, too_long)
 
-    def _converse(self, process: ChildProcess, request: CompilerRequest[Any]) -> Reply:
+    def _converse(self, process: ChildProcess, request: CompilerRequest[Any]) -> object:
         if not self._loaded:
             request.progress("importing jax")
             self._load(process, request)
         if request.done():
             raise Cancelled(f"the request to {request.subject} was cancelled")
         with suppress(BrokenPipeError):  # what it said before it ended is still to be read
-            process.send(request.message)
+            process.send(request.call)
         while True:
             match self._received(process):
                 case StageReport(stage):
@@ -233,13 +216,11 @@ class WorkerProcess:
                 case ShardvizError() as error:
                     self._check_others(error.message)
                     raise error
-                case reply if isinstance(reply, Reply):
+                case reply:
                     result = reply.result if isinstance(reply, Output) else reply
                     if getattr(result, "status", "ok") != "ok":
                         self._check_others(getattr(result, "error", ""))
                     return reply
-                case other:
-                    raise AssertionError(f"the child sent {other!r}")
 
     def _load(self, process: ChildProcess, request: CompilerRequest[Any]) -> None:
         """Wait until the child has loaded JAX, and has joined its job if there is one."""
@@ -247,17 +228,13 @@ class WorkerProcess:
         if address is not None and address.is_given:
             meeting = self._meet(address, process, request)  # while the child loads JAX
         message = self._received(process)
-        if isinstance(message, JobFound):
-            found = JobAddress(message.coordinator, message.processes, message.process)
-            meeting = meeting or self._meet(found, process, request)
-            process.send(JoinJob(meeting.coordinator))
+        if isinstance(message, JobAddress):  # of the job that it has found itself to be in
+            meeting = meeting or self._meet(message, process, request)
+            process.send(meeting.coordinator)
             request.progress("joining the job")
             message = self._received(process)
-        match message:
-            case ChildReady(versions):
-                self._loaded, self.versions = True, versions
-            case other:
-                raise AssertionError(f"the child sent {other!r}")
+        assert isinstance(message, ChildReady)
+        self._loaded, self.versions = True, message.versions
 
     def _meet(self, job: JobAddress, process: ChildProcess, request: CompilerRequest[Any]) -> JobStart:
         """Wait for the other processes of the job, as long as a request may take."""
@@ -338,10 +315,11 @@ class WorkerProcess:
                 self._is_lost_told = True
                 return lost
         doing = f" while {request.stage}" if request.stage else ""
+        shardy = ", or ask --target shardy" if request.compiles else ""
         if self._stopped_because:
             return CompilerError(
                 f"{request.subject} {self._stopped_because}{doing} and was stopped",
-                _hint_for_slow(request.message),
+                f"give it longer with a larger --timeout{shardy and f'{shardy}, which compiles nothing'}",
                 log,
             )
         flags = "XLA_FLAGS" if "XLA_FLAGS" in log else ""
@@ -351,10 +329,8 @@ class WorkerProcess:
             hint = f"XLA did not accept the environment variable {flags}: correct it or unset it"
         elif how.endswith("SIGKILL"):
             hint = "ask again to start it anew; if nobody killed it, the system ran out of memory"
-        elif isinstance(request.message, RunCollective | TimeLoop):
-            hint = "ask again to start it anew"
         else:
-            hint = "ask again to start it anew, or ask --target shardy"
+            hint = f"ask again to start it anew{shardy}"
         # Who kills from outside lets nothing be said about it.
         words = "" if how.endswith("SIGKILL") else stderr_tail(log)
         said = f": {words}" if words else ""
@@ -371,10 +347,3 @@ class WorkerProcess:
             if self._asked is request and self._process is not None:
                 self._stopped_because = reason
                 self._process.kill()
-
-
-def _hint_for_slow(message: Request | None) -> str:
-    longer = "give it longer with a larger --timeout"
-    if isinstance(message, Question | CompileModule) and message.target != "shardy":
-        return f"{longer}, or ask --target shardy, which compiles nothing"
-    return longer

@@ -440,7 +440,7 @@ def _planner(mesh: Mesh, placed: PlacedMesh, objective: Objective) -> Planner:
 
 def _usual_place(targets: tuple[Target, ...] | None, mesh: Mesh) -> PlacedMesh:
     """The mesh on the machine of the first target that has one, else on an assumed one."""
-    from shardviz.targets.machines import placed_for
+    from shardviz.targets.hardware import placed_for
 
     return placed_for(None, targets or (), mesh)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from shardviz import compare
 from shardviz.errors import QuestionError, quote
@@ -20,32 +20,10 @@ if TYPE_CHECKING:
     from shardviz.lessons.lesson import Lesson
     from shardviz.lessons.measures.answers import ComputedAnswer
     from shardviz.planner import Plan
-    from shardviz.reports.target_result import TargetResult
+    from shardviz.reports.target_result import HeldArray, TargetResult
     from shardviz.sharding import Mesh, ShardedArray
     from shardviz.stepping.question import CollectiveQuestion
     from shardviz.stepping.verdict import Verdict
-
-
-Bounds = tuple[tuple[int, int], ...]
-"""(start, stop) of each dimension."""
-
-
-class HeldArray(Protocol):
-    """The parts of an array that the devices hold, as JAX says: `shardviz.compiler`'s `LayoutOutput`.
-
-    `bits` are those of one element; `devices` has for each mesh position the device's id and its slices.
-    `error` says why JAX refuses the array; empty where it does not.
-    """
-
-    @property
-    def shard_shape(self) -> tuple[int, ...]: ...
-    @property
-    def bits(self) -> int: ...
-    @property
-    def devices(self) -> Sequence[tuple[int, Bounds]]: ...
-    @property
-    def error(self) -> str: ...
-
 
 OF_PLANS = ("collectives", "count", "line", "sent")
 """Measures of what a plan sends."""

@@ -293,7 +293,7 @@ def default_sizes(scene: ResolvedProblem) -> str:
 
 
 def default_machine(scene: ResolvedProblem) -> str:
-    """The machine where none is named: the rule of `shardviz.targets.machines.machine_for`, by name."""
+    """The machine where none is named: the rule of `shardviz.targets.hardware.machine_for`, by name."""
     size = scene.problem.mesh.size
     fitting = (each for each in scene.targets if each.cluster is not None and each.cluster.devices == size)
     return next((each.name for each in fitting), "v5e rings, assumed")

@@ -77,6 +77,20 @@ class ExecutionResult:
     versions: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True)
+class HeldArray:
+    """The parts of an array that the devices of a mesh hold, as JAX's `NamedSharding` says.
+
+    `devices` has for each mesh position the device's id and (start, stop) of every dimension; `bits` are
+    those of one element. `error` has JAX's words where it refused, and then nothing else is there.
+    """
+
+    shard_shape: tuple[int, ...] = ()
+    bits: int = 0
+    devices: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()
+    error: str = ""
+
+
 def without_answer(target: str, error: ShardvizError) -> TargetResult:
     """In the place of an answer: "unavailable" for a `TargetError`, "error" for any other."""
     status = "unavailable" if isinstance(error, TargetError) else "error"

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import shardviz
-from shardviz.compiler.child_process import PROGRAM
+from shardviz.compiler.child_process import COMPILERS_CHILD, PROGRAM
 from shardviz.compiler.worker import Worker
-from shardviz.compiler.worker_process import COMPILERS_CHILD
 from shardviz.errors import TargetError
 from shardviz.forms.share import from_string
 from shardviz.serve.apps import APPS

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -34,10 +35,8 @@ def versions_of(*packages: str) -> tuple[tuple[str, str], ...]:
 
     found = []
     for package in packages:
-        try:
+        with suppress(PackageNotFoundError):
             found.append((package, version(package)))
-        except PackageNotFoundError:
-            continue
     return tuple(found)
 
 
@@ -76,14 +75,13 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Extra:
-    """An extra of this package: `modules` of which one must be there, from `packages` of the index, and the
-    (system, machine) pairs for which they exist."""
+    """An extra of this package: `packages` of the index of which one must be there, and the machines, with
+    Linux, for which they exist."""
 
     name: str
     what: str
-    modules: tuple[str, ...]
     packages: tuple[str, ...]
-    systems: tuple[tuple[str, str], ...]
+    machines: tuple[str, ...]
     exists_for: str
 
     @property
@@ -94,32 +92,23 @@ class Extra:
     @property
     def installable(self) -> bool:
         """It exists for this machine."""
-        return this_machine() in self.systems
+        system, machine = this_machine()
+        return system == "linux" and machine in self.machines
 
     @property
     def installed(self) -> bool:
         """It is here; nothing is loaded to find out."""
         if self.name == "tpu" and os.environ.get("TPU_LIBRARY_PATH"):
             return True
-        return any(find_spec(module) is not None for module in self.modules)
+        return any(find_spec(package.replace("-", "_")) is not None for package in self.packages)
 
 
+_X86 = ("x86_64", "amd64")
+_CUDA = ("jax-cuda12-plugin", "jax-cuda13-plugin")
 EXTRAS: dict[ProcessName, Extra] = {
-    "tpu": Extra(
-        "tpu",
-        "the TPU compiler, libtpu,",
-        ("libtpu",),
-        ("libtpu",),
-        (("linux", "x86_64"), ("linux", "amd64")),
-        "Linux on x86-64",
-    ),
+    "tpu": Extra("tpu", "the TPU compiler, libtpu,", ("libtpu",), _X86, "Linux on x86-64"),
     "cuda": Extra(
-        "cuda",
-        "the GPU compiler, JAX's CUDA plugin,",
-        ("jax_cuda12_plugin", "jax_cuda13_plugin"),
-        ("jax-cuda12-plugin", "jax-cuda13-plugin"),
-        (("linux", "x86_64"), ("linux", "amd64"), ("linux", "aarch64"), ("linux", "arm64")),
-        "Linux",
+        "cuda", "the GPU compiler, JAX's CUDA plugin,", _CUDA, (*_X86, "aarch64", "arm64"), "Linux"
     ),
 }
 """By the process that needs it."""

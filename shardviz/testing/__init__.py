@@ -19,18 +19,19 @@ from shardviz.lazy_names import lazy_names
 
 TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
 if TYPE_CHECKING:
+    from shardviz.testing.assertions import (
+        assert_collectives as assert_collectives,
+        assert_fits as assert_fits,
+    )
     from shardviz.testing.baseline import check_baseline as check_baseline
-    from shardviz.testing.collectives import assert_collectives as assert_collectives
-    from shardviz.testing.models import assert_fits as assert_fits
     from shardviz.testing.outcomes import BaselineChanged as BaselineChanged
 else:
     # Loaded on first use: pytest loads the plugin of this package at its start.
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
+            "assertions": "assert_collectives assert_fits",
             "baseline": "check_baseline",
-            "collectives": "assert_collectives",
-            "models": "assert_fits",
             "outcomes": "BaselineChanged",
         },
     )

@@ -14,7 +14,7 @@ from shardviz.errors import QuestionError, quote
 from shardviz.render.paths import short_path
 from shardviz.reports.changes import report_changes
 from shardviz.reports.limits import broken_limits, parse_limits
-from shardviz.testing.collectives import TIMEOUT, report_on
+from shardviz.testing.assertions import TIMEOUT, report_on
 from shardviz.testing.outcomes import RENEWED, UPDATE, BaselineChanged
 
 if TYPE_CHECKING:

@@ -452,7 +452,7 @@ def test_a_program_that_does_not_fit_says_what_holds_it(monkeypatch):
     refused = TargetProgram(
         TargetResult("v5e:2x4", "error", error="does not fit: 18 GiB over", memory=memory)
     )
-    monkeypatch.setattr("shardviz.api.shared_worker.ask_program", lambda *_: (refused, refused))
+    monkeypatch.setattr("shardviz.api.inspecting.ask_program", lambda *_: (refused, refused))
     with pytest.raises(shardviz.OutOfMemoryError, match="v5e:2x4: does not fit") as raised:
         _ = shardviz.inspect(mlp, *layer(ABSTRACT), targets=["v5e:2x4", "v5e:1x8"])["v5e:2x4"]
     assert isinstance(raised.value, CompilerError)

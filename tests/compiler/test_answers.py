@@ -240,8 +240,7 @@ def test_real_uses_the_devices_that_jax_finds(matmul, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
     monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
     with Worker() as worker:
-        about = worker.about()
-        assert (about.platform, about.devices) == ("cpu", (("cpu", 8),))
+        assert worker.job().result().process_of == (0,) * 8
         answer = worker.ask(matmul("XY,Y_->X_"), TARGETS["real"])
         assert (answer.target, moves(answer.collectives)) == (
             "real",

@@ -46,14 +46,14 @@ def test_the_proof_can_fail():
 def test_starting_a_worker_loads_no_other_room():
     loaded = loaded_by("import shardviz.compiler.worker, shardviz.compiler.worker_process")
     rooms = {name.split(".")[1] for name in loaded if name.startswith("shardviz.")}
-    assert rooms == {*PACKAGE, "compiler", "targets", "reports", "devices"}
+    assert rooms == {*PACKAGE, "sharding", "compiler", "targets", "reports", "devices"}
 
 
 def test_the_child_loads_no_other_room():
     loaded = loaded_by("import shardviz.compiler.child.answer, shardviz.compiler.child.main")
     assert "jax" in loaded
     rooms = {name.split(".")[1] for name in loaded if name.startswith("shardviz.")}
-    assert rooms == {*PACKAGE, "compiler", "targets", "reports"}
+    assert rooms == {*PACKAGE, "sharding", "compiler", "targets", "reports"}
 
 
 def test_an_unknown_name_of_the_room():

@@ -14,6 +14,7 @@ from shardviz.compiler.messages import MemoryTexts, Output
 from shardviz.compiler.reading import read_output
 from shardviz.errors import CompilerError
 from shardviz.hardware.machine import machine_of
+from shardviz.hardware.placement import DeviceCoords
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.reports.target_result import TargetResult
@@ -31,7 +32,7 @@ GATHER = {"specs": "X_,X_->X_", "mesh": "X=4", "sizes": "b=1024,d=4096,f=8192"}
 
 
 def folder_of(request):
-    return Path(request.message.costs_to)
+    return Path(request.call.arguments[0].folder)
 
 
 @pytest.fixture(scope="module")
@@ -139,10 +140,10 @@ def gpu(schedule=GPU_SCHEDULE, memory=GPU_MEMORY, name="h100:8"):
     problem = problem_from_text(
         "bd,df->bf", mesh=parse_mesh("X=8"), specs="X_,X_->X_", sizes="b=8192,d=8192,f=8192"
     )
-    devices = tuple((number, (), number, 0) for number in range(8))
-    output = Output(
-        TargetResult(target.name, "ok", text=GPU_TEXT), devices=devices, schedule=schedule, memory=memory
-    )
+    places = tuple(DeviceCoords((), number, 0) for number in range(8))
+    placement = target.cluster.family.placement(tuple(range(8)), places)
+    result = TargetResult(target.name, "ok", text=GPU_TEXT, placement=placement)
+    output = Output(result, schedule=schedule, memory=memory)
     return problem, target, read_output(output, problem, target, ())
 
 

@@ -113,7 +113,7 @@ def test_a_coordinator_that_never_comes_is_named():
 def test_one_whose_connection_ends_is_lost(process):
     with Processes(3) as job:
         job.join()
-        job.watches[process]._socket.shutdown(socket.SHUT_RDWR)
+        job.watches[process]._connection.socket.shutdown(socket.SHUT_RDWR)
         left = 3 - process
         assert job.words(0, left) == f"process {process} of 3 on {HOST} is gone"
         assert job.lost[left].is_told
@@ -125,7 +125,7 @@ def test_without_process_0_everyone_tells_it():
         job.join()
         hub = job.watches[0]._hub
         for member in hub._members.values():
-            member.connection.shutdown(socket.SHUT_RDWR)
+            member.socket.shutdown(socket.SHUT_RDWR)
         assert job.words(1, 2) == f"process 0 of 3 on {HOST} is gone, and it led the job"
         assert not job.lost[1].is_told
 

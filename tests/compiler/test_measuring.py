@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import jax
 import numpy as np
@@ -11,8 +10,8 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from shardviz.compiler.child import measuring
-from shardviz.compiler.child.device_clock import passes
-from shardviz.compiler.question import loop_request
+from shardviz.compiler.child.measuring import passes
+from shardviz.compiler.question import loop_call
 from shardviz.compiler.reading import read_loop
 from shardviz.devices.measurement import NoMeasurement
 from shardviz.devices.question import measure_question
@@ -45,29 +44,29 @@ def short_runs(monkeypatch):
 
 def measured(case):
     """The child's own answer, in this process, which has eight simulated devices too."""
-    return measuring.measure(loop_request(case, MESH, TARGETS["real"], 3), lambda _stage: None)
+    return measuring.measure(print, *loop_call(case, MESH, TARGETS["real"], 3).arguments)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", cases(COLLECTIVES), ids=lambda case: f"{case.op}-{'-'.join(case.axes)}")
 def test_a_collective_is_in_the_loop_and_exact(case):
-    output = measured(case)
-    assert (output.row.wrong, output.row.clock) == (0, "wall")
-    assert len(output.row.seconds) == 3
-    assert min(output.row.seconds) > 0
-    found = [each for each in read_hlo(output.text, MESH).collectives if each.op != "slice"]
+    row, text = measured(case)
+    assert (row.wrong, row.clock) == (0, "wall")
+    assert len(row.seconds) == 3
+    assert min(row.seconds) > 0
+    found = [each for each in read_hlo(text, MESH).collectives if each.op != "slice"]
     # Nobody but the run knows how often the loop runs: nothing of the collective is outside.
     assert [(each.op, each.axes, each.count) for each in found] == [(HLO[case.op], case.axes, None)]
     assert found[0].bytes == case.size
-    assert read_loop(output, case, MESH).seconds == output.row.seconds
+    assert read_loop((row, text), case, MESH).seconds == row.seconds
 
 
 @pytest.mark.parametrize("case", cases("matmul,copy", "16KiB"), ids=lambda case: case.op)
 def test_local_work_is_in_the_loop_and_exact(case):
-    output = measured(case)
-    assert output.row.wrong == 0
+    row, text = measured(case)
+    assert row.wrong == 0
     opcode = {"matmul": "dot", "copy": "negate"}[case.op]
-    places = re.findall(rf' {opcode}\(.*op_name="([^"]*)"', output.text)
+    places = re.findall(rf' {opcode}\(.*op_name="([^"]*)"', text)
     assert places
     assert all("while/body" in place for place in places)
 
@@ -77,8 +76,8 @@ def test_local_work_is_in_the_loop_and_exact(case):
 @pytest.mark.parametrize("op", ["psum", "all_to_all", "matmul"])
 def test_other_dtypes_are_exact(op, dtype):
     (case,) = cases(op, "1KiB", dtype, ("Y",) if op != "matmul" else ())
-    output = measured(case)
-    assert output.row.wrong == 0
+    row, _ = measured(case)
+    assert row.wrong == 0
 
 
 def test_a_dtype_that_is_moved_as_another_is_said():
@@ -89,8 +88,7 @@ def test_a_dtype_that_is_moved_as_another_is_said():
 def test_the_result_is_checked_against_what_numpy_makes():
     """`_Loop`'s exact result by an independent way: the data of all devices, summed by numpy."""
     (case,) = cases("psum", "1KiB", "f32", ("Y",))
-    request = loop_request(case, MESH, TARGETS["real"], 3)
-    loop = measuring._Loop(request, jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 4), ("X", "Y")))
+    loop = measuring._Loop(case, jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 4), ("X", "Y")))
     data = np.asarray(loop._made(loop._operand)).reshape(2, 4, -1)
     assert len({shard.tobytes() for shard in data.reshape(8, -1)}) == 8
     exact = np.asarray(loop._made(loop._exact)).reshape(2, 4, -1)
@@ -100,9 +98,8 @@ def test_the_result_is_checked_against_what_numpy_makes():
 @pytest.mark.parametrize("op", COLLECTIVES.split(","))
 def test_wrong_elements_are_counted(op):
     (case,) = cases(op, "1KiB", "f32", ("Y",))
-    request = loop_request(case, MESH, TARGETS["real"], 3)
     mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 4), ("X", "Y"))
-    loop = measuring._Loop(request, mesh)
+    loop = measuring._Loop(case, mesh)
     right = np.asarray(loop._made(loop._exact))
     assert loop.wrong(jax.device_put(right, jax.sharding.NamedSharding(mesh, P(("X", "Y"))))) == 0
     wrong = right.copy()
@@ -132,17 +129,17 @@ def test_a_size_that_does_not_fit_is_no_measurement(monkeypatch):
 def test_devices_that_are_not_there():
     mesh = parse_mesh("X=16")
     (case,) = measure_question("psum", mesh, (), "4KiB", "f32", 3).cases
-    request = loop_request(case, mesh, TARGETS["real"], 3)
+    call = loop_call(case, mesh, TARGETS["real"], 3)
     with pytest.raises(TargetError, match="the mesh has 16 devices but JAX finds 8 here"):
-        measuring.measure(request, lambda _stage: None)
+        measuring.measure(print, *call.arguments)
 
 
 def test_a_loop_from_which_the_collective_is_gone_is_an_error():
     (case,) = cases("psum", "4KiB", "f32", ("Y",))
-    output = measured(case)
-    without = output.text.replace(" all-reduce(", " negate(")
+    row, text = measured(case)
+    without = text.replace(" all-reduce(", " negate(")
     with pytest.raises(CompilerError, match="XLA has left no psum in the loop"):
-        read_loop(replace(output, text=without), case, MESH)
+        read_loop((row, without), case, MESH)
 
 
 def test_words_of_a_compiler_are_an_error(monkeypatch):
@@ -165,7 +162,7 @@ def test_words_of_a_compiler_reach_the_asker(worker):
 def test_targets_that_run_nothing(name):
     (target,) = parse_targets(name)
     with pytest.raises(TargetError, match="has no devices to run on"):
-        loop_request(cases("psum")[0], MESH, target, 3)
+        loop_call(cases("psum")[0], MESH, target, 3)
 
 
 def test_the_worker_measures_in_its_child(worker):

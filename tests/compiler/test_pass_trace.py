@@ -20,7 +20,7 @@ KINDS = ["input", "propagation", "partitioner", "rewrite", "schedule"]
 
 
 def folder_of(pending):
-    return Path(pending.message.dump_to)
+    return Path(pending.call.arguments[0].folder)
 
 
 def told(collectives):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,11 +10,12 @@ from jax.errors import JaxRuntimeError
 
 from shardviz.compiler.child import xla
 from shardviz.compiler.child.recording import Recording
-from shardviz.compiler.messages import Array, DeviceMesh, Question, Spec, StatementPart
-from shardviz.targets.described_hardware import TopologyRequest
+from shardviz.compiler.messages import Question, StatementPart, TargetMesh
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+from shardviz.targets.hardware import TopologyRequest
 
-SPEC = Spec((("X",), ()))
-ARRAY = Array("A", (8, 8), "bf16", SPEC)
+SPEC = PartitionSpec((("X",), ()))
+ARRAY = ShardedArray("A", ("i", "j"), (8, 8), "bf16", SPEC)
 NAME = "module_0004.jit_program.cl_933746096"
 FILES = {
     f"{NAME}.0001.xla.after_tpu-spmd-partitioning.before_tpu-call-inliner.txt": "HloModule parted",
@@ -29,13 +29,10 @@ FILES = {
 RET_CHECK = "INTERNAL: RET_CHECK failure async-update instruction should have 1 operands but sees 2"
 
 
-def question(**folders):
+def question(dumps="", folder="", topology=None):
     part = StatementPart("jnp.einsum('ij,jk->ik', *operands)", "ij,jk->ik", (ARRAY, ARRAY), ARRAY)
-    return Question("v6e:2x4", DeviceMesh(("X",), (8,), None), (part,), results=(ARRAY,), **folders)
-
-
-def recording_of(asked):
-    return Recording(asked.dump_to, asked.costs_to, asked.topology)
+    mesh = TargetMesh("v6e:2x4", Mesh(("X",), (8,)), (("X", 8),), topology=topology)
+    return Question(mesh, (part,), results=(ARRAY,), dumps=dumps, folder=str(folder))
 
 
 def program(asked, failure, files=FILES):
@@ -51,8 +48,8 @@ def program(asked, failure, files=FILES):
 
 
 def test_what_jaxlib_cannot_load_is_answered_from_the_compilers_own_texts(tmp_path):
-    found = xla.ask(program(question(costs_to=str(tmp_path)), RET_CHECK), lambda _: None)
-    assert (found.result.status, found.result.error, found.result_spec) == ("ok", "", SPEC)
+    found = xla.ask(program(question("costs", tmp_path), RET_CHECK), lambda _: None)
+    assert (found.result.status, found.result.error, found.result.result_spec) == ("ok", "", SPEC)
     assert (found.result.text, found.partitioned) == (
         FILES[f"{NAME}.after_codegen.txt"],
         "HloModule parted",
@@ -66,12 +63,12 @@ def test_what_jaxlib_cannot_load_is_answered_from_the_compilers_own_texts(tmp_pa
 def test_a_compiler_that_did_not_come_so_far_has_failed(tmp_path):
     early = {name: text for name, text in FILES.items() if "codegen" not in name}
     with pytest.raises(JaxRuntimeError, match="RET_CHECK"):
-        xla.ask(program(question(costs_to=str(tmp_path)), RET_CHECK, early), lambda _: None)
+        xla.ask(program(question("costs", tmp_path), RET_CHECK, early), lambda _: None)
 
 
 def test_what_does_not_fit_keeps_its_reports(tmp_path):
     failure = "RESOURCE_EXHAUSTED: E1000: Ran out of memory on HBM, (18.00G) exceeds available HBM (15.75G)."
-    found = xla.ask(program(question(costs_to=str(tmp_path)), failure), lambda _: None)
+    found = xla.ask(program(question("costs", tmp_path), failure), lambda _: None)
     assert (found.result.status, found.result.text) == ("error", "")
     assert "15.75G" in found.result.error
     assert found.memory.module == "HloModule scheduled"
@@ -79,35 +76,23 @@ def test_what_does_not_fit_keeps_its_reports(tmp_path):
     assert found.schedule
 
 
-def test_on_stdout_the_same_texts_are_found(capfd):
-    with recording_of(question()) as recording:
-        assert recording.options["xla_dump_to"] == "-"
-        for name, text in FILES.items():
-            os.write(1, f"*** Begin {name} ***\n{text}\n*** End {name} ***\n".encode())
-        os.write(1, b"*** Begin cut_off.after_codegen.txt ***\nHloMod")
-    assert recording.final == "HloModule final, is_scheduled=true\n"
-    assert recording.partitioned == "HloModule parted\n"
-    assert recording.memory().live_ranges == "HloLiveRange (max 1):\n\n"
-    assert capfd.readouterr().out == ""
-
-
 @pytest.mark.parametrize(
     ("asked", "has"),
     [
         (question(), set()),
-        (question(dump_to="/d"), set()),
-        (question(costs_to="/d"), {"xla_dump_latency_hiding_schedule"}),
+        (question("passes"), set()),
+        (question("costs"), {"xla_dump_latency_hiding_schedule"}),
     ],
 )
 def test_options_by_what_is_asked(asked, has):
-    options = recording_of(asked).options
+    options = Recording(asked).options
     assert {name for name in options if "schedule" in name} == has
-    assert (options["xla_dump_hlo_pass_re"] == ".*") == bool(asked.dump_to)
+    assert (options["xla_dump_hlo_pass_re"] == ".*") == (asked.dumps == "passes")
 
 
 @pytest.mark.parametrize(("gpu", "has_estimates"), [("h100", True), ("b200", True), ("a100", False)])
 def test_estimates_are_asked_of_gpus_that_xla_knows(gpu, has_estimates):
     topology = TopologyRequest("cuda", "1x1x8", (("gpu", gpu),))
-    assert "xla_gpu_collect_cost_model_stats" not in recording_of(question(topology=topology)).options
-    options = recording_of(question(topology=topology, costs_to="/d")).options
+    assert "xla_gpu_collect_cost_model_stats" not in Recording(question(topology=topology)).options
+    options = Recording(question("costs", topology=topology)).options
     assert options["xla_gpu_collect_cost_model_stats"] is has_estimates

@@ -31,7 +31,7 @@ from shardviz.collectives.values import numpy_dtype
 from shardviz.collectives.verification import verify
 from shardviz.compiler import Worker
 from shardviz.compiler.child.collective import CollectiveProgram
-from shardviz.compiler.question import run_request
+from shardviz.compiler.question import run_call
 from shardviz.errors import CompilerError, QuestionError, TargetError
 from shardviz.sharding import Mesh
 from shardviz.targets import TARGETS
@@ -262,7 +262,8 @@ def test_two_thousand_devices():
 
 def native(operation, platform):
     """The program for a platform that has every collective, and the function of one shard."""
-    collective = CollectiveProgram(run_request(operation, LINE, numbered(LINE, (4, 2)), CPU), platform)
+    call = run_call(operation, LINE, numbered(LINE, (4, 2)), CPU)
+    collective = CollectiveProgram(*call.arguments[1:4], (4, 2), platform)
     mesh = jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,), devices=jax.devices()[:4])
     mapped = jax.shard_map(collective, mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False)
     return collective, jax.jit(mapped)

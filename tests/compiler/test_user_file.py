@@ -20,6 +20,7 @@ from shardviz.compiler.user_file import (
     functions_of,
 )
 from shardviz.errors import CompilerError, QuestionError, ShardvizError
+from shardviz.notation import parse_mesh
 from shardviz.sharding import Mesh
 
 FILE = """
@@ -132,8 +133,7 @@ def file(tmp_path_factory) -> Path:
 
 
 def ran(file, function, mesh="data=2,model=4", platforms=("cpu",), seconds=120.0) -> UserProgram:
-    names, sizes = zip(*(axis.split("=") for axis in mesh.split(",")), strict=True)
-    request = UserFileRequest(str(file), function, names, tuple(map(int, sizes)), platforms)
+    request = UserFileRequest(str(file), function, parse_mesh(mesh), platforms)
     return UserFileProcess(request, os.environ).result(seconds)
 
 
@@ -272,7 +272,7 @@ def test_a_file_that_hangs_is_stopped(file):
 
 
 def test_a_process_can_be_killed_at_any_time(file):
-    request = UserFileRequest(str(file), "waits", ("data", "model"), (2, 4), ("cpu",))
+    request = UserFileRequest(str(file), "waits", parse_mesh("data=2,model=4"), ("cpu",))
     process = UserFileProcess(request, os.environ)
     threading.Timer(1.0, process.kill).start()
     start = time.monotonic()

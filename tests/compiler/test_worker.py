@@ -306,7 +306,7 @@ def test_a_platform_that_is_not_there_is_named(matmul, monkeypatch):
     monkeypatch.setenv("JAX_PLATFORMS", "no_such_platform")
     with Worker() as worker:
         with pytest.raises(CompilerError, match=r"jax cannot be used here: .*no_such_platform"):
-            worker.about()
+            worker.job().result()
         answer = worker.ask(matmul("X_,_Y"), TARGETS["real"])
         assert answer.status == "error"
         assert answer.error.startswith("JAX finds no devices here: ")

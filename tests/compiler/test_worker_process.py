@@ -12,12 +12,13 @@ import pytest
 from shardviz.cli.group import run
 from shardviz.compiler import Worker
 from shardviz.compiler.child_process import environment_for, stderr_tail
+from shardviz.compiler.messages import Call
 from shardviz.compiler.question import question_for
 from shardviz.compiler.requests import CompilerRequest
 from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.errors import CompilerError
 from shardviz.targets import TARGETS, parse_targets
-from shardviz.targets.described_hardware import TopologyRequest
+from shardviz.targets.hardware import TopologyRequest
 
 (V5E,) = parse_targets("v5e:2x4")
 (H100,) = parse_targets("h100:8")
@@ -80,19 +81,18 @@ def test_a_missing_extra_is_a_wrong_question(capsys):
 @pytest.mark.since_jax("0.11", "its libtpu refuses such an axis, and lives")
 def test_a_compiler_that_dies_leaves_its_signal_and_last_words(matmul):
     """On an axis of 0, which no name leads to, libtpu divides by zero."""
-    question = replace(
-        question_for(matmul("XY,Y_->X_"), V5E), target="v5e:0x4", topology=TopologyRequest("tpu", "v5e:0x4")
-    )
+    question = question_for(matmul("XY,Y_->X_"), V5E)
+    topology = TopologyRequest("tpu", "v5e:0x4")
+    question = replace(question, mesh=replace(question.mesh, topology=topology))
     process = WorkerProcess("tpu", environment_for("tpu", os.environ), 60.0)
     try:
-        pending = process.submit(CompilerRequest(question, lambda output: output))
+        pending = process.submit(CompilerRequest(Call("answer.answer", (question,)), repr, "v5e:0x4"))
         with pytest.raises(CompilerError) as caught:
             pending.result(60)
     finally:
         process.close()
     assert caught.value.message == (
-        "the v5e:0x4 compiler was killed by SIGFPE while describing the hardware: "
-        "in pjrt::GetTpuTopologyDescription()"
+        "v5e:0x4 was killed by SIGFPE while describing the hardware: in pjrt::GetTpuTopologyDescription()"
     )
     assert "SIGFPE" in caught.value.log
 

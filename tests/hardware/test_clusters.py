@@ -17,8 +17,7 @@ from shardviz.hardware.chips import TPUS
 from shardviz.hardware.clusters import clusters_of_size
 from shardviz.notation import parse_mesh
 from shardviz.targets import check_mesh, parse_targets
-from shardviz.targets.described_hardware import TopologyRequest, topology_request
-from shardviz.targets.groups import target_groups
+from shardviz.targets.hardware import TopologyRequest, target_groups, topology_request
 
 EIGHT_H100 = ("8h100", "h100x8", "h100 x 8", "8 H100s", "8*h100")
 

@@ -12,7 +12,7 @@ from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.hardware.topology import Hierarchy, LinkedLevel
 from shardviz.notation import parse_mesh
 from shardviz.targets import parse_targets
-from shardviz.targets.machines import placed_for
+from shardviz.targets.hardware import placed_for
 
 EIGHT = parse_mesh("X=2,Y=4")
 

@@ -8,7 +8,7 @@ from itertools import combinations, product
 
 import pytest
 
-from shardviz.compiler.messages import DeviceMesh, Question
+from shardviz.compiler.messages import TargetMesh
 from shardviz.errors import QuestionError
 from shardviz.hardware.chips import TPUS
 from shardviz.hardware.clusters import TpuSlices, parse_cluster, tori
@@ -178,22 +178,18 @@ ON_LIBTPU = [
 def test_devices_and_meshes_are_those_of_libtpu(name, meshes, monkeypatch):
     """Its own devices: their ids, places, and where the compilers' process puts a mesh of them."""
     from shardviz.compiler.child import topology
-    from shardviz.targets.described_hardware import topology_request
+    from shardviz.targets.hardware import topology_request
 
     for variable in ("TPU_SKIP_MDS_QUERY", "ALLOW_MULTIPLE_LIBTPU_LOAD"):
         monkeypatch.setenv(variable, "1")
     cluster = parse_cluster(name)
     machine = machine_of(cluster)
-    devices = topology.described_devices(topology_request(cluster))
     for sizes in meshes:
-        names = tuple(NAMES[: len(sizes)])
-        theirs = topology.described_mesh(Question(name, DeviceMesh(names, sizes, None, False), ()), devices)
-        ours = place_mesh(machine, Mesh(names, sizes)).placement
-        assert ours.ids == tuple(id_ for id_, *_ in topology.places(theirs, devices))
-        for place, (_, coords, core, slice_) in zip(
-            ours.places, topology.places(theirs, devices), strict=True
-        ):
-            assert (place.coords, place.core, place.slice) == (coords[: len(cluster.torus)], core, slice_)
+        mesh = Mesh(tuple(NAMES[: len(sizes)]), sizes)
+        axes = tuple(zip(mesh.axis_names, sizes, strict=True))
+        asked = TargetMesh(name, mesh, axes, topology=topology_request(cluster))
+        _, theirs = topology.described_mesh(asked)
+        assert theirs == place_mesh(machine, mesh).placement
 
 
 def test_an_order_of_ones_own():

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from shardviz.collectives import Frames
-from shardviz.compiler.messages import LayoutOutput
 from shardviz.hlo.collective import Collective
 from shardviz.lessons.jax_questions import (
     MEASURES,
@@ -23,7 +22,7 @@ from shardviz.lessons.measures import compute
 from shardviz.lessons.measures.answers import NUMBER, NUMBERS
 from shardviz.lessons.measures.subject import resolve_once
 from shardviz.notation import parse_mesh
-from shardviz.reports.target_result import ExecutionResult, TargetResult
+from shardviz.reports.target_result import ExecutionResult, HeldArray, TargetResult
 from shardviz.sharding import Layout
 from shardviz.stepping.verdict import compare_with_jax
 
@@ -78,8 +77,8 @@ collective = { op = "all_gather" }
 ALL_REDUCE = Collective("all-reduce", "all-reduce.1", ("X",), None, (8, 2), (8, 2), "f32", 64, 64)
 
 
-def held(layout: Layout) -> LayoutOutput:
-    return LayoutOutput(layout.shard_shape, 32, tuple((each.id, each.slices) for each in layout))
+def held(layout: Layout) -> HeldArray:
+    return HeldArray(layout.shard_shape, 32, tuple((each.id, each.slices) for each in layout))
 
 
 def test_what_jax_can_be_asked():
@@ -100,7 +99,7 @@ def test_a_layout_that_differs_is_told(place):
     devices = [(device, ((4, 8), (0, 4)) if device < 2 else ((0, 4), (0, 4))) for device, _ in ours.devices]
     told = question.disagreement([replace(ours, devices=tuple(devices))])
     assert "device 0 holds" in told or told == "the answer is 4:8, 0:4; JAX gives '0:4, 0:4'"
-    assert question.disagreement([LayoutOutput(error="no")]) == "JAX refuses it: no"
+    assert question.disagreement([HeldArray(error="no")]) == "JAX refuses it: no"
 
 
 def test_one_of_the_partitioners_has_to_send_the_same():

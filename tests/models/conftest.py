@@ -11,7 +11,7 @@ from shardviz.models.question import model_question, named_rules
 from shardviz.models.sources.reading import read_model
 from shardviz.notation import parse_mesh
 from shardviz.planner.problem.training import parse_training
-from shardviz.targets.machines import placed_for
+from shardviz.targets.hardware import placed_for
 
 LLAMA = {
     "model_type": "llama",

@@ -10,7 +10,7 @@ from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.render.machine_view import figures_table, machine_view
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.targets.groups import target_groups
+from shardviz.targets.hardware import target_groups
 
 
 def page(name, mesh=None, width=80, palette=PLAIN):

@@ -12,7 +12,7 @@ from shardviz.render.rounds.matmul_picture import MatmulPicture, matmul_lines
 from shardviz.stepping.collective_matmul import matmul_of_step
 from shardviz.stepping.collective_run import run_on
 from shardviz.stepping.plan_step import question_of_step
-from shardviz.targets.machines import placed_for
+from shardviz.targets.hardware import placed_for
 
 
 def matmul(specs=("XY", "__", "X_")):

@@ -239,8 +239,7 @@ def test_without_its_extra_it_says_what_installs_it(monkeypatch, capsys):
 
 IMPORTS = (
     "import os, socket, sqlite3, subprocess, sys, tempfile; from pathlib import Path; "
-    "from shardviz.compiler.child_process import ChildProcess; "
-    "from shardviz.compiler.worker_process import COMPILERS_CHILD; "
+    "from shardviz.compiler.child_process import COMPILERS_CHILD, ChildProcess; "
     "from shardviz.serve.visitor import refuse_files; "
 )
 GUARDED = f"{IMPORTS}refuse_files(); "

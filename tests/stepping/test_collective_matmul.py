@@ -12,7 +12,7 @@ from shardviz.planner.pricing.costs import price
 from shardviz.stepping.collective_matmul import BlockwiseMatmul, matmul_of_step
 from shardviz.stepping.collective_run import run_on
 from shardviz.stepping.plan_step import collective_steps, question_of_step
-from shardviz.targets.machines import placed_for
+from shardviz.targets.hardware import placed_for
 
 GATHER = ("XY", "__", "X_")
 SCATTER = ("XY", "Y_", "XY")

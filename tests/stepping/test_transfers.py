@@ -12,7 +12,7 @@ from shardviz.notation import parse_mesh
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.stepping.question import CollectiveQuestion, schedule_for_operation
 from shardviz.stepping.transfers import TransferLog
-from shardviz.targets.machines import placed_for
+from shardviz.targets.hardware import placed_for
 from tests.render.conftest import _run_of as run_of
 
 RUNS = [

@@ -9,7 +9,7 @@ from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.machine_file import named_machine
 from shardviz.sharding import Mesh
 from shardviz.targets import parse_targets
-from shardviz.targets.machines import machine_for, placed_for
+from shardviz.targets.hardware import machine_for, placed_for
 
 EIGHT = Mesh(("X", "Y"), (2, 4))
 

@@ -1,13 +1,10 @@
-"""One request, one reply: the compiler's answer and its time, or why JAX refuses."""
+"""One question, one reply: the compiler's answer and its time, or why JAX refuses."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
 from typing import TYPE_CHECKING
 
@@ -15,13 +12,14 @@ import jax
 import jaxlib
 
 from shardviz.compiler.child import shardy, xla
-from shardviz.compiler.child.program import WIDE, Program, jax_dtype, named_sharding, settling_spec, words_of
-from shardviz.compiler.messages import About, AskLayout, LayoutOutput, ModuleTexts, Output, Question, Versions
+from shardviz.compiler.child.program import WIDE, Program, jax_dtype, named_sharding, settled_by, words_of
+from shardviz.compiler.messages import Output, Question, TargetMesh, Versions
 from shardviz.errors import CompilerError, TargetError
-from shardviz.reports.target_result import TargetResult, without_answer
-from shardviz.targets.installed import EXTRAS
+from shardviz.reports.target_result import HeldArray, TargetResult, without_answer
+from shardviz.targets.installed import EXTRAS, versions_of
 
 if TYPE_CHECKING:
+    from shardviz.sharding import ShardedArray
     from shardviz.targets import ProcessName
 
 # The text should name no files of this package, and an executable from a cache would leave no dump.
@@ -31,77 +29,75 @@ jax.config.update("jax_enable_compilation_cache", False)
 
 def versions(name: ProcessName) -> Versions:
     """(name, version) of what computes the answers."""
-    found = [("jax", jax.__version__), ("jaxlib", jaxlib.__version__), ("python", python_version())]
-    for package in EXTRAS[name].packages if name in EXTRAS else ():
-        with suppress(PackageNotFoundError):
-            found.append((package, version(package)))
-    return tuple(found)
+    packages = EXTRAS[name].packages if name in EXTRAS else ()
+    own = (("jax", jax.__version__), ("jaxlib", jaxlib.__version__), ("python", python_version()))
+    return (*own, *versions_of(*packages))
 
 
-def about(name: ProcessName) -> About:
-    """Versions, and the devices that JAX finds."""
-    kinds = Counter(device.device_kind for device in jax.devices())
-    return About(versions(name), jax.default_backend(), tuple(kinds.items()))
-
-
-def answer(question: Question, report: Callable[[str], None]) -> Output:
-    """Ask the target. A refusal of JAX or XLA is an answer too, with status "error"."""
-    start = time.perf_counter()
-    # JAX would silently narrow 64-bit types; whether it does must depend on the question alone.
-    wide = any(array.dtype in WIDE for array in question.arguments)
+def answer(report: Callable[[str], None], question: Question) -> Output:
+    """Ask the target about a program. A refusal of JAX or XLA is an answer too, with status "error"."""
     program = None
-    with jax.enable_x64(wide):
-        try:
-            if question.target == "shardy":
-                program = Program(question, shardy.abstract_mesh(question.mesh))
-                output = shardy.ask(program, report)
-            else:
-                mesh, places = xla.target_mesh(question, report)
-                program = Program(question, mesh)
-                output = replace(xla.ask(program, report), devices=places)
-        except (TargetError, CompilerError) as error:
-            output = Output(without_answer(question.target, error))
-        except Exception as error:
-            output = Output(TargetResult(question.target, "error", error=words_of(error)))
-            if program is not None:
-                output = replace(output, refused_part=program.reached, settled_by=settling_spec(program))
-    typeof = () if program is None else tuple(program.typeof)
-    elapsed = time.perf_counter() - start
-    return replace(output, result=replace(output.result, typeof=typeof, elapsed_s=elapsed))
+
+    def ask() -> Output:
+        nonlocal program
+        if question.mesh.target == "shardy":
+            program = Program(question, shardy.abstract_mesh(question.mesh))
+            return shardy.ask(program, report)
+        mesh, placement = xla.target_mesh(question.mesh, report)
+        program = Program(question, mesh)
+        output = xla.ask(program, report)
+        if output.result.status != "ok":
+            return output
+        return replace(output, result=replace(output.result, placement=placement))
+
+    # JAX would silently narrow 64-bit types; whether it does must depend on the question alone.
+    with jax.enable_x64(any(array.dtype in WIDE for array in question.arguments)):
+        output = answered(question.mesh.target, ask)
+        if program is None:
+            return output
+        if output.result.status == "error":
+            output = replace(output, settled_by=settled_by(program))
+    return replace(output, result=replace(output.result, typeof=tuple(program.typeof)))
 
 
-def module_texts(protos: Iterable[bytes]) -> ModuleTexts:
-    """Serialized modules as text."""
+def answered(target: str, ask: Callable[[], Output]) -> Output:
+    """The answer of a target with its time, or, as an answer, what it refuses."""
+    start = time.perf_counter()
+    try:
+        output = ask()
+    except (TargetError, CompilerError) as error:
+        output = Output(without_answer(target, error))
+    except Exception as error:
+        output = Output(TargetResult(target, "error", error=words_of(error)))
+    return replace(output, result=replace(output.result, elapsed_s=time.perf_counter() - start))
+
+
+def module_texts(_report: Callable[[str], None], protos: Iterable[bytes]) -> tuple[str, ...]:
+    """The text of modules, each XLA's serialized `HloModuleProto`; "" for one that XLA does not read."""
     try:
         from jaxlib._hlo import HloModule
     except ImportError:  # before jaxlib 0.10
         from jaxlib._jax import HloModule
-    found = []
+    texts = []
     for proto in protos:
         try:
-            found.append(HloModule.from_serialized_hlo_module_proto(proto).to_string())
+            texts.append(HloModule.from_serialized_hlo_module_proto(proto).to_string())
         except Exception:
-            found.append("")
-    return ModuleTexts(tuple(found))
+            texts.append("")
+    return tuple(texts)
 
 
-def layout(request: AskLayout) -> LayoutOutput:
+def layout(report: Callable[[str], None], devices: TargetMesh, array: ShardedArray) -> HeldArray:
     """The layout of an array on simulated devices, by JAX. Its refusal is an answer too."""
     try:
-        return _layout(request)
+        mesh, _ = xla.target_mesh(devices, report)
+        sharding = named_sharding(mesh, array.decided_spec)
+        indices = sharding.devices_indices_map(array.shape)
+        held = []
+        for device in mesh.devices.flat:
+            bounds = (part.indices(size)[:2] for part, size in zip(indices[device], array.shape, strict=True))
+            held.append((device.id, tuple(bounds)))
+        bits = jax.dtypes.itemsize_bits(jax_dtype(array.dtype))
+        return HeldArray(tuple(sharding.shard_shape(array.shape)), bits, tuple(held))
     except Exception as error:
-        return LayoutOutput(error=words_of(error))
-
-
-def _layout(request: AskLayout) -> LayoutOutput:
-    array = request.array
-    assert array.spec is not None
-    mesh = xla.simulated_mesh(request.mesh)
-    sharding = named_sharding(mesh, array.spec)
-    indices = sharding.devices_indices_map(array.shape)
-    devices = []
-    for device in mesh.devices.flat:
-        bounds = (part.indices(size)[:2] for part, size in zip(indices[device], array.shape, strict=True))
-        devices.append((device.id, tuple(bounds)))
-    bits = jax.dtypes.itemsize_bits(jax_dtype(array.dtype))
-    return LayoutOutput(tuple(sharding.shard_shape(array.shape)), bits, tuple(devices))
+        return HeldArray(error=words_of(error))

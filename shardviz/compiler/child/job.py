@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 from jax._src import distributed
 from jax._src.clusters import ClusterEnv
 
-from shardviz.compiler.messages import JobDevices, JobFound, Request
+from shardviz.compiler.messages import Call
+from shardviz.devices.job import JobAddress
 
 T = TypeVar("T")
 
@@ -21,29 +22,22 @@ DETECTION_S = 60
 _FOREVER_S = 30 * 86_400
 """The parent watches the job (compiler/job_watch.py) and ends this process where another one is lost, sooner
 than JAX would and with a reason. So JAX's own limits are never to be reached."""
-_OWN_FOLDERS = ("dump_to", "costs_to", "folder")
-"""Fields of requests that differ from process to process."""
 
 _agreed = itertools.count()
 
 
-@dataclass(frozen=True)
-class _FoundCluster:
-    coordinator: str
-    processes: int
-    process: int
+class FoundJob(NamedTuple):
+    """The job of this process, and which devices of its host are its own."""
+
+    address: JobAddress
     local_devices: Sequence[int] | None
 
 
-_found: _FoundCluster | None = None
-
-
-def find(coordinator: str, processes: str, process: str) -> JobFound | None:
+def find(coordinator: str, processes: str, process: str) -> FoundJob | None:
     """The job that the three name or, where they are empty, the one in which Slurm, Open MPI, Kubernetes or
     Cloud TPU has started this process, as JAX detects it; None for a process that is alone."""
-    global _found
     # With an address JAX still looks up which devices of the host are this process's.
-    found = ClusterEnv.auto_detect_unset_distributed_params(
+    *address, local_devices = ClusterEnv.auto_detect_unset_distributed_params(
         coordinator or None,
         int(processes) if processes else None,
         int(process) if process else None,
@@ -51,22 +45,18 @@ def find(coordinator: str, processes: str, process: str) -> JobFound | None:
         None,
         DETECTION_S,
     )
-    if None in found[:3] or found[1] == 1:
-        return None
-    _found = _FoundCluster(*found)
-    return JobFound(_found.coordinator, _found.processes, _found.process)
+    return None if None in address or address[1] == 1 else FoundJob(JobAddress(*address), local_devices)
 
 
-def join(coordinator: str) -> None:
+def join(found: FoundJob, coordinator: str) -> None:
     """Join the job that was found; JAX's own coordinator is at `coordinator`. All processes are there."""
-    assert _found is not None
     # Its preemption service would have SIGTERM do nothing.
     jax.config.update("jax_enable_preemption_service", False)
     jax.distributed.initialize(
         coordinator,
-        _found.processes,
-        _found.process,
-        _found.local_devices,
+        found.address.processes,
+        found.address.process,
+        found.local_devices,
         cluster_detection_method="deactivate",
         heartbeat_timeout_seconds=_FOREVER_S,
         shutdown_timeout_seconds=_FOREVER_S,
@@ -74,9 +64,10 @@ def join(coordinator: str) -> None:
     jax.devices()  # comes when every process has told its own
 
 
-def devices() -> JobDevices:
-    """This process, and that of each device."""
-    return JobDevices(jax.process_index(), tuple(device.process_index for device in jax.devices()))
+def devices(_report: Callable[[str], None], _asked: str) -> tuple[int, tuple[int, ...]]:
+    """This process, and that of each device in the order of `jax.devices()`. What is asked next is compared
+    with what the other processes are asked."""
+    return jax.process_index(), tuple(device.process_index for device in jax.devices())
 
 
 def agree(value: T) -> T:
@@ -96,16 +87,14 @@ def agree(value: T) -> T:
     return agreed
 
 
-def is_asked_alike(request: Request) -> bool:
+def is_asked_alike(call: Call) -> bool:
     """Return whether process 0 is asked the same as this process."""
-    own = _text(request)
+    own = repr(replace(call, arguments=tuple(map(_comparable, call.arguments))))
     return agree(own) == own
 
 
-def _text(request: Request) -> str:
-    values: list[Any] = [type(request).__name__]
-    for field in fields(request):
-        if field.name not in _OWN_FOLDERS:
-            value = getattr(request, field.name)
-            values.append(sorted(value) if isinstance(value, frozenset) else value)
-    return repr(values)
+def _comparable(argument: Any) -> Any:
+    """An argument without its folder, which differs from process to process; all numbers of an array."""
+    if hasattr(argument, "folder"):
+        return replace(argument, folder="")
+    return argument.tobytes() if hasattr(argument, "tobytes") else argument

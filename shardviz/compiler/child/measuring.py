@@ -5,13 +5,17 @@ between its old value and the last one of the result, by a flag that is false at
 know. So nothing is hoisted or left out, the loop moves no more than the operation itself, and after any
 number of passes the result is that of the first, which is checked. The passes are so many that starting the
 program takes no part of the time. In a job of several processes all do what the clock of process 0 says.
+Where devices have a clock of their own, a profile of the loop tells the time of each pass.
 """
 
 from __future__ import annotations
 
 import math
+import re
+import tempfile
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,14 +29,23 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from shardviz.compiler.child import xla
-from shardviz.compiler.child.device_clock import device_seconds
 from shardviz.compiler.child.job import agree
 from shardviz.compiler.child.program import WIDE, jax_dtype, words_of
-from shardviz.compiler.messages import NO_ROOM, LoopOutput, TimeLoop
+from shardviz.compiler.messages import NO_ROOM, TargetMesh
 from shardviz.devices.measurement import Measurement, NoMeasurement
 from shardviz.devices.question import Case
 from shardviz.errors import CompilerError, TargetError
 from shardviz.units import human_bytes
+
+_COLLECTIVE = re.compile(
+    r"^\s*(?:ROOT )?%?([\w.\-]+) = [^\n]*? "
+    r"(?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(-start|-done)?\(",
+    re.MULTILINE,
+)
+_DEVICE = re.compile(r"/device:(?:TPU|GPU):\d+")
+_TPU_NAME = re.compile(r"%?([\w.\-]+)")
+Span = tuple[float, float]
+"""Begin and end, in nanoseconds."""
 
 RUN_S = 0.02
 """A run takes so long at least, if it may have several passes."""
@@ -44,15 +57,16 @@ DEVICE_PASSES = 50
 """Passes whose times are taken from a profile."""
 MODULUS = 13
 """Elements count round from 0 to less than this, so that every element of every device has its place."""
+Row = tuple[Measurement | NoMeasurement, str]
+"""A row, and the text of the final module."""
 
 
-def measure(request: TimeLoop, report: Callable[[str], None]) -> LoopOutput:
-    """Time one operation. Raises `TargetError` where there are not so many devices, and `CompilerError` for
-    what JAX or XLA refuses."""
-    case = request.case
+def measure(report: Callable[[str], None], devices: TargetMesh, case: Case, runs: int) -> Row:
+    """Time one operation, `runs` times or fewer. Raises `TargetError` where there are not so many devices,
+    and `CompilerError` for what JAX or XLA refuses."""
     with jax.enable_x64(case.dtype in WIDE):
         try:
-            return _measured(request, report)
+            return _measured(report, devices, case, runs)
         except TargetError:
             raise
         except CompilerError as error:
@@ -64,16 +78,16 @@ def measure(request: TimeLoop, report: Callable[[str], None]) -> LoopOutput:
             raise CompilerError(f"{case.op}: {words}") from None
 
 
-def _measured(request: TimeLoop, report: Callable[[str], None]) -> LoopOutput:
+def _measured(report: Callable[[str], None], devices: TargetMesh, case: Case, most_runs: int) -> Row:
     report("starting devices")
-    loop = _Loop(request, xla.target_mesh(request, report)[0])
+    loop = _Loop(case, xla.target_mesh(devices, report)[0])
     report("compiling")
     compiled = loop.compiled()
     device = loop.mesh.local_devices[0]
-    needed, free = _needed(compiled), _free(device) // _sharing(device, loop.mesh)
+    needed, free = _needed(compiled), _free(device, loop.mesh)
     if agree(needed > free):
         needs = f"needs {human_bytes(needed)} on each device, and {human_bytes(free)} are free"
-        return _without_room(request.case, needs)
+        return _without_room(case, needs)
     report("running")
     state = loop.start()
 
@@ -83,21 +97,21 @@ def _measured(request: TimeLoop, report: Callable[[str], None]) -> LoopOutput:
         state = jax.block_until_ready(compiled(*state, *loop.constants, False, np.int32(passes)))
         return time.perf_counter() - begin
 
-    passes = _passes(run)
-    runs = min(request.runs, max(LEAST_RUNS, int(ROW_S / agree(run(passes)))))
-    seconds = [run(passes) / passes for _ in range(runs)]
+    count = _passes(run)
+    runs = min(most_runs, max(LEAST_RUNS, int(ROW_S / agree(run(count)))))
+    seconds = [run(count) / count for _ in range(runs)]
     text = compiled.as_text()
-    row = Measurement(request.case, tuple(agree(seconds)), device=device.device_kind)
+    row = Measurement(case, tuple(agree(seconds)), device=device.device_kind)
     if device.platform != "cpu":
         # On CPUs a profile takes longer than the operations.
-        by_device = device_seconds(partial(run, min(passes, DEVICE_PASSES)), text)
+        by_device = _device_seconds(partial(run, min(count, DEVICE_PASSES)), text)
         by_device = tuple(agree(list(by_device)))
         row = replace(row, seconds=by_device, clock="device") if by_device else row
-    return LoopOutput(replace(row, wrong=loop.wrong(state[1])), text)
+    return replace(row, wrong=loop.wrong(state[1])), text
 
 
-def _without_room(case: Case, why: str) -> LoopOutput:
-    return LoopOutput(NoMeasurement(case, f"{case.op} of {human_bytes(case.size)} {why}"))
+def _without_room(case: Case, why: str) -> Row:
+    return NoMeasurement(case, f"{case.op} of {human_bytes(case.size)} {why}"), ""
 
 
 def _passes(run: Callable[[int], float]) -> int:
@@ -119,17 +133,14 @@ def _needed(compiled: Any) -> int:
     return int(arrays + found.temp_size_in_bytes + found.output_size_in_bytes)
 
 
-def _free(device: Any) -> int:
-    """Bytes that are free on a device; on a CPU in the host's memory."""
+def _free(device: Any, mesh: Any) -> int:
+    """Bytes that are free on a device; on a CPU its part of what the host has."""
     stats = device.memory_stats() or {}
     if "bytes_limit" in stats:
-        return int(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
-    return _free_on_host()
-
-
-def _sharing(device: Any, mesh: Any) -> int:
-    """Devices that share this memory."""
-    return len(mesh.local_devices) if device.platform == "cpu" else 1
+        free = int(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
+    else:
+        free = _free_on_host()
+    return free // len(mesh.local_devices) if device.platform == "cpu" else free
 
 
 def _free_on_host() -> int:
@@ -148,42 +159,42 @@ def _free_on_host() -> int:
 
 
 class _Loop:
-    """The program: `operation` in a loop on the devices of `mesh`, and the data that it works on.
+    """The program: an operation in a loop on the devices of `mesh`, and the data that it works on.
 
     The element number i of device number d is (d + i) modulo `modulus`, a small whole number that every dtype
-    has, and the sums of a group are exact as well, where `modulus` is not 0.
+    has, and the sums of a group are exact as well, where `modulus` is not 0. Of a matmul's operands the
+    elements are -1, 0 and 1, and come again after three rows and columns.
     """
 
-    def __init__(self, request: TimeLoop, mesh: Any) -> None:
-        self.case, self.shape, self.mesh = request.case, request.shape, mesh
-        self.axes = request.case.axes
-        self.dtype = jax_dtype(request.case.dtype)
-        self._names, sizes = request.mesh.jax_names, request.mesh.jax_sizes
-        self._sizes = dict(zip(self._names, sizes, strict=True))
-        self._spec = P(self._names)
-        self._members = math.prod(self._sizes[axis] for axis in self.axes)
-        self._positions = self._numbers()
-        self.modulus = _modulus(self.dtype, self._members if self.case.op in ("psum", "psum_scatter") else 1)
-        self.constants = (self._second_operand(),) if self.case.op == "matmul" else ()
+    def __init__(self, case: Case, mesh: Any) -> None:
+        self.case, self.mesh = case, mesh
+        self.dtype = jax_dtype(case.dtype)
+        members = case.group_size
+        self.modulus = _modulus(self.dtype, members if case.op in ("psum", "psum_scatter") else 1)
+        count = case.count * (members if case.op in ("psum_scatter", "all_to_all") else 1)
+        self.shape: tuple[int, ...] = (case.side, case.side) if case.side else (count,)
+        made = {"all_gather": count * members, "psum_scatter": count // members}.get(case.op, self.shape[0])
+        self.result_shape = (made, *self.shape[1:])
+        self._spec = P(mesh.axis_names)
+        self.constants = (self._made(lambda: self._matrix(2)),) if case.op == "matmul" else ()
 
     def compiled(self) -> Any:
         """The program of the two arrays, a matmul's other operand, the flag and the number of passes; the
         arrays are donated."""
-        operand = (self._array(self.shape), self._array(self._result_shape))
+        operands = (self._array(self.shape), self._array(self.result_shape))
         more = [jax.ShapeDtypeStruct((), jnp.bool_), jax.ShapeDtypeStruct((), jnp.int32)]
-        count = len(self.constants)
         mapped = jax.shard_map(
             self._passes,
             mesh=self.mesh,
-            in_specs=(self._spec, self._spec, *(self._spec,) * count, P(), P()),
+            in_specs=(self._spec, self._spec, *(self._spec,) * len(self.constants), P(), P()),
             out_specs=(self._spec, self._spec),
             check_vma=False,
         )
-        return jax.jit(mapped, donate_argnums=(0, 1)).lower(*operand, *self.constants, *more).compile()
+        return jax.jit(mapped, donate_argnums=(0, 1)).lower(*operands, *self.constants, *more).compile()
 
     def start(self) -> tuple[Any, Any]:
         """The arrays before the first pass, made on the devices."""
-        return self._made(self._operand), self._made(lambda: jnp.zeros(self._result_shape, self.dtype))
+        return self._made(self._operand), self._made(lambda: jnp.zeros(self.result_shape, self.dtype))
 
     def wrong(self, result: Any) -> int | None:
         """Elements of all devices that are not the exact result; None where rounding leaves none exact."""
@@ -191,7 +202,7 @@ class _Loop:
             return None
 
         def count(own: Any) -> Any:
-            return lax.psum((own != self._exact()).sum(dtype=jnp.int32), self._names)
+            return lax.psum((own != self._exact()).sum(dtype=jnp.int32), self.mesh.axis_names)
 
         counted = jax.shard_map(count, mesh=self.mesh, in_specs=self._spec, out_specs=P(), check_vma=False)
         return int(jax.jit(counted)(result))
@@ -209,7 +220,7 @@ class _Loop:
         return lax.fori_loop(0, passes, body, (operand, result))
 
     def _operation(self, x: Any, *constants: Any) -> Any:
-        axes: Any = self.axes if len(self.axes) > 1 else self.axes[:1]
+        axes, members = self.case.axes, self.case.group_size
         match self.case.op:
             case "psum":
                 return lax.psum(x, axes)
@@ -220,18 +231,11 @@ class _Loop:
             case "all_to_all":
                 return lax.all_to_all(x, axes, 0, 0, tiled=True)
             case "ppermute":
-                return lax.ppermute(x, axes, [(i, (i + 1) % self._members) for i in range(self._members)])
+                return lax.ppermute(x, axes, [(i, (i + 1) % members) for i in range(members)])
             case "matmul":
                 return (x @ constants[0]).astype(self.dtype)
             case _:
                 return -x
-
-    @property
-    def _result_shape(self) -> tuple[int, ...]:
-        shape = self.shape
-        factor = {"all_gather": (self._members, 1), "psum_scatter": (1, self._members)}
-        more, less = factor.get(self.case.op, (1, 1))
-        return (shape[0] * more // less, *shape[1:])
 
     def _array(self, shape: tuple[int, ...]) -> Any:
         """All devices' shards of a shape, one behind the other."""
@@ -242,80 +246,53 @@ class _Loop:
         made = jax.shard_map(shard, mesh=self.mesh, in_specs=(), out_specs=self._spec, check_vma=False)
         return jax.block_until_ready(jax.jit(made)())
 
-    def _numbers(self) -> list[int]:
-        """The number of each member of a group, less that of the first."""
-        places = np.arange(self.mesh.size).reshape(*self._sizes.values())
-        chosen = tuple(slice(None) if axis in self.axes else 0 for axis in self._sizes)
-        return [int(number) for number in places[chosen].flatten()]
-
     def _own(self) -> Any:
         """The device's number."""
-        return lax.axis_index(tuple(self._sizes))
+        return lax.axis_index(self.mesh.axis_names)
 
-    def _rank(self) -> Any:
-        """Its place in its group."""
-        return lax.axis_index(self.axes)
+    def _elements(self, device: Any, index: Any) -> Any:
+        return (device + index) % (self.modulus or MODULUS)
 
-    def _first(self) -> Any:
-        """The number of the first member of its group."""
-        return self._own() - jnp.asarray(self._positions, jnp.int32)[self._rank()]
-
-    def _counted(self, device: Any, start: Any, length: int) -> Any:
-        """So many elements of a device from one on."""
-        return (device + start + jnp.arange(length, dtype=jnp.int32)) % (self.modulus or MODULUS)
+    def _matrix(self, factor: int) -> Any:
+        row, column = jnp.ogrid[: self.shape[0], : self.shape[1]]
+        return ((row + factor * column) % 3 - 1).astype(self.dtype)
 
     def _operand(self) -> Any:
-        shape = self.shape
         if self.case.op == "matmul":
-            row, column = jnp.ogrid[: shape[0], : shape[1]]
-            return ((row + column) % 3 - 1).astype(self.dtype)
-        return self._counted(self._own(), 0, shape[0]).astype(self.dtype)
-
-    def _second_operand(self) -> Any:
-        shape = self.shape
-
-        def shard() -> Any:
-            row, column = jnp.ogrid[: shape[0], : shape[1]]
-            return ((row + 2 * column) % 3 - 1).astype(self.dtype)
-
-        return self._made(shard)
+            return self._matrix(1)
+        return self._elements(self._own(), jnp.arange(self.shape[0], dtype=jnp.int32)).astype(self.dtype)
 
     def _exact(self) -> Any:
         """The result of this device, by its numbers alone."""
-        length, rank = self._result_shape[0], self._rank() if self.axes else 0
-        match self.case.op:
-            case "psum":
-                found = self._sums()[jnp.arange(length, dtype=jnp.int32) % self.modulus]
-            case "psum_scatter":
-                here = rank * length + jnp.arange(length, dtype=jnp.int32)
-                found = self._sums()[here % self.modulus]
+        op, axes, count = self.case.op, self.case.axes, self.case.group_size
+        if op == "matmul":
+            return self._product()
+        index = jnp.arange(self.result_shape[0], dtype=jnp.int32)
+        if not axes:
+            return (-self._elements(self._own(), index)).astype(self.dtype)
+        # The numbers of the group's members: as far from this device's as those of the first group are.
+        numbers = np.arange(self.mesh.size).reshape(self.mesh.devices.shape)
+        first = numbers[tuple(slice(None) if axis in axes else 0 for axis in self.mesh.axis_names)]
+        offsets, rank = jnp.asarray(first.ravel(), jnp.int32), lax.axis_index(axes)
+        members = self._own() - offsets[rank] + offsets
+        match op:
+            case "psum" | "psum_scatter":
+                # Elements come again after `modulus`, and so do their sums.
+                sums = self._elements(members[:, None], jnp.arange(self.modulus, dtype=jnp.int32)).sum(axis=0)
+                begin = rank * len(index) if op == "psum_scatter" else 0
+                exact = sums[(begin + index) % self.modulus]
             case "all_gather":
                 part = self.shape[0]
-                found = self._of_members(lambda device: self._counted(device, 0, part))
+                exact = self._elements(members[index // part], index % part)
             case "all_to_all":
-                part = length // self._members
-                found = self._of_members(lambda device: self._counted(device, rank * part, part))
-            case "ppermute":
-                before = jnp.asarray(self._positions, jnp.int32)[(rank - 1) % self._members]
-                found = self._counted(self._first() + before, 0, length)
-            case "matmul":
-                return self._product()
+                part = len(index) // count
+                exact = self._elements(members[index // part], rank * part + index % part)
             case _:
-                found = -self._counted(self._own(), 0, length)
-        return found.astype(self.dtype)
-
-    def _sums(self) -> Any:
-        """The sums over the group of the elements number 0 to `modulus`, after which they come again."""
-        members = self._first() + jnp.asarray(self._positions, jnp.int32)
-        numbers = members[:, None] + jnp.arange(self.modulus, dtype=jnp.int32)
-        return (numbers % self.modulus).sum(axis=0)
-
-    def _of_members(self, part: Callable[[Any], Any]) -> Any:
-        members = self._first() + jnp.asarray(self._positions, jnp.int32)
-        return jax.vmap(part)(members).reshape(-1)
+                exact = self._elements(members[(rank - 1) % count], index)
+        return exact.astype(self.dtype)
 
     def _product(self) -> Any:
-        """The matmul's result: with operands that come again after three rows and columns so does it."""
+        """The matmul's result, which comes again after three rows and columns, too."""
         rows, inner = self.shape
         along = np.arange(inner)
         table = [
@@ -334,3 +311,63 @@ def _modulus(dtype: Any, terms: int) -> int:
         most = 2 ** (int(jnp.finfo(dtype).nmant) + 1)
     found = min(MODULUS, most // terms + 1)
     return found if found > 1 else 0
+
+
+def _device_seconds(run: Callable[[], object], text: str) -> tuple[float, ...]:
+    """Seconds of each pass of a run of the program with that text; nothing where no profile tells them, as
+    where the platform hides the instructions' names, or the profiler does not work here."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="shardviz-") as folder:
+            with jax.profiler.trace(folder):
+                run()
+            (file,) = Path(folder).rglob("*.xplane.pb")
+            return passes(jax.profiler.ProfileData.from_file(str(file)), text)
+    except Exception:  # what a profiler raises depends on the platform; there is the wall's clock
+        return ()
+
+
+def passes(profile: Any, text: str) -> tuple[float, ...]:
+    """Seconds of each pass: of the collective, or without one of what took longest of all.
+
+    A pass of a collective lasts from when the last device has come to it until the last one is done: before
+    that a device waits.
+    """
+    names = [found[1] for found in _COLLECTIVE.finditer(text)]
+    by_device: list[list[Span]] = []
+    for plane in profile.planes:
+        if _DEVICE.fullmatch(plane.name):
+            spans: dict[str, list[Span]] = defaultdict(list)
+            for name, span in _events(plane):
+                spans[name].append(span)
+            own = [name for name in names if name in spans]
+            if not names and spans:
+                own = [max(spans, key=lambda name: sum(end - begin for begin, end in spans[name]))]
+            if own:
+                by_device.append(_joined([spans[name] for name in own]))
+    if not by_device or len({len(spans) for spans in by_device}) > 1:
+        return ()
+    return tuple(
+        (max(end for _, end in each) - max(begin for begin, _ in each)) / 1e9
+        for each in zip(*by_device, strict=True)
+    )
+
+
+def _joined(spans: list[list[Span]]) -> list[Span]:
+    """Start and end of an asynchronous one as one; of several equal parts of a pass the whole."""
+    if len({len(each) for each in spans}) > 1:
+        return []
+    return [
+        (min(begin for begin, _ in each), max(end for _, end in each)) for each in zip(*spans, strict=True)
+    ]
+
+
+def _events(plane: Any) -> Iterator[tuple[str, Span]]:
+    """The instructions that ran on a device: on a TPU the line of them, on a GPU those of its streams."""
+    for line in plane.lines:
+        for event in line.events if line.name == "XLA Ops" or line.name.startswith("Stream") else ():
+            name = dict(event.stats).get("hlo_op") if line.name.startswith("Stream") else None
+            found = _TPU_NAME.match(event.name)
+            if name is None and line.name == "XLA Ops" and found is not None:
+                name = found[1]
+            if name is not None:
+                yield str(name), (event.start_ns, event.start_ns + event.duration_ns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from inspect import Parameter, Signature
 from itertools import islice, product
@@ -16,8 +16,10 @@ from jax.errors import JaxRuntimeError
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from shardviz.compiler.messages import Array, DeviceMesh, Question, Spec, StatementPart
-from shardviz.errors import CompilerError
+from shardviz.compiler.messages import Question, StatementPart, TargetMesh
+from shardviz.errors import CompilerError, QuestionError
+from shardviz.sharding import PartitionSpec, ShardedArray
+from shardviz.sharding.axis_parts import joined_parts, parts_within
 from shardviz.targets.installed import older_than
 
 WIDE = frozenset(("s64", "u64", "f64", "c128"))
@@ -38,7 +40,7 @@ class Program:
     def __init__(self, question: Question, mesh: Any) -> None:
         self.question, self.mesh = question, mesh
         self.typeof: list[tuple[str, str]] = []
-        self.operand_specs: tuple[Spec | None, ...] = ()
+        self.operand_specs: tuple[PartitionSpec | None, ...] = ()
         self.reached = 0
 
     def trace(self) -> Any:
@@ -57,24 +59,20 @@ class Program:
                 [Parameter(name, Parameter.POSITIONAL_ONLY) for name in names]
             )
         specs = [self._stacked_spec(each) for each in question.results]
-        wanted = tuple(None if spec is None else self.sharding(spec) for spec in specs)
+        wanted = tuple(None if spec is None else named_sharding(self.mesh, spec) for spec in specs)
         options = {"out_shardings": wanted if len(wanted) > 1 else wanted[0]} if any(specs) else {}
         return jax.jit(program, **options).trace(*map(self._argument, question.arguments))
 
-    def sharding(self, spec: Spec) -> Any:
-        """The spec as a `NamedSharding` on this mesh."""
-        return named_sharding(self.mesh, spec)
-
-    def _argument(self, array: Array) -> Any:
+    def _argument(self, array: ShardedArray) -> Any:
         spec = self._stacked_spec(array)
         shape = (self.question.layers, *array.shape) if array.name in self.question.stacked else array.shape
         if spec is None and self._is_explicit:
             # A type always says how its array is split, so here an open choice means replicated.
-            spec = Spec(((),) * len(shape))
-        sharding = None if spec is None else self.sharding(spec)
+            spec = PartitionSpec.replicated(len(shape))
+        sharding = None if spec is None else named_sharding(self.mesh, spec)
         return jax.ShapeDtypeStruct(shape, jax_dtype(array.dtype), sharding=sharding)
 
-    def _stacked_spec(self, array: Array) -> Spec | None:
+    def _stacked_spec(self, array: ShardedArray) -> PartitionSpec | None:
         """The spec of an array of the program, of all runs where each has one of its own."""
         spec = array.spec
         return _stacked(spec) if spec is not None and array.name in self.question.stacked else spec
@@ -121,7 +119,7 @@ class Program:
             results: dict[str, Any] = once(own)
             return results
         last = made[question.results[-1].name]
-        first = next(each for each in question.arguments if each.name in taken - question.stacked)
+        first = next(each for each in question.arguments if each.name in taken.difference(question.stacked))
         if (last.shape, last.dtype) != (first.shape, first.dtype):
             raise CompilerError(
                 f"{last.name} cannot be the next layer's {first.name}: it has another shape",
@@ -136,11 +134,11 @@ class Program:
         return {**stacks, last.name: value}
 
     def _statements(
-        self, values: dict[str, Any], parts: Sequence[StatementPart], arguments: Sequence[Array]
+        self, values: dict[str, Any], parts: Sequence[StatementPart], arguments: Sequence[ShardedArray]
     ) -> dict[str, Any]:
         """All arrays by name, with those that the statements make."""
         given = {array.name: array.spec for array in arguments}
-        specs: dict[str, Spec | None] = {}
+        specs: dict[str, PartitionSpec | None] = {}
         self.reached = 0
         self.typeof.clear()
         for part in parts:
@@ -170,51 +168,57 @@ class Program:
     @property
     def _is_flat(self) -> bool:
         """Shardy before jax 0.10 leaves functions alone, or dies of them: JAX is not to leave any."""
-        return self.question.target == "shardy" and older_than(jax.__version__, "0.10")
+        return self.question.mesh.target == "shardy" and older_than(jax.__version__, "0.10")
 
     def _value(self, part: StatementPart, operands: Sequence[Any]) -> Any:
         """The result of a statement, split as the question says."""
         spec = part.result.spec
         if self._is_explicit:
             self.operand_specs = tuple(
-                spec_of(jax.typeof(operand).sharding, self.question, operand.ndim) for operand in operands
+                spec_of(jax.typeof(operand).sharding, self.question.mesh, operand.ndim)
+                for operand in operands
             )
         is_told = "wanted" in part.code
-        wanted = self.sharding(spec) if is_told and spec is not None else None
+        wanted = named_sharding(self.mesh, spec) if is_told and spec is not None else None
         with jax.disable_jit() if self._is_flat else nullcontext():
             value = eval(part.code, {"jax": jax, "jnp": jnp, "operands": operands, "wanted": wanted})
         last = part is self.question.parts[-1] and not self._is_explicit
         return value if is_told or last else self._as_asked(value, spec)
 
-    def _as_asked(self, value: Any, spec: Spec | None) -> Any:
+    def _as_asked(self, value: Any, spec: PartitionSpec | None) -> Any:
         """The value, split by a spec where there is one; of several runs, each run's part of it."""
         if spec is None:
             return value
         if len(value.shape) > len(spec.dims):
             spec = _stacked(spec)
         constrain = jax.sharding.reshard if self._is_explicit else jax.lax.with_sharding_constraint
-        return constrain(value, self.sharding(spec))
+        return constrain(value, named_sharding(self.mesh, spec))
 
-    def _note(self, array: Array, value: Any) -> None:
+    def _note(self, array: ShardedArray, value: Any) -> None:
         if self._is_explicit:
             self.typeof.append((array.name, str(jax.typeof(value))))
 
 
-def _stacked(spec: Spec) -> Spec:
+def _stacked(spec: PartitionSpec) -> PartitionSpec:
     """The spec of an array of which each layer has one, stacked in front."""
-    return Spec(((), *spec.dims), spec.unreduced)
+    return PartitionSpec(((), *spec.dims), spec.unreduced)
 
 
-def named_sharding(mesh: Any, spec: Spec) -> Any:
-    """The spec as a `NamedSharding` on a mesh."""
-    entries = (axes[0] if len(axes) == 1 else axes or None for axes in spec.dims)
-    unreduced = {"unreduced": set(spec.unreduced)} if spec.unreduced else {}
+def jax_axes(axes: Sequence[str], mesh: Any) -> tuple[str, ...]:
+    """Mesh axes, and parts of them, as a mesh of JAX's has them, of which parts are axes."""
+    return tuple(part for axis in axes for part in parts_within(axis, mesh.axis_names))
+
+
+def named_sharding(mesh: Any, spec: PartitionSpec) -> Any:
+    """The spec as a `NamedSharding` on a mesh of JAX's."""
+    entries = [axes[0] if len(axes) == 1 else axes or None for axes in (jax_axes(d, mesh) for d in spec.dims)]
+    unreduced = {"unreduced": {*jax_axes(spec.unreduced, mesh)}} if spec.unreduced else {}
     return NamedSharding(mesh, P(*entries, **unreduced))
 
 
-def axis_types(mesh: DeviceMesh) -> tuple[Any, ...]:
+def axis_types(mesh: TargetMesh) -> tuple[Any, ...]:
     """The type of every mesh axis, as the meshes of JAX take them."""
-    return (AxisType.Explicit if mesh.is_explicit else AxisType.Auto,) * len(mesh.jax_names)
+    return (AxisType.Explicit if mesh.is_explicit else AxisType.Auto,) * len(mesh.jax_axes)
 
 
 def jax_dtype(name: str) -> Any:
@@ -228,15 +232,16 @@ def jax_dtype(name: str) -> Any:
     return found
 
 
-def spec_of(sharding: Any, question: Question, rank: int) -> Spec | None:
+def spec_of(sharding: Any, mesh: TargetMesh, rank: int) -> PartitionSpec | None:
     """A sharding that JAX decided on; None when it follows no axes of the mesh."""
-    if isinstance(sharding, NamedSharding) and tuple(sharding.mesh.axis_names) == question.mesh.jax_names:
+    if isinstance(sharding, NamedSharding) and tuple(sharding.mesh.axis_names) == mesh.jax_names:
         # Before 0.10 a spec has no attribute of that name; since then one with pending sums is not iterated.
         partitions = getattr(sharding.spec, "partitions", sharding.spec)
-        entries = ((entry,) if isinstance(entry, str) else entry or () for entry in partitions)
-        dims = tuple(map(tuple, entries))
-        return Spec(dims + ((),) * (rank - len(dims)), tuple(sorted(sharding.spec.unreduced)))
-    return Spec(((),) * rank) if sharding.is_fully_replicated else None
+        entries = [(entry,) if isinstance(entry, str) else entry or () for entry in partitions]
+        sizes = mesh.mesh.shape
+        dims = tuple(joined_parts(axes, sizes) for axes in (*entries, *((),) * (rank - len(entries))))
+        return PartitionSpec(dims, joined_parts(sorted(sharding.spec.unreduced), sizes))
+    return PartitionSpec.replicated(rank) if sharding.is_fully_replicated else None
 
 
 MAX_WORDS = 400
@@ -255,8 +260,9 @@ def words_of(error: Exception, most: int = MAX_WORDS) -> str:
     return text if isinstance(error, JaxRuntimeError) else f"{type(error).__name__}: {text}"
 
 
-def settling_spec(program: Program) -> Spec | None:
-    """A spec for the result of the refused statement with which JAX accepts it: asked, not guessed.
+def settled_by(program: Program) -> tuple[str, PartitionSpec] | None:
+    """The name of the refused statement's result, and a spec for it with which JAX accepts the statement:
+    asked, not guessed.
 
     None when no statement was refused, or it was for another reason than a result that is not said.
     """
@@ -265,10 +271,13 @@ def settling_spec(program: Program) -> Spec | None:
         return None
     part = refused[0]
     candidates = islice(_candidates(part, program.operand_specs), MAX_CANDIDATES)
-    return next((spec for spec in candidates if _accepts(program, spec)), None)
+    spec = next((spec for spec in candidates if _accepts(program, spec)), None)
+    return None if spec is None else (part.result.name, spec)
 
 
-def _candidates(part: StatementPart, operand_specs: Sequence[Spec | None]) -> Iterator[Spec]:
+def _candidates(
+    part: StatementPart, operand_specs: Sequence[PartitionSpec | None]
+) -> Iterator[PartitionSpec]:
     """Each dimension split as an operand splits it, or whole; the most natural first."""
     inputs, result = part.subscripts.split("->")
     operands = [(names, spec) for names, spec in zip(inputs.split(","), operand_specs, strict=True) if spec]
@@ -277,19 +286,17 @@ def _candidates(part: StatementPart, operand_specs: Sequence[Spec | None]) -> It
         found = [spec.dims[names.index(letter)] for names, spec in operands if letter in names]
         choices.append(dict.fromkeys([*found, ()]))
     for dims in product(*choices):
-        axes = [axis for dim in dims for axis in dim]
-        if len(axes) == len(set(axes)):
-            yield Spec(dims)
+        with suppress(QuestionError):  # an axis twice
+            yield PartitionSpec(dims)
 
 
-def _accepts(program: Program, spec: Spec) -> bool:
+def _accepts(program: Program, spec: PartitionSpec) -> bool:
     """Return whether JAX traces the program as far as the refused statement once its result has the spec."""
     *accepted, refused = program.question.parts[: program.reached + 1]
-    part = replace(refused, result=replace(refused.result, spec=spec))
+    part = replace(refused, result=refused.result.with_spec(spec))
     asked = replace(program.question, parts=(*accepted, part), results=(part.result,), gradients=())
-    trial = Program(asked, program.mesh)
     try:
-        trial.trace()
+        Program(asked, program.mesh).trace()
     except Exception:
         return False
     return True

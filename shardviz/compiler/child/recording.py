@@ -7,37 +7,26 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import Any
 
-from shardviz.compiler.messages import MemoryTexts
+from shardviz.compiler.messages import MemoryTexts, ModuleQuestion, Question
 
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from shardviz.targets.described_hardware import TopologyRequest
-
-_DUMP: dict[str, Any] = {
-    "xla_dump_to": "-",
-    "xla_dump_hlo_as_text": True,
-    "xla_dump_hlo_pass_re": "spmd-partitioning",
-}
-"""Have XLA write the modules around SPMD partitioning, the final one and its reports to stdout, which needs
-no folder to clean up."""
 _SCHEDULE: dict[str, Any] = {"xla_dump_latency_hiding_schedule": True}
-"""Have the scheduler leave its simulation. It goes into a folder alone."""
+"""Have the scheduler leave its simulation."""
 _OF_GPU: dict[str, Any] = {"xla_gpu_collect_cost_model_stats": True, "xla_gpu_enable_triton_gemm": False}
 """Have XLA:GPU write its estimates beside the instructions; without a device it tunes no Triton tile, and the
 estimates of its first one are 20 times those of cuBLAS."""
 _WITHOUT_ESTIMATES = "a100"
 """The GPU whose throughput XLA does not know: asked for its estimates, it fails (jaxlib 0.10)."""
 
-_PARTITIONED = re.compile(r"\S+\.after_(?:tpu-)?spmd-partitioning\.\S+")
-_FINAL = re.compile(r"\S+\.after_codegen\.txt")
-_SCHEDULED = re.compile(r"\S+after_optimizations\.txt")
-_ASSIGNMENT = re.compile(r"\S+after_optimizations-buffer-assignment\.txt")
-_SIMULATED = re.compile(r"\S+\.schedule\.txt")
-_LIVE_RANGES = re.compile(r"\S+after_optimizations-live-range\.txt")
+_PARTITIONED = r"\S+\.after_(?:tpu-)?spmd-partitioning\.\S+"
+_FINAL = r"\S+\.after_codegen\.txt"
+_SCHEDULED = r"\S+after_optimizations\.txt"
+_ASSIGNMENT = r"\S+after_optimizations-buffer-assignment\.txt"
+_SIMULATED = r"\S+\.schedule\.txt"
+_LIVE_RANGES = r"\S+after_optimizations-live-range\.txt"
 _REMATERIALIZATION = "Involuntary full rematerialization"
 """XLA's words for an array that it makes whole on its way from one sharding to another."""
 _SIZES = {
@@ -51,46 +40,22 @@ _SIZES = {
 
 
 class Recording:
-    """A context around one compilation with `options`, and then what XLA wrote: complete texts, also where it
-    refused. `dump_to` and `costs_to` are folders, and `topology` the hardware, as in a `Question`."""
+    """The texts that XLA leaves in a question's folder when it compiles with `options`: complete ones, also
+    where it refuses."""
 
-    def __init__(
-        self, dump_to: str = "", costs_to: str = "", topology: TopologyRequest | None = None
-    ) -> None:
-        self.options = dict(_DUMP)
-        self._folder = dump_to or costs_to
-        if dump_to:
-            self.options["xla_dump_hlo_pass_re"] = ".*"
-        if costs_to:
+    def __init__(self, question: Question | ModuleQuestion) -> None:
+        self._folder = question.folder
+        self.options: dict[str, Any] = {
+            "xla_dump_to": question.folder,
+            "xla_dump_hlo_as_text": True,
+            "xla_dump_hlo_pass_re": ".*" if question.dumps == "passes" else "spmd-partitioning",
+        }
+        if question.dumps == "costs":
             self.options |= _SCHEDULE
+            topology = question.mesh.topology
             if topology is not None and topology.platform == "cuda":
                 estimates = ("gpu", _WITHOUT_ESTIMATES) not in topology.options
                 self.options |= _OF_GPU | {"xla_gpu_collect_cost_model_stats": estimates}
-        if self._folder:
-            self.options["xla_dump_to"] = self._folder
-        self._stdout = -1
-        self._file: IO[bytes] | None = None
-        self._texts: dict[str, str | Path] = {}
-
-    def __enter__(self) -> Recording:
-        if not self._folder:
-            sys.stdout.flush()
-            self._file = tempfile.TemporaryFile()
-            self._stdout = os.dup(1)
-            os.dup2(self._file.fileno(), 1)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._file is None:
-            self._texts = {path.name: path for path in sorted(Path(self._folder).glob("*.txt"))}
-            return
-        os.dup2(self._stdout, 1)
-        os.close(self._stdout)
-        with self._file as file:
-            file.seek(0)
-            self._texts = dict(_printed(file.read().decode(errors="replace")))
 
     @property
     def partitioned(self) -> str | None:
@@ -114,61 +79,36 @@ class Recording:
         reports = self._find(_ASSIGNMENT) or "", self._find(_LIVE_RANGES) or ""
         if analysis is None:
             return MemoryTexts((), *reports, self._find(_SCHEDULED) or "")
-        return MemoryTexts(memory_sizes(analysis), *reports)
+        try:
+            stats = analysis()
+        except Exception:  # not every jaxlib has one of every chip: the reports tell it too
+            return MemoryTexts((), *reports)
+        sizes = ((name, getattr(stats, field, None)) for name, field in _SIZES.items())
+        return MemoryTexts(tuple((name, size) for name, size in sizes if size is not None), *reports)
 
-    def _find(self, name: re.Pattern[str]) -> str | None:
+    def _find(self, name: str) -> str | None:
         """The first text whose file has a name like that."""
-        text = next((text for file, text in self._texts.items() if name.fullmatch(file)), None)
-        return text.read_text(encoding="utf-8", errors="replace") if isinstance(text, Path) else text
+        texts = sorted(path for path in Path(self._folder).glob("*.txt") if re.fullmatch(name, path.name))
+        return texts[0].read_text(encoding="utf-8", errors="replace") if texts else None
 
 
-class Warnings:
-    """A context around one compilation, and then what the compiler has said of arrays that it makes whole on
-    every device. All that it writes still goes where it goes without this."""
-
-    def __init__(self) -> None:
-        self.text = ""
-
-    def __enter__(self) -> Warnings:
-        sys.stderr.flush()
-        self._file = tempfile.TemporaryFile()
-        self._stderr = os.dup(2)
-        os.dup2(self._file.fileno(), 2)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        os.dup2(self._stderr, 2)
-        os.close(self._stderr)
-        with self._file as file:
+@contextmanager
+def rematerialization_warnings() -> Iterator[list[str]]:
+    """A context around one compilation, and then the lines in which the compiler has said of arrays that it
+    makes them whole on every device. All that it writes still goes where it goes without this."""
+    lines: list[str] = []
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield lines
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
             file.seek(0)
             said = file.read()
-        os.write(2, said)
-        lines = said.decode(errors="replace").splitlines()
-        self.text = "\n".join(line for line in lines if _REMATERIALIZATION in line)
-
-
-def memory_sizes(analysis: Callable[[], Any]) -> tuple[tuple[str, int], ...]:
-    """Bytes by name, of what jaxlib calls `CompiledMemoryStats`; nothing where it has none."""
-    try:
-        found = analysis()
-    except Exception:  # not every jaxlib has one of every chip: the reports tell it too
-        return ()
-    sizes = ((name, getattr(found, field, None)) for name, field in _SIZES.items())
-    return tuple((name, size) for name, size in sizes if size is not None)
-
-
-def _printed(text: str) -> Iterator[tuple[str, str]]:
-    """The files in a dump to stdout: name and text."""
-    begin, end = "*** Begin ", " ***\n"
-    start = text.find(begin)
-    while start >= 0:
-        stop = text.find(end, start)
-        name = text[start + len(begin) : stop]
-        start = stop + len(end)
-        stop = text.find(f"*** End {name}{end}", start)
-        if stop < 0:
-            return
-        yield name, text[start:stop]
-        start = text.find(begin, stop)
+            os.write(2, said)
+            lines += [
+                line for line in said.decode(errors="replace").splitlines() if _REMATERIALIZATION in line
+            ]

@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
-from jaxlib.mlir.passmanager import PassManager
 
-from shardviz.compiler.child.shardy import PASSES, name_in, operations_inside
+from shardviz.compiler.child.shardy import name_in, operations_inside, passes
 from shardviz.errors import QuestionError
 from shardviz.reports.explicit_reshards import ARGUMENT, ExplicitReshards, Meeting, SplitArgument
 from shardviz.sharding import PartitionSpec, canonical_dtype
 
-RESHARDS, LAST = "insert-explicit-reshards", "canonicalize"
+RESHARDS = "insert-explicit-reshards"
 CRASHING_JAX = (0, 9, 2)
 """The release whose Shardy kills its process at a loop or a call; those before and after do not."""
 _LOOP_OR_CALL = re.compile(r"\bstablehlo\.while\b|\bcall @")
@@ -29,14 +28,17 @@ _SPLIT_BY = ("sharding", "out_sharding", "out_shardings", "sdy.sharding")
 
 Array = tuple[tuple[int, ...], str]
 """Shape and dtype."""
+Sizes = tuple[tuple[str, int], ...]
+"""Name and size of each axis of a mesh."""
+Split = tuple[PartitionSpec, Sizes]
+"""A spec, and the axes of the mesh that it is of; none for a value of which nothing is said."""
 
 
 def partitioned(module: ir.Module) -> tuple[str, ExplicitReshards]:
     """The text of a module after all of Shardy's passes, with the place of each operation, and what was seen
     in between, when its reshards were explicit. Raises what the passes raise."""
     with module.context:
-        for name, passes in PASSES.items():
-            PassManager.parse(passes).run(module.operation)
+        for name in passes(module):
             if name == RESHARDS:
                 reshards = Reshards(module).read()
         return module.operation.get_asm(enable_debug_info=True), reshards
@@ -48,29 +50,12 @@ def explicit_reshards(module: ir.Module) -> ExplicitReshards | None:
         return None
     try:
         with module.context:
-            for name, passes in PASSES.items():
-                PassManager.parse(passes).run(module.operation)
+            for name in passes(module):
                 if name == RESHARDS:
                     return Reshards(module).read()
     except Exception:  # what XLA compiles all the same has no reasons then
         pass
     return None
-
-
-@dataclass(frozen=True)
-class _Split:
-    """The split of a value: the axes of each dimension and those of a pending sum, a part of an axis as
-    ``Y:(1)2``, and the sizes of the mesh's axes; none for a value of which nothing is said."""
-
-    dims: tuple[tuple[str, ...], ...]
-    unreduced: tuple[str, ...] = ()
-    sizes: tuple[tuple[str, int], ...] = ()
-
-    def local(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """A device's part of a shape, rounded up where the parts are not equal."""
-        sizes = dict(self.sizes)
-        counts = (math.prod(int(axis.partition(")")[2] or sizes[axis]) for axis in dim) for dim in self.dims)
-        return tuple(-(-size // count) for size, count in zip(shape, counts, strict=True))
 
 
 @dataclass
@@ -106,7 +91,7 @@ class Reshards:
         self._calls: Counter[str] = Counter()
         self._callers: dict[str, tuple[str, Any, int]] = {}
         """The first call of each function: the function around it, the operation, and its number."""
-        self._known: dict[tuple[Any, int], _Split] = {}
+        self._known: dict[tuple[Any, int], Split] = {}
         """Shardings that were read: a program has few, and reading one takes as long as all else."""
         self._changes: list[_Change] = []
         self._products = 0
@@ -152,21 +137,20 @@ class Reshards:
         before = after if axes else self._split(value)
         if array is None or after is None or before is None or (before == after and not axes):
             return None
-        if before.sizes and before.sizes != after.sizes:
+        if before[1] and before[1] != after[1]:
             return None
-        try:
-            return _Change(operation, function, number, axes, _spec(before), _spec(after), array)
-        except QuestionError:  # parts of an axis that overlap
-            return None
+        return _Change(operation, function, number, axes, before[0], after[0], array)
 
-    def _split(self, value: Any) -> _Split | None:
+    def _split(self, value: Any) -> Split | None:
         """The split of a value, by the operation that makes it; one that says nothing leaves it whole."""
         number = 0
         if isinstance(value.owner, ir.Block):
             number = ir.BlockArgument(value).arg_number
             around = value.owner.owner.operation
             if around.name == "sdy.manual_computation":
-                return self._inside(around, number)
+                # Over the axes that are left to Shardy.
+                own = set(map(str, sdy.ManualAxesAttr(around.attributes["manual_axes"])))
+                return self._read(around.attributes["in_shardings"], number, own)
             if around.name not in ("func.func", "stablehlo.while"):
                 return None
             is_argument = around.name == "func.func"
@@ -177,30 +161,30 @@ class Reshards:
         attribute = next((said[name] for name in _SPLIT_BY if name in said), None)
         if attribute is None:
             array = _array(value.type)
-            return None if array is None else _Split(((),) * len(array[0]))
+            return None if array is None else (PartitionSpec.replicated(len(array[0])), ())
         return self._read(attribute, number)
 
-    def _inside(self, manual: Any, number: int) -> _Split:
-        """The split of an argument of a manual computation over the axes that are left to Shardy."""
-        own = set(map(str, sdy.ManualAxesAttr(manual.attributes["manual_axes"])))
-        split = self._read(manual.attributes["in_shardings"], number)
-        dims = (tuple(axis for axis in dim if axis.partition(":")[0] not in own) for dim in split.dims)
-        return _Split(tuple(dims), (), split.sizes)
-
-    def _read(self, attribute: Any, number: int) -> _Split:
-        """A sharding of Shardy's, or the one with a number among several."""
-        if (known := self._known.get((attribute, number))) is not None:
+    def _read(self, attribute: Any, number: int, manual: Set[str] = frozenset()) -> Split | None:
+        """A sharding of Shardy's, or the one with a number among several, without the axes of a manual
+        computation; None where its parts of axes overlap."""
+        if not manual and (known := self._known.get((attribute, number))) is not None:
             return known
         sharding = attribute
         if sdy.TensorShardingPerValueAttr.isinstance(attribute):
             sharding = sdy.TensorShardingPerValueAttr(attribute).shardings[number]
         sharding = sdy.TensorShardingAttr(sharding)
         mesh = sharding.mesh_or_ref
-        is_named = isinstance(mesh, ir.FlatSymbolRefAttr)
-        sizes = self._meshes[mesh.value] if is_named else _sizes(mesh)
-        dims = (sdy.DimensionShardingAttr(each).axes for each in sharding.dimension_shardings)
-        split = _Split(tuple(map(_axes, dims)), _axes(sharding.unreduced_axes), sizes)
-        self._known[attribute, number] = split
+        sizes = self._meshes[mesh.value] if isinstance(mesh, ir.FlatSymbolRefAttr) else _sizes(mesh)
+        dims = [_axes(sdy.DimensionShardingAttr(each).axes) for each in sharding.dimension_shardings]
+        unreduced = () if manual else _axes(sharding.unreduced_axes)
+        if manual:
+            dims = [tuple(axis for axis in dim if axis.partition(":")[0] not in manual) for dim in dims]
+        try:
+            split = PartitionSpec(tuple(dims), unreduced), sizes
+        except QuestionError:
+            return None
+        if not manual:
+            self._known[attribute, number] = split
         return split
 
     def _multiplications(self, matmul: Any) -> int:
@@ -211,9 +195,9 @@ class Reshards:
         if own is None or made is None or array is None or result is None:
             return 0
         numbers = stablehlo.DotDimensionNumbers(matmul.attributes["dot_dimension_numbers"])
-        part = own.local(array[0])
+        part = _local(own, array[0])
         summed = math.prod(part[int(dim)] for dim in numbers.lhs_contracting_dimensions)
-        return math.prod(made.local(result[0])) * summed
+        return math.prod(_local(made, result[0])) * summed
 
     def _arguments(self) -> Iterator[SplitArgument]:
         """The program's arguments whose sharding it says."""
@@ -226,11 +210,7 @@ class Reshards:
             array, split = _array(value.type), self._split(value)
             if array is None or split is None or "sdy.sharding" not in _attributes_of_argument(main, number):
                 continue
-            try:
-                spec = _spec(split)
-            except QuestionError:
-                continue
-            yield SplitArgument(number, name_in(value.location), *array, spec, array in returned)
+            yield SplitArgument(number, name_in(value.location), *array, split[0], array in returned)
 
     def _meeting(self, change: _Change, arguments: Sequence[SplitArgument]) -> Meeting:
         function = change.function
@@ -297,7 +277,7 @@ def _callee(call: Any) -> str:
     return name
 
 
-def _sizes(mesh: Any) -> tuple[tuple[str, int], ...]:
+def _sizes(mesh: Any) -> Sizes:
     axes = map(sdy.MeshAxisAttr, sdy.MeshAttr(mesh).axes)
     return tuple((axis.name, axis.size) for axis in axes)
 
@@ -332,8 +312,11 @@ def _array(kind: Any) -> Array | None:
     return tuple(kind.shape), dtype
 
 
-def _spec(split: _Split) -> PartitionSpec:
-    return PartitionSpec(split.dims, split.unreduced)
+def _local(split: Split, shape: Sequence[int]) -> tuple[int, ...]:
+    """A device's part of a shape, rounded up where the parts are not equal."""
+    spec, sizes = split[0], dict(split[1])
+    counts = (math.prod(int(axis.partition(")")[2] or sizes[axis]) for axis in dim) for dim in spec.dims)
+    return tuple(-(-size // count) for size, count in zip(shape, counts, strict=True))
 
 
 def _argument(change: _Change, number: int | None, arguments: Sequence[SplitArgument]) -> str:

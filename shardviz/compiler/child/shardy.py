@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from jaxlib.mlir.passmanager import PassManager
 
 from shardviz.compiler.child.program import Program, axis_types
 from shardviz.compiler.child.xla import simulate
-from shardviz.compiler.messages import DeviceMesh, Output, ShardingChange
+from shardviz.compiler.messages import Output, ShardingChange, TargetMesh
 from shardviz.reports.target_result import TargetResult
 
 PASSES = {
@@ -37,11 +36,11 @@ EARLY_DEVICES = 64
 """As many simulated devices start in some milliseconds."""
 
 
-def abstract_mesh(mesh: DeviceMesh) -> Any:
+def abstract_mesh(mesh: TargetMesh) -> Any:
     """A JAX mesh without devices; their order plays no part in what Shardy decides."""
     # Lowering asks for a default device and so starts the backend in any case: better with the devices
     # that the target cpu will want next than with one.
-    simulate(min(math.prod(mesh.axis_sizes), EARLY_DEVICES))
+    simulate(min(mesh.mesh.size, EARLY_DEVICES))
     return AbstractMesh(mesh.jax_sizes, mesh.jax_names, axis_types=axis_types(mesh))
 
 
@@ -51,46 +50,62 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
     # With no devices there is no platform to take; einsums lower alike for all of them.
     module = program.trace().lower(lowering_platforms=("tpu",)).compiler_ir("stablehlo")
     report("partitioning")
+    question = program.question
+    # Where XLA leaves what Shardy does inside it.
+    folder = Path(question.folder, "shardy", "module_0000.jit_program")
+
+    def dump(name: str) -> None:
+        if question.dumps == "passes":
+            (folder / f"{name}.mlir").write_text(str(module), encoding="utf-8")
+
     with module.context:
-        _dump(program, "00.input", module)
-        for place, (name, passes) in enumerate(PASSES.items(), 1):
-            PassManager.parse(passes).run(module.operation)
-            _dump(program, f"{place:02}.after_{name}", module)
-        located = module.operation.get_asm(enable_debug_info=True) if len(program.question.parts) > 1 else ""
+        if question.dumps == "passes":
+            folder.mkdir(parents=True)
+        dump("00.input")
+        for number, name in enumerate(passes(module), 1):
+            dump(f"{number:02}.after_{name}")
+        located = module.operation.get_asm(enable_debug_info=True) if len(question.parts) > 1 else ""
     return Output(TargetResult("shardy", "ok", text=str(module)), located=located)
 
 
-def change(module: Any, change: ShardingChange) -> None:
+def passes(module: ir.Module) -> Iterator[str]:
+    """Run Shardy's passes on a module, in whose context one is; the name of each that has run. Raises what
+    they raise."""
+    for name, pipeline in PASSES.items():
+        PassManager.parse(pipeline).run(module.operation)
+        yield name
+
+
+def change(module: ir.Module, change: ShardingChange) -> None:
     """Split an argument, or what some operations make, in another way."""
     mesh = next(each for each in module.body.operations if each.operation.name == "sdy.mesh")
     name = ir.StringAttr(mesh.attributes["sym_name"]).value
     dims = ", ".join("{" + ", ".join(f'"{axis}"' for axis in dim) + "}" for dim in change.dims)
-    sharding = f"<@{name}, [{dims}]>"
     with module.context:
+        sharding = ir.Attribute.parse(f"#sdy.sharding<@{name}, [{dims}]>")
         if change.argument is not None:
-            main = next(
-                each
-                for each in module.body.operations
-                if "sym_name" in each.attributes
-                and ir.StringAttr(each.attributes["sym_name"]).value == "main"
-            )
+            main = main_of(module)
             every = [*ir.ArrayAttr(main.attributes["arg_attrs"])]
             own = {each.name: each.attr for each in ir.DictAttr(every[change.argument])}
-            own["sdy.sharding"] = ir.Attribute.parse(f"#sdy.sharding{sharding}")
-            every[change.argument] = ir.DictAttr.get(own)
+            every[change.argument] = ir.DictAttr.get(own | {"sdy.sharding": sharding})
             main.attributes["arg_attrs"] = ir.ArrayAttr.get(every)
             return
-        attribute = ir.Attribute.parse(f"#sdy.sharding{sharding}")
         for operation in [*operations_inside(module.operation)]:
-            name = name_in(operation.location)
+            made_by = name_in(operation.location)
             if (
                 operation.name.rpartition(".")[2] == change.opcode
-                and name
-                and change.made_by.endswith(name)
+                and made_by
+                and change.made_by.endswith(made_by)
                 and len(operation.results) == 1
                 and tuple(ir.ShapedType(operation.results[0].type).shape) == change.shape
             ):
-                _constrain(operation, attribute)
+                _constrain(operation, sharding)
+
+
+def main_of(module: ir.Module) -> Any:
+    """The function that a module is called by."""
+    functions = (each for each in module.body.operations if "sym_name" in each.attributes)
+    return next(each for each in functions if ir.StringAttr(each.attributes["sym_name"]).value == "main")
 
 
 def name_in(location: Any) -> str:
@@ -121,11 +136,3 @@ def operations_inside(operation: Any) -> Iterator[Any]:
             for each in block.operations:
                 yield each.operation
                 yield from operations_inside(each.operation)
-
-
-def _dump(program: Program, name: str, module: Any) -> None:
-    """Leave the module where XLA leaves what Shardy does inside it, if it is asked for."""
-    if program.question.dump_to:
-        folder = Path(program.question.dump_to, "shardy", "module_0000.jit_program")
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.mlir").write_text(str(module), encoding="utf-8")

@@ -9,14 +9,32 @@ import numpy as np
 from jax.experimental import mesh_utils, topologies
 
 from shardviz.compiler.child.program import axis_types
-from shardviz.compiler.messages import CompileModule, Question
+from shardviz.compiler.messages import TargetMesh
 from shardviz.errors import TargetError
-from shardviz.hardware.clusters import parse_cluster
+from shardviz.hardware.clusters import Cluster, parse_cluster
 from shardviz.hardware.machine import machine_of
 from shardviz.hardware.mesh_placement import not_placed
+from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hardware.torus_order import parts_by_slice
-from shardviz.sharding import Mesh
-from shardviz.targets.described_hardware import TopologyRequest, target_config
+from shardviz.targets.hardware import TopologyRequest, target_config
+
+
+def described_mesh(mesh: TargetMesh) -> tuple[Any, Placement]:
+    """A JAX mesh of the devices that a target's topology describes, and where they stand.
+
+    Raises `TargetError` where JAX does not place a mesh of these sizes on them.
+    """
+    assert mesh.topology is not None
+    devices = described_devices(mesh.topology)
+    if mesh.mesh.device_order is not None:
+        placed = np.array([devices[id_] for id_ in mesh.mesh.device_order], dtype=object)
+    else:
+        try:
+            placed = _place(mesh.mesh.axis_sizes, devices)
+        except NotImplementedError as error:
+            raise TargetError(*not_placed(machine_of(_cluster(mesh)), mesh.mesh)) from error
+    jax_mesh = jax.sharding.Mesh(placed.reshape(mesh.jax_sizes), mesh.jax_names, axis_types=axis_types(mesh))
+    return jax_mesh, _placement(mesh, jax_mesh, devices)
 
 
 def described_devices(request: TopologyRequest) -> list[Any]:
@@ -31,42 +49,29 @@ def described_devices(request: TopologyRequest) -> list[Any]:
     return sorted(found.devices, key=lambda device: (_slice(device), device.id))
 
 
-def described_mesh(question: Question | CompileModule, devices: list[Any]) -> Any:
-    """A JAX mesh of the devices; `TargetError` where JAX does not place one of these sizes on them."""
-    mesh = question.mesh
-    if mesh.device_order is not None:
-        in_order = [devices[id_] for id_ in mesh.device_order]
-        placed = np.array(in_order, dtype=object)
-    else:
-        placed = _placed(question, devices)
-    return jax.sharding.Mesh(placed.reshape(mesh.jax_sizes), mesh.jax_names, axis_types=axis_types(mesh))
-
-
-def places(mesh: Any, devices: list[Any]) -> tuple[tuple[int, tuple[int, ...], int, int], ...]:
-    """Of the device at each mesh position: id, coordinates, core, slice; of a GPU: id, (), number, node."""
+def _placement(mesh: TargetMesh, jax_mesh: Any, devices: list[Any]) -> Placement:
+    """The device at each mesh position: its id, the coordinates of its chip, its core and its slice; of a
+    GPU its number in the node, and the node."""
     ids = {device: id_ for id_, device in enumerate(devices)}
     first_of_node: dict[int, int] = {}
     for id_, device in enumerate(devices):
         first_of_node.setdefault(device.process_index, id_)
-    found = []
-    for device in mesh.devices.flat:
-        id_ = ids[device]
-        if device.platform == "tpu":
-            found.append((id_, tuple(device.coords), device.core_on_chip, _slice(device)))
-        else:
-            found.append((id_, (), id_ - first_of_node[device.process_index], device.process_index))
-    return tuple(found)
+    family = _cluster(mesh).family
+    # JAX gives every chip of a TPU three coordinates.
+    rank = len(family.torus_sizes)
+    places = tuple(
+        DeviceCoords(tuple(device.coords)[:rank], device.core_on_chip, _slice(device))
+        if device.platform == "tpu"
+        else DeviceCoords((), ids[device] - first_of_node[device.process_index], device.process_index)
+        for device in jax_mesh.devices.flat
+    )
+    return family.placement(tuple(ids[device] for device in jax_mesh.devices.flat), places)
 
 
-def _placed(question: Question | CompileModule, devices: list[Any]) -> Any:
-    sizes = question.mesh.axis_sizes
-    try:
-        return _place(sizes, devices)
-    except NotImplementedError as error:
-        cluster = parse_cluster(question.target)
-        assert cluster is not None
-        mesh = Mesh(question.mesh.axis_names, sizes)
-        raise TargetError(*not_placed(machine_of(cluster), mesh)) from error
+def _cluster(mesh: TargetMesh) -> Cluster:
+    cluster = parse_cluster(mesh.target)
+    assert cluster is not None
+    return cluster
 
 
 def _place(sizes: tuple[int, ...], devices: list[Any]) -> Any:

@@ -51,11 +51,11 @@ class UserFile:
                 f"it is jax {jax.__version__} here, and shardviz needs {OLDEST_JAX} or newer",
                 f"pip install -U 'jax>={OLDEST_JAX}'",
             )
-        _simulate(request.devices)
+        _simulate(request.mesh.size)
         with self._blamed(f"running {request.file}"):
             module = self._module()
         function = self._function(module)
-        _simulate(request.devices)  # the file may have asked for others
+        _simulate(request.mesh.size)  # the file may have asked for others
         self._check_takes_mesh(function)
         mesh = _mesh(request)
         with self._blamed(f"calling {request.function}(mesh)"):
@@ -228,10 +228,10 @@ def _simulate(count: int) -> None:
 
 def _mesh(request: UserFileRequest) -> Any:
     """The mesh, of simulated devices; one without devices where they do not suffice."""
-    kind = AxisType.Explicit if request.is_explicit else AxisType.Auto
-    types = (kind,) * len(request.axis_names)
-    devices = jax.devices() if request.devices <= MAX_CPU_DEVICES else []
-    if len(devices) < request.devices:
-        return AbstractMesh(request.axis_sizes, request.axis_names, axis_types=types)
-    grid = np.array(devices[: request.devices], dtype=object).reshape(request.axis_sizes)
-    return jax.sharding.Mesh(grid, request.axis_names, axis_types=types)
+    names, sizes, count = request.mesh.axis_names, request.mesh.axis_sizes, request.mesh.size
+    types = (AxisType.Explicit if request.is_explicit else AxisType.Auto,) * len(names)
+    devices = jax.devices() if count <= MAX_CPU_DEVICES else []
+    if len(devices) < count:
+        return AbstractMesh(sizes, names, axis_types=types)
+    grid = np.array(devices[:count], dtype=object).reshape(sizes)
+    return jax.sharding.Mesh(grid, names, axis_types=types)

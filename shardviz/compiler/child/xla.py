@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
 
 from shardviz.compiler.child.program import Program, axis_types, spec_of, words_of
 from shardviz.compiler.child.recording import Recording
-from shardviz.compiler.messages import (
-    NO_ROOM,
-    CompileModule,
-    DeviceMesh,
-    Output,
-    Question,
-    RunCollective,
-    TimeLoop,
-)
+from shardviz.compiler.messages import NO_ROOM, ModuleQuestion, Output, Question, TargetMesh
 from shardviz.errors import CompilerError, TargetError, plural
 from shardviz.reports.target_result import TargetResult
 from shardviz.targets import MAX_CPU_DEVICES
+
+if TYPE_CHECKING:
+    from shardviz.hardware import Placement
+
+MOST_WORDS = 2000
+"""Characters of a message about memory: its figures stand behind an instruction."""
 
 _simulated = 0
 """How many CPU devices are simulated; their number is fixed while a backend lives."""
@@ -43,16 +41,42 @@ def simulate(count: int) -> None:
     _simulated = count
 
 
-def simulated_mesh(mesh: DeviceMesh) -> Any:
-    """A JAX mesh of simulated CPU devices."""
-    simulate(math.prod(mesh.axis_sizes))
-    return _jax_mesh(mesh)
+def target_mesh(mesh: TargetMesh, report: Callable[[str], None]) -> tuple[Any, Placement | None]:
+    """The JAX mesh of a target's devices, and where they stand, which only hardware that is not here says.
+
+    Raises `TargetError` where JAX finds too few devices, or, in a job of several processes, each of which
+    must take part, too many.
+    """
+    if mesh.topology is not None:
+        # Imported late: mesh_utils and topologies are for these targets alone.
+        from shardviz.compiler.child import topology
+
+        report("describing the hardware")
+        return topology.described_mesh(mesh)
+    size = mesh.mesh.size
+    if mesh.target == "cpu":
+        simulate(size)
+    else:
+        _check_devices(size)
+    devices = np.array(jax.devices()[:size], dtype=object)
+    if mesh.mesh.device_order is not None:
+        devices = devices[list(mesh.mesh.device_order)]
+    return jax.sharding.Mesh(
+        devices.reshape(mesh.jax_sizes), mesh.jax_names, axis_types=axis_types(mesh)
+    ), None
 
 
-def real_mesh(mesh: DeviceMesh) -> Any:
-    """A JAX mesh of the devices that JAX finds; `TargetError` when they are too few, and in a job of several
-    processes, each of which must take part, when they are too many."""
-    wanted, found = math.prod(mesh.axis_sizes), len(_devices())
+def _check_devices(wanted: int) -> None:
+    try:
+        found = len(jax.devices())
+    except RuntimeError as error:
+        platforms = os.environ.get("JAX_PLATFORMS", "")
+        raise CompilerError(
+            f"JAX finds no devices here: {' '.join(str(error).split())}",
+            f"JAX_PLATFORMS is {platforms}: unset it, or ask --target cpu for simulated devices"
+            if platforms
+            else "ask --target cpu for simulated devices, or --target shardy for a mesh of any size",
+        ) from error
     if wanted != found and jax.process_count() > 1:
         raise TargetError(
             f"the mesh has {plural(wanted, 'device')} but the {jax.process_count():,} processes of the job "
@@ -65,96 +89,76 @@ def real_mesh(mesh: DeviceMesh) -> Any:
             f"the mesh has {plural(wanted, 'device')} but JAX finds {found:,} here",
             f"ask {simulated}--target shardy for a mesh of any size",
         )
-    return _jax_mesh(mesh)
 
 
-Places = tuple[tuple[int, tuple[int, ...], int, int], ...]
-"""Of the device at each mesh position: see `Output.devices`."""
+class Compiled(NamedTuple):
+    """A program that XLA has made, and functions of its text and its account of the memory."""
+
+    program: Any
+    text: Callable[[], str]
+    memory: Callable[[], Any]
 
 
-def target_mesh(
-    request: Question | CompileModule | RunCollective | TimeLoop, report: Callable[[str], None]
-) -> tuple[Any, Places]:
-    """The JAX mesh of a target's devices, and where they stand, which only hardware that is not here says."""
-    if isinstance(request, Question | CompileModule) and request.topology is not None:
-        # Imported late: mesh_utils and topologies are for these targets alone.
-        from shardviz.compiler.child import topology
+def output_of(
+    question: Question | ModuleQuestion, compile_with: Callable[[dict[str, Any]], Compiled]
+) -> tuple[Any, Output]:
+    """What XLA makes of a question with some options, and the program, None where jaxlib cannot load it.
 
-        report("describing the hardware")
-        devices = topology.described_devices(request.topology)
-        mesh = topology.described_mesh(request, devices)
-        return mesh, topology.places(mesh, devices)
-    return simulated_mesh(request.mesh) if request.target == "cpu" else real_mesh(request.mesh), ()
+    A program that does not fit into a device's memory is an answer, with what would lie there. So is one that
+    the compiler has finished and jaxlib cannot load, or not print (libtpu is newer, or the chip): it is as
+    the compiler itself has printed it. Such texts cost time: of a user's program they are left only for
+    costs, or where it has failed. Raises what XLA raises.
+    """
+    recording, target = Recording(question), question.mesh.target
+    with_costs, is_users = question.dumps == "costs", isinstance(question, ModuleQuestion)
+    failure = None
+    try:
+        compiled = compile_with(recording.options if with_costs or not is_users else {})
+    except jax.errors.JaxRuntimeError as error:
+        failure = error
+        if is_users and not with_costs:
+            try:
+                compile_with(recording.options)
+            except jax.errors.JaxRuntimeError as again:
+                failure = again
+    if failure is not None:
+        if NO_ROOM.search(str(failure)):
+            refused = TargetResult(target, "error", error=words_of(failure, MOST_WORDS))
+            return None, Output(refused, recording.partitioned, recording.schedule, recording.memory())
+        if (text := recording.final) is None:
+            raise failure
+    else:
+        try:
+            text = compiled.text()
+        except jax.errors.JaxRuntimeError:
+            if (text := recording.final) is None:
+                raise
+    memory = (
+        recording.memory(compiled.memory if failure is None else None) if with_costs or is_users else None
+    )
+    result = TargetResult(target, "ok", text=text)
+    output = Output(result, recording.partitioned, recording.schedule, memory)
+    return compiled.program if failure is None else None, output
 
 
 def ask(program: Program, report: Callable[[str], None]) -> Output:
-    """The program that XLA emits. Raises what JAX and XLA raise.
-
-    A program that does not fit into a device's memory is an answer, with what would lie there. So is one that
-    the compiler has finished, and that jaxlib cannot load: it is as the compiler itself has printed it.
-    """
+    """The program that XLA emits. Raises what JAX and XLA raise."""
     report("lowering")
     lowered = program.trace().lower()
     report("compiling")
     question = program.question
-    recording = Recording(question.dump_to, question.costs_to, question.topology)
-    try:
-        with recording:
-            compiled = lowered.compile(compiler_options=recording.options)
-    except jax.errors.JaxRuntimeError as error:
-        if NO_ROOM.search(str(error)):
-            words, memory = words_of(error), recording.memory()
-            refused = TargetResult(program.question.target, "error", error=words)
-            return Output(refused, schedule=recording.schedule, memory=memory)
-        if recording.final is None:
-            raise
-        compiled = None
-    result = question.results[-1]
-    spec = result.spec
-    if compiled:
+
+    def compile_with(options: dict[str, Any]) -> Compiled:
+        compiled = lowered.compile(compiler_options=options)
+        return Compiled(compiled, compiled.as_text, compiled.memory_analysis)
+
+    compiled, output = output_of(question, compile_with)
+    if output.result.status != "ok":
+        return output
+    array = question.results[-1]
+    spec = array.spec
+    if compiled is not None:
         shardings = compiled.output_shardings
-        spec = spec_of(shardings[-1] if len(question.results) > 1 else shardings, question, len(result.shape))
-    return Output(
-        TargetResult(question.target, "ok", text=_text(compiled, recording)),
-        recording.partitioned,
-        spec,
-        schedule=recording.schedule,
-        memory=recording.memory(compiled.memory_analysis if compiled else None)
-        if question.costs_to
-        else None,
-    )
-
-
-def _devices() -> list[Any]:
-    """The devices that JAX finds; `CompilerError` where it cannot start a platform."""
-    try:
-        return list(jax.devices())
-    except RuntimeError as error:
-        platforms = os.environ.get("JAX_PLATFORMS", "")
-        raise CompilerError(
-            f"JAX finds no devices here: {' '.join(str(error).split())}",
-            f"JAX_PLATFORMS is {platforms}: unset it, or ask --target cpu for simulated devices"
-            if platforms
-            else "ask --target cpu for simulated devices, or --target shardy for a mesh of any size",
-        ) from error
-
-
-def _jax_mesh(mesh: DeviceMesh) -> Any:
-    devices = np.array(jax.devices()[: math.prod(mesh.axis_sizes)], dtype=object)
-    if mesh.device_order is not None:
-        devices = devices[list(mesh.device_order)]
-    devices = devices.reshape(mesh.jax_sizes)
-    return jax.sharding.Mesh(devices, mesh.jax_names, axis_types=axis_types(mesh))
-
-
-def _text(compiled: Any, recording: Recording) -> str:
-    """The final module. Where it holds what this jaxlib does not know yet (libtpu is newer, or the chip),
-    as the compiler itself has printed it."""
-    try:
-        if compiled is not None:
-            text: str = compiled.as_text()
-            return text
-    except jax.errors.JaxRuntimeError:
-        if recording.final is None:
-            raise
-    return recording.final or ""
+        last = shardings[-1] if len(question.results) > 1 else shardings
+        spec = spec_of(last, question.mesh, array.rank)
+    return replace(output, result=replace(output.result, result_spec=spec))

@@ -10,7 +10,7 @@ from rich.text import Text
 from shardviz.render.lines import GLUE, sentence, table
 from shardviz.render.machine_view import figures_table
 from shardviz.render.palette import SIGNS
-from shardviz.targets.groups import TargetGroup
+from shardviz.targets.hardware import TargetGroup
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 """Takes a turn ten times a second."""

@@ -18,7 +18,7 @@ from shardviz.models.rules.rule_set import ShardingRule
 from shardviz.models.sources.reading import read_model
 from shardviz.notation import parse_mesh
 from shardviz.planner.problem.training import parse_training
-from shardviz.targets.machines import placed_for
+from shardviz.targets.hardware import placed_for
 
 
 @dataclass(frozen=True)

@@ -249,9 +249,7 @@ def _function(found: Openable, defaults: Defaults, reading: ReadingProgress) -> 
     check_mesh(target, mesh)
     machine = named_machine(options.machine) if options.machine else None
     reading.say(f"running {Path(file).name}")
-    request = UserFileRequest(
-        file, name, mesh.axis_names, mesh.axis_sizes, (target.platform,), defaults.is_explicit
-    )
+    request = UserFileRequest(file, name, mesh, (target.platform,), defaults.is_explicit)
     process = UserFileProcess(request, os.environ, is_silent=True)
     reading.end_by(process.kill)
     program = process.result(PATIENCE_S)

@@ -1,4 +1,5 @@
-"""The limits of a program: how often each collective runs and over which axes, bytes, seconds, memory."""
+"""What a test asserts of a program: how often each collective runs and over which axes, bytes, seconds,
+memory; of a model, that it fits the memory of a chip."""
 
 from __future__ import annotations
 
@@ -6,15 +7,18 @@ import operator
 from collections.abc import Mapping
 from dataclasses import replace
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from shardviz.api.inspecting import Report, inspect
 from shardviz.errors import NotationError, QuestionError, did_you_mean, quote
 from shardviz.hardware.quantities import SIZE, TIME, Quantity
 from shardviz.hlo.totals import Expected, tallies, unmet
+from shardviz.reports.program_report import report_of
 from shardviz.units import estimated_seconds, human_bytes
 
 if TYPE_CHECKING:
+    from shardviz.api.arguments import MachineLike, MeshLike
+    from shardviz.api.modelling import ModelLike, RulesLike
     from shardviz.reports.program_report import ProgramReport
     from shardviz.timeline.memory import MemoryReport
 
@@ -104,11 +108,16 @@ def assert_collectives(
     if most_bytes is most_seconds is most_memory is None:
         return
     cost = _cost(report, most_seconds is not None)
-    problem = _too_many_bytes(cost, most_bytes) or _too_many_seconds(cost, most_seconds)
-    memory = None
-    if not problem and most_memory is not None:
+    problem, memory = "", None
+    if most_bytes is not None:
+        problem = _too_many_bytes(cost, most_bytes)
+    if most_seconds is not None:
+        problem = problem or _too_many_seconds(cost, most_seconds)
+    if most_memory is not None and not problem:
         memory = _memory(report)
-        problem = _too_much_memory(memory, most_memory)
+        if memory.peak_bytes > most_memory:
+            taken, most = human_bytes(memory.peak_bytes), human_bytes(round(most_memory))
+            problem = f"takes {taken} of a device: at most {most} are expected"
     if problem:
         from shardviz.render.programs.expectations import excess_text
 
@@ -125,7 +134,8 @@ def report_on(
 ) -> Report:
     """The report on a program of a test; one that is a report is not compiled again."""
     if not isinstance(program, Report):
-        return inspect(program, *args, target=target, options=options, timeout=timeout, **(kwargs or {}))
+        named = dict(kwargs or {})
+        return inspect(program, *args, target=target, options=options, timeout=timeout, kwargs=named)
     if args or kwargs or target is not None or options:
         raise QuestionError(
             "a report is of a program that is compiled already",
@@ -196,8 +206,6 @@ def _most(name: str, given: float | str | None, quantity: Quantity) -> float | N
 
 def _cost(report: Report, with_seconds: bool) -> ProgramReport:
     """The collectives with what they cost; seconds are those of the target that has compiled the program."""
-    from shardviz.reports.program_report import report_of
-
     if not with_seconds:
         return report_of(report.module)
     if report.compiled is None:
@@ -205,9 +213,7 @@ def _cost(report: Report, with_seconds: bool) -> ProgramReport:
     return report_of(report.module, report.timeline().timeline)
 
 
-def _too_many_bytes(cost: ProgramReport, most: float | None) -> str:
-    if most is None:
-        return ""
+def _too_many_bytes(cost: ProgramReport, most: float) -> str:
     entries = [each for each in cost.entries if not each.collective.is_host_transfer]
     if any(each.runs is None for each in entries):
         return f"has collectives in loops of unknown length: at most {human_bytes(round(most))} are expected"
@@ -218,17 +224,15 @@ def _too_many_bytes(cost: ProgramReport, most: float | None) -> str:
     return f"{told}: at most {human_bytes(round(most))} are expected"
 
 
-def _too_many_seconds(cost: ProgramReport, most: float | None) -> str:
-    if most is None or cost.timeline is None:
+def _too_many_seconds(cost: ProgramReport, most: float) -> str:
+    assert cost.timeline is not None
+    took, unknown = cost.timeline.seconds, cost.timeline.unknown
+    if took > most:
+        written = estimated_seconds(took), estimated_seconds(most)
+        return f"takes {written[0]} on {cost.timeline.machine}: at most {written[1]} are expected"
+    if not unknown:
         return ""
-    took = cost.timeline.seconds
-    if took <= most and not cost.timeline.unknown:
-        return ""
-    if took <= most:
-        unknown = cost.timeline.unknown[0]
-        return f"has operations whose time nobody can tell, such as {quote(unknown)}: no limit can be checked"
-    written = estimated_seconds(took), estimated_seconds(most)
-    return f"takes {written[0]} on {cost.timeline.machine}: at most {written[1]} are expected"
+    return f"has operations whose time nobody can tell, such as {quote(unknown[0])}: no limit can be checked"
 
 
 def _memory(report: Report) -> MemoryReport:
@@ -240,9 +244,59 @@ def _memory(report: Report) -> MemoryReport:
     return found if report.compiled is not None else replace(found, limit_bytes=None)
 
 
-def _too_much_memory(memory: MemoryReport, most: float) -> str:
-    if memory.peak_bytes <= most:
-        return ""
-    return (
-        f"takes {human_bytes(memory.peak_bytes)} of a device: at most {human_bytes(round(most))} are expected"
+def assert_fits(
+    model: ModelLike,
+    rules: RulesLike,
+    mesh: MeshLike,
+    chip: MachineLike,
+    *,
+    dtype: str = "",
+    batch: int | None = None,
+    sequence: int | None = None,
+    inputs: str = "",
+    backward: bool = True,
+    remat: Literal["none", "layer", "dots"] = "layer",
+    optimizer: str = "adam",
+) -> None:
+    """Check that a model fits the memory of a chip: a whole train step, or without `backward` its parameters
+    with the keys and values of all tokens.
+
+    The model, the rules and the other arguments are those of `shardviz.model`. `chip` is a machine of the
+    mesh's size (``"v5e:4x4"``) or the name of a chip (``"v5e"``). Of a model of which only names and shapes
+    are known a train step counts without its activations.
+
+    Raises `AssertionError` with the memory as a table where it does not fit. Raises `QuestionError` as
+    `shardviz.model` does, and for a chip whose memory is not known.
+    """
+    __tracebackhide__ = True
+
+    from shardviz.api.modelling import model as model_report
+
+    report = model_report(
+        model,
+        rules=rules,
+        mesh=mesh,
+        machine=_machine(chip),
+        dtype=dtype,
+        batch=batch,
+        sequence=sequence,
+        inputs=inputs,
+        backward=backward,
+        remat=remat,
+        optimizer=optimizer,
     )
+    memory = report.memory
+    if memory.limit is None:
+        raise QuestionError(f"the memory of {chip} is not known", "name a chip, such as v5e")
+    if memory.over(memory.training if backward else memory.serving):
+        from shardviz.render.models.memory_bars import memory_text
+
+        raise AssertionError(memory_text(report.answer))
+
+
+def _machine(chip: MachineLike) -> MachineLike:
+    """The machine; that of a chip's name alone has a ring for each mesh axis."""
+    from shardviz.hardware.chips import GPUS, TPUS
+    from shardviz.hardware.machine import assumed_machine
+
+    return assumed_machine(chip) if chip in TPUS or chip in GPUS else chip

@@ -1,0 +1,208 @@
+"""The hardware of targets: the machine that prices an answer, descriptions for JAX and the compilers, and all
+targets in groups, each with what it needs and what installs that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shardviz.errors import QuestionError, plural
+from shardviz.hardware.chips import GPUS, HOST, KIB, MAX_DEVICES, TPUS, Gpu, TpuChip
+from shardviz.hardware.clusters import MAX_GPUS, Cluster, GpuNodes, TpuSlices, times
+from shardviz.hardware.machine import (
+    Machine,
+    PlacedMesh,
+    assumed_machine,
+    machine_of,
+    on_assumed_machine,
+)
+from shardviz.targets import TARGETS, ProcessName
+from shardviz.targets.installed import EXTRAS, versions_of
+
+if TYPE_CHECKING:
+    from shardviz.sharding import Mesh
+    from shardviz.targets import Target
+
+
+def machine_for(named: str | Machine | None, targets: Iterable[Target], mesh: Mesh) -> Machine:
+    """The machine of `--machine`; where nothing is `named`, the first TPU or GPU target of the mesh's size;
+    without one, v5e chips of which every mesh axis is a ring (`Machine.assumed`).
+
+    Raises `QuestionError` for a machine that does not exist or has a bad file.
+    """
+    if isinstance(named, Machine):
+        return named
+    if named is not None and named.strip():
+        # With TOML, which nothing else here needs.
+        from shardviz.hardware.machine_file import named_machine
+
+        return named_machine(named)
+    for target in targets:
+        if target.cluster is not None and target.cluster.devices == mesh.size:
+            return machine_of(target.cluster)
+    return assumed_machine()
+
+
+def placed_for(named: str | Machine | None, targets: Iterable[Target], mesh: Mesh) -> PlacedMesh:
+    """The mesh on the machine that prices it, where JAX places it.
+
+    A target on which JAX places no such mesh says so in its answer, and is not the machine. Raises
+    `QuestionError` as `machine_for` does, and for a named machine of another size, or on which JAX does not
+    place the mesh.
+    """
+    machine = machine_for(named, targets, mesh)
+    if machine.assumed:
+        return on_assumed_machine(machine, mesh)
+    # The rules by which JAX places a mesh are loaded where there is somewhere to place it.
+    from shardviz.hardware.mesh_placement import place_mesh
+
+    try:
+        return place_mesh(machine, mesh)
+    except QuestionError:
+        if named:
+            raise
+        return on_assumed_machine(assumed_machine(), mesh)
+
+
+@dataclass(frozen=True)
+class TopologyRequest:
+    """The hardware of a TPU or GPU target, as `jax.experimental.topologies` wants it described.
+
+    `platform` is "tpu" or "cuda"; `topology` is "v5e:2x4", or for GPUs "1x2x8" (partitions, nodes, GPUs in a
+    node); `options` are the plugin's other keywords, by name.
+    """
+
+    platform: str
+    topology: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+def topology_request(cluster: Cluster) -> TopologyRequest:
+    """The description of a cluster for the compiler of its chips."""
+    if isinstance(cluster, GpuNodes):
+        return TopologyRequest("cuda", f"1x{cluster.nodes}x{cluster.gpus}", (("gpu", cluster.chip.name),))
+    options: list[tuple[str, Any]] = []
+    if cluster.slices > 1:
+        options.append(("num_slices", cluster.slices))
+    if any(size % host for size, host in zip(cluster.torus, HOST, strict=False)):
+        # Releases of libtpu before 0.0.52 take a part of a host only as hosts of one chip.
+        options.append(("chips_per_host_bounds", (1, 1, 1)))
+    if cluster.chip.name == "v4":
+        options.append(("chip_config_name", "megacore"))
+    return TopologyRequest("tpu", f"{cluster.chip.name}:{times(cluster.torus)}", tuple(options))
+
+
+RESERVED = KIB
+"""Of a core's shared memory, what CUDA keeps for each block."""
+
+
+def target_config(gpu: str) -> str:
+    """A GPU of `shardviz.hardware.chips.GPUS`, by name, as XLA wants one described that is not here: a
+    `GpuTargetConfigProto` as text."""
+    figures = GPUS[gpu]
+    major, minor = figures.capability
+    return f"""
+gpu_device_info {{
+  threads_per_block_limit: 1024
+  threads_per_warp: 32
+  shared_memory_per_block: {48 * KIB}
+  shared_memory_per_core: {figures.shared}
+  shared_memory_per_block_optin: {figures.shared - RESERVED}
+  threads_per_core_limit: 2048
+  core_count: {figures.cores}
+  fpus_per_core: {figures.fpus}
+  block_dim_limit_x: 2147483647
+  block_dim_limit_y: 65535
+  block_dim_limit_z: 65535
+  memory_bandwidth: {round(figures.hbm_bandwidth)}
+  l2_cache_size: {figures.l2}
+  clock_rate_ghz: {figures.clock / 1e9:g}
+  device_memory_size: {figures.hbm}
+  cuda_compute_capability {{ major: {major} minor: {minor} }}
+  registers_per_core_limit: 65536
+  registers_per_block_limit: 65536
+}}
+platform_name: "CUDA"
+dnn_version_info {{ major: 9 minor: 1 }}
+device_description_str: "{figures.device_kind}"
+"""
+
+
+DEVICES = 8
+"""As many as the mesh has of a question that names none: each TPU or GPU that is listed fits it."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A target, or one of many: `name` can be given as it stands, `what` says what it is.
+
+    `machine` has the figures of its hardware; None where another choice has them, and for others.
+    """
+
+    name: str
+    what: str
+    machine: Machine | None = None
+
+
+@dataclass(frozen=True)
+class TargetGroup:
+    """Targets that need the same packages; `takes` says which other names there are.
+
+    `missing` says what is not here, "" where the group can answer; `command` installs it, "" where nothing
+    does on this machine. `versions` are (package, version).
+    """
+
+    name: str
+    title: str
+    choices: tuple[Choice, ...]
+    takes: str
+    missing: str
+    command: str
+    versions: tuple[tuple[str, str], ...]
+
+
+def target_groups() -> tuple[TargetGroup, ...]:
+    """Every group. No compiler is loaded for it."""
+    slices = TpuSlices(TPUS["v5e"], (2, 2), 2)
+    return (
+        _jax(),
+        _hardware(
+            "tpu",
+            "TPUs, none needed here",
+            (*map(_tpu, TPUS.values()), Choice(slices.name, "2 slices, joined by the data-center network")),
+            "Sizes are chips along x, y and z: 1 or an even number along x and y, any along z. Before * "
+            f"stands how many slices, up to {MAX_DEVICES:,} devices in all.",
+        ),
+        _hardware(
+            "cuda",
+            "NVIDIA GPUs, none needed here",
+            tuple(map(_gpu, GPUS.values())),
+            f"Sizes are GPUs, or nodes x GPUs of each, up to {MAX_GPUS:,} GPUs in all.",
+        ),
+    )
+
+
+def _jax() -> TargetGroup:
+    choices = tuple(Choice(target.name, target.description) for target in TARGETS.values())
+    return TargetGroup("jax", "JAX alone", choices, "", "", "pip install jax", versions_of("jax", "jaxlib"))
+
+
+def _hardware(process: ProcessName, title: str, choices: tuple[Choice, ...], takes: str) -> TargetGroup:
+    extra = EXTRAS[process]
+    missing = "" if extra.installed else "not installed" if extra.installable else f"{extra.exists_for} only"
+    command = extra.command if extra.installed or extra.installable else ""
+    return TargetGroup(extra.name, title, choices, takes, missing, command, versions_of(*extra.packages))
+
+
+def _tpu(chip: TpuChip) -> Choice:
+    name, *_ = TpuSlices(chip, (1,) * chip.rank).of_size(DEVICES)
+    each = f"{plural(chip.devices_per_chip, 'device')} a chip"
+    what = f"{chip.device_kind}: {each}, a {chip.rank}-D torus, pods of up to {chip.pod:,} chips"
+    return Choice(name, what, machine_of(TpuSlices(chip, (1,) * chip.rank)))
+
+
+def _gpu(gpu: Gpu) -> Choice:
+    one = GpuNodes(gpu, 1, gpu.node)
+    what = f"{gpu.device_kind}: up to {gpu.node} in a node; {GpuNodes(gpu, 2, gpu.node).name} is two nodes"
+    return Choice(one.name, what, machine_of(one))
