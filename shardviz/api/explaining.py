@@ -32,8 +32,8 @@ from shardviz.planner import rank as ranked
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.pricing.sweep import Sweep, sweep
 from shardviz.planner.problem import Objective
-from shardviz.planner.problem.training import Remat
-from shardviz.planner.training import parse_training, train_step
+from shardviz.planner.problem.training import Remat, parse_training
+from shardviz.planner.training import train_step
 from shardviz.reports.target_times import TargetTimes, answer_times
 from shardviz.sharding import Mesh
 from shardviz.targets import parse_targets

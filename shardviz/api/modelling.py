@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from shardviz.api.arguments import MachineLike, MeshLike, as_machine, as_mesh
 from shardviz.api.shown import Shown
 from shardviz.errors import QuestionError, quote
-from shardviz.models.answer import ModelAnswer, answered
-from shardviz.models.memory import ModelMemory
-from shardviz.models.model import Model
-from shardviz.models.parameter import ModelParameter
+from shardviz.models.answer import ModelAnswer, ModelMemory, answered
+from shardviz.models.model import Model, ModelParameter
 from shardviz.models.question import ModelQuestion, model_question, named_rules
 from shardviz.models.rules.rule_files import function_rules, rules_of_pairs, spec_of_jax
 from shardviz.models.rules.rule_set import RuleSet

@@ -117,8 +117,8 @@ def command(
     from shardviz.forms.found_sharding import with_shardings
     from shardviz.forms.options import form_from_options
     from shardviz.hardware.machine_file import named_machine
+    from shardviz.planner.problem.training import parse_training
     from shardviz.planner.search import parse_axes, question_from_text, shown_mesh
-    from shardviz.planner.training import parse_training
     from shardviz.render.search_view import compiled_view, search_view
     from shardviz.sharding import Mesh
 

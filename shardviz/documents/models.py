@@ -28,8 +28,8 @@ from shardviz.documents.programs import DIFFERENCE, TARGET, target_answer
 if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.models.answer import ModelAnswer, ModelChange
-    from shardviz.models.folding import FoldedParameter
     from shardviz.models.question import ModelQuestion
+    from shardviz.models.splitting import FoldedParameter
     from shardviz.models.step import PlannedPart
     from shardviz.reports.target_result import TargetResult
 
@@ -201,7 +201,7 @@ def _collectives(part: PlannedPart) -> Iterator[Beside]:
 
 
 def _folded(question: ModelQuestion) -> tuple[FoldedParameter, ...]:
-    from shardviz.models.folding import folded
+    from shardviz.models.splitting import folded
 
     return folded(question.split.parameters)
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from shardviz.notation import Reading
     from shardviz.planner.plan import Plan
     from shardviz.planner.pricing.costs import PlanCost
-    from shardviz.planner.pricing.padding_cost import PaddingCost
     from shardviz.planner.pricing.sweep import Sweep
     from shardviz.planner.problem import Problem
     from shardviz.planner.ranking import Candidate
@@ -99,7 +98,7 @@ def _arrays(plan: Plan) -> Iterator[Beside]:
 
 
 def _notices(problem: Problem) -> list[str]:
-    from shardviz.planner.problem.notices import notices
+    from shardviz.planner.problem.problem import notices
 
     return list(notices(problem))
 
@@ -236,12 +235,6 @@ PLAN = shared(
 )
 
 
-def _padding_cost(cost: PlanCost) -> PaddingCost:
-    from shardviz.planner.pricing.padding_cost import padding_cost
-
-    return padding_cost(cost)
-
-
 OVERLAPPED = "The longer of compute and communication; in a train step of each pass."
 STEP = "The same where only the communication of parameters and their gradients overlaps, as in a search."
 _TOTALS = {
@@ -314,7 +307,7 @@ _TOTALS = {
         flops=count("Operations."),
         wire_bytes=count("Bytes sent at least."),
         seconds=number("Seconds of all steps."),
-    ).of(_padding_cost),
+    ).of("padding_cost"),
     "training_memory": nullable(
         closed(
             "The memory of a train step of all layers, in bytes of a device; null: a forward pass alone.",

@@ -1,19 +1,58 @@
-"""The answer to a question about a model: its memory and its step; and what moves from one answer to
+"""The answer to a question about a model: the memory of a device, its step, and what moves from one answer to
 another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shardviz.models.folding import FoldedParameter, folded
-from shardviz.models.memory import ModelMemory, model_memory
+from shardviz.models.layer_program import spread
 from shardviz.models.question import ModelQuestion
+from shardviz.models.splitting import FoldedParameter, SplitParameter, folded
 from shardviz.models.step import ModelStep, planned_step
+from shardviz.planner.problem.training import Optimizer
+from shardviz.planner.training import state_spec
+from shardviz.sharding import PartitionSpec, ShardedArray, array_bytes, shard_shape
+from shardviz.sharding.axis_parts import whole_axis
 
 if TYPE_CHECKING:
     from shardviz.planner.problem import Phase
+
+
+@dataclass(frozen=True)
+class ModelMemory:
+    """Bytes of a device.
+
+    `gradients` are those of all parameters, in the optimizer's dtype, `optimizer` its state.
+    `keys_and_values` are those of all tokens and layers, None where the heads are not known. `working` is the
+    most that a step holds beside the parameters and the optimizer's state, gradients and activations among
+    them; None where no step is planned. `activations` are what the layers keep for the backward pass. `limit`
+    is what a program may use of the chip's memory, None where that is not known.
+    """
+
+    parameters: int
+    gradients: int
+    optimizer: int
+    keys_and_values: int | None = None
+    activations: int | None = None
+    working: int | None = None
+    limit: int | None = None
+
+    @property
+    def training(self) -> int:
+        """All of a train step; without a planned step its activations are left out."""
+        beside = self.gradients if self.working is None else max(self.working, self.gradients)
+        return self.parameters + self.optimizer + beside
+
+    @property
+    def serving(self) -> int:
+        """The parameters, and all keys and values."""
+        return self.parameters + (self.keys_and_values or 0)
+
+    def over(self, used: int) -> int:
+        """The bytes that do not fit; 0 where all do, or where the limit is not known."""
+        return 0 if self.limit is None else max(0, used - self.limit)
 
 
 @dataclass(frozen=True)
@@ -63,39 +102,111 @@ class ModelChange:
 def change(before: ModelAnswer, after: ModelAnswer) -> ModelChange:
     """The differences between two answers about the same parameters."""
     split = {each.parameter.name: each for each in before.question.split.parameters}
-    others = [
-        each
-        for each in after.question.split.parameters
-        if each.parameter.name in split and split[each.parameter.name].spec != each.spec
-    ]
-    pairs = []
-    for each in folded(others):
-        first = split[each.first.parameter.name]
-        pairs.append((FoldedParameter(each.name, first, each.count), each))
-    return ModelChange(before, after, tuple(pairs), tuple(_moved(before.step, after.step)))
-
-
-_Alike = tuple[str, "Phase", str, tuple[str, ...]]
-"""Part, phase, operation and axes of collectives that are counted together."""
+    pairs = [(split.get(each.parameter.name, each), each) for each in after.question.split.parameters]
+    others = folded(each for first, each in pairs if first.spec != each.spec)
+    parameters = (
+        (FoldedParameter(each.name, split[each.first.parameter.name], each.count), each) for each in others
+    )
+    return ModelChange(before, after, tuple(parameters), tuple(_moved(before.step, after.step)))
 
 
 def _moved(before: ModelStep | None, after: ModelStep | None) -> Iterator[MovedCollective]:
     one, other = _totals(before), _totals(after)
     for key in dict.fromkeys((*one, *other)):
-        first, second = one.get(key, (0, 0, 0.0)), other.get(key, (0, 0, 0.0))
-        if first[:2] != second[:2]:
-            (count, size, seconds), (new_count, new_size, new_seconds) = first, second
-            yield MovedCollective(*key, (count, new_count), (size, new_size), (seconds, new_seconds))
+        old, new = one.get(key, (0, 0, 0.0)), other.get(key, (0, 0, 0.0))
+        if old[:2] != new[:2]:
+            yield MovedCollective(*key, (old[0], new[0]), (old[1], new[1]), (old[2], new[2]))
 
 
-def _totals(step: ModelStep | None) -> dict[_Alike, tuple[int, int, float]]:
-    """The number, the bytes and the seconds of all runs of the collectives that are alike."""
-    found: dict[_Alike, tuple[int, int, float]] = {}
+def _totals(
+    step: ModelStep | None,
+) -> dict[tuple[str, Phase, str, tuple[str, ...]], tuple[int, int, float]]:
+    """The number, the bytes and the seconds of all runs of the collectives that are alike: by part, phase,
+    operation and axes."""
+    totals: dict[tuple[str, Phase, str, tuple[str, ...]], tuple[int, int, float]] = {}
     for each in step.parts if step is not None else ():
         runs = each.cost.layers
         for phase, priced in each.collectives():
             key = (each.part.name, phase, priced.step.op, priced.step.axes)
-            count, size, seconds = found.get(key, (0, 0, 0.0))
+            count, size, seconds = totals.get(key, (0, 0, 0.0))
             seconds += runs * (priced.seconds or 0.0)
-            found[key] = count + runs, size + runs * priced.step.bytes, seconds
-    return found
+            totals[key] = count + runs, size + runs * priced.step.bytes, seconds
+    return totals
+
+
+def model_memory(question: ModelQuestion, step: ModelStep | None = None) -> ModelMemory:
+    """The memory of a model; with a planned step also what that holds."""
+    training, parameters = question.training, question.split.parameters
+    optimizer = None if training is None else training.optimizer
+    device = question.placed.machine.device
+    activations = None
+    if step is not None and (kept := step.layer.cost.training_memory) is not None:
+        activations = kept.activations
+    return ModelMemory(
+        parameters=question.split.bytes_per_device,
+        gradients=0 if training is None else _gradient_bytes(parameters, optimizer),
+        optimizer=0 if optimizer is None else sum(_state_bytes(each, optimizer) for each in parameters),
+        keys_and_values=_cache_bytes(question),
+        activations=activations,
+        working=None if step is None else _working_bytes(step, optimizer),
+        limit=device.hbm_bytes if device.usable_bytes is None else device.usable_bytes,
+    )
+
+
+def _gradient_bytes(parameters: Iterable[SplitParameter], optimizer: Optimizer | None) -> int:
+    return sum(
+        array_bytes(each.shard_shape, each.parameter.dtype if optimizer is None else optimizer.gradients)
+        for each in parameters
+    )
+
+
+def _state_bytes(each: SplitParameter, optimizer: Optimizer) -> int:
+    """Bytes of a master copy, where there is one, and of the moments, as `optimizer_statements` splits
+    them."""
+    parameter = each.parameter
+    dims = tuple(f"d{place}" for place in range(len(parameter.shape)))
+    array = ShardedArray(parameter.name, dims, parameter.shape, parameter.dtype, each.spec)
+    shard = shard_shape(parameter.shape, state_spec(array, optimizer.over, each.mesh), each.mesh)
+    dtypes = [optimizer.master] if optimizer.master not in ("", parameter.dtype) else []
+    dtypes += [optimizer.moments] * 2 if optimizer.rule == "adam" else []
+    return sum(array_bytes(shard, dtype) for dtype in dtypes)
+
+
+def _cache_bytes(question: ModelQuestion) -> int | None:
+    """Bytes of the keys and values of all layers for all tokens; heads are split as the keys' weight is."""
+    of, tokens = question.model.architecture, question.tokens
+    if of is None:
+        return None
+    axes = (
+        each.spec.dims[place]
+        for each in question.split.parameters
+        for place, dim in enumerate(each.parameter.dims)
+        if dim in ("kv_heads", "qkv")
+    )
+    heads = spread(next(axes, ()), [of.kv_heads, of.head_size], question.mesh)[0]
+    free = tuple(axis for axis in heads if whole_axis(axis) not in tokens.spec.axes)
+    spec = PartitionSpec((*tokens.spec.dims, free, ()))
+    shape = (tokens.batch, tokens.sequence, of.kv_heads, of.head_size)
+    return 2 * of.layers * array_bytes(shard_shape(shape, spec, question.mesh), of.dtype)
+
+
+def _working_bytes(step: ModelStep, optimizer: Optimizer | None) -> int:
+    """The most that any part holds beside its own parameters and their state, with what is left of the others
+    at that time: forward and backward the activations of the layers before it, then the gradients of those
+    behind it, whose backward pass comes first."""
+    most = kept = 0
+    for place, each in enumerate(step.parts):
+        memory, cost = each.cost.training_memory, each.cost
+        if memory is not None:
+            beside = memory.peak - memory.parameters - memory.optimizer
+            beside += sum(
+                _gradient_bytes(later.part.parameters, optimizer) for later in step.parts[place + 1 :]
+            )
+        else:
+            mesh, given = cost.plan.problem.mesh, cost.plan.problem.arguments
+            weights = [array for array in given if array.name not in ("x", "tokens")]
+            own = sum(array.bytes_per_device(mesh) for array in weights)
+            beside = cost.layers_peak_bytes - cost.layers * own
+        most = max(most, beside + kept)
+        kept += 0 if memory is None else memory.activations
+    return most

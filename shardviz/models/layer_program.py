@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TypeAlias
 
 from shardviz.errors import QuestionError
-from shardviz.models.architecture import (
+from shardviz.models.model import (
     LAYER,
     Architecture,
     ArchitectureParameter,
@@ -97,11 +98,11 @@ def _problem(
     tokens: Tokens,
     layers: int,
 ) -> Problem:
-    """The problem of a text in which ``{q_proj}`` stands for a weight with its dimensions."""
     written = {name: f"{name}[{','.join(dims)}]" for name, (dims, _) in weights.items()}
     lowered = read_program(text.format_map(written), {})
-    sizes = _sizes(architecture, tokens)
-    size = program_sizes(lowered, {dim: sizes[dim] for dim in lowered.dims if dim in sizes}, "")
+    known = {"b": tokens.batch, "t": tokens.sequence, "v": architecture.vocab, "d": architecture.width}
+    known |= {"f": architecture.hidden, "e": architecture.experts, **_head_sizes(architecture)}
+    size = program_sizes(lowered, {dim: known[dim] for dim in lowered.dims if dim in known}, "")
     stream = PartitionSpec((*tokens.spec.dims, ()))
     specs = {"x": stream, "y": stream} | dict.fromkeys(("tokens", "labels", "loss"), tokens.spec)
     if "loss" not in lowered.named:
@@ -119,27 +120,63 @@ def _logits_spec(weights: Weights, tokens: Tokens) -> PartitionSpec:
     return PartitionSpec((*tokens.spec.dims, free))
 
 
-def _sizes(architecture: Architecture, tokens: Tokens) -> dict[str, int]:
-    return {
-        "b": tokens.batch,
-        "t": tokens.sequence,
-        "v": architecture.vocab,
-        "d": architecture.width,
-        **_head_sizes(architecture),
-        "f": architecture.hidden,
-        "e": architecture.experts,
-    }
-
-
-# The texts.
+# The texts: the name, the text and the runs of each part.
 
 
 def _decoder_texts(of: Architecture, with_loss: bool) -> Iterator[tuple[str, str, int]]:
-    """The name, the text and the runs of each part."""
     yield "embedding", "x[b,t,d] = take({embed_tokens}, tokens[b,t])", 1
-    yield "layer", "; ".join([*_attention(of), *(_experts(of) if of.experts else _mlp(of))]), of.layers
+    four = of.norms == 4
+    attention, mlp = "attention_out", "mlp_out"
+    if four:
+        attention = "rms_norm(attention_out, d, {post_attention_layernorm})"
+        mlp = "rms_norm(mlp_out, d, {post_feedforward_layernorm})"
+    layer = [
+        "norm1 = rms_norm(x[b,t,d], d, {input_layernorm})",
+        *_heads(of, "{q_proj}", "{k_proj}", "{v_proj}"),
+        "attention_out[b,t,d] = heads * {o_proj}",
+        f"middle = x + {attention}",
+        f"norm2 = rms_norm(middle, d, {{{'pre_feedforward' if four else 'post_attention'}_layernorm}})",
+        *(_experts(of) if of.experts else _mlp(of)),
+        f"y = middle + {mlp}",
+    ]
+    yield "layer", "; ".join(layer), of.layers
     table = "{embed_tokens}" if of.tied else "{lm_head}"
     yield _logits("rms_norm(x[b,t,d], d, {norm})", table, with_loss)
+
+
+def _heads(of: Architecture, query: str, key: str, value: str) -> list[str]:
+    dims = ",".join(_letters("heads", of))
+    return [
+        f"queries[b,t,{dims}] = norm1 * {query}",
+        f"keys[b,s,k,h] = norm1[b,s,d] * {key}",
+        f"values[b,s,k,h] = norm1[b,s,d] * {value}",
+        f"heads[b,t,{dims}] = causal_attention(queries, keys, values)",
+    ]
+
+
+def _mlp(of: Architecture) -> list[str]:
+    return [
+        "gate = norm2 * {gate_proj}",
+        "up = norm2 * {up_proj}",
+        f"mlp_out[b,t,d] = ({of.activation}(gate) * up) * {{down_proj}}",
+    ]
+
+
+def _experts(of: Architecture) -> list[str]:
+    """Each token goes to the places of its experts, of which each has enough where all are chosen as
+    often."""
+    names = ("w1", "w3", "w2") if of.family == "mixtral" else ("gate_proj", "up_proj", "down_proj")
+    gate, up, down = (f"{{{name}}}" for name in names)
+    return [
+        f"chosen = top_k(softmax(norm2 * {{router}}, e), e, {of.experts_per_token})",
+        "places = slots(chosen, t, c)",
+        "sent[e,b,c,d] = places * norm2",
+        f"gate[e,b,c,f] = sent * {gate}",
+        f"up[e,b,c,f] = sent * {up}",
+        f"made[e,b,c,d] = ({of.activation}(gate) * up) * {down}",
+        "shares[b,t,e,c] = places * chosen",
+        "mlp_out[b,t,d] = made * shares",
+    ]
 
 
 def _logits(final: str, table: str, with_loss: bool) -> tuple[str, str, int]:
@@ -151,55 +188,6 @@ def _logits(final: str, table: str, with_loss: bool) -> tuple[str, str, int]:
         )
         return "logits and loss", f"{text}; {rows}; loss[b,t] = add_log(largest, sums) - own", 1
     return "logits", text, 1
-
-
-def _attention(of: Architecture) -> Iterator[str]:
-    yield "norm1 = rms_norm(x[b,t,d], d, {input_layernorm})"
-    yield from _heads(of, "{q_proj}", "{k_proj}", "{v_proj}")
-    yield "attention_out[b,t,d] = heads * {o_proj}"
-    if of.norms == 4:
-        yield "middle = x + rms_norm(attention_out, d, {post_attention_layernorm})"
-        yield "norm2 = rms_norm(middle, d, {pre_feedforward_layernorm})"
-    else:
-        yield "middle = x + attention_out"
-        yield "norm2 = rms_norm(middle, d, {post_attention_layernorm})"
-
-
-def _heads(of: Architecture, query: str, key: str, value: str) -> Iterator[str]:
-    dims = ",".join(_letters("heads", of))
-    yield f"queries[b,t,{dims}] = norm1 * {query}"
-    yield f"keys[b,s,k,h] = norm1[b,s,d] * {key}"
-    yield f"values[b,s,k,h] = norm1[b,s,d] * {value}"
-    yield f"heads[b,t,{dims}] = causal_attention(queries, keys, values)"
-
-
-def _mlp(of: Architecture) -> Iterator[str]:
-    yield "gate = norm2 * {gate_proj}"
-    yield "up = norm2 * {up_proj}"
-    yield f"mlp_out[b,t,d] = ({of.activation}(gate) * up) * {{down_proj}}"
-    yield _sum(of)
-
-
-def _experts(of: Architecture) -> Iterator[str]:
-    """Each token goes to the places of its experts, of which each has enough where all are chosen as
-    often."""
-    names = ("w1", "w3", "w2") if of.family == "mixtral" else ("gate_proj", "up_proj", "down_proj")
-    gate, up, down = (f"{{{name}}}" for name in names)
-    yield f"chosen = top_k(softmax(norm2 * {{router}}, e), e, {of.experts_per_token})"
-    yield "places = slots(chosen, t, c)"
-    yield "sent[e,b,c,d] = places * norm2"
-    yield f"gate[e,b,c,f] = sent * {gate}"
-    yield f"up[e,b,c,f] = sent * {up}"
-    yield f"made[e,b,c,d] = ({of.activation}(gate) * up) * {down}"
-    yield "shares[b,t,e,c] = places * chosen"
-    yield "mlp_out[b,t,d] = made * shares"
-    yield _sum(of)
-
-
-def _sum(of: Architecture) -> str:
-    if of.norms == 4:
-        return "y = middle + rms_norm(mlp_out, d, {post_feedforward_layernorm})"
-    return "y = middle + mlp_out"
 
 
 def _gpt2_texts(of: Architecture, with_loss: bool) -> Iterator[tuple[str, str, int]]:
@@ -231,18 +219,15 @@ class _Parameters:
 
     def of_part(self, described: Sequence[ArchitectureParameter]) -> tuple[SplitParameter, ...]:
         """Those of all layers that are described so."""
-        return tuple(found for each in described for found in self._alike(each))
+        return tuple(parameter for each in described for parameter in self._alike(each))
 
     def weights(self) -> Weights:
-        found: dict[str, tuple[tuple[str, ...], PartitionSpec]] = {}
-        for group in described_parameters(self._of):
-            for described in group:
-                roles = (
-                    [f"c_attn_{part}" for part in "qkv"] if described.role == "c_attn" else [described.role]
-                )
-                if described.role:
-                    found |= dict.fromkeys(roles, self._in_program(described))
-        return found
+        weights: dict[str, tuple[tuple[str, ...], PartitionSpec]] = {}
+        for described in chain(*described_parameters(self._of)):
+            parts = [f"c_attn_{part}" for part in "qkv"] if described.role == "c_attn" else [described.role]
+            if described.role:
+                weights |= dict.fromkeys(parts, self._in_program(described))
+        return weights
 
     def _in_program(self, described: ArchitectureParameter) -> tuple[tuple[str, ...], PartitionSpec]:
         """The dimensions and the spec of a weight. Raises `QuestionError` where layers have different
@@ -259,14 +244,13 @@ class _Parameters:
         for axes, own in zip(first.spec.dims, letters, strict=True):
             sizes = [_head_sizes(self._of)[letter] for letter in own if len(own) > 1]
             dims += spread(axes, sizes, self._split.mesh) if sizes else [axes]
-        return tuple(letter for own in letters for letter in own), PartitionSpec(tuple(dims))
+        return tuple("".join(letters)), PartitionSpec(tuple(dims))
 
     def _alike(self, described: ArchitectureParameter) -> list[SplitParameter]:
         """A parameter in all layers. Raises `QuestionError` for one that is missing or has another shape."""
-        count = self._of.layers if LAYER in described.name else 1
         shape = tuple(self._of.sizes[dim] for dim in described.dims)
-        found = []
-        for layer in range(count):
+        parameters = []
+        for layer in range(self._of.layers if LAYER in described.name else 1):
             name = bare_name(described.name.replace(LAYER, str(layer)))
             each = self._own.get(name)
             if each is None or each.parameter.shape != shape:
@@ -275,8 +259,8 @@ class _Parameters:
                     f"{self._split.model.name} has {has} {name}, where its config says {times(shape)}",
                     "give the weights and the config.json of one model",
                 )
-            found.append(each)
-        return found
+            parameters.append(each)
+        return parameters
 
 
 def _letters(dim: str, architecture: Architecture) -> str:

@@ -1,13 +1,16 @@
-"""Rules × parameters: the spec of each, what no rule matches, and what its axes do not divide."""
+"""Rules × parameters: the spec of each, what no rule matches, and what its axes do not divide; and repeated
+layers as one: names that differ in their numbers alone, of parameters that are split alike."""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from shardviz.models.model import Model
-from shardviz.models.parameter import ModelParameter
+from shardviz.models.model import Model, ModelParameter
 from shardviz.models.rules.rule_set import RuleSet, ShardingRule
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes, shard_shape
 
@@ -84,16 +87,15 @@ class SplitModel:
 def split_model(model: Model, rules: RuleSet, mesh: Mesh) -> SplitModel:
     """The model, split by the rules. Raises `RuleError` for one that does not fit a parameter or the mesh."""
     used: set[ShardingRule] = set()
-    found = []
-    for parameter, (spec, matched) in zip(
-        model.parameters, rules.splits(model.parameters, mesh), strict=True
-    ):
+    parameters = []
+    splits = rules.splits(model.parameters, mesh)
+    for parameter, (spec, matched) in zip(model.parameters, splits, strict=True):
         used.update(matched)
         whole = PartitionSpec.replicated(len(parameter.shape))
-        found.append(SplitParameter(parameter, whole if spec is None else spec, mesh, spec is not None))
+        parameters.append(SplitParameter(parameter, spec or whole, mesh, spec is not None))
     asked = (*rules.changes, *(() if rules.for_any_model else rules.rules))
     unused = tuple(rule for rule in asked if rule not in used and not _is_of_inputs(rule, rules))
-    return SplitModel(model, rules, mesh, tuple(found), unused)
+    return SplitModel(model, rules, mesh, tuple(parameters), unused)
 
 
 def _is_of_inputs(rule: ShardingRule, rules: RuleSet) -> bool:
@@ -103,3 +105,65 @@ def _is_of_inputs(rule: ShardingRule, rules: RuleSet) -> bool:
 
 INPUT_DIMS = ("batch", "sequence", "length")
 """Logical axes of activations in T5X and Flax; MaxText's begin with `activation`."""
+
+
+_NUMBER = re.compile(r"(?<![^./])\d+(?![^./])|(?<=layers_)\d+|(?<=layer_)\d+|(?<=blocks_)\d+|(?<=block_)\d+")
+"""The number of a layer: a part of a path of its own, ``layers.12.w1``, or behind a word for it,
+``layers_12``."""
+
+
+@dataclass(frozen=True)
+class FoldedParameter:
+    """Parameters that are alike but for the numbers in their names, of which `first` is one; `name` has all
+    numbers: ``model.layers.0–31.mlp.up_proj.weight``."""
+
+    name: str
+    first: SplitParameter
+    count: int
+
+    @property
+    def elements(self) -> int:
+        """Elements of all of them."""
+        return self.count * self.first.parameter.elements
+
+    @property
+    def bytes_per_device(self) -> int:
+        """Bytes of a device for all of them."""
+        return self.count * self.first.bytes_per_device
+
+
+def folded(parameters: Iterable[SplitParameter]) -> tuple[FoldedParameter, ...]:
+    """All parameters, those that are alike as one, in the order of the first of each."""
+    groups: dict[tuple[object, ...], list[SplitParameter]] = {}
+    for each in parameters:
+        own = each.parameter
+        key = (_NUMBER.sub("#", own.name), own.shape, own.dtype, each.spec, each.is_matched)
+        groups.setdefault(key, []).append(each)
+    return tuple(found for group in groups.values() for found in _fold(group))
+
+
+def _fold(group: Sequence[SplitParameter]) -> list[FoldedParameter]:
+    """One of all, where every combination of their numbers is there; else each by itself."""
+    numbers = [_NUMBER.findall(each.parameter.name) for each in group]
+    ranges = [sorted(set(map(int, column))) for column in zip(*numbers, strict=True)]
+    if math.prod(map(len, ranges)) != len(group):
+        return [FoldedParameter(each.parameter.name, each, 1) for each in group]
+    words = map(number_ranges, ranges)
+    name = _NUMBER.sub(lambda _: next(words), group[0].parameter.name)
+    return [FoldedParameter(name, group[0], len(group))]
+
+
+def alike_pattern(name: str) -> str:
+    """The pattern of a name and of those that differ in the numbers of layers alone."""
+    return f"^{'[0-9]++'.join(map(re.escape, _NUMBER.split(name)))}$"
+
+
+def number_ranges(numbers: Sequence[int]) -> str:
+    """``0–31``; ``0,2–5,9`` of numbers in order."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(f"{first}–{last}" if last > first else str(first) for first, last in runs)

@@ -7,8 +7,7 @@ import math
 from rich.text import Text
 
 from shardviz.planner.plan import Plan
-from shardviz.planner.pricing.alternatives import AlternativeName
-from shardviz.planner.pricing.costs import PlanCost
+from shardviz.planner.pricing.costs import AlternativeName, PlanCost
 from shardviz.planner.pricing.priced_plan import PricedPlan
 from shardviz.planner.statements.resharding import is_only_reshard
 from shardviz.render.caption import collectives_text

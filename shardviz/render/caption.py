@@ -11,7 +11,7 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.notation import write_book
 from shardviz.notation.spec_string import write_devices
-from shardviz.planner.problem.statement import value_pieces
+from shardviz.planner.problem.problem import value_pieces
 from shardviz.render.lines import GAP
 from shardviz.render.palette import DIM, PADDING, PARTIAL, Palette
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray

@@ -68,9 +68,7 @@ def padding_lines(cost: PlanCost, width: int) -> list[Text]:
     padding = cost.plan.problem.padding
     if not padding:
         return []
-    from shardviz.planner.pricing.padding_cost import padding_cost
-
-    wasted = padding_cost(cost)
+    wasted = cost.padding_cost
     words = padding_words(padding, wasted.seconds, wasted.wire_bytes, "the plan")
     return sentence(words, width, lead="padded: ")
 

@@ -9,7 +9,7 @@ from shardviz.planner.plan import Step, axes_words
 from shardviz.planner.pricing.costs import PlanCost
 from shardviz.planner.pricing.priced_steps import PricedStep, ResidentArray
 from shardviz.planner.problem import Problem
-from shardviz.planner.problem.statement import named_statement
+from shardviz.planner.problem.problem import named_statement
 from shardviz.timeline.memory import LiveBuffer, MemoryReport
 from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
 from shardviz.units import estimated_seconds, shaped

@@ -8,7 +8,7 @@ import pytest
 
 from shardviz.errors import QuestionError
 from shardviz.models.layer_program import model_parts, spread
-from shardviz.models.sources.built_in import built_in_names
+from shardviz.models.sources.reading import built_in_names
 from shardviz.models.step import planned_step
 from shardviz.notation import parse_mesh
 from shardviz.planner.problem.functions import FUNCTIONS

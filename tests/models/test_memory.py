@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.models.memory import model_memory
+from shardviz.models.answer import model_memory
 from shardviz.models.step import planned_step
 
 PARAMETERS = 8_030_261_248

@@ -8,13 +8,12 @@ import pytest
 import yaml
 
 from shardviz.errors import ShardvizError, quote
-from shardviz.models.folding import alike_pattern
-from shardviz.models.parameter import ModelParameter
-from shardviz.models.rules import patterns
-from shardviz.models.rules.patterns import first_found
+from shardviz.models.model import ModelParameter
+from shardviz.models.rules import rule_set
 from shardviz.models.rules.rule_files import function_rules, read_rule_file
-from shardviz.models.rules.rule_set import RuleSet, ShardingRule, inputs_spec
+from shardviz.models.rules.rule_set import RuleSet, ShardingRule, first_found, inputs_spec
 from shardviz.models.rules.shipped import shipped_names, shipped_rules
+from shardviz.models.splitting import alike_pattern
 from shardviz.notation import parse_mesh, write_spec
 
 MESH = parse_mesh("data=2,fsdp=2,mp=4")
@@ -339,7 +338,7 @@ LONG = f"{'a' * 60}.kernel"
 
 @pytest.mark.parametrize("pattern", ["((.*)*)*z", "(a|a)*$|z", r"(?:\w+\.?)+!", "(.*){30}z"])
 def test_a_pattern_that_goes_back_for_ever_is_refused(pattern, monkeypatch):
-    monkeypatch.setattr(patterns, "SECONDS", 0.5)
+    monkeypatch.setattr(rule_set, "SECONDS", 0.5)
     with pytest.raises(ShardvizError) as raised:
         spec(RuleSet("mine", "patterns", (ShardingRule(pattern, "mp _", "line 4"),)), LONG, (8, 8))
     assert raised.value.message == f"'mine', line 4: the search for {quote(pattern)} takes more than 0.5 s"
@@ -367,7 +366,7 @@ def test_every_pattern_is_found_where_python_finds_it():
 
 def test_the_pattern_of_alike_names_needs_no_process(monkeypatch):
     """A visitor's session may start none."""
-    monkeypatch.delattr(patterns.subprocess, "run")
+    monkeypatch.delattr(rule_set.subprocess, "run")
     assert first_found((alike_pattern("model.layers.3.w"),), ("model.layers.12.w", "x")) == [0, -1]
 
 

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from shardviz.errors import ShardvizError
-from shardviz.models.sources.built_in import built_in_model, built_in_names
-from shardviz.models.sources.reading import read_model
+from shardviz.models.sources.reading import built_in_model, built_in_names, read_model
 
 PUBLISHED = {
     "gpt2": 124_439_808,
@@ -92,6 +91,11 @@ def test_a_config_says_what_the_name_says(config):
         ({}, 2 * 64 * 32 + 32 + 3 * (2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 96 + 64)),
         ({"tie_word_embeddings": True}, 64 * 32 + 32 + 3 * (2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 96 + 64)),
         ({"head_dim": 8}, 2 * 64 * 32 + 32 + 3 * (2 * 32 * 64 + 2 * 32 * 32 + 3 * 32 * 96 + 64)),
+        # Its own head size counts, also where the heads do not divide the width.
+        (
+            {"hidden_size": 30, "head_dim": 4},
+            2 * 64 * 30 + 30 + 3 * (2 * 30 * 32 + 2 * 30 * 16 + 3 * 30 * 96 + 60),
+        ),
         (
             {"attention_bias": True},
             2 * 64 * 32 + 32 + 3 * (2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 96 + 64 + 32 + 2 * 16 + 32),

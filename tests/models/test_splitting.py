@@ -6,10 +6,9 @@ import jax
 import pytest
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
-from shardviz.models.folding import folded, number_ranges
-from shardviz.models.model import Model
-from shardviz.models.parameter import ModelParameter
+from shardviz.models.model import Model, ModelParameter
 from shardviz.models.rules.rule_set import RuleSet, ShardingRule
+from shardviz.models.splitting import folded, number_ranges
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
-from shardviz.planner.pricing.padding_cost import padding_cost
 from shardviz.planner.problem.padding import padded
 
 MESH = parse_mesh("X=2,Y=4")
@@ -72,13 +71,13 @@ def test_an_array_used_under_two_names_of_a_dimension_has_one_size():
 def test_padding_costs_its_share_of_every_step():
     sizes = "b=3Ki,d=8Ki,f=8Ki"
     even = priced(problem(specs="XY,Y_->X_", sizes=sizes))
-    assert padding_cost(even) == (type(padding_cost(even)))(0, 0, 0.0)
+    assert even.padding_cost == type(even.padding_cost)(0, 0, 0.0)
     # 3000 of 3072 rows are data on a mesh that cuts them into 1024 pieces.
     wide = parse_mesh("X=1024,Y=4")
     found = problem_from_text("bd,df->bf", mesh=wide, specs="XY,Y_->X_", sizes="b=3000,d=8Ki,f=8Ki")
     assert found.padding == (("b", 3000, 3072),)
     cost = price(plan(found), place_mesh(assumed_machine(), wide))
-    wasted = padding_cost(cost)
+    wasted = cost.padding_cost
     share = 72 / 3072
     assert wasted.flops == round(cost.flops * share)
     moved = {each.step.array: each.wire_bytes for each in cost.steps if each.is_collective}

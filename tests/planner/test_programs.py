@@ -5,8 +5,7 @@ import pytest
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.planner import problem_from_text
-from shardviz.planner.problem.notices import notices
-from shardviz.planner.problem.statement import named_statement, statement_text
+from shardviz.planner.problem.problem import named_statement, notices, statement_text
 from shardviz.planner.training import Training, with_backward
 from shardviz.sharding import Mesh
 
@@ -255,6 +254,20 @@ def test_layers_and_results_that_nothing_takes():
         ("Y = Z * X[b,d]", "", "'Z' has no dimensions yet,", "Z"),
         ("Y = foo(X[b,d])", "", "'foo' is not a function,", "foo(X[b,d])"),
         ("Y = silu(X[b,d], W[d])", "", "silu takes 1 array, not 2,", "silu(X[b,d], W[d])"),
+        ("Y = multiply(X[b,d])", "", "multiply takes 2 arrays or more, not 1,", "multiply(X[b,d])"),
+        (
+            "Y = sum_exp(X[b,d], M[b])",
+            "",
+            "sum_exp takes an array, what is taken from it and a dimension,",
+            "sum_exp(X[b,d], M[b])",
+        ),
+        ("Y = pick(X[b,v], v)", "", "pick takes an array, places and a dimension,", "pick(X[b,v], v)"),
+        (
+            "Y = slots(G[t,e], t)",
+            "",
+            "slots takes an array, a dimension and the dimension",
+            "slots(G[t,e], t)",
+        ),
         ("H = X[b,d]; H = H * W[d,f]", "", "'H' is made before,", "H"),
         ("silu = X[b,d]", "", "'silu' is a function,", "silu"),
         ("Y = X[b,d] + 1", "", "a number stands where an array is expected,", "1"),
@@ -325,6 +338,10 @@ def test_sizes_that_do_not_fit():
 def test_a_problem_says_its_text(text):
     found = problem(text)
     assert problem(found.text) == found
+
+
+def test_multiply_by_its_name_is_a_product():
+    assert problem("Y = multiply(X[b,d], W[d,f])") == problem("Y = X[b,d] * W[d,f]")
 
 
 @pytest.mark.parametrize(

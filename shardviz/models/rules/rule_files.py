@@ -7,6 +7,9 @@ FILE.py:NAME    that list of several; a function of a name and a shape, for whic
 YAML            `logical_axis_rules` of a MaxText configuration, `axis_resources` and
                 `parameter_axis_resources` of a Levanter one (haliax)
 JSON            an object of patterns or logical axes
+
+What PyYAML composes is read, and nothing is constructed: nodes have their lines, and what an alias stands for
+is one node, however often it is named.
 """
 
 from __future__ import annotations
@@ -18,19 +21,27 @@ import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from shardviz.errors import ShardvizError, quote
 from shardviz.models.rules.rule_set import STYLES, Kind, Pair, RuleError, RuleSet, ShardingRule
-from shardviz.models.rules.yaml_rules import yaml_pairs
 from shardviz.models.sources.model_files import json_table, text_of
 from shardviz.sharding import PartitionSpec
 from shardviz.strict_table import StrictTable
+
+if TYPE_CHECKING:
+    from yaml.nodes import Node
 
 _ENDINGS = (".toml", ".json", ".yml", ".yaml", ".py")
 _SPECS = ("PartitionSpec", "PS", "P")
 _WORD = re.compile(r"[A-Za-z0-9](?:\w*[A-Za-z0-9])?", re.ASCII)
 """A logical axis, or a mesh axis; ``X_`` is a spec."""
 _TABLES: dict[str, Kind] = {"rules": "patterns", "logical": "logical"}
+_LIST = "logical_axis_rules"
+_RESOURCES = ("parameter_axis_resources", "axis_resources")
+"""Where Levanter says how named axes are split: of parameters, and of all arrays, whose word counts for the
+axes that the first does not name."""
+_NULL, _TEXT, _MERGE = (f"tag:yaml.org,2002:{name}" for name in ("null", "str", "merge"))
 MAX_BYTES = 500_000
 """Bytes of a file of rules, ten times those of the longest that is known, MaxText's."""
 
@@ -54,9 +65,10 @@ def read_rule_file(text: str) -> RuleSet:
         case ".py":
             return _python_rules(content, path, wanted)
         case ".json":
-            return _json_rules(content, name)
+            pairs = json_table(content, name).values.items()
+            return rules_of_pairs([(subject, value, 0) for subject, value in pairs], name)
         case ".yml" | ".yaml":
-            return rules_of_pairs(yaml_pairs(content, name), name, "logical")
+            return rules_of_pairs(_yaml_pairs(content, name), name, "logical")
     return _toml_rules(content, name)
 
 
@@ -104,7 +116,6 @@ def _axes(value: object) -> tuple[str, ...]:
 
 
 def _listed(value: object) -> Sequence[object]:
-    """The values of a list; one value alone, and nothing for None."""
     return value if isinstance(value, list | tuple) else () if value is None else (value,)
 
 
@@ -140,9 +151,94 @@ def _line_of(text: str, key: str) -> int | None:
     return None
 
 
-def _json_rules(text: str, name: str) -> RuleSet:
-    table = json_table(text, name)
-    return rules_of_pairs([(subject, value, 0) for subject, value in table.values.items()], name)
+def _yaml_pairs(text: str, name: str) -> list[Pair]:
+    """The logical axes of a configuration, or of a list of pairs alone, each with its mesh axes and its line.
+
+    Raises `RuleError` for text that is not YAML and for a configuration without rules.
+    """
+    from yaml import SafeLoader, YAMLError, compose
+    from yaml.nodes import MappingNode, ScalarNode, SequenceNode
+
+    def fail(node: Node, reason: str) -> RuleError:
+        kind = "a table" if isinstance(node, MappingNode) else "a list"
+        shown = quote(node.value, 40) if isinstance(node.value, str) else kind
+        hint = "write a list of pairs: [[mlp, tensor], [embed, [fsdp, data]]]"
+        return RuleError(name, f"line {node.start_mark.line + 1}", f"{shown} {reason}", hint)
+
+    def word(node: Node) -> str:
+        if node.tag != _TEXT:
+            raise fail(node, "is not the name of an axis")
+        return str(node.value)
+
+    def entries(table: Node) -> Iterator[tuple[Node, Node]]:
+        """The keys and values of a table, after those of the tables that `<<` puts in, which they change."""
+        order: dict[int, Node] = {}
+        queue = [table]
+        for node in queue:
+            if id(node) in order:
+                continue
+            order[id(node)] = node
+            if not isinstance(node, MappingNode):
+                raise fail(node, "is not a table")
+            for key, value in node.value:
+                if key.tag == _MERGE:
+                    queue += value.value if isinstance(value, SequenceNode) else [value]
+        for node in reversed(order.values()):
+            yield from (pair for pair in node.value if pair[0].tag != _MERGE)
+
+    def pairs(node: Node | None) -> Iterator[Pair]:
+        """The pairs of a list of pairs or of a table, of which other tables may be a part."""
+        if node is None or node.tag == _NULL:
+            return
+        if isinstance(node, SequenceNode):
+            own = [*node.value]
+            for each in own:
+                if not isinstance(each, SequenceNode) or len(each.value) != 2:
+                    raise fail(each, "is not a pair of a logical axis and its mesh axes")
+            found = [(each.value[0], each.value[1]) for each in own]
+        elif isinstance(node, MappingNode):
+            found = [*entries(node)]
+        else:
+            raise fail(node, "is not a table or a list of pairs")
+        for key, value in found:
+            values = value.value if isinstance(value, SequenceNode) else [value]
+            axes = [word(each) for each in values if each.tag != _NULL]
+            yield word(key), axes, value.start_mark.line + 1
+
+    try:
+        root = compose(text, SafeLoader)
+    except YAMLError as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+        place, reason = f"line {mark.line + 1}" if mark else "", problem or str(error).partition("\n")[0]
+        hint = "check the brackets, quotes and indentation there and in the line before"
+        raise RuleError(name, place, f"it is not YAML: {quote(reason, 100)[1:-1]}", hint) from None
+    except RecursionError:
+        raise RuleError(name, "", "it is not YAML: its lists are too deep", "look at its brackets") from None
+    if isinstance(root, SequenceNode):
+        return [*pairs(root)]
+    # The first value of each of the keys of rules, wherever that stands.
+    named: dict[str, Node] = {}
+    queue, seen = [root], set[int]()
+    for node in queue:
+        if node is None or isinstance(node, ScalarNode) or id(node) in seen:
+            continue
+        seen.add(id(node))
+        for each in node.value:
+            if isinstance(node, MappingNode) and each[0].value in (_LIST, *_RESOURCES):
+                named.setdefault(each[0].value, each[1])
+            queue.append(each[1] if isinstance(node, MappingNode) else each)
+    if _LIST in named:
+        return [*pairs(named[_LIST])]
+    found: dict[str, Pair] = {}
+    for key in _RESOURCES:
+        # Of a key that stands twice in a table the last counts.
+        for subject, pair in {pair[0]: pair for pair in pairs(named.get(key))}.items():
+            found.setdefault(subject, pair)
+    if not found:
+        reason = f"it has no list {_LIST} and no {_RESOURCES[1]}"
+        hint = "give a configuration of MaxText or Levanter, or a list of pairs: [[mlp, tensor]]"
+        raise RuleError(name, "", reason, hint)
+    return [*found.values()]
 
 
 def _python_rules(text: str, path: Path, wanted: str) -> RuleSet:
@@ -189,16 +285,12 @@ def _pairs(node: ast.expr) -> list[Pair]:
     if isinstance(node, ast.Dict):
         found = [*zip(node.keys, node.values, strict=True)]
     elif isinstance(node, ast.List | ast.Tuple):
-        found = [_pair(each) for each in node.elts]
+        # What is not a pair cannot be unpacked.
+        elements = (each.elts if isinstance(each, ast.List | ast.Tuple) else [] for each in node.elts)
+        found = [(key, value) for key, value in elements]
     else:
         raise ValueError
     return [(_subject(key), _value(value), value.lineno) for key, value in found]
-
-
-def _pair(node: ast.expr) -> tuple[ast.expr | None, ast.expr]:
-    if isinstance(node, ast.List | ast.Tuple) and len(node.elts) == 2:
-        return node.elts[0], node.elts[1]
-    raise ValueError
 
 
 def _subject(node: ast.expr | None) -> str:

@@ -3,28 +3,52 @@
 Patterns are regular expressions that are searched in a parameter's name, and the first that is found decides
 (EasyLM's `match_partition_rules`). Logical axes are tried in order: each splits the dimension of its name
 where neither that nor its mesh axes are taken (Flax's `logical_to_mesh_axes`).
+
+Python's regular expressions go back and try again, for longer than the universe is old where a pattern is
+``(.*)*z``, and a search cannot be stopped from within its process. So patterns that may go back are searched
+in a process of their own, by the same `re`, within a limit of time.
 """
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
-from shardviz.models.parameter import ModelParameter
-from shardviz.models.rules.patterns import PatternSearchError, first_found, pattern_error
+from shardviz.models.model import ModelParameter
 from shardviz.notation import Context, read_sharding
 from shardviz.sharding import Mesh, PartitionSpec
 
 SplitOf: TypeAlias = "PartitionSpec | str | tuple[str, ...]"
 """What a rule gives: a spec, the text of one or a style of `STYLES`, the mesh axes of a logical axis."""
 Kind: TypeAlias = Literal["patterns", "logical", "function", "annotations"]
-STYLES = {"colwise": 0, "rowwise": 1}
-"""The dimension that a style of Hugging Face's `base_model_tp_plan` splits, of weights that are [outputs,
-inputs]; ``_rep`` behind it is about the result, which is then whole."""
-_REPLICATED = ("replicated", "replicate", "none")
+STYLES = ("colwise", "rowwise")
+"""Styles of Hugging Face's `base_model_tp_plan`, of weights that are [outputs, inputs]; ``_rep`` behind one
+is about the result, which is then whole."""
+SECONDS = 5.0
+"""The longest that all patterns of a set may take together: a thousand times what those of a model need."""
+_NEVER_BACK = re.compile(r"(?:[^\\*+?{(]|\\.|\+\+)*+", re.DOTALL)
+"""Patterns without groups, and without repeats but ``++``, which gives nothing back."""
+_SEARCH = """
+import json, re, sys
+patterns, names = json.load(sys.stdin)
+found = [-1] * len(names)
+for number, pattern in enumerate(patterns):
+    print(number, flush=True)
+    search = re.compile(pattern).search
+    for place, name in enumerate(names):
+        if found[place] < 0 and search(name):
+            found[place] = number
+print(json.dumps(found))
+"""
+"""Prints the number of each pattern before its search, and at the end that of the pattern of each name."""
 TENSOR_AXES = ("tensor", "model", "mp", "tp")
 BATCH_AXES = ("data", "fsdp", "dp", "zero", "replica", "batch", "expert", "ep")
 """Mesh axes that split the batch where nothing else is said."""
@@ -90,43 +114,43 @@ class RuleSet:
         changes = self._first_found(self.changes, parameters)
         rules = self._first_found(self.rules if self.kind == "patterns" else (), parameters)
         for parameter, change, rule in zip(parameters, changes, rules, strict=True):
-            if change is not None:
-                yield self._spec(change, parameter, mesh), [change]
-            elif self.kind != "patterns":
-                yield self._without_patterns(parameter, mesh)
-            elif parameter.elements == 1:
+            decides = change or rule
+            if change is None and self.kind == "patterns" and parameter.elements == 1:
                 yield PartitionSpec.replicated(len(parameter.shape)), []
+            elif decides is not None:
+                yield self._spec(decides, parameter, mesh), [decides]
+            elif self.kind == "logical":
+                yield logical_spec(parameter.dims, self.rules, mesh)
             else:
-                yield (None, []) if rule is None else (self._spec(rule, parameter, mesh), [rule])
+                yield self._own_spec(parameter, mesh), []
 
-    def _without_patterns(self, parameter: ModelParameter, mesh: Mesh) -> Split:
-        if self.kind == "logical":
-            return logical_spec(parameter.dims, self.rules, mesh)
-        if self.kind == "function":
-            assert self.function is not None
+    def _own_spec(self, parameter: ModelParameter, mesh: Mesh) -> PartitionSpec | None:
+        given: object = None
+        if self.function is not None:
             given = self.function(parameter.name, parameter.shape)
-            rule = ShardingRule(parameter.name, given)  # type: ignore[arg-type]
-            return None if given is None else self._spec(rule, parameter, mesh), []
-        if parameter.spec is not None:
-            return self._spec(ShardingRule(parameter.name, parameter.spec), parameter, mesh), []
-        return _annotated(parameter, mesh), []
+        elif self.kind == "annotations":
+            given = parameter.spec
+            if given is None and any(dim in mesh.axis_names for dim in parameter.dims):
+                # Dimensions that are called after the mesh axes that split them.
+                return PartitionSpec(
+                    tuple((dim,) if dim in mesh.axis_names else () for dim in parameter.dims)
+                )
+        if given is None:
+            return None
+        return self._spec(ShardingRule(parameter.name, given), parameter, mesh)  # type: ignore[arg-type]
 
     def _first_found(
         self, rules: Sequence[ShardingRule], parameters: Sequence[ModelParameter]
     ) -> Sequence[ShardingRule | None]:
-        """The first rule of each parameter whose pattern is found in its name."""
-        if not rules:
-            return [None] * len(parameters)
         for rule in rules:
-            if error := pattern_error(rule.subject):
+            if error := _pattern_error(rule.subject):
                 reason = f"{quote(rule.subject)} is not a regular expression: {error}"
-                hint = "write . for any character, \\. for a dot"
-                raise RuleError(self.name, rule.place, reason, hint)
+                raise RuleError(self.name, rule.place, reason, "write . for any character, \\. for a dot")
         try:
             found = first_found(
                 tuple(rule.subject for rule in rules), tuple(each.name for each in parameters)
             )
-        except PatternSearchError as error:
+        except _PatternSearchError as error:
             rule = rules[error.number]
             reason = f"the search for {quote(rule.subject)} {error.reason}"
             hint = "do not repeat what repeats, as in (.*)*: write .* once"
@@ -176,21 +200,12 @@ def logical_spec(
     return PartitionSpec(tuple(found.get(place, ()) for place in range(len(dims)))), matched
 
 
-def _annotated(parameter: ModelParameter, mesh: Mesh) -> PartitionSpec | None:
-    """The spec of dimensions that are called after the mesh axes that split them; None where there are
-    none."""
-    if not any(dim in mesh.axis_names for dim in parameter.dims):
-        return None
-    return PartitionSpec(tuple((dim,) if dim in mesh.axis_names else () for dim in parameter.dims))
-
-
 @lru_cache(maxsize=4096)
 def _spec_of_text(text: str, rank: int, dims: tuple[str, ...], mesh: Mesh) -> PartitionSpec:
     word = text.strip().lower()
-    if word in _REPLICATED:
+    if word in ("replicated", "replicate", "none"):
         return PartitionSpec.replicated(rank)
-    style = word.removesuffix("_rep")
-    if style in STYLES:
+    if (style := word.removesuffix("_rep")) in STYLES:
         return _of_style(style, rank, dims, mesh)
     return _of_rank(read_sharding(text, Context(mesh, rank)).spec, rank, mesh)
 
@@ -248,3 +263,48 @@ def inputs_spec(rules: RuleSet, mesh: Mesh, given: str = "") -> PartitionSpec:
         if found is not None:
             return found
     return PartitionSpec((tuple(axis for axis in mesh.axis_names if axis in BATCH_AXES), ()))
+
+
+class _PatternSearchError(Exception):
+    """The search for the pattern whose number was `printed` last has not come to its end, for a `reason`."""
+
+    def __init__(self, printed: bytes | None, reason: str) -> None:
+        super().__init__(printed, reason)
+        self.number, self.reason = int((printed or b"0").split()[-1]), reason
+
+
+def _pattern_error(pattern: str) -> str:
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            re.compile(pattern)
+    except (re.error, OverflowError) as error:
+        return str(error)
+    except RecursionError:
+        return "its groups are too deep"
+    return ""
+
+
+@lru_cache(maxsize=32)
+def first_found(patterns: tuple[str, ...], names: tuple[str, ...]) -> Sequence[int]:
+    """Of each name the number of the first pattern that is found in it, -1 where none is.
+
+    Raises `_PatternSearchError` for one that takes too long, and where no process can search.
+    """
+    if all(map(_NEVER_BACK.fullmatch, patterns)):
+        searches = [re.compile(pattern).search for pattern in patterns]
+        return [next((number for number, each in enumerate(searches) if each(name)), -1) for name in names]
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-W", "ignore", "-c", _SEARCH],
+            input=json.dumps((patterns, names)).encode(),
+            stdout=subprocess.PIPE,
+            timeout=SECONDS,
+            check=True,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise _PatternSearchError(error.stdout, f"takes more than {SECONDS:g} s") from None
+    except subprocess.CalledProcessError as error:
+        raise _PatternSearchError(error.stdout, "takes too much memory") from None
+    except OSError as error:
+        raise _PatternSearchError(None, f"cannot start a process: {error.strerror}") from None
+    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]

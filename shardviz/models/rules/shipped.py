@@ -11,19 +11,8 @@ from shardviz.errors import QuestionError, did_you_mean, quote
 from shardviz.models.rules.rule_set import BATCH_AXES, RuleSet, ShardingRule, named_axis
 from shardviz.sharding import Mesh
 
-AXES = (
-    "vocab",
-    "embed",
-    "heads",
-    "kv_heads",
-    "qkv",
-    "mlp",
-    "experts",
-    "norm",
-    "head_size",
-    "router",
-    "positions",
-)
+AXES = ["vocab", "embed", "heads", "kv_heads", "qkv", "mlp", "experts"]
+AXES += ["norm", "head_size", "router", "positions"]
 """The logical axes of the parameters of an architecture: those that no set splits stay whole."""
 
 
@@ -51,7 +40,9 @@ def shipped_rules(text: str, mesh: Mesh) -> RuleSet:
                 f"there are no rules called {quote(name)}",
                 f"{did_you_mean(name, _tables())}the sets are {', '.join(_tables())}; or give a file",
             )
-        axis_of[name] = _axis(axis, mesh) if equals else _usual_axis(name, mesh, "+" not in text)
+        if equals:
+            mesh.axis_size(axis)  # refuses an axis that the mesh lacks
+        axis_of[name] = axis if equals else _usual_axis(name, mesh, "+" not in text)
     if len(set(axis_of.values())) < len(axis_of):
         twice = next(axis for axis in axis_of.values() if list(axis_of.values()).count(axis) > 1)
         names = " and of ".join(name for name, axis in axis_of.items() if axis == twice)
@@ -59,25 +50,18 @@ def shipped_rules(text: str, mesh: Mesh) -> RuleSet:
             f"the axis {twice} is that of {names}",
             "name an axis of its own for each, as in X=fsdp+Y=tensor",
         )
-    set_of = {axis: name for name, axis in axis_of.items()}
-    batch = tuple(axis for axis in mesh.axis_names if _splits_batch(axis, set_of.get(axis)))
+    split_over = {axis: _tables()[name]["split"] for name, axis in axis_of.items()}
+    is_of_batch = {axis: axis in BATCH_AXES for axis in mesh.axis_names}
+    is_of_batch |= {axis: "batch" in dims for axis, dims in split_over.items()}
+    batch = tuple(axis for axis, is_split in is_of_batch.items() if is_split)
     rules = [
         ShardingRule(dim, (axis,), name)
         for name, axis in axis_of.items()
-        for dim in _tables()[name]["split"]
+        for dim in split_over[axis]
         if dim != "batch"
     ]
     rules += [ShardingRule(dim, ()) for dim in AXES]
     return RuleSet(text, "logical", (ShardingRule("batch", batch), *rules), for_any_model=True)
-
-
-def _splits_batch(axis: str, name: str | None) -> bool:
-    return axis in BATCH_AXES if name is None else "batch" in _tables()[name]["split"]
-
-
-def _axis(axis: str, mesh: Mesh) -> str:
-    mesh.axis_size(axis)
-    return axis
 
 
 def _usual_axis(name: str, mesh: Mesh, is_alone: bool) -> str:

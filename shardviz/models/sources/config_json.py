@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from shardviz.errors import QuestionError
-from shardviz.models.architecture import Architecture
+from shardviz.models.model import Architecture
 from shardviz.sharding import canonical_dtype
 from shardviz.strict_table import StrictTable
 
@@ -52,6 +52,16 @@ EXPERTS = ("num_local_experts", "num_experts")
 """The keys of their number: the second until transformers 4 for some families, the first since 5 for all."""
 
 
+_OF_GPT2 = {
+    "hidden_size": "n_embd",
+    "num_attention_heads": "n_head",
+    "num_hidden_layers": "n_layer",
+    "intermediate_size": "n_inner",
+    "max_position_embeddings": "n_positions",
+}
+"""The keys of GPT-2 for those of all others."""
+
+
 def read_architecture(config: StrictTable) -> Architecture:
     """The architecture of a config.
 
@@ -59,83 +69,57 @@ def read_architecture(config: StrictTable) -> Architecture:
     not fit one another.
     """
     name = config.choice("model_type", tuple(FAMILIES))
-    return _gpt2(config) if name == "gpt2" else _decoder(config, name, FAMILIES[name])
+    family, is_gpt2 = FAMILIES[name], name == "gpt2"
+    key_of = _OF_GPT2 if is_gpt2 else {}
 
+    def size(key: str, usual: int = 0, most: int = MOST) -> int:
+        """A size from 1 to `most`; the usual one where the key is missing, or null."""
+        own = key_of.get(key, key)
+        if usual and config.values.get(own) is None:
+            return usual
+        found = config.count(own, most)
+        if not found:
+            config.fail(own, "it is 0", "sizes are 1 or more")
+        return found
 
-def _decoder(config: StrictTable, name: str, family: ModelFamily) -> Architecture:
-    width, heads = _size(config, "hidden_size"), _size(config, "num_attention_heads")
-    kv_heads = _size(config, "num_key_value_heads", heads)
+    def flag(key: str, usual: bool = False) -> bool:
+        return usual if is_gpt2 or config.values.get(key) is None else config.typed(key, bool)
+
+    width, heads = size("hidden_size"), size("num_attention_heads")
+    kv_heads = heads if is_gpt2 else size("num_key_value_heads", heads)
     if heads % kv_heads:
         config.fail("num_key_value_heads", f"{heads} heads do not share {kv_heads} keys and values evenly")
     number = next((key for key in EXPERTS if key in config.values), EXPERTS[0]) if family.experts else ""
-    if number and (config.values.get("mlp_only_layers") or _other_step(config)):
-        config.fail(
-            "mlp_only_layers", "layers of two kinds are not read", "give a model whose layers are alike"
-        )
-    attention_bias = _flag(config, "attention_bias", False)
+    is_mixed = config.values.get("decoder_sparse_step") not in (None, 1)
+    if number and (config.values.get("mlp_only_layers") or is_mixed):
+        hint = "give a model whose layers are alike"
+        config.fail("mlp_only_layers", "layers of two kinds are not read", hint)
+    is_given = not is_gpt2 and config.values.get("head_dim") is not None
+    head_size = size("head_dim") if is_given else family.head_size
+    if not head_size and width % heads:
+        key = key_of.get("hidden_size", "hidden_size")
+        config.fail(key, f"{width} is not a multiple of the {heads} heads", "give head_dim")
     return Architecture(
         family=name,
-        vocab=_size(config, "vocab_size"),
+        vocab=size("vocab_size"),
         width=width,
-        hidden=_size(config, family.experts or "intermediate_size"),
-        layers=_size(config, "num_hidden_layers", most=MOST_LAYERS),
+        hidden=size(family.experts or "intermediate_size", 4 * width if is_gpt2 else 0),
+        layers=size("num_hidden_layers", most=MOST_LAYERS),
         heads=heads,
         kv_heads=kv_heads,
-        head_size=_size(config, "head_dim", family.head_size or _divided(config, width, heads)),
-        positions=_size(config, "max_position_embeddings", 4096),
-        experts=_size(config, number) if number else 0,
-        experts_per_token=_size(config, "num_experts_per_tok") if number else 0,
-        tied=_flag(config, "tie_word_embeddings", family.tied),
+        head_size=head_size or width // heads,
+        positions=size("max_position_embeddings", 0 if is_gpt2 else 4096),
+        experts=size(number) if number else 0,
+        experts_per_token=size("num_experts_per_tok") if number else 0,
+        tied=flag("tie_word_embeddings", family.tied),
         norms=family.norms,
         activation=family.activation,
-        qkv_bias=family.qkv_bias or attention_bias,
-        output_bias=attention_bias,
-        mlp_bias=_flag(config, "mlp_bias", False),
+        qkv_bias=family.qkv_bias or flag("attention_bias"),
+        output_bias=flag("attention_bias"),
+        mlp_bias=flag("mlp_bias"),
         qk_norm=family.qk_norm,
-        dtype=_dtype(config, "bf16"),
+        dtype=_dtype(config, "f32" if is_gpt2 else "bf16"),
     )
-
-
-def _gpt2(config: StrictTable) -> Architecture:
-    width, heads = _size(config, "n_embd"), _size(config, "n_head")
-    return Architecture(
-        family="gpt2",
-        vocab=_size(config, "vocab_size"),
-        width=width,
-        hidden=_size(config, "n_inner", 4 * width),
-        layers=_size(config, "n_layer", most=MOST_LAYERS),
-        heads=heads,
-        kv_heads=heads,
-        head_size=_divided(config, width, heads, "n_embd"),
-        positions=_size(config, "n_positions"),
-        tied=True,
-        activation="gelu",
-        dtype=_dtype(config, "f32"),
-    )
-
-
-def _size(config: StrictTable, key: str, usual: int = 0, most: int = MOST) -> int:
-    """A size from 1 to `most`; the usual one where the key is missing, or null."""
-    if usual and config.values.get(key) is None:
-        return usual
-    size = config.count(key, most)
-    if not size:
-        config.fail(key, "it is 0", "sizes are 1 or more")
-    return size
-
-
-def _divided(config: StrictTable, width: int, heads: int, key: str = "hidden_size") -> int:
-    if width % heads:
-        config.fail(key, f"{width} is not a multiple of the {heads} heads", "give head_dim")
-    return width // heads
-
-
-def _flag(config: StrictTable, key: str, usual: bool) -> bool:
-    return usual if config.values.get(key) is None else config.typed(key, bool)
-
-
-def _other_step(config: StrictTable) -> bool:
-    return config.values.get("decoder_sparse_step") not in (None, 1)
 
 
 def _dtype(config: StrictTable, usual: str) -> str:

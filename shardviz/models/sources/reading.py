@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from dataclasses import replace
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from shardviz.errors import QuestionError, did_you_mean, quote
-from shardviz.models.architecture import Architecture, parameters
-from shardviz.models.model import Model
-from shardviz.models.parameter import ModelParameter
-from shardviz.models.sources.built_in import built_in_model, built_in_names, known_as
+from shardviz.models.model import Architecture, Model, ModelParameter, parameters
 from shardviz.models.sources.config_json import read_architecture
 from shardviz.models.sources.model_files import ModelFileError, announce, json_table, text_of
 from shardviz.models.sources.safetensors import INDEX, read_safetensors
+from shardviz.strict_table import StrictTable
 from shardviz.user_files import is_folder, is_there
 
 CONFIG = "config.json"
@@ -31,7 +33,7 @@ def read_model(text: str) -> Model:
     and for a file that cannot be read.
     """
     name = text.strip()
-    if (known := known_as(name)) is not None:
+    if (known := _known_as(name)) is not None:
         return built_in_model(known)
     path = Path(name)
     is_path = os.sep in name or name.startswith("~") or name.endswith((WEIGHTS, ".json"))
@@ -109,3 +111,35 @@ def bare_name(name: str) -> str:
     for prefix in _PREFIXES:
         name = name.removeprefix(prefix)
     return name
+
+
+# The models that are known by name, from `built_in.toml`.
+
+
+@cache
+def _tables() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(files(__package__).joinpath("built_in.toml").read_text(encoding="utf-8"))
+
+
+def built_in_names() -> tuple[str, ...]:
+    """The names of all models, in order."""
+    return tuple(_tables())
+
+
+def _known_as(text: str) -> str | None:
+    """The one of `built_in_names` that a text is: the name itself, or its repository on Hugging Face; None
+    for any other."""
+    word = text.lower()
+    for name, table in _tables().items():
+        if word in (name, "/".join(table["source"].lower().rsplit("/", 2)[1:])):
+            return name
+    return None
+
+
+def built_in_model(name: str) -> Model:
+    """The model of one of `built_in_names`, its weights in bf16; GPT-2's are in f32, as published."""
+    config = StrictTable(
+        _tables()[name], lambda key, reason, hint: QuestionError(f"built_in.toml: {key}: {reason}", hint)
+    )
+    architecture = read_architecture(config)
+    return Model(name, config.text("source"), parameters(architecture), architecture)

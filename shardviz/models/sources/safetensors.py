@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from shardviz.errors import plural, quote
-from shardviz.models.parameter import ModelParameter
+from shardviz.models.model import ModelParameter
 from shardviz.models.sources.model_files import (
     MAX_BYTES,
     ModelFileError,

@@ -1,19 +1,84 @@
-"""The cost of a plan on a machine: the sums of its steps, what bounds it, and what a device holds."""
+"""The cost of a plan on a machine: the sums of its steps, what bounds it, and what a device holds.
+
+The communication that work can hide is that of its own pass. A gradient exists only once the backward pass
+has come to it, so no work of the forward pass hides its sum; what the forward pass gathers, it gathers before
+the backward pass begins. So "How to Scale Your Model", part 5, sets the all-reduces of data parallelism, of
+4·D·F bytes in bf16, against the 8·B·D·F FLOPs of the backward pass alone: a device is bound by compute from
+peak / bandwidth rows on. All 12·B·D·F FLOPs of the step would say two thirds of that.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from shardviz.hardware.machine import Machine, PlacedMesh
-from shardviz.planner.plan import Plan
-from shardviz.planner.pricing.overlap import Passes, by_pass, is_mostly_sent, overlapped
-from shardviz.planner.pricing.priced_steps import UNKNOWN, PricedStep, priced_steps
-from shardviz.planner.pricing.training_memory import TrainingMemory, training_memory
-from shardviz.planner.problem import Phase
+from shardviz.planner.plan import Plan, Step
+from shardviz.planner.pricing.priced_steps import LATENCY, UNKNOWN, PricedStep, priced_steps
+from shardviz.planner.problem import Phase, Problem
 from shardviz.planner.problem.roles import roles_of
 from shardviz.planner.states.prices import lacking_words, memory_limit
+
+ROUNDING = 1e-9
+"""The part by which two times that are equal may differ."""
+Passes = tuple[float, float]
+"""Seconds in the forward pass, and in what follows it: recomputation, the backward pass, the optimizer."""
+
+
+def by_pass(times: Iterable[tuple[Phase, float]]) -> Passes:
+    """The sums of seconds by the pass that their phase belongs to."""
+    every = tuple(times)
+    return (
+        math.fsum(seconds for phase, seconds in every if phase == "forward"),
+        math.fsum(seconds for phase, seconds in every if phase != "forward"),
+    )
+
+
+def overlapped(work: Passes, hidden: Passes) -> float:
+    """Seconds of both passes, each as long as the longer of its work and of the communication beside it."""
+    return sum(map(max, work, hidden))
+
+
+def is_mostly_sent(work: Passes, hidden: Passes, waited: Passes = (0.0, 0.0)) -> bool:
+    """Return whether communication is what takes longer: what nothing hides, and that of the passes in which
+    it outlasts the work beside it, against the work of the others."""
+    sent, local = sum(waited), 0.0
+    for own, beside in zip(work, hidden, strict=True):
+        if beside and beside >= own * (1 - ROUNDING):
+            sent += beside
+        else:
+            local += own
+    return sent > 0 and sent >= local * (1 - ROUNDING)
+
+
+@dataclass(frozen=True)
+class TrainingMemory:
+    """Bytes of a device in a train step of all layers.
+
+    `gradients` are those of the parameters: of one layer the most that is held of them at once, some as
+    pending sums, of all others as they stay. `optimizer` is its state. `activations` are what the backward
+    pass takes from the forward pass, with each layer's input. `peak` is the most that is held at once, where
+    the layers run forward one after the other, then backward from the last to the first, and then are updated
+    in place.
+    """
+
+    parameters: int
+    gradients: int
+    optimizer: int
+    activations: int
+    peak: int
+
+
+@dataclass(frozen=True)
+class PaddingCost:
+    """The part of a plan's cost on one device that padding is (`problem.padding`): of each step as much as of
+    its elements, and no seconds of one that takes as long for any."""
+
+    flops: int
+    wire_bytes: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -21,7 +86,7 @@ class PricedPlan:
     """All steps of a plan, and their sums.
 
     `serial_seconds` is the sum of all steps and `overlapped_seconds` the longer of compute and communication,
-    in a train step of each pass (`overlap`); the truth lies between. Of `step_seconds` only the communication
+    in a train step of each pass; the truth lies between. Of `step_seconds` only the communication
     of parameters and their gradients overlaps, as a search has it. All leave out steps without `seconds`,
     which `unknown` names.
     Where the program runs several times these are figures of one layer; those of all begin with `layers`.
@@ -73,11 +138,11 @@ class PricedPlan:
     @property
     def communication_by_axes(self) -> dict[tuple[str, ...], float]:
         """Seconds of the collectives by the mesh axes of their groups, in the order of the steps."""
-        found: dict[tuple[str, ...], float] = {}
+        seconds: dict[tuple[str, ...], float] = {}
         for each in self.steps:
             if each.is_collective:
-                found[each.step.axes] = found.get(each.step.axes, 0.0) + (each.seconds or 0.0)
-        return found
+                seconds[each.step.axes] = seconds.get(each.step.axes, 0.0) + (each.seconds or 0.0)
+        return seconds
 
     @property
     def serial_seconds(self) -> float:
@@ -89,22 +154,20 @@ class PricedPlan:
 
     @property
     def _work_and_sent(self) -> tuple[Passes, Passes]:
-        return self._by_pass(is_sent=False), self._by_pass(is_sent=True)
+        local = [each for each in self.steps if not each.is_collective]
+        return self._by_pass(local), self._by_pass(each for each in self.steps if each.is_collective)
+
+    def _by_pass(self, steps: Iterable[PricedStep]) -> Passes:
+        return by_pass((self.phase_of(each), each.seconds or 0.0) for each in steps)
 
     @cached_property
     def step_seconds(self) -> float:
-        roles = roles_of(self.plan.problem)
-        work, sent = self._work_and_sent
-        hidden = by_pass(
-            (self.phase_of(each), each.seconds or 0.0)
-            for each in self.steps
-            if each.is_collective and roles.is_hideable(each.step.array, self.phase_of(each))
+        roles, sent = roles_of(self.plan.problem), [each for each in self.steps if each.is_collective]
+        work, waited = self._work_and_sent
+        hidden = self._by_pass(
+            each for each in sent if roles.is_hideable(each.step.array, self.phase_of(each))
         )
-        return overlapped(work, hidden) + sum(sent) - sum(hidden)
-
-    def _by_pass(self, is_sent: bool) -> Passes:
-        own = (each for each in self.steps if each.is_collective is is_sent)
-        return by_pass((self.phase_of(each), each.seconds or 0.0) for each in own)
+        return overlapped(work, hidden) + sum(waited) - sum(hidden)
 
     def phase_of(self, step: PricedStep) -> Phase:
         return self.plan.problem.parts[step.step.part].phase
@@ -205,7 +268,25 @@ class PricedPlan:
         """The memory of a train step by what it is for; None for a forward pass."""
         if self.plan.problem.training is None:
             return None
-        return training_memory(self.plan.problem, self.steps)
+        return _training_memory(self.plan.problem, self.steps)
+
+    @property
+    def padding_cost(self) -> PaddingCost:
+        """The cost of the padding of the plan's problem."""
+        problem = self.plan.problem
+        full = {each.dim: each.size / each.padded for each in problem.padding}
+        dims_of = {array.name: array.dims for array in problem.arrays}
+
+        def share(step: Step) -> float:
+            dims = dims_of[step.array] if step.einsum is None else step.einsum.dims
+            return 1 - math.prod(full.get(dim, 1.0) for dim in dict.fromkeys(dims))
+
+        shares = [(each, share(each.step)) for each in self.steps]
+        return PaddingCost(
+            round(math.fsum(each.flops * part for each, part in shares)),
+            round(math.fsum(each.wire_bytes * part for each, part in shares)),
+            math.fsum((each.seconds or 0.0) * part for each, part in shares if each.bound != LATENCY),
+        )
 
     @property
     def seconds_by_phase(self) -> dict[Phase, float]:
@@ -220,3 +301,44 @@ class PricedPlan:
 def priced_plan(plan: Plan, placed: PlacedMesh) -> PricedPlan:
     """The cost of a plan, whose mesh lies on a machine as `placed`."""
     return PricedPlan(plan, placed, priced_steps(plan, placed))
+
+
+def _training_memory(problem: Problem, steps: Sequence[PricedStep]) -> TrainingMemory:
+    layers, others = problem.layers, problem.layers - 1
+    held: dict[str, list[int]] = {}
+    for priced in steps:
+        for array in priced.resident:
+            held.setdefault(array.name, []).append(array.bytes)
+    trained = set(problem.parameters)
+    given = sum(held[name][0] for name in trained)
+    state = sum(held[old][0] for old, _ in problem.updates if old not in trained)
+    gradients = {gradient for name, gradient in problem.gradients if name in trained}
+    left = sum(held[gradient][-1] for gradient in gradients)
+    phases = [problem.parts[priced.step.part].phase for priced in steps]
+    # What the forward pass leaves for the backward pass, but the parameters.
+    forward = {array.name for part in problem.forward for array in (*part.operands, part.result)}
+    later = (part.operands for part in problem.parts if part.phase != "forward")
+    taken = forward.intersection(operand.name for operands in later for operand in operands) - trained
+    first = next(priced for priced, phase in zip(steps, phases, strict=True) if phase != "forward")
+    kept = sum(array.bytes for array in first.resident if array.name in taken)
+    of_others = {"forward": kept, "optimizer": left}
+    return TrainingMemory(
+        parameters=layers * given,
+        gradients=max(_bytes_of(gradients, priced) for priced in steps) + others * left,
+        optimizer=layers * state,
+        activations=layers * kept,
+        peak=others * (given + state)
+        + max(
+            priced.live_bytes + others * of_others.get(phase, max(kept, left))
+            for priced, phase in zip(steps, phases, strict=True)
+        ),
+    )
+
+
+def _bytes_of(names: set[str], priced: PricedStep) -> int:
+    """The bytes of some arrays at one step; of an array that a collective moves those of the larger copy."""
+    held: dict[str, int] = {}
+    for array in priced.resident:
+        if array.name in names:
+            held[array.name] = max(held.get(array.name, 0), array.bytes)
+    return sum(held.values())

@@ -15,7 +15,7 @@ from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step, axes_words, einsum_parts
 from shardviz.planner.statements.local_work import matmul_dtype, statement_flops, statement_traffic
 from shardviz.planner.states.prices import collective_price, compute_price
-from shardviz.sharding import PartitionSpec, array_bytes, shard_shape
+from shardviz.sharding import PartitionSpec
 
 COMPUTE, HBM, LATENCY, UNKNOWN = "compute", "HBM", "latency", "unknown"
 """Bounds of a step beside the mesh axes of a collective."""
@@ -75,19 +75,17 @@ def priced_steps(plan: Plan, placed: PlacedMesh) -> tuple[PricedStep, ...]:
     bytes_of = _shard_bytes(plan)
     steps = []
     for step, held in zip(plan.steps, _resident(plan, bytes_of), strict=True):
-        flops, dtype = 0, ""
+        flops, hbm_bytes, dtype = 0, 0, ""
         if step.op in ("einsum", "apply"):
             part, (operands, result) = next(taken)
             shapes = [operand.shard_shape(mesh) for operand in operands]
             flops = statement_flops(part, shapes, result.shard_shape(mesh))
             hbm_bytes = statement_traffic(part, shapes, result.shard_shape(mesh))
             dtype = matmul_dtype(part)
-        elif step.op == "slice":
-            hbm_bytes = 0
-        else:
+        elif step.op != "slice":
             hbm_bytes = bytes_of(step.array, step.from_spec) + bytes_of(step.array, step.to_spec)
-        times = compute_price(flops, hbm_bytes, dtype, placed.machine.device)
-        steps.append(_priced(step, flops, hbm_bytes, times, placed, held))
+        work = compute_price(flops, hbm_bytes, dtype, placed.machine.device)
+        steps.append(_priced(step, flops, hbm_bytes, work, placed, held))
     return tuple(steps)
 
 
@@ -95,67 +93,34 @@ ShardBytes = Callable[[str, PartitionSpec], int]
 
 
 def _shard_bytes(plan: Plan) -> ShardBytes:
-    """The bytes of a device's shard of an array, by its name, under a spec."""
     arrays = {array.name: array for array in plan.problem.arrays}
-    mesh = plan.problem.mesh
-
-    @cache
-    def shard_bytes(name: str, spec: PartitionSpec) -> int:
-        array = arrays[name]
-        return array_bytes(shard_shape(array.shape, spec, mesh), array.dtype)
-
-    return shard_bytes
+    return cache(lambda name, spec: arrays[name].with_spec(spec).bytes_per_device(plan.problem.mesh))
 
 
 def _priced(
     step: Step,
     flops: int,
     hbm_bytes: int,
-    times: tuple[float | None, float | None],
+    work: tuple[float | None, float | None],
     placed: PlacedMesh,
     resident: tuple[ResidentArray, ...],
 ) -> PricedStep:
-    arithmetic, traffic = times
+    arithmetic, traffic = work
+    sizes = (step, flops, hbm_bytes, step.wire_bytes)
     if step.op in LOCAL_OPS:
-        seconds = None if arithmetic is None or traffic is None else max(arithmetic, traffic)
-        bound = UNKNOWN
+        seconds, bound = None, UNKNOWN
         if arithmetic is not None and traffic is not None:
+            seconds = max(arithmetic, traffic)
             bound = COMPUTE if flops and arithmetic >= traffic else HBM
-        return PricedStep(
-            step,
-            flops,
-            hbm_bytes,
-            0,
-            arithmetic,
-            traffic,
-            None,
-            None,
-            seconds,
-            bound,
-            ROOFLINE if flops else IN_PLACE if step.op == "slice" else COPY,
-            resident,
-        )
+        how = ROOFLINE if flops else IN_PLACE if step.op == "slice" else COPY
+        return PricedStep(*sizes, arithmetic, traffic, None, None, seconds, bound, how, resident)
     time = collective_price(step.op, step.bytes, step.axes, placed)
-    if (traffic or 0.0) > time.seconds:
+    seconds = max(time.seconds, traffic or 0.0)
+    bound = LATENCY if time.bound == LATENCY else _links(step.axes, time.bound)
+    if seconds > time.seconds:
         bound = HBM
-    elif time.bound == LATENCY:
-        bound = LATENCY
-    else:
-        bound = _links(step.axes, time.bound)
-    return PricedStep(
-        step,
-        flops,
-        hbm_bytes,
-        step.wire_bytes,
-        None,
-        traffic,
-        time.seconds,
-        time.textbook_seconds,
-        max(time.seconds, traffic or 0.0),
-        bound,
-        time.convention,
-        resident,
-    )
+    own = (traffic, time.seconds, time.textbook_seconds)
+    return PricedStep(*sizes, None, *own, seconds, bound, time.convention, resident)
 
 
 def _links(axes: tuple[str, ...], level: str) -> str:

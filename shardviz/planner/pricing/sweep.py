@@ -3,9 +3,11 @@ cross."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import attrgetter
 
 from shardviz.errors import NotationError, QuestionError, did_you_mean, quote
 from shardviz.hardware.machine import PlacedMesh
@@ -71,14 +73,16 @@ def sweep(problem: Problem, sizes: SizeRange, placed: Callable[[Mesh], PlacedMes
 
 
 def _check_name(problem: Problem, sizes: SizeRange) -> None:
-    dims = tuple(dict.fromkeys(dim for array in problem.arrays for dim in array.dims))
-    names = (*dims, *problem.mesh.axis_names)
+    names = tuple(
+        dict.fromkeys((*(dim for each in problem.arrays for dim in each.dims), *problem.mesh.axis_names))
+    )
     if sizes.name not in names:
+        start = sizes.text.index(sizes.name)
         raise NotationError(
             f"{quote(sizes.name, 30)} is neither a dimension nor a mesh axis,",
             sizes.text,
-            sizes.text.index(sizes.name),
-            sizes.text.index(sizes.name) + len(sizes.name),
+            start,
+            start + len(sizes.name),
             f"{did_you_mean(sizes.name, names)}there are {', '.join(names)}",
         )
     if sizes.name in problem.mesh.axis_names and problem.mesh.device_order is not None:
@@ -86,30 +90,27 @@ def _check_name(problem: Problem, sizes: SizeRange) -> None:
 
 
 def _of_size(problem: Problem, sizes: SizeRange, is_axis: bool, size: int) -> Problem:
-    """The problem with one of the sizes; raises for one that does not divide."""
     if is_axis:
         shape = problem.mesh.shape | {sizes.name: size}
-        found = replace(problem, mesh=Mesh(tuple(shape), tuple(shape.values())))
+        other = replace(problem, mesh=Mesh(tuple(shape), tuple(shape.values())))
     else:
-        found = resized_problem(problem, sizes.name, size)
-    for array in found.arrays:
-        if array.spec is None:
-            continue
-        for dim, elements, axes in zip(array.dims, array.shape, array.spec.dims, strict=True):
-            parts = found.mesh.group_size(axes)
-            if elements % parts:
-                over = ",".join(f"{axis}={found.mesh.axis_size(axis)}" for axis in axes)
-                hint = f"begin with a multiple of {parts}"
-                if is_axis:
-                    hint = f"use sizes that divide {dim}={elements:,}, or make {dim} larger by --sizes"
-                raise NotationError(
-                    f"{dim}={elements:,} of {array.name} does not divide over {over},",
-                    sizes.text,
-                    sizes.text.index("=") + 1,
-                    len(sizes.text),
-                    hint,
-                )
-    return found
+        other = resized_problem(problem, sizes.name, size)
+    rows = (
+        (array.name, *row)
+        for array in other.arrays
+        if array.spec is not None
+        for row in zip(array.dims, array.shape, array.spec.dims, strict=True)
+    )
+    for name, dim, elements, axes in rows:
+        if elements % (parts := other.mesh.group_size(axes)):
+            over = ",".join(f"{axis}={other.mesh.axis_size(axis)}" for axis in axes)
+            hint = f"begin with a multiple of {parts}"
+            if is_axis:
+                hint = f"use sizes that divide {dim}={elements:,}, or make {dim} larger by --sizes"
+            problem_words = f"{dim}={elements:,} of {name} does not divide over {over},"
+            start, text = sizes.text.index("=") + 1, sizes.text
+            raise NotationError(problem_words, text, start, len(text), hint)
+    return other
 
 
 def _priced(problem: Problem, placed: Callable[[Mesh], PlacedMesh]) -> PlanCost:
@@ -128,7 +129,6 @@ def _priced(problem: Problem, placed: Callable[[Mesh], PlacedMesh]) -> PlanCost:
 
 
 def _crossings(costs: tuple[PlanCost, ...], sizes: SizeRange, is_axis: bool) -> Iterator[Crossing]:
-    """Where the longer of compute and communication changes."""
     for (before, after), pair in zip(pairwise(costs), pairwise(sizes.sizes), strict=True):
         grows = _is_compute_longer(after)
         if _is_compute_longer(before) == grows:
@@ -142,15 +142,12 @@ def _crossings(costs: tuple[PlanCost, ...], sizes: SizeRange, is_axis: bool) -> 
 def _crossing(cost: PlanCost, name: str, low: int, high: int, grows: bool) -> int:
     """The least size above `low`, by which the order is as at `high`, in the parts that the plan cuts."""
     step = parts_of(cost.plan, name)
+
+    def is_beyond(count: int) -> bool:
+        return _is_compute_longer(price(resized(cost.plan, name, count * step), cost.placed)) == grows
+
     below, above = low // step, high // step
-    while above - below > 1:
-        middle = (above + below) // 2
-        found = price(resized(cost.plan, name, middle * step), cost.placed)
-        if _is_compute_longer(found) == grows:
-            above = middle
-        else:
-            below = middle
-    return above * step
+    return step * bisect_left(range(above), True, below + 1, above, key=is_beyond)
 
 
 def _is_compute_longer(cost: PlanCost) -> bool:
@@ -159,9 +156,5 @@ def _is_compute_longer(cost: PlanCost) -> bool:
 
 def _same_steps(one: PlanCost, other: PlanCost) -> bool:
     """Both plans have the same operations over the same axes, on arrays that are split alike."""
-
-    def kinds(cost: PlanCost) -> list[tuple[object, ...]]:
-        steps = (each.step for each in cost.steps)
-        return [(step.op, step.array, step.axes, step.dim, step.from_spec, step.to_spec) for step in steps]
-
-    return kinds(one) == kinds(other)
+    kinds = attrgetter("op", "array", "axes", "dim", "from_spec", "to_spec")
+    return [*map(kinds, one.plan.steps)] == [*map(kinds, other.plan.steps)]

@@ -147,7 +147,6 @@ class _Textbook:
 
 
 def _other_places(part: Statement, starts: tuple[State, ...], place: int, axis: str) -> dict[int, str]:
-    """The other operands that an axis splits, and the dimension of each."""
     return {
         other: dim
         for other, (dims, (placed, _)) in enumerate(zip(part.einsum.operands, starts, strict=True))

@@ -8,17 +8,17 @@ sizes at which the arithmetic takes longest are therefore one interval, whose en
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from shardviz.hardware.machine import PlacedMesh
-from shardviz.planner.plan import Plan, Step
+from shardviz.planner.plan import Plan
 from shardviz.planner.pricing.priced_plan import PricedPlan, priced_plan
 from shardviz.planner.pricing.priced_steps import HBM, PricedStep
-from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.problem import Problem
 from shardviz.planner.states.moves import reshard_move, state_of
-from shardviz.planner.states.prices import collective_price
-from shardviz.sharding import ShardedArray, array_bytes
+from shardviz.planner.states.prices import Prices
+from shardviz.sharding import array_bytes
 
 MAX_SIZE = 2**40
 """Sizes that are looked at."""
@@ -55,30 +55,14 @@ def thresholds(cost: PricedPlan) -> tuple[Threshold, ...]:
     sizes = {dim: size for array in problem.arrays for dim, size in zip(array.dims, array.shape, strict=True)}
     if cost.unknown or cost.peak_flops is None or not cost.flops or 0 in sizes.values():
         return ()
-    twice = {dim for array in problem.arrays for dim in array.dims if array.dims.count(dim) > 1}
-    for names in problem.aliases:
-        first, *others = [dim for dim in sizes if dim in names]
-        twice.update(others)
-        if any(len(names.intersection(_dims(part))) > 1 for part in problem.parts):
-            twice.add(first)
-    merged = {dim for part in problem.parts for dim, _ in part.merged}
-    return tuple(_threshold(cost, dim, size) for dim, size in sizes.items() if dim not in twice | merged)
-
-
-def _dims(part: Statement) -> set[str]:
-    """The dimensions of a statement."""
-    return {dim for array in (*part.operands, part.result) for dim in array.dims}
-
-
-@dataclass(frozen=True)
-class _Line:
-    """FLOPs or bytes as a function of a size."""
-
-    start: float
-    slope: float
-
-    def at(self, size: int) -> float:
-        return self.start + self.slope * size
+    roots = problem.roots
+    without = {dim for dim in sizes if roots[dim] != dim}
+    without |= {dim for array in problem.arrays for dim in array.dims if array.dims.count(dim) > 1}
+    for part in problem.parts:
+        without.update(dim for dim, _ in part.merged)
+        of_part = [roots[dim] for dim in {dim for each in (*part.operands, part.result) for dim in each.dims}]
+        without.update(root for root in of_part if of_part.count(root) > 1)
+    return tuple(_threshold(cost, dim, size) for dim, size in sizes.items() if dim not in without)
 
 
 def _threshold(cost: PricedPlan, dim: str, size: int) -> Threshold:
@@ -98,70 +82,53 @@ def _threshold(cost: PricedPlan, dim: str, size: int) -> Threshold:
 
 def _excess(cost: PricedPlan, dim: str, size: int) -> tuple[Callable[[int], float], Callable[[int], str]]:
     """By a size of `dim`: the seconds by which the arithmetic takes longer than the slower of memory and
-    links, and which of them that is. Links are compared with the arithmetic of their own pass (`overlap`)."""
-    device, placed = cost.machine.device, cost.placed
-    none = priced_plan(resized(cost.plan, dim, 0), placed)
-    peak, bandwidth = cost.peak_flops, device.hbm_bandwidth
+    links, and which of them that is. Links are compared with the arithmetic of their own pass
+    (`priced_plan`)."""
+    none, prices = priced_plan(resized(cost.plan, dim, 0), cost.placed), Prices(cost.placed)
+    peak, bandwidth = cost.peak_flops, cost.machine.device.hbm_bandwidth
     assert peak is not None
     assert bandwidth is not None
 
-    def line(of: Callable[[PricedStep], int], now: PricedStep, at_none: PricedStep) -> _Line:
-        return _Line(of(at_none), (of(now) - of(at_none)) / size)
+    def line(figure: Callable[[PricedStep], int], steps: Iterable[int]) -> Callable[[int], float]:
+        """The sum of a figure of some steps as a function of the size."""
+        pairs = [(figure(none.steps[number]), figure(cost.steps[number])) for number in steps]
+        start, now = sum(first for first, _ in pairs), sum(last for _, last in pairs)
+        return lambda count: start + (now - start) / size * count
 
-    work, traffic = [_Line(0, 0), _Line(0, 0)], _Line(0, 0)
-    collectives: list[tuple[Step, bool, _Line, _Line]] = []
-    for now, at_none in zip(cost.steps, none.steps, strict=True):
-        is_later = cost.phase_of(now) != "forward"
-        moved = line(lambda each: each.hbm_bytes, now, at_none)
-        if now.is_collective:
-            collectives.append((now.step, is_later, line(lambda each: each.step.bytes, now, at_none), moved))
-        else:
-            flops, own = line(lambda each: each.flops, now, at_none), work[is_later]
-            work[is_later] = _Line(own.start + flops.start, own.slope + flops.slope)
-            traffic = _Line(traffic.start + moved.start, traffic.slope + moved.slope)
+    later = [cost.phase_of(step) != "forward" for step in cost.steps]
+    sent = [number for number, step in enumerate(cost.steps) if step.is_collective]
+    local = [number for number, step in enumerate(cost.steps) if not step.is_collective]
+    work = [
+        line(lambda each: each.flops, [number for number in local if later[number] is is_later])
+        for is_later in (False, True)
+    ]
+    traffic = line(lambda each: each.hbm_bytes, local)
+    held = {number: line(lambda each: each.step.bytes, [number]) for number in sent}
+    moved = {number: line(lambda each: each.hbm_bytes, [number]) for number in sent}
 
-    times = [_seconds_of_bytes(step, placed) for step, *_ in collectives]
-    passes = {is_later for _, is_later, *_ in collectives}
-
-    def communication(count: int, is_later: bool) -> list[tuple[float, Step]]:
-        return [
-            (max(time(size.at(count)), moved.at(count) / bandwidth), step)
-            for time, (step, later, size, moved) in zip(times, collectives, strict=True)
-            if later is is_later
-        ]
+    def seconds(number: int, count: int) -> float:
+        step = cost.steps[number].step
+        links = prices.collective_seconds(step.op, step.axes, round(held[number](count)))
+        return max(links, moved[number](count) / bandwidth)
 
     def margins(count: int) -> dict[bool | str, float]:
         """The excess over memory, and of each pass over its communication."""
-        arithmetic = [each.at(count) / peak for each in work]
-        found: dict[bool | str, float] = {HBM: sum(arithmetic) - traffic.at(count) / bandwidth}
-        for each in passes:
-            found[each] = arithmetic[each] - sum(seconds for seconds, _ in communication(count, each))
-        return found
-
-    def excess(count: int) -> float:
-        return min(margins(count).values())
+        arithmetic = [own(count) / peak for own in work]
+        over: dict[bool | str, float] = {HBM: sum(arithmetic) - traffic(count) / bandwidth}
+        for is_later in {later[number] for number in sent}:
+            waits = sum(seconds(number, count) for number in sent if later[number] is is_later)
+            over[is_later] = arithmetic[is_later] - waits
+        return over
 
     def limit(count: int) -> str:
-        by = margins(count)
-        slowest = min(by, key=by.__getitem__)
+        over = margins(count)
+        slowest = min(over, key=over.__getitem__)
         if isinstance(slowest, str):
             return slowest
-        longest = max(communication(count, slowest), key=lambda each: each[0])[1]
-        return next(each.bound for each in cost.steps if each.step is longest)
+        longest = max((n for n in sent if later[n] is slowest), key=lambda number: seconds(number, count))
+        return cost.steps[longest].bound
 
-    return excess, limit
-
-
-def _seconds_of_bytes(step: Step, placed: PlacedMesh) -> Callable[[float], float]:
-    """The time of a collective by its bytes: a latency and a straight line, but where NCCL chooses between
-    protocols, or where it was measured."""
-    if placed.machine.measured or any(level.nccl for level in placed.group_levels(step.axes)):
-        return lambda count: collective_price(step.op, round(count), step.axes, placed).seconds
-    time = collective_price(step.op, MAX_SIZE, step.axes, placed)
-    latency, slope = time.latency_seconds, time.bandwidth_seconds / MAX_SIZE
-    if time.seconds > max(time.latency_seconds, time.bandwidth_seconds):
-        return lambda count: latency + slope * count
-    return lambda count: max(latency, slope * count)
+    return lambda count: min(margins(count).values()), limit
 
 
 def _interval(excess: Callable[[int], float], most: int) -> tuple[int | None, int | None]:
@@ -169,70 +136,46 @@ def _interval(excess: Callable[[int], float], most: int) -> tuple[int | None, in
 
     None for the last where that is `most`, and for both where there is none.
     """
-    top = _highest(excess, most) if excess(1) < 0 and excess(most) < 0 else None
-    if top is not None and excess(top) < 0:
-        return None, None
-    inside = top if top is not None else 1 if excess(1) >= 0 else most
-    least = _edge(excess, 0, inside) if excess(1) < 0 else 1
-    largest = _edge(excess, most + 1, inside) if excess(most) < 0 else None
-    return least, largest
-
-
-def _edge(excess: Callable[[int], float], outside: int, inside: int) -> int:
-    """The number nearest to `outside` at which the function is not negative, as it is at `inside`."""
-    while abs(inside - outside) > 1:
-        middle = (inside + outside) // 2
-        if excess(middle) >= 0:
-            inside = middle
-        else:
-            outside = middle
-    return inside
-
-
-def _highest(excess: Callable[[int], float], most: int) -> int:
-    """A number at which a concave function is highest."""
-    low, high = 1, most
-    while low < high:
-        middle = (low + high) // 2
-        if excess(middle) < excess(middle + 1):
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    numbers, inside = range(most + 2), 1
+    if excess(1) < 0:
+        inside = most
+        if excess(most) < 0:
+            # The highest of all.
+            inside = bisect_left(numbers, True, 1, most, key=lambda at: excess(at) >= excess(at + 1))
+        if excess(inside) < 0:
+            return None, None
+    least = bisect_left(numbers, True, 1, inside, key=lambda at: excess(at) >= 0)
+    if excess(most) >= 0:
+        return least, None
+    return least, bisect_left(numbers, True, inside, most, key=lambda at: excess(at) < 0) - 1
 
 
 def parts_of(plan: Plan, dim: str) -> int:
     """The number of parts into which the arrays of a plan cut a dimension, at any step: all divide it."""
-    mesh = plan.problem.mesh
-    parts = 1
-    same = next((names for names in plan.problem.aliases if dim in names), frozenset({dim}))
+    roots, mesh = plan.problem.roots, plan.problem.mesh
     specs = [(array, array.spec) for array in plan.problem.arrays if array.spec is not None]
     arrays = {array.name: array for array in plan.problem.arrays}
     for step in plan.steps:
         specs += [(arrays[step.array], step.from_spec), (arrays[step.array], step.to_spec)]
-    for array, spec in specs:
-        for name, axes in zip(array.dims, spec.dims, strict=True):
-            if name in same:
-                parts = math.lcm(parts, mesh.group_size(axes))
-    return parts
+    return math.lcm(
+        *(
+            mesh.group_size(axes)
+            for array, spec in specs
+            for name, axes in zip(array.dims, spec.dims, strict=True)
+            if roots[name] == roots[dim]
+        )
+    )
 
 
 def resized_problem(problem: Problem, dim: str, size: int) -> Problem:
     """The same problem with another size of a dimension, under all its names, and of those that stand for
     it among others."""
+    roots = problem.roots
     sizes = {name: old for array in problem.arrays for name, old in zip(array.dims, array.shape, strict=True)}
-    sizes.update(dict.fromkeys(next((names for names in problem.aliases if dim in names), {dim}), size))
+    sizes |= {name: size for name, root in roots.items() if root == roots[dim]}
     for part in problem.parts:
         sizes.update((name, math.prod(sizes[factor] for factor in factors)) for name, factors in part.merged)
-
-    def resize(array: ShardedArray) -> ShardedArray:
-        return replace(array, shape=tuple(sizes[name] for name in array.dims))
-
-    parts = tuple(
-        replace(part, operands=tuple(map(resize, part.operands)), result=resize(part.result))
-        for part in problem.parts
-    )
-    return replace(problem, parts=parts)
+    return problem.resized(sizes)
 
 
 def resized(plan: Plan, dim: str, size: int) -> Plan:

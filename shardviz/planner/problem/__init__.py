@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from shardviz.planner.problem.problem import (
         Objective as Objective,
         PaddedDim as PaddedDim,
+        Phase as Phase,
         Problem as Problem,
+        Statement as Statement,
     )
-    from shardviz.planner.problem.statement import Phase as Phase, Statement as Statement
     from shardviz.planner.problem.reading import problem_from_text as problem_from_text
 else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "problem": "Objective PaddedDim Problem",
+            "problem": "Objective PaddedDim Phase Problem Statement",
             "reading": "problem_from_text",
-            "statement": "Phase Statement",
         },
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from shardviz.errors import NotationError, plural, quote
@@ -23,7 +23,10 @@ from shardviz.notation.program import (
 )
 from shardviz.notation.scanner import MAX_RANK
 from shardviz.planner.problem.functions import PROGRAM_FUNCTIONS
+from shardviz.planner.problem.problem import unused_name
 from shardviz.sharding import PartitionSpec
+
+Dims = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -35,13 +38,17 @@ class ArrayUse:
     """
 
     name: str
-    dims: tuple[str, ...]
+    dims: Dims
     spec: PartitionSpec | None
     start: int
     stop: int
 
     def __str__(self) -> str:
         return f"{self.name}[{', '.join(self.dims)}]"
+
+    def without(self, dims: Dims) -> Dims:
+        """The dimensions but these."""
+        return tuple(dim for dim in self.dims if dim not in dims)
 
 
 @dataclass(frozen=True)
@@ -55,43 +62,39 @@ class LoweredStatement:
     operands: tuple[ArrayUse, ...]
     result: ArrayUse
     source: Assignment
-    merged: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    whole: tuple[str, ...] = ()
+    merged: tuple[tuple[str, Dims], ...] = ()
+    whole: Dims = ()
     number: float | None = None
 
     @property
     def einsum(self) -> Einsum:
-        return Einsum(tuple(each.dims for each in self.operands), self.result.dims)
-
-
-@dataclass(frozen=True)
-class Renamed:
-    """An array that a `statement` has with other names for its dimensions than where it was made or taken
-    `before`."""
-
-    statement: str
-    before: ArrayUse
-    use: ArrayUse
+        return Einsum(tuple(use.dims for use in self.operands), self.result.dims)
 
 
 @dataclass(frozen=True)
 class LoweredProgram:
     """The statements of a program in order. `arguments` are the arrays that it takes, by name, as they stand
-    first; `named` are the results that the text names, the last one's name among them. `integers` are
-    the arguments that hold places in a table."""
+    first; `named` are the results that the text names, the last one's name among them. `renamed` are arrays
+    that a statement has with other names for their dimensions than where they were made or taken before: the
+    statement's name, the array as it was, and its use there. `integers` are the arguments that hold places in
+    a table."""
 
     program: ProgramText
     statements: tuple[LoweredStatement, ...]
     arguments: Mapping[str, ArrayUse]
     named: tuple[str, ...]
-    renamed: tuple[Renamed, ...]
+    renamed: tuple[tuple[str, ArrayUse, ArrayUse], ...]
     integers: frozenset[str]
 
     @property
-    def dims(self) -> tuple[str, ...]:
+    def uses(self) -> list[ArrayUse]:
+        """All operands and results, in the order of the statements."""
+        return [use for each in self.statements for use in (*each.operands, each.result)]
+
+    @property
+    def dims(self) -> Dims:
         """Every dimension once, in the order in which arguments, then statements have them."""
-        uses = [use.dims for each in self.statements for use in (*each.operands, each.result)]
-        return tuple(dict.fromkeys(dim for dims in uses for dim in dims))
+        return tuple(dict.fromkeys(dim for use in self.uses for dim in use.dims))
 
 
 def lower(program: ProgramText, sizes: Mapping[str, int]) -> LoweredProgram:
@@ -120,104 +123,84 @@ def lower(program: ProgramText, sizes: Mapping[str, int]) -> LoweredProgram:
 
 @dataclass(frozen=True)
 class _Target:
-    """The result that an expression is to have; `dims` is None where they follow from the expression, whose
-    products then do not sum over those in `kept`. A partial result has no `name` yet."""
+    """The result that an expression is to have, a partial one without a `name`; `dims` is None where they
+    follow from the expression, whose products then do not sum over those in `kept`."""
 
-    name: str
-    dims: tuple[str, ...] | None
-    spec: PartitionSpec | None
+    name: str = ""
+    dims: Dims | None = None
+    spec: PartitionSpec | None = None
     kept: frozenset[str] = frozenset()
 
+    def of_operand(self, value: Expression) -> _Target:
+        """The partial result that an operand makes of a function that keeps all dimensions. A product has the
+        target's, in their order; what a function makes may lack some."""
+        if _is_product(value):
+            return replace(self, name="", spec=None)
+        return _Target(kept=frozenset(self.dims or self.kept))
 
-@dataclass
+
+_PART = _Target()
+
+
 class _Lowering:
-    program: ProgramText
-    sizes: Mapping[str, int]
-    statements: list[LoweredStatement] = field(default_factory=list)
-    arguments: dict[str, ArrayUse] = field(default_factory=dict)
-    named: list[str] = field(default_factory=list)
-    renamed: list[Renamed] = field(default_factory=list)
-    integers: set[str] = field(default_factory=set)
-    _made: dict[str, ArrayUse] = field(default_factory=dict)
-    _activations: dict[tuple[str, ...], str] = field(default_factory=dict)
-    _weights: int = 0
-
-    def __post_init__(self) -> None:
-        targets = [each.target.name for each in self.program.statements if each.target is not None]
-        words = [each.name for statement in self.program.statements for each in mentions(statement.value)]
-        self._taken = {*targets, *words}
+    def __init__(self, program: ProgramText, sizes: Mapping[str, int]) -> None:
+        self._program, self._sizes = program, sizes
+        self.statements: list[LoweredStatement] = []
+        self.arguments: dict[str, ArrayUse] = {}
+        self.named: list[str] = []
+        self.renamed: list[tuple[str, ArrayUse, ArrayUse]] = []
+        self.integers: set[str] = set()
+        self._made: dict[str, ArrayUse] = {}
+        self._activations: dict[Dims, str] = {}
+        self._weights = 0
+        self._targets = {each.target.name for each in program.statements if each.target is not None}
+        words = {word.name for each in program.statements for word in mentions(each.value)}
+        self._taken = self._targets | words
 
     def statement(self, assignment: Assignment, number: int) -> None:
         """Take one written statement apart."""
-        self._source = assignment
-        target = assignment.target
-        if target is None:
-            is_last = number == len(self.program.statements) - 1
-            name, dims, spec = self._unused("Out" if is_last else f"H{number + 1}"), None, None
+        self._source, self._partial = assignment, 0
+        if (written := assignment.target) is None:
+            is_last = number == len(self._program.statements) - 1
+            name = "Out" if is_last else f"H{number + 1}"
+            target = _Target(self._unused(name))
         else:
-            name = target.name
-            dims = None if target.array is None else target.array.dims
-            spec = _spec(target)
-            if name in self._made or name in self.arguments:
+            dims = None if written.array is None else written.array.dims
+            target = _Target(written.name, dims, _spec(written))
+            if (name := written.name) in self._made or name in self.arguments:
                 what = "made" if name in self._made else "taken as an argument"
-                self._fail(f"{quote(name, 30)} is {what} before,", target, "give every result its own name")
-            if dims is not None and len(set(dims)) < len(dims):
-                self._fail(f"{name} has a dimension twice,", target, "name each dimension of an array once")
-        if name in PROGRAM_FUNCTIONS and target is not None:
-            self._fail(f"{quote(name)} is a function,", target, "give the result another name")
-        self._partial = 0
-        self._expression(assignment.value, _Target(name, dims, spec))
-        self.named.append(name)
+                self._fail(f"{quote(name, 30)} is {what} before,", written, "give every result its own name")
+            self._check_once(written)
+            if name in PROGRAM_FUNCTIONS:
+                self._fail(f"{quote(name)} is a function,", written, "give the result another name")
+        self._expression(assignment.value, target)
+        self.named.append(target.name)
 
-    def _expression(self, value: Expression, target: _Target | None) -> ArrayUse:
+    def _expression(self, value: Expression, target: _Target = _PART) -> ArrayUse:
         """Make an array of an expression: the target, or a partial result."""
         if isinstance(value, Mention):
-            found = self._use(value)
+            use = self._use(value)
             # A name of its own for the array, perhaps with its dimensions in another order.
-            return found if target is None else self._einsum((found,), found.dims, target, value)
+            return self._einsum((use,), use.dims, target, value) if target.name else use
         if isinstance(value, EinsumCall):
             return self._letters_einsum(value, target)
         if isinstance(value, Literal):
-            self._fail(
-                "a number stands where an array is expected,", value, "numbers multiply or divide arrays"
-            )
-        calls = {
-            "multiply": self._product,
-            "scale": self._scale,
-            "sum": self._reduction,
-            "mean": self._reduction,
-            "mean_square": self._reduction,
-            "max": self._reduction,
-            "softmax": self._softmax,
-            "sum_exp": self._sum_exp,
-            "log_sum_exp": self._log_sum_exp,
-            "pick": self._pick,
-            "cross_entropy": self._cross_entropy,
-            "rms_norm": self._rms_norm,
-            "layer_norm": self._layer_norm,
-            "take": self._take,
-            "attention": self._attention,
-            "causal_attention": self._attention,
-            "top_k": self._top_k,
-            "slots": self._slots,
-            "reshape": self._reshape,
-        }
+            problem, hint = "a number stands where an array is expected,", "numbers multiply or divide arrays"
+            self._fail(problem, value, hint)
         if value.merges and value.function != "reshape":
             self._fail(f"{value.function} takes no q=nh,", value, "only reshape does")
-        if call := calls.get(value.function):
-            return call(value, target)
-        function = PROGRAM_FUNCTIONS.get(value.function)
-        if function is None or not function.code:
-            names = sorted({*calls, *(name for name, each in PROGRAM_FUNCTIONS.items() if each.code)})
-            self._fail(
-                f"{quote(value.function, 30)} is not a function,",
-                value,
-                f"the functions are {', '.join(names)}",
-            )
+        if lowered := _CALLS.get(value.function):
+            return lowered(self, value, target)
+        pointwise = [name for name, function in PROGRAM_FUNCTIONS.items() if function.code]
+        if value.function not in pointwise:
+            hint = f"the functions are {', '.join(sorted({*_CALLS, *pointwise}))}"
+            self._fail(f"{quote(value.function, 30)} is not a function,", value, hint)
         return self._pointwise(value, target)
 
+    # Products and einsums.
+
     def _product(
-        self, call: FunctionCall, target: _Target | None, outside: AbstractSet[str] = frozenset()
+        self, call: FunctionCall, target: _Target, outside: AbstractSet[str] = frozenset()
     ) -> ArrayUse:
         """Factors from left to right; numbers among them scale the result. `outside` are dimensions that what
         multiplies a product in brackets has."""
@@ -225,118 +208,100 @@ class _Lowering:
         factors = [each for each in call.operands if not isinstance(each, Literal)]
         if not factors:
             self._fail("numbers alone are multiplied,", call, "multiply an array: 0.5 * X")
+        if len(call.operands) == 1:
+            self._fail("multiply takes 2 arrays or more, not 1,", call, "give it 2 arrays")
+        sums = call.sums or (None,) * (len(call.operands) - 1)
         if numbers:
             if len(factors) == 1:
-                use = self._expression(factors[0], _operand_target(factors[0], target))
+                use = self._expression(factors[0], target.of_operand(factors[0]))
             else:
-                product = FunctionCall("multiply", tuple(factors), call.start, call.stop, _sums(call))
-                use = self._product(product, _partial(target), outside)
-            return self._scaled(use, math.prod(numbers), target)
-        wanted, kept = (None, frozenset[str]()) if target is None else (target.dims, target.kept)
-        uses = self._factors(factors, {*(wanted or ()), *kept, *outside})
-        left, later = uses[0], [{*each.dims} for each in uses]
-        product_of = ProductFactors(tuple(each.dims for each in uses), call.sums, wanted, kept, True)
+                before = zip(call.operands, (None, *sums), strict=True)
+                arrays = [said for each, said in before if not isinstance(each, Literal)]
+                product = replace(call, operands=tuple(factors), sums=tuple(arrays[1:]))
+                use = self._product(product, target.of_operand(product), outside)
+            return self._emit("scale", (use,), use.dims, target, number=math.prod(numbers))
+        needed = {*(target.dims or ()), *target.kept, *outside}
+        uses = self._factors(factors, needed)
+        product_of = ProductFactors(tuple(use.dims for use in uses), sums, target.dims, target.kept, True)
         readings = product_of.readings()
         if len(readings) > 1:
             self._refuse_two_readings(call, product_of, readings, target)
-        for index, (right, said, natural) in enumerate(
-            zip(uses[1:], call.sums, product_of.left(readings[0])[1:], strict=True), 1
-        ):
-            is_last = index == len(uses) - 1
+        left, lefts = uses[0], product_of.left(readings[0])
+        for place, right in enumerate(uses[1:], 1):
+            result = target if place == len(uses) - 1 else _PART
             shared = [dim for dim in left.dims if dim in right.dims]
             if not shared:
-                needed = {*outside, *(wanted or kept)}.union(*later[index + 1 :])
-                self._check_outer(left, right, needed, is_last and wanted is not None, call)
-            self._check_summed(said or (), shared, (is_last and wanted) or (), call)
-            left = self._einsum((left, right), natural, target if is_last else None, call)
+                later = needed.union(*(use.dims for use in uses[place + 1 :]))
+                self._check_outer(left, right, later, result.dims is not None, call)
+            for dim in sums[place - 1] or ():
+                if dim not in shared or dim in (result.dims or ()):
+                    where = "which its factors do not share" if dim not in shared else "which the result has"
+                    self._fail(
+                        f"the product sums over {quote(dim, 30)}, {where},",
+                        call,
+                        "the subscript of a product names a dimension of both factors that the result lacks",
+                    )
+            left = self._einsum((left, right), lefts[place], result, call)
         return left
-
-    def _refuse_two_readings(
-        self,
-        call: FunctionCall,
-        factors: ProductFactors,
-        readings: Sequence[Sequence[tuple[str, ...]]],
-        target: _Target | None,
-    ) -> NoReturn:
-        """Raise for a product that has two readings, with both as they can be written."""
-        dims = factors.left(readings[0])[-1] if factors.result is None else factors.result
-        own = target is not None and target.name and not factors.needed
-        result = f"{self._name if own else 'T'}[{', '.join(dims)}]"
-        problem, hint = two_readings(readings, factors.sums, [*map(self._written, call.operands)], result)
-        self._fail(problem, call, hint if own else f"{hint}, the latter in a statement of its own")
-
-    def _written(self, value: Expression) -> str:
-        """An expression as its text has it, in brackets where it needs them as a factor."""
-        text = self.program.text[value.start : value.stop].strip()
-        needs = isinstance(value, FunctionCall) and value.function in (
-            "multiply",
-            "add",
-            "subtract",
-            "divide",
-        )
-        return f"({text})" if needs else text
 
     def _factors(self, factors: Sequence[Expression], needed: AbstractSet[str]) -> list[ArrayUse]:
         """The factors of a product; those that are products themselves come last, for an outer product among
         them must be of what the others need."""
         uses: dict[int, ArrayUse] = {}
-        nested = [_is_product(factor) for factor in factors]
-        for number in sorted(range(len(factors)), key=nested.__getitem__):
+        for number in sorted(range(len(factors)), key=lambda number: _is_product(factors[number])):
             factor = factors[number]
-            if nested[number] and isinstance(factor, FunctionCall):
+            if isinstance(factor, FunctionCall) and _is_product(factor):
                 others = {dim for use in uses.values() for dim in use.dims}
-                uses[number] = self._product(factor, None, others | needed)
+                uses[number] = self._product(factor, _PART, others | needed)
             else:
-                uses[number] = self._expression(factor, None)
+                uses[number] = self._expression(factor)
         return [uses[number] for number in range(len(factors))]
 
-    def _check_summed(
-        self, summed: Sequence[str], shared: Sequence[str], result: Sequence[str], call: FunctionCall
-    ) -> None:
-        for dim in summed:
-            if dim not in shared or dim in result:
-                where = "which its factors do not share" if dim not in shared else "which the result has"
-                self._fail(
-                    f"the product sums over {quote(dim, 30)}, {where},",
-                    call,
-                    "the subscript of a product names a dimension of both factors that the result lacks",
-                )
+    def _refuse_two_readings(
+        self,
+        call: FunctionCall,
+        factors: ProductFactors,
+        readings: Sequence[Sequence[Dims]],
+        target: _Target,
+    ) -> NoReturn:
+        """Raise for a product that has two readings, with both as they can be written."""
+
+        def written(value: Expression) -> str:
+            text = self._program.text[value.start : value.stop].strip()
+            needs = isinstance(value, FunctionCall) and value.function in _OPERATORS
+            return f"({text})" if needs else text
+
+        dims = factors.left(readings[0])[-1] if factors.result is None else factors.result
+        own = target.name and not factors.needed
+        result = f"{self._name if own else 'T'}[{', '.join(dims)}]"
+        problem, hint = two_readings(readings, factors.sums, [*map(written, call.operands)], result)
+        self._fail(problem, call, hint if own else f"{hint}, the latter in a statement of its own")
 
     def _check_outer(
-        self,
-        left: ArrayUse,
-        right: ArrayUse,
-        later: AbstractSet[str],
-        is_written: bool,
-        call: FunctionCall,
+        self, left: ArrayUse, right: ArrayUse, later: AbstractSet[str], is_written: bool, call: FunctionCall
     ) -> None:
         """Raise for factors without a common dimension, unless what follows has the dimensions of one: a
         mistyped letter makes an outer product, or sums each factor by itself."""
         if not left.dims or not right.dims or later >= {*left.dims} or later >= {*right.dims}:
             return
-        name = self._name
-        every = ", ".join((*left.dims, *right.dims))
-        hint = f"for an outer product write {name}[{every}] = …, else one letter for what both have"
+        every = (*left.dims, *right.dims)
+        outer = f"{self._name}[{', '.join(every)}] = …"
+        hint = f"for an outer product write {outer}, else one letter for what both have"
         if is_written:
-            alone = [dim for dim in (*left.dims, *right.dims) if dim not in later]
+            alone = [dim for dim in every if dim not in later]
             hint = f"for sums of each by itself write sum({left.name}, {alone[0]}), else one letter for both"
-        self._fail(f"{name} multiplies {left} by {right}, which share no dimension,", call, hint)
+        self._fail(f"{self._name} multiplies {left} by {right}, which share no dimension,", call, hint)
 
     def _einsum(
-        self,
-        operands: tuple[ArrayUse, ...],
-        natural: tuple[str, ...],
-        target: _Target | None,
-        place: Expression,
+        self, operands: tuple[ArrayUse, ...], natural: Dims, target: _Target, place: Expression
     ) -> ArrayUse:
         """An einsum with the dimensions that the target has, which may be any that an operand has."""
-        dims = natural if target is None or target.dims is None else target.dims
-        known = {dim for each in operands for dim in each.dims}
+        dims = natural if target.dims is None else target.dims
         for dim in dims:
-            if dim not in known:
+            if not any(dim in use.dims for use in operands):
                 self._fail(
-                    f"{self._result_name(target)} has the dimension {self._sized(dim)}, which no factor has: "
-                    f"{' and '.join([str(each) for each in operands])},",
+                    f"{target.name or self._name} has the dimension {self._sized(dim)}, which no factor has: "
+                    f"{' and '.join(map(str, operands))},",
                     place,
                     self._where_summed(dim, operands)
                     or "each dimension of the result is one that the factors have",
@@ -347,11 +312,11 @@ class _Lowering:
         """A hint where one of the operands is a product in brackets that sums over a dimension, or ""."""
         for each in self.statements:
             if each.result in operands and each.source is self._source and dim in each.einsum.contracted:
-                factors = ", ".join([use.name for use in each.operands])
+                factors = ", ".join(use.name for use in each.operands)
                 return f"the product in brackets sums over {dim}; scale({factors}) keeps it"
         return ""
 
-    def _letters_einsum(self, value: EinsumCall, target: _Target | None) -> ArrayUse:
+    def _letters_einsum(self, value: EinsumCall, target: _Target) -> ArrayUse:
         """An einsum of letters: a name that is known is that array, other letters are an array of their own.
 
         The first letters are an activation, the same one where they stand first again, or the result just
@@ -359,31 +324,28 @@ class _Lowering:
         """
         uses = []
         for number, operand in enumerate(value.operands):
-            is_bare = isinstance(operand, Mention) and operand.array is None
-            if is_bare and isinstance(operand, Mention) and not self._is_known(operand.name):
+            if isinstance(operand, Mention) and operand.array is None and self._known(operand.name) is None:
                 dims = self._letters(operand)
-                name = self._activation(dims) if not number else self._weight()
-                use = ArrayUse(name, dims, None, operand.start, operand.stop)
+                if number:
+                    self._weights += 1
+                name = self._unused(f"W{self._weights}") if number else self._activation(dims)
+                uses.append(ArrayUse(name, dims, None, operand.start, operand.stop))
                 if name not in self._made:
-                    self.arguments.setdefault(name, use)
-                uses.append(use)
+                    self.arguments.setdefault(name, uses[-1])
             else:
-                uses.append(self._expression(operand, None))
+                uses.append(self._expression(operand))
         known = {dim for use in uses for dim in use.dims}
         for dim in value.result:
             if dim not in known or value.result.count(dim) > 1:
                 problem = "occurs twice in the result" if dim in known else "of the result is in no operand"
                 hint = "each letter of the result is one of the operands', once"
                 self._fail(f"dimension {quote(dim)} {problem},", value, hint)
-        if target is not None and target.dims is not None and target.dims != value.result:
-            self._fail(
-                f"the result is {''.join(value.result)} and {target.name}[{', '.join(target.dims)}],",
-                value,
-                "write it once",
-            )
+        if target.dims not in (None, value.result):
+            written = f"{target.name}[{', '.join(target.dims or ())}]"
+            self._fail(f"the result is {''.join(value.result)} and {written},", value, "write it once")
         return self._emit("multiply", tuple(uses), value.result, target)
 
-    def _letters(self, operand: Mention) -> tuple[str, ...]:
+    def _letters(self, operand: Mention) -> Dims:
         dims = tuple(operand.name)
         for dim in dims:
             if not (dim.isascii() and dim.isalpha()) or dims.count(dim) > 1:
@@ -394,215 +356,138 @@ class _Lowering:
                 )
         return dims
 
-    def _activation(self, dims: tuple[str, ...]) -> str:
+    def _activation(self, dims: Dims) -> str:
         """The array that letters at the front of an einsum stand for."""
         before = self.statements[-1].result if self.statements else None
-        named = {each.target.name for each in self.program.statements if each.target is not None}
-        if before is not None and before.name not in named and before.dims == dims:
+        if before is not None and before.name not in self._targets and before.dims == dims:
             return before.name
         if dims not in self._activations:
             self._activations[dims] = self._unused("A")
         return self._activations[dims]
 
-    def _weight(self) -> str:
-        self._weights += 1
-        return self._unused(f"W{self._weights}")
+    # Functions.
 
-    def _pointwise(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
+    def _pointwise(self, call: FunctionCall, target: _Target) -> ArrayUse:
         """A function of each element; of two arrays one may lack dimensions of the other."""
-        function = PROGRAM_FUNCTIONS[call.function]
-        operands = list(call.operands)
+        operands = call.operands
         if call.function == "divide" and isinstance(operands[1], Literal):
             if not operands[1].value:
                 self._fail("an array is divided by 0,", call, "divide by another number")
-            use = self._expression(operands[0], _operand_target(operands[0], target))
-            return self._scaled(use, 1 / operands[1].value, target)
-        self._check_count(call, function.operands or 1, "array")
-        kept = None if target is None else _Target("", None, None, frozenset(target.dims or target.kept))
-        uses = tuple(self._expression(each, _operand_target(each, kept)) for each in operands)
+            use = self._expression(operands[0], target.of_operand(operands[0]))
+            return self._emit("scale", (use,), use.dims, target, number=1 / operands[1].value)
+        self._check_count(call, PROGRAM_FUNCTIONS[call.function].operands or 1)
+        kept = _Target(kept=frozenset(target.dims or target.kept))
+        uses = tuple(self._expression(each, kept.of_operand(each)) for each in operands)
         largest = max(uses, key=lambda use: len(use.dims))
         for use in uses:
-            if missing := [dim for dim in use.dims if dim not in largest.dims]:
-                other = [dim for dim in largest.dims if dim not in use.dims]
-                against = f"{' and '.join([self._sized(dim) for dim in other])} of {largest.name}"
+            if missing := use.without(largest.dims):
                 self._fail(
-                    f"{self._result_name(target)} {_DOES[call.function]} {largest} and {use}, but "
-                    f"{' and '.join([self._sized(dim) for dim in missing])} of {use.name} "
-                    f"{'is' if len(missing) == 1 else 'are'} not {against},",
+                    f"{target.name or self._name} {_DOES[call.function]} {largest} and {use}, but "
+                    f"{self._all_sized(missing)} of {use.name} {'is' if len(missing) == 1 else 'are'} not "
+                    f"{self._all_sized(largest.without(use.dims))} of {largest.name},",
                     call,
                     "both have the same dimensions, or one of them some of the other's",
                 )
         return self._emit(call.function, uses, largest.dims, target)
 
-    def _scaled(self, use: ArrayUse, number: float, target: _Target | None) -> ArrayUse:
-        return self._emit("scale", (use,), use.dims, target, number=number)
-
-    def _scale(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
-        """``scale(X, g[d])``: a product that keeps all dimensions of the first array."""
-        self._check_count(call, 2, "array")
-        array, factor = (self._expression(each, None) for each in call.operands)
+    def _scale(self, call: FunctionCall, target: _Target) -> ArrayUse:
+        array, factor = self._arrays(call, 2)
         self._check_within(factor, array, call)
         return self._emit("multiply", (array, factor), array.dims, target)
 
-    def _reduction(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
-        """``sum(X, d)``, ``mean(X, d)``, ``max(X, d)`` over one dimension or several."""
-        array, dims = self._along(call, None)
-        kept = tuple(dim for dim in array.dims if dim not in dims)
-        return self._emit(call.function, (array,), kept, target)
+    def _reduction(self, call: FunctionCall, target: _Target) -> ArrayUse:
+        array, dims, _ = self._along(call, dims=None)
+        return self._emit(call.function, (array,), array.without(dims), target)
 
-    def _softmax(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
-        """``softmax(X, d)``: the largest of each row, the sum of what is raised from there, then what each
-        element has of it, which is also written ``softmax(X, M, Z)``. So no row need be on one device."""
+    def _softmax(self, call: FunctionCall, target: _Target) -> ArrayUse:
+        """The largest of each row, the sum of what is raised from there, then what each element has of it,
+        which is also written ``softmax(X, M, Z)``. So no row need be on one device."""
         if len(call.operands) == 3:
             return self._pointwise(call, target)
-        array, dims = self._along(call, 1)
-        rows = self._raised_rows(array, dims)
-        return self._emit("softmax", (array, *rows), array.dims, target)
+        array, dims, _ = self._along(call)
+        return self._emit("softmax", (array, *self._raised_rows(array, dims)), array.dims, target)
 
-    def _log_sum_exp(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
-        """``log_sum_exp(X, d)``."""
-        array, dims = self._along(call, 1)
-        rows = self._raised_rows(array, dims)
-        return self._emit("add_log", rows, rows[0].dims, target)
+    def _log_sum_exp(self, call: FunctionCall, target: _Target) -> ArrayUse:
+        array, dims, _ = self._along(call)
+        return self._emit("add_log", self._raised_rows(array, dims), array.without(dims), target)
 
-    def _raised_rows(self, array: ArrayUse, dims: tuple[str, ...]) -> tuple[ArrayUse, ArrayUse]:
+    def _raised_rows(self, array: ArrayUse, dims: Dims) -> tuple[ArrayUse, ArrayUse]:
         """The largest of each row, and the sum of the exponentials of what is left without it."""
-        kept = tuple(dim for dim in array.dims if dim not in dims)
-        largest = self._emit("max", (array,), kept, None)
-        return largest, self._emit("sum_exp", (array, largest), kept, None)
+        largest = self._emit("max", (array,), array.without(dims))
+        return largest, self._emit("sum_exp", (array, largest), array.without(dims))
 
-    def _sum_exp(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
-        """``sum_exp(X, M, d)``: the sum along d of the exponentials of X - M."""
-        self._check_count(call, 3, "array, what is taken from it and a dimension")
-        array, dims = self._along(replace(call, operands=(call.operands[0], call.operands[2])), 1)
-        largest = self._expression(call.operands[1], None)
+    def _sum_exp(self, call: FunctionCall, target: _Target) -> ArrayUse:
+        array, dims, (largest,) = self._along(call, arrays=2)
         self._check_within(largest, array, call)
-        kept = tuple(dim for dim in array.dims if dim not in dims)
-        return self._emit("sum_exp", (array, largest), kept, target)
+        return self._emit("sum_exp", (array, largest), array.without(dims), target)
 
-    def _pick(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
-        """``pick(X[b,v], T[b], v)``: of each row the element at a place."""
-        self._check_count(call, 3, "array, places and a dimension")
-        return self._picked(*self._places_along(call), target)
+    def _pick(self, call: FunctionCall, target: _Target) -> ArrayUse:
+        """Of each row the element at a place."""
+        array, dims, (places,) = self._at_places(call)
+        return self._emit("pick", (array, places), array.without(dims), target)
 
-    def _cross_entropy(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
-        """``cross_entropy(X[b,v], T[b], v)``: the logarithm of the sum of exponentials, less the element at
-        the place."""
-        self._check_count(call, 3, "array, places and a dimension")
-        array, places, dims = self._places_along(call)
-        rows = self._raised_rows(array, dims)
-        every = self._emit("add_log", rows, rows[0].dims, None)
-        return self._emit("subtract", (every, self._picked(array, places, dims, None)), every.dims, target)
+    def _cross_entropy(self, call: FunctionCall, target: _Target) -> ArrayUse:
+        """The logarithm of the sum of exponentials, less the element at the place."""
+        array, dims, (places,) = self._at_places(call)
+        kept = array.without(dims)
+        every = self._emit("add_log", self._raised_rows(array, dims), kept)
+        own = self._emit("pick", (array, places), kept)
+        return self._emit("subtract", (every, own), kept, target)
 
-    def _places_along(self, call: FunctionCall) -> tuple[ArrayUse, ArrayUse, tuple[str, ...]]:
-        """An array, places along a dimension of it, and that dimension."""
-        array, dims = self._along(replace(call, operands=(call.operands[0], call.operands[2])), 1)
-        places = self._expression(call.operands[1], None)
-        if places.name not in self.arguments:
-            self._fail(
-                f"{places.name} holds no whole numbers,",
-                call,
-                f"the places are an argument: {call.function}(X[b, v], T[b], v)",
-            )
+    def _at_places(self, call: FunctionCall) -> tuple[ArrayUse, Dims, tuple[ArrayUse, ...]]:
+        array, dims, (places,) = self._along(call, arrays=2)
+        example = f"{call.function}({_FORMS[call.function][1]})"
+        self._take_integers(places, call, f"the places are an argument: {example}")
         if {*places.dims} != {*array.dims} - {*dims}:
-            self._fail(
-                f"{places} must have all dimensions of {array} but {dims[0]},",
-                call,
-                f"write {call.function}(X[b, v], T[b], v)",
-            )
-        self.integers.add(places.name)
-        return array, places, dims
+            problem = f"{places} must have all dimensions of {array} but {dims[0]},"
+            self._fail(problem, call, f"write {example}")
+        return array, dims, (places,)
 
-    def _picked(
-        self, array: ArrayUse, places: ArrayUse, dims: tuple[str, ...], target: _Target | None
-    ) -> ArrayUse:
-        kept = tuple(dim for dim in array.dims if dim not in dims)
-        return self._emit("pick", (array, places), kept, target)
-
-    def _rms_norm(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
-        """``rms_norm(X, d)``, or with a scale ``rms_norm(X, d, g[d])``: the mean of squares, which parts of
-        the dimension give as a sum, then what each element becomes."""
-        array, dims, weights = self._norm(call, 1)
-        return self._normalized(array, dims, weights, target)
-
-    def _layer_norm(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
-        """``layer_norm(X, d)``, with a scale and a bias ``layer_norm(X, d, g[d], b[d])``."""
-        array, dims, weights = self._norm(call, 2)
-        kept = tuple(dim for dim in array.dims if dim not in dims)
-        mean = self._emit("mean", (array,), kept, None)
-        centred = self._emit("subtract", (array, mean), array.dims, None)
-        return self._normalized(centred, dims, weights, target)
-
-    def _norm(self, call: FunctionCall, most: int) -> tuple[ArrayUse, tuple[str, ...], tuple[ArrayUse, ...]]:
-        """The array, the dimension that it is normalized over, and its scale and bias."""
-        if not 2 <= len(call.operands) <= 2 + most:
-            taken = "a scale" if most == 1 else "a scale and a bias"
-            self._fail(
-                f"{call.function} takes an array, a dimension and perhaps {taken},",
-                call,
-                f"write {call.function}(X, d)",
-            )
-        array, dims = self._along(replace(call, operands=call.operands[:2]), 1)
-        weights = tuple(self._expression(each, None) for each in call.operands[2:])
+    def _norm(self, call: FunctionCall, target: _Target) -> ArrayUse:
+        """The mean of squares, which parts of the dimension give as a sum, then what each element becomes;
+        ``layer_norm`` takes the mean away before, and may add a bias behind the scale."""
+        is_layer = call.function == "layer_norm"
+        array, dims, weights = self._along(call, weights=1 + is_layer)
         for weight in weights:
             self._check_within(weight, array, call)
-        return array, dims, weights
-
-    def _normalized(
-        self,
-        array: ArrayUse,
-        dims: tuple[str, ...],
-        weights: tuple[ArrayUse, ...],
-        target: _Target | None,
-    ) -> ArrayUse:
-        kept = tuple(dim for dim in array.dims if dim not in dims)
-        squares = self._emit("mean_square", (array,), kept, None)
-        made = self._emit("normalize", (array, squares), array.dims, None if weights else target)
-        for number, (function, weight) in enumerate(zip(("multiply", "add"), weights, strict=False), 1):
+        if is_layer:
+            mean = self._emit("mean", (array,), array.without(dims))
+            array = self._emit("subtract", (array, mean), array.dims)
+        squares = self._emit("mean_square", (array,), array.without(dims))
+        made = self._emit("normalize", (array, squares), array.dims, _PART if weights else target)
+        for function, weight in zip(("multiply", "add"), weights, strict=False):
             made = self._emit(
-                function, (made, weight), array.dims, target if number == len(weights) else None
+                function, (made, weight), array.dims, target if weight is weights[-1] else _PART
             )
         return made
 
-    def _take(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
-        """``take(W[v,d], T[b,t])``: the rows of a table, at whole numbers."""
-        self._check_count(call, 2, "array")
-        table, places = (self._expression(each, None) for each in call.operands)
-        if places.name not in self.arguments:
-            self._fail(
-                f"{places.name} holds no whole numbers,",
-                call,
-                "take rows at an argument: take(W[v, d], T[b, t])",
-            )
+    def _take(self, call: FunctionCall, target: _Target) -> ArrayUse:
+        table, places = self._arrays(call, 2)
+        self._take_integers(places, call, "take rows at an argument: take(W[v, d], T[b, t])")
         if shared := [dim for dim in places.dims if dim in table.dims]:
-            self._fail(
-                f"{shared[0]} is a dimension of both {table} and {places},",
-                call,
-                "the table has dimensions of its own",
-            )
-        self.integers.add(places.name)
+            problem = f"{shared[0]} is a dimension of both {table} and {places},"
+            self._fail(problem, call, "the table has dimensions of its own")
         return self._emit("take", (table, places), (*places.dims, *table.dims[1:]), target)
 
-    def _attention(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
+    def _attention(self, call: FunctionCall, target: _Target) -> ArrayUse:
         """``attention(Q[b,t,n,h], K[b,s,n,h], V[b,s,n,h])``; with grouped heads Q has a dimension more. No
         score is ever kept (flash attention)."""
-        self._check_count(call, 3, "array")
-        queries, keys, values = (self._expression(each, None) for each in call.operands)
+        queries, keys, values = self._arrays(call, 3)
         if set(keys.dims) != set(values.dims):
-            self._fail(
-                f"the keys {keys} and the values {values} have other dimensions,", call, "they have the same"
-            )
-        size = keys.dims[-1:]
-        along = tuple(dim for dim in keys.dims if dim not in queries.dims)
+            problem = f"the keys {keys} and the values {values} have other dimensions,"
+            self._fail(problem, call, "they have the same")
+        size, along = keys.dims[-1:], keys.without(queries.dims)
         # The queries' sequence stands where the keys' does, the heads of a group behind those of the keys.
         place = keys.dims.index(along[0]) if len(along) == 1 else len(queries.dims)
-        is_placed = queries.dims[place : place + 1] != () and queries.dims[place] not in keys.dims
-        behind = tuple(dim for dim in queries.dims[place + 1 :] if dim in keys.dims)
+        own, following = queries.dims[place : place + 1], queries.dims[place + 1 :]
+        behind = tuple(dim for dim in following if dim in keys.dims)
+        is_like_keys = (*queries.dims[:place], *along, *behind) == keys.dims
         if (
-            not is_placed
-            or (*queries.dims[:place], *along, *behind) != keys.dims
+            not own
+            or own[0] in keys.dims
+            or not is_like_keys
             or size[0] not in behind
-            or queries.dims[place + 1] not in keys.dims
+            or following[0] not in keys.dims
         ):
             self._fail(
                 f"the queries {queries} must have the dimensions of the keys {keys}, another sequence in the "
@@ -611,131 +496,136 @@ class _Lowering:
                 "write attention(Q[b, t, n, h], K[b, s, n, h], V[b, s, n, h]), with grouped heads "
                 "Q[b, t, n, g, h]",
             )
-        whole = (*along, *size)
-        return self._emit(call.function, (queries, keys, values), queries.dims, target, whole=whole)
+        return self._emit(call.function, (queries, keys, values), queries.dims, target, whole=(*along, *size))
 
-    def _top_k(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
-        """``top_k(X, e, 2)``: the 2 largest along e, and zero for all others."""
-        last = call.operands[-1] if call.operands else None
-        if len(call.operands) != 3 or not isinstance(last, Literal) or last.value < 1 or last.value % 1:
-            self._fail(
-                "top_k takes an array, a dimension and how many are kept,", call, "write top_k(X, e, 2)"
-            )
-        array, dims = self._along(replace(call, operands=call.operands[:2]), 1)
-        return self._emit("top_k", (array,), array.dims, target, whole=dims, number=last.value)
+    def _top_k(self, call: FunctionCall, target: _Target) -> ArrayUse:
+        """The largest along a dimension, and zero for all others."""
+        count = call.operands[-1] if len(call.operands) == 3 else None
+        if not isinstance(count, Literal) or count.value < 1 or count.value % 1:
+            self._fail_form(call)
+        array, dims, _ = self._along(replace(call, operands=call.operands[:2]))
+        return self._emit("top_k", (array,), array.dims, target, whole=dims, number=count.value)
 
-    def _slots(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
-        """``slots(G[b,t,e], t, c)``: 1 where token t has the place c of those that chose expert e, in order;
-        a token without a place has none."""
-        self._check_count(call, 3, "array, dimension and the dimension of places")
-        array, dims = self._along(replace(call, operands=call.operands[:2]), 1)
-        (places,) = self._named_dims(call.operands[2], call)
+    def _slots(self, call: FunctionCall, target: _Target) -> ArrayUse:
+        """1 where a token has the place of those that chose an expert, in order; a token without a place has
+        none."""
+        if len(call.operands) != 3:
+            self._fail_form(call)
+        array, dims, _ = self._along(replace(call, operands=call.operands[:2]))
+        places = self._dim(call.operands[2], call)
         if places in array.dims:
-            self._fail(
-                f"{array} has the dimension {places} already,", call, "name another one for the places"
-            )
+            problem = f"{array} has the dimension {places} already,"
+            self._fail(problem, call, "name another one for the places")
         return self._emit("slots", (array,), (*array.dims, places), target, whole=dims)
 
-    def _reshape(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
+    def _reshape(self, call: FunctionCall, target: _Target) -> ArrayUse:
         """``reshape(P, q=nh)``: q becomes n and h, or n and h, side by side, become q."""
         if len(call.operands) != 1 or not call.merges:
-            self._fail("reshape takes an array and equations of dimensions,", call, "write reshape(P, q=nh)")
-        array = self._expression(call.operands[0], None)
+            self._fail_form(call)
+        array = self._expression(call.operands[0])
         dims = array.dims
         for whole, factors in call.merges:
-            if whole in dims:
-                place = dims.index(whole)
-                dims = (*dims[:place], *factors, *dims[place + 1 :])
-                continue
-            place = dims.index(factors[0]) if factors[0] in dims else 0
-            if dims[place : place + len(factors)] != factors:
+            old, new = ((whole,), factors) if whole in dims else (factors, (whole,))
+            place = dims.index(old[0]) if old[0] in dims else 0
+            if dims[place : place + len(old)] != old:
                 self._fail(
                     f"{array} has neither {whole} nor {', '.join(factors)} side by side,",
                     call,
                     f"the dimensions of {array.name} are {', '.join(array.dims)}",
                 )
-            dims = (*dims[:place], whole, *dims[place + len(factors) :])
+            dims = (*dims[:place], *new, *dims[place + len(old) :])
         return self._emit("reshape", (array,), dims, target, merged=call.merges)
 
-    def _along(self, call: FunctionCall, count: int | None) -> tuple[ArrayUse, tuple[str, ...]]:
-        """The array of a call and the dimensions of it that follow."""
-        if len(call.operands) < 2 or (count is not None and len(call.operands) != 1 + count):
-            wanted = "a dimension" if count else "dimensions"
-            self._fail(f"{call.function} takes an array and {wanted},", call, f"write {call.function}(X, d)")
-        array = self._expression(call.operands[0], None)
-        dims = tuple(dim for each in call.operands[1:] for dim in self._named_dims(each, call))
-        for dim in dims:
+    # The arguments of functions.
+
+    def _along(
+        self, call: FunctionCall, *, arrays: int = 1, dims: int | None = 1, weights: int = 0
+    ) -> tuple[ArrayUse, Dims, tuple[ArrayUse, ...]]:
+        """The first array of a call, the dimensions of it that are named behind so many `arrays` (None: at
+        least one), and all its other arrays, of which as many as `weights` may follow."""
+        most = len(call.operands) if dims is None else arrays + dims + weights
+        if not arrays + (dims or 1) <= len(call.operands) <= most:
+            self._fail_form(call)
+        stop = None if dims is None else arrays + dims
+        array = self._expression(call.operands[0])
+        along = tuple(self._dim(each, call) for each in call.operands[arrays:stop])
+        for dim in along:
             if dim not in array.dims:
                 self._fail(
                     f"{call.function} is along {quote(dim, 30)}, which {array} lacks,",
                     call,
                     f"the dimensions of {array.name} are {', '.join(array.dims)}",
                 )
-        return array, dims
+        others = (*call.operands[1:arrays], *(call.operands[stop:] if stop else ()))
+        return array, along, tuple(self._expression(each) for each in others)
 
-    def _named_dims(self, value: Expression, call: FunctionCall) -> tuple[str, ...]:
+    def _arrays(self, call: FunctionCall, count: int) -> list[ArrayUse]:
+        self._check_count(call, count)
+        return [self._expression(each) for each in call.operands]
+
+    def _dim(self, value: Expression, call: FunctionCall) -> str:
         if not isinstance(value, Mention) or value.array is not None:
             self._fail(f"{call.function} takes the name of a dimension here,", value, "write for example d")
-        return (value.name,)
+        return value.name
 
-    def _check_count(self, call: FunctionCall, count: int, what: str) -> None:
+    def _take_integers(self, places: ArrayUse, call: FunctionCall, hint: str) -> None:
+        if places.name not in self.arguments:
+            self._fail(f"{places.name} holds no whole numbers,", call, hint)
+        self.integers.add(places.name)
+
+    def _check_count(self, call: FunctionCall, count: int) -> None:
         if len(call.operands) != count:
-            self._fail(
-                f"{call.function} takes {plural(count, what)}, not {len(call.operands)},",
-                call,
-                f"give it {plural(count, what)}",
-            )
+            arrays = plural(count, "array")
+            problem = f"{call.function} takes {arrays}, not {len(call.operands)},"
+            self._fail(problem, call, f"give it {arrays}")
 
     def _check_within(self, factor: ArrayUse, array: ArrayUse, call: FunctionCall) -> None:
-        for dim in factor.dims:
-            if dim not in array.dims:
-                self._fail(
-                    f"{call.function} has {self._sized(dim)} of {factor}, which {array} lacks,",
-                    call,
-                    f"the dimensions of {array.name} are {', '.join(map(self._sized, array.dims))}",
-                )
+        for dim in factor.without(array.dims):
+            self._fail(
+                f"{call.function} has {self._sized(dim)} of {factor}, which {array} lacks,",
+                call,
+                f"the dimensions of {array.name} are {', '.join(map(self._sized, array.dims))}",
+            )
+
+    def _fail_form(self, call: FunctionCall) -> NoReturn:
+        words, example = _FORMS[call.function]
+        self._fail(f"{call.function} takes {words},", call, f"write {call.function}({example})")
+
+    # Arrays and their names.
 
     def _emit(
         self,
         function: str,
         operands: tuple[ArrayUse, ...],
-        dims: tuple[str, ...],
-        target: _Target | None,
-        merged: tuple[tuple[str, tuple[str, ...]], ...] = (),
-        whole: tuple[str, ...] = (),
+        dims: Dims,
+        target: _Target = _PART,
+        merged: tuple[tuple[str, Dims], ...] = (),
+        whole: Dims = (),
         number: float | None = None,
     ) -> ArrayUse:
-        """Append a statement, and return its result."""
         source = self._source
-        target = target or _Target("", None, None)
-        name = target.name or self._partial_name()
+        place = source.target or source.value
+        if not (name := target.name):
+            self._partial += 1
+            name = self._unused(f"{self._name}_{self._partial}")
         wanted = dims if target.dims is None else target.dims
         if set(wanted) != set(dims):
-            has = " and ".join([self._sized(dim) for dim in dims]) or "no dimension"
             self._fail(
-                f"{name}[{', '.join(wanted)}] is made by {function}, which leaves {has},",
-                source.target or source.value,
+                f"{name}[{', '.join(wanted)}] is made by {function}, which leaves "
+                f"{self._all_sized(dims) or 'no dimension'},",
+                place,
                 "write the dimensions that it leaves, in any order",
             )
         if len(wanted) > MAX_RANK:
-            self._fail(
-                f"{name} has {len(wanted)} dimensions, and an array has at most {MAX_RANK},",
-                source.target or source.value,
-                "use fewer dimensions",
-            )
-        result = ArrayUse(name, wanted, target.spec, source.start, source.stop)
-        self._made[result.name] = result
+            problem = f"{name} has {len(wanted)} dimensions, and an array has at most {MAX_RANK},"
+            self._fail(problem, place, "use fewer dimensions")
+        result = self._made[name] = ArrayUse(name, wanted, target.spec, source.start, source.stop)
         self.statements.append(LoweredStatement(function, operands, result, source, merged, whole, number))
         return result
 
-    def _partial_name(self) -> str:
-        """The name of the next partial result of the statement."""
-        self._partial += 1
-        return self._unused(f"{self._name}_{self._partial}")
-
     def _use(self, mention: Mention) -> ArrayUse:
         """The array of a name, with the dimensions that it has here."""
-        known = self._made.get(mention.name) or self.arguments.get(mention.name)
+        known = self._known(mention.name)
         if mention.array is None:
             if known is None:
                 self._fail(
@@ -746,10 +636,7 @@ class _Lowering:
             return replace(known, spec=None, start=mention.start, stop=mention.stop)
         dims = mention.array.dims
         use = ArrayUse(mention.name, dims, _spec(mention), mention.start, mention.stop)
-        if len(set(dims)) < len(dims):
-            self._fail(
-                f"{mention.name} has a dimension twice,", mention, "name each dimension of an array once"
-            )
+        self._check_once(mention)
         if known is None:
             self.arguments[mention.name] = use
             return use
@@ -761,8 +648,13 @@ class _Lowering:
                 "brackets may name the dimensions otherwise, but not more or fewer of them",
             )
         if dims != known.dims:
-            self.renamed.append(Renamed(self._name, known, use))
+            self.renamed.append((self._name, known, use))
         return use
+
+    def _check_once(self, mention: Mention) -> None:
+        if mention.array is not None and len({*mention.array.dims}) < len(mention.array.dims):
+            problem = f"{mention.name} has a dimension twice,"
+            self._fail(problem, mention, "name each dimension of an array once")
 
     @property
     def _name(self) -> str:
@@ -770,27 +662,51 @@ class _Lowering:
         return self._source.target.name if self._source.target is not None else "Out"
 
     def _unused(self, name: str) -> str:
-        found = next(
-            candidate
-            for candidate in (name, *(f"{name}_{number}" for number in range(2, len(self._taken) + 3)))
-            if candidate not in self._taken
-        )
-        self._taken.add(found)
-        return found
+        return unused_name(name, self._taken)
 
-    def _is_known(self, name: str) -> bool:
-        return name in self._made or name in self.arguments
-
-    def _result_name(self, target: _Target | None) -> str:
-        return self._name if target is None else target.name or self._name
+    def _known(self, name: str) -> ArrayUse | None:
+        return self._made.get(name) or self.arguments.get(name)
 
     def _sized(self, dim: str) -> str:
-        return f"{dim}={self.sizes[dim]}" if dim in self.sizes else dim
+        return f"{dim}={self._sizes[dim]}" if dim in self._sizes else dim
+
+    def _all_sized(self, dims: Dims) -> str:
+        return " and ".join(map(self._sized, dims))
 
     def _fail(self, problem: str, place: Expression, hint: str) -> NoReturn:
-        raise NotationError(problem, self.program.text, place.start, place.stop, hint)
+        raise NotationError(problem, self._program.text, place.start, place.stop, hint)
 
 
+_CALLS = {
+    "multiply": _Lowering._product,
+    "scale": _Lowering._scale,
+    **dict.fromkeys(("sum", "mean", "mean_square", "max"), _Lowering._reduction),
+    "softmax": _Lowering._softmax,
+    "sum_exp": _Lowering._sum_exp,
+    "log_sum_exp": _Lowering._log_sum_exp,
+    "pick": _Lowering._pick,
+    "cross_entropy": _Lowering._cross_entropy,
+    **dict.fromkeys(("rms_norm", "layer_norm"), _Lowering._norm),
+    "take": _Lowering._take,
+    **dict.fromkeys(("attention", "causal_attention"), _Lowering._attention),
+    "top_k": _Lowering._top_k,
+    "slots": _Lowering._slots,
+    "reshape": _Lowering._reshape,
+}
+"""How the functions are taken apart that are not one of each element."""
+_FORMS = {
+    **dict.fromkeys(("sum", "mean", "mean_square", "max"), ("an array and dimensions", "X, d")),
+    **dict.fromkeys(("softmax", "log_sum_exp"), ("an array and a dimension", "X, d")),
+    "sum_exp": ("an array, what is taken from it and a dimension", "X, M, d"),
+    **dict.fromkeys(("pick", "cross_entropy"), ("an array, places and a dimension", "X[b, v], T[b], v")),
+    "rms_norm": ("an array, a dimension and perhaps a scale", "X, d"),
+    "layer_norm": ("an array, a dimension and perhaps a scale and a bias", "X, d"),
+    "top_k": ("an array, a dimension and how many are kept", "X, e, 2"),
+    "slots": ("an array, a dimension and the dimension of places", "G[b, t, e], t, c"),
+    "reshape": ("an array and equations of dimensions", "P, q=nh"),
+}
+"""What a function takes beside arrays alone: in words, and as it may be written."""
+_OPERATORS = ("multiply", "add", "subtract", "divide")
 _DOES = {
     "add": "adds",
     "subtract": "subtracts",
@@ -800,32 +716,9 @@ _DOES = {
 }
 
 
-def _partial(target: _Target | None) -> _Target | None:
-    """A partial result with the dimensions of the result."""
-    return None if target is None else _Target("", target.dims, None, target.kept)
-
-
-def _operand_target(value: Expression, target: _Target | None) -> _Target | None:
-    """The partial result that an operand makes of a function that keeps all dimensions; an array that stands
-    there makes none. A product has the dimensions of the `target`, in their order; what a function makes may
-    lack some."""
-    if target is None or not isinstance(value, FunctionCall):
-        return None
-    kept = frozenset(target.dims or target.kept)
-    return _partial(target) if _is_product(value) else _Target("", None, None, kept)
-
-
 def _spec(mention: Mention) -> PartitionSpec | None:
-    """The spec that the subscripts of an array say; None where it has none."""
     spec = None if mention.array is None else mention.array.spec
     return spec if spec is not None and (spec.axes or spec.unreduced) else None
-
-
-def _sums(call: FunctionCall) -> tuple[tuple[str, ...] | None, ...]:
-    """The dimensions that the products between the arrays of a call sum over, where they say so."""
-    before: tuple[tuple[str, ...] | None, ...] = (None, *call.sums)
-    arrays = [sums for each, sums in zip(call.operands, before, strict=True) if not isinstance(each, Literal)]
-    return tuple(arrays[1:])
 
 
 def _is_product(value: Expression) -> bool:

@@ -8,11 +8,10 @@ does by hand before the program.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from shardviz.planner.problem.problem import PaddedDim, Problem
-from shardviz.sharding import ShardedArray
 
 MOST_ROUNDS = 8
 """A dimension that stands for several, one of which stands for several again, takes a round for each."""
@@ -23,14 +22,18 @@ def padded(problem: Problem) -> Problem:
 
     Raises `QuestionError` for a spec that does not fit its array or the mesh.
     """
-    arrays = problem.arrays
-    for array in arrays:
+    is_even = True
+    for array in problem.arrays:
         if array.spec is not None:
             array.spec.check(problem.mesh, array.rank, array.name)
-    if all(_is_even(array, problem) for array in arrays):
+            parts = array.spec.parts(problem.mesh)
+            is_even &= not any(size % count for size, count in zip(array.shape, parts, strict=True))
+    if is_even:
         return problem
-    same = _same_dims(arrays)
-    given = {same[dim]: size for array in arrays for dim, size in zip(array.dims, array.shape, strict=True)}
+    same = problem.roots
+    given = {
+        same[dim]: size for each in problem.arrays for dim, size in zip(each.dims, each.shape, strict=True)
+    }
     sizes = _padded_sizes(problem, same, given)
     before = {each.dim: each.size for each in problem.padding}
     padding = tuple(
@@ -38,36 +41,7 @@ def padded(problem: Problem) -> Problem:
         for dim, root in same.items()
         if sizes[root] != before.get(dim, given[root])
     )
-
-    def resized(array: ShardedArray) -> ShardedArray:
-        return replace(array, shape=tuple(sizes[same[dim]] for dim in array.dims))
-
-    parts = tuple(
-        replace(part, operands=tuple(map(resized, part.operands)), result=resized(part.result))
-        for part in problem.parts
-    )
-    return replace(problem, parts=parts, padding=padding)
-
-
-def _is_even(array: ShardedArray, problem: Problem) -> bool:
-    if array.spec is None:
-        return True
-    return not any(
-        size % parts for size, parts in zip(array.shape, array.spec.parts(problem.mesh), strict=True)
-    )
-
-
-def _same_dims(arrays: Iterable[ShardedArray]) -> dict[str, str]:
-    """Dimension → the first name of it: an array may be used under other names than it was made with."""
-    first: dict[str, str] = {}
-    places: dict[tuple[str, int], str] = {}
-    for array in arrays:
-        for place, dim in enumerate(array.dims):
-            root = first.setdefault(dim, dim)
-            other = places.setdefault((array.name, place), root)
-            if first[other] != root:
-                first |= {name: first[other] for name, known in first.items() if known == root}
-    return first
+    return replace(problem.resized({dim: sizes[root] for dim, root in same.items()}), padding=padding)
 
 
 def _padded_sizes(problem: Problem, same: Mapping[str, str], given: Mapping[str, int]) -> dict[str, int]:

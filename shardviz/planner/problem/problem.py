@@ -1,14 +1,146 @@
-"""The problem: a mesh, and the statements that run on it."""
+"""The problem: a mesh, and the statements that run on it, and their text: ``H[b,f] = X[b,d] * W1[d,f]``."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, count, pairwise
 from typing import Literal, NamedTuple
 
-from shardviz.planner.problem.statement import Statement, is_floating, statement_text
+from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem.training import Training
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+
+Phase = Literal["forward", "recomputed", "backward", "optimizer"]
+"""The part of a train step that a statement belongs to."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One line of a program: a named array made from others by an einsum, or by another function.
+
+    `einsum` has the dimensions of the operands and of the result; the function (`functions.FUNCTIONS`) is
+    applied at every point of all dimensions, and summed over those that the result lacks. A dimension in
+    `merged` stands for several others, the major first, and is split as they are; those in `whole` cannot be
+    split. An operand that an earlier statement made has that result's name, and its spec is a constraint on
+    it, as `jax.lax.with_sharding_constraint`, or None. `result.spec` is None where the compiler may choose.
+    A statement may have other names for an array's dimensions than the one that made it: the order counts.
+    `number` is what the function takes beside arrays: how many `top_k` keeps, by what `scale` multiplies.
+    `source` is the name of the forward result whose statement this one differentiates or computes again, or
+    of the array whose gradients it adds up or updates; "" in a forward pass.
+    """
+
+    einsum: Einsum
+    operands: tuple[ShardedArray, ...]
+    result: ShardedArray
+    function: str = "multiply"
+    merged: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    whole: tuple[str, ...] = ()
+    phase: Phase = "forward"
+    number: float | None = None
+    source: str = ""
+
+    @property
+    def summed(self) -> tuple[str, ...]:
+        """The dimensions that are summed over: those that the result lacks, also merged or taken apart."""
+        has = set(self.result.dims)
+        for dim, factors in self.merged:
+            if dim in has or has.issuperset(factors):
+                has.update((dim, *factors))
+        return tuple(dim for dim in self.einsum.dims if dim not in has)
+
+
+def is_floating(array: ShardedArray) -> bool:
+    """Return whether the array can have a gradient: ``bf16``, ``f8e4m3fn``."""
+    return array.dtype.removeprefix("b").startswith("f")
+
+
+_SIGNS = {"multiply": " * ", "add": " + ", "subtract": " - ", "divide": " / "}
+
+
+def value_pieces(part: Statement) -> Iterator[str | int]:
+    """The value of a statement in pieces of text, with the number of an operand where that stands."""
+    numbers = range(len(part.operands))
+    function, einsum = part.function, part.einsum
+    if len(numbers) == 1 and function in ("multiply", "sum"):
+        # An einsum of one array sums what its result lacks; a sum over nothing passes the array on.
+        function = "sum" if einsum.contracted else "multiply"
+    if function == "multiply" and len(numbers) > 2:
+        yield from _between(numbers, ", ")
+        yield f" -> {''.join(einsum.result)}"
+    elif function in _SIGNS:
+        yield from _between(numbers, _SIGNS[function])
+    elif function == "negative":
+        yield from ("-", 0)
+    elif function == "scale":
+        yield from (f"{part.number:g} * ", 0)
+    else:
+        yield f"{function}("
+        yield from _between(numbers, ", ")
+        yield from (f", {word}" for word in _words_beside(part, function))
+        yield ")"
+
+
+def _between(numbers: Iterable[int], sign: str) -> Iterator[str | int]:
+    for number in numbers:
+        if number:
+            yield sign
+        yield number
+
+
+def _words_beside(part: Statement, function: str) -> Iterator[str]:
+    if function in ("sum", "mean", "mean_square", "max", "sum_exp", "pick"):
+        yield from part.einsum.contracted
+    elif function == "reshape":
+        for whole, factors in part.merged:
+            yield f"{whole} = {' * '.join(factors)}"
+    elif function in ("top_k", "slots"):
+        yield from part.whole
+        if function == "slots":
+            yield from (dim for dim in part.einsum.result if dim not in part.einsum.operands[0])
+        if part.number is not None:
+            yield f"{part.number:g}"
+
+
+def statement_text(part: Statement) -> str:
+    """A statement with the dimensions of all arrays, which a program's text may have."""
+    return _text(part, dimensions)
+
+
+def named_statement(part: Statement) -> str:
+    """A statement by the names of its arrays: ``H = X * W1``."""
+    return _text(part, lambda array: array.name)
+
+
+def dimensions(array: ShardedArray, sign: str = ",") -> str:
+    """An array with its dimensions: ``X[b,d]``."""
+    return f"{array.name}[{sign.join(array.dims)}]"
+
+
+def _text(part: Statement, written: Callable[[ShardedArray], str]) -> str:
+    pieces = (each if isinstance(each, str) else written(part.operands[each]) for each in value_pieces(part))
+    return f"{written(part.result)} = {''.join(pieces)}"
+
+
+def arguments_of(parts: Iterable[Statement]) -> tuple[ShardedArray, ...]:
+    """The arrays that statements take and do not make, in the order in which they use them first."""
+    arguments: dict[str, ShardedArray] = {}
+    made: set[str] = set()
+    for part in parts:
+        for operand in part.operands:
+            if operand.name not in made:
+                arguments.setdefault(operand.name, operand)
+        made.add(part.result.name)
+    return tuple(arguments.values())
+
+
+def unused_name(name: str, taken: set[str], first: int = 2) -> str:
+    """The name, or the first of ``name_2``, ``name_3``, … that is not `taken`; from here on it is."""
+    numbered = (f"{name}_{number}" for number in count(first))
+    unused = next(word for word in chain([name], numbered) if word not in taken)
+    taken.add(unused)
+    return unused
+
 
 Objective = Literal["given", "time", "bytes"]
 """What a plan minimises first: the estimated seconds of its steps in sequence, with the work divided as the
@@ -52,14 +184,12 @@ class Problem:
     @property
     def arguments(self) -> tuple[ShardedArray, ...]:
         """The arrays that the program takes, in the order in which it uses them first."""
-        found: dict[str, ShardedArray] = {}
-        made: set[str] = set()
-        for part in self.parts:
-            for operand in part.operands:
-                if operand.name not in made:
-                    found.setdefault(operand.name, operand)
-            made.add(part.result.name)
-        return tuple(found.values())
+        return arguments_of(self.parts)
+
+    @property
+    def forward_arguments(self) -> tuple[ShardedArray, ...]:
+        """Those of the statements that are not there for training."""
+        return arguments_of(self.forward)
 
     @property
     def is_chain(self) -> bool:
@@ -81,9 +211,8 @@ class Problem:
         The input is its integers, such as tokens, and what has all dimensions of one of these; where it has
         none, its first argument.
         """
-        arguments = replace(self, parts=self.forward).arguments
-        integers = [{*array.dims} for array in arguments if not is_floating(array)]
-        floating = [array for array in arguments if is_floating(array)]
+        integers = [{*array.dims} for array in self.forward_arguments if not is_floating(array)]
+        floating = [array for array in self.forward_arguments if is_floating(array)]
         if not integers:
             return tuple(array.name for array in floating[1:])
         return tuple(array.name for array in floating if not any(dims <= {*array.dims} for dims in integers))
@@ -111,8 +240,7 @@ class Problem:
         arguments each run has its own."""
         if self.layers == 1:
             return None
-        forward = replace(self, parts=self.forward)
-        result, arguments = forward.result, forward.arguments
+        result, arguments = self.forward[-1].result, self.forward_arguments
         alike = [each for each in arguments if (each.dims, each.shape) == (result.dims, result.shape)]
         return next((each for each in (*alike, arguments[0]) if each.shape == result.shape), None)
 
@@ -120,7 +248,7 @@ class Problem:
     def own_arguments(self) -> tuple[str, ...]:
         """The names of the forward arguments of which each of several runs has its own: weights, caches."""
         passed = self.passed_on
-        arguments = replace(self, parts=self.forward).arguments if self.layers > 1 else ()
+        arguments = self.forward_arguments if self.layers > 1 else ()
         return tuple(each.name for each in arguments if passed is None or each.name != passed.name)
 
     @property
@@ -139,18 +267,49 @@ class Problem:
         return self.result.spec
 
     @property
-    def aliases(self) -> tuple[frozenset[str], ...]:
-        """Names of one dimension: those that an array has in the same place, as the statements call it."""
-        named: dict[tuple[str, int], set[str]] = {}
+    def roots(self) -> dict[str, str]:
+        """The first name of every dimension: statements may have other names for an array's dimensions than
+        the one that made it, and what an array has in one place is one dimension."""
+        first: dict[str, str] = {}
+        places: dict[tuple[str, int], str] = {}
         for array in self.arrays:
             for place, dim in enumerate(array.dims):
-                named.setdefault((array.name, place), set()).add(dim)
-        groups: list[set[str]] = []
-        for names in named.values():
-            joined = [group for group in groups if group & names]
-            groups = [group for group in groups if not group & names]
-            groups.append(names.union(*joined))
-        return tuple(frozenset(group) for group in groups if len(group) > 1)
+                first.setdefault(dim, dim)
+                both = {first[dim], first[places.setdefault((array.name, place), dim)]}
+                if len(both) > 1:
+                    root = next(name for name in first if name in both)
+                    first |= {name: root for name, known in first.items() if known in both}
+        return first
+
+    @property
+    def aliases(self) -> tuple[frozenset[str], ...]:
+        """Names of one dimension, where it has several."""
+        groups: dict[str, set[str]] = {}
+        for dim, root in self.roots.items():
+            groups.setdefault(root, set()).add(dim)
+        return tuple(frozenset(group) for group in groups.values() if len(group) > 1)
+
+    def resized(self, sizes: Mapping[str, int]) -> Problem:
+        """The problem with these elements of each dimension."""
+
+        def resize(array: ShardedArray) -> ShardedArray:
+            return replace(array, shape=tuple(sizes[dim] for dim in array.dims))
+
+        parts = (
+            replace(part, operands=tuple(map(resize, part.operands)), result=resize(part.result))
+            for part in self.parts
+        )
+        return replace(self, parts=tuple(parts))
+
+    def with_results(self, specs: Mapping[str, PartitionSpec | None]) -> Problem:
+        """The problem with some results split so; None leaves one to the compiler."""
+        parts = (
+            replace(part, result=part.result.with_spec(specs[part.result.name]))
+            if part.result.name in specs
+            else part
+            for part in self.parts
+        )
+        return replace(self, parts=tuple(parts))
 
     @property
     def arrays(self) -> tuple[ShardedArray, ...]:
@@ -165,3 +324,43 @@ class Problem:
             return replace(self, parts=self.forward, training=None).text
         texts = (str(part.einsum) if self.is_chain else statement_text(part) for part in self.parts)
         return "; ".join(texts) + (f" × {self.layers}" if self.layers > 1 else "")
+
+
+def notices(problem: Problem) -> tuple[str, ...]:
+    """One sentence for each part of a program that its writer may not have meant: it runs, but perhaps for a
+    mistyped letter. None for an einsum or a chain of them."""
+    return () if problem.is_chain else (*_unused(problem), *dict.fromkeys(_renamed(problem)))
+
+
+def _unused(problem: Problem) -> Iterator[str]:
+    """Results that no statement takes, but for the last."""
+    *before, last = problem.forward
+    used = {operand.name for part in problem.forward for operand in part.operands}
+    unused = [part.result.name for part in before if part.result.name not in used]
+    if unused:
+        verb, returned = ("is", "it is") if len(unused) == 1 else ("are", "they are")
+        *first, final = unused
+        names = f"{', '.join(first)} and {final}" if first else final
+        yield f"{names} {verb} used by no statement: {returned} returned beside {last.result.name}"
+
+
+def _renamed(problem: Problem) -> Iterator[str]:
+    """Arrays with other letters in a second place, where no statement needs two letters for one size.
+
+    The scores of attention have the sequence twice, so that the keys need another name for theirs.
+    """
+    together = [
+        {*part.result.dims} if part.function == "multiply" else {*part.einsum.dims}
+        for part in problem.forward
+    ]
+    first: dict[str, ShardedArray] = {}
+    for part in problem.forward:
+        for array in part.operands:
+            known = first.setdefault(array.name, array)
+            pairs = zip(known.dims, array.dims, strict=True)
+            changed = [(old, new) for old, new in pairs if old != new]
+            if changed and not any({old, new} <= dims for old, new in changed for dims in together):
+                sizes = dict(zip(array.dims, array.shape, strict=True))
+                same = " and ".join([f"{new} is {old}, {sizes[new]:,}" for old, new in changed])
+                yield f"{dimensions(known, ', ')} is also taken as {dimensions(array, ', ')}: {same}"
+        first.setdefault(part.result.name, part.result)

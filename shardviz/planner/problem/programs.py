@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal
 
 from shardviz.errors import NotationError, plural
 from shardviz.notation.named_specs import is_named, parse_named_specs
 from shardviz.notation.numbers import parse_sizes
-from shardviz.notation.program import (
-    EinsumCall,
-    Expression,
-    FunctionCall,
-    Mention,
-    ProgramText,
-    parse_program,
-)
+from shardviz.notation.program import EinsumCall, Mention, ProgramText, mentions, parse_program
 from shardviz.notation.spec_string import parse_specs
 from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram, lower
 from shardviz.planner.problem.padding import padded
-from shardviz.planner.problem.problem import Problem
+from shardviz.planner.problem.problem import Problem, Statement
 from shardviz.planner.problem.sizes import program_sizes, usual_sizes
-from shardviz.planner.problem.statement import Statement
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
 PLACE_DTYPE = "s32"
 """The dtype of an array that holds places in a table."""
+Specs = Mapping[str, PartitionSpec | None]
 
 
 def problem_from_program(
@@ -49,7 +42,7 @@ def problem_from_program(
     given = parse_sizes(sizes)
     lowered = read_program(text, given, mesh.shape)
     size = program_sizes(lowered, given, sizes)
-    named = _named_specs(lowered, mesh, specs)
+    named = None if specs is None else _named_specs(lowered, mesh, specs)
     problem = program_problem(lowered, mesh, named, size, canonical_dtype(dtype), axis_types, ranked)
     if not ranked and specs is not None:
         _check_decided(problem, specs)
@@ -61,13 +54,25 @@ def read_program(
 ) -> LoweredProgram:
     """The statements of a program's text; errors say `sizes` where they are known. Raises `NotationError`."""
     program = parse_program(text, axis_sizes)
-    return lower(program, {**usual_sizes(written_dims(program)), **sizes})
+    return lower(program, {**usual_sizes(_written_dims(program)), **sizes})
+
+
+def _written_dims(program: ProgramText) -> list[str]:
+    dims: dict[str, None] = {}
+    for statement in program.statements:
+        value = statement.value
+        for mention in mentions(value):
+            if mention.array is not None:
+                dims |= dict.fromkeys(mention.array.dims)
+            elif isinstance(value, EinsumCall) and mention in value.operands:
+                dims |= dict.fromkeys(mention.name)
+    return [*dims]
 
 
 def program_problem(
     lowered: LoweredProgram,
     mesh: Mesh,
-    specs: Mapping[str, PartitionSpec | None] | None,
+    specs: Specs | None,
     sizes: Mapping[str, int],
     dtype: str,
     axis_types: Literal["auto", "explicit"],
@@ -75,12 +80,28 @@ def program_problem(
 ) -> Problem:
     """The problem of a program's statements, with the elements of all dimensions and specs by name, as
     `problem_from_program` has it. Raises `NotationError` for a spec that is said twice."""
-    arrays = _Arrays(lowered, sizes, dtype, specs, ranked)
+    _check_said_once(lowered, specs or {})
+    written = written_specs(lowered)
+    known = {**(written or {}), **(specs or {})}
+    is_open = ranked and specs is None and written is None
+
+    def array(use: ArrayUse, spec: PartitionSpec | None) -> ShardedArray:
+        shape = tuple(sizes[dim] for dim in use.dims)
+        return ShardedArray(
+            use.name, use.dims, shape, PLACE_DTYPE if use.name in lowered.integers else dtype, spec
+        )
+
+    def operand(use: ArrayUse) -> ShardedArray:
+        """An argument with its spec, or a result with the constraint that its use writes."""
+        if use.name not in lowered.arguments:
+            return array(use, use.spec)
+        return array(use, known.get(use.name, None if is_open else _whole(use)))
+
     statements = tuple(
         Statement(
             each.einsum,
-            tuple(arrays.operand(use) for use in each.operands),
-            arrays.result(each.result),
+            tuple(map(operand, each.operands)),
+            array(each.result, known.get(each.result.name)),
             each.function,
             each.merged,
             each.whole,
@@ -88,21 +109,43 @@ def program_problem(
         )
         for each in lowered.statements
     )
-    return padded(Problem(mesh, statements, axis_types, returned_names(statements)))
+    taken = {operand.name for each in statements for operand in each.operands}
+    returned = (each.result.name for each in statements[:-1] if each.result.name not in taken)
+    return padded(Problem(mesh, statements, axis_types, tuple(returned)))
 
 
 def written_specs(lowered: LoweredProgram) -> dict[str, PartitionSpec | None] | None:
     """The specs of all arguments and results that a program's subscripts say, by name; None without any."""
-    arguments = lowered.arguments.values()
-    made = {each.result.name: each.result for each in lowered.statements}
-    if all(use.spec is None for use in (*arguments, *made.values())):
+    arguments, made = lowered.arguments.values(), [each.result for each in lowered.statements]
+    if all(use.spec is None for use in (*arguments, *made)):
         return None
     specs: dict[str, PartitionSpec | None] = {use.name: use.spec or _whole(use) for use in arguments}
-    specs |= {name: use.spec for name, use in made.items()}
-    last = lowered.statements[-1].result
-    if last.spec is None and lowered.program.statements[-1].has_brackets:
-        specs[last.name] = _whole(last)
+    specs |= {use.name: use.spec for use in made}
+    if made[-1].spec is None and lowered.program.statements[-1].has_brackets:
+        specs[made[-1].name] = _whole(made[-1])
     return specs
+
+
+def _whole(use: ArrayUse) -> PartitionSpec:
+    return PartitionSpec(((),) * len(use.dims))
+
+
+def _check_said_once(lowered: LoweredProgram, specs: Specs) -> None:
+    """Raise for a spec that is said twice. Where a result is used, subscripts constrain it anew."""
+    made = [each.result for each in lowered.statements]
+    for use in lowered.uses:
+        argument = lowered.arguments.get(use.name)
+        if use.spec is None or (argument is None and use not in made):
+            continue
+        if use.name in specs:
+            problem = f"the subscripts of {use.name} say how it is split, and so do the specs,"
+            hint = "give its spec once"
+        elif argument is not None and use.spec != argument.spec:
+            problem = f"the argument {use.name} is split otherwise where it stands first,"
+            hint = "write the subscripts of an argument where it stands first"
+        else:
+            continue
+        raise NotationError(problem, lowered.program.text, use.start, use.stop, hint)
 
 
 def _check_decided(problem: Problem, specs: str) -> None:
@@ -110,161 +153,53 @@ def _check_decided(problem: Problem, specs: str) -> None:
     for array in problem.arguments:
         if array.spec is None:
             place = re.search(rf"(?<![\w']){re.escape(array.name)}\s*=\s*", specs)
-            start = 0 if place is None else place.end()
             raise NotationError(
                 f"the spec of {array.name} is left open, but a program is given its arguments,",
                 specs,
-                start,
+                0 if place is None else place.end(),
                 hint="'?' may stand for results; _ leaves a dimension whole",
             )
 
 
-def _named_specs(
-    lowered: LoweredProgram, mesh: Mesh, specs: str | None
-) -> dict[str, PartitionSpec | None] | None:
-    if specs is None:
-        return None
-    if not is_named(specs) and _is_one_einsum(lowered.program):
+def _named_specs(lowered: LoweredProgram, mesh: Mesh, specs: str) -> Specs:
+    """Specs by name, or in order as those of an einsum of letters."""
+    if is_named(specs):
+        uses = [*lowered.arguments.values(), *(each.result for each in lowered.statements)]
+        return parse_named_specs(specs, mesh.shape, {use.name: len(use.dims) for use in uses})
+    if _is_one_einsum(lowered.program):
         return _specs_in_order(lowered, mesh, specs)
-    if not is_named(specs):
-        arrays = [*lowered.arguments, *lowered.named]
-        raise NotationError(
-            "the arrays of a program are given specs by name, but no name stands",
-            specs,
-            0,
-            hint=f"write {arrays[0]}=… for those of {', '.join(arrays)} that are split",
-        )
-    uses = [*lowered.arguments.values(), *(each.result for each in lowered.statements)]
-    return parse_named_specs(specs, mesh.shape, {use.name: len(use.dims) for use in uses})
-
-
-def _is_one_einsum(program: ProgramText) -> bool:
-    """Return whether the text is one einsum of letters, whose arrays have an order."""
-    values = [each.value for each in program.statements]
-    return (
-        len(values) == 1
-        and isinstance(values[0], EinsumCall)
-        and all(isinstance(each, Mention) and each.array is None for each in values[0].operands)
+    arrays = [*lowered.arguments, *lowered.named]
+    raise NotationError(
+        "the arrays of a program are given specs by name, but no name stands",
+        specs,
+        0,
+        hint=f"write {arrays[0]}=… for those of {', '.join(arrays)} that are split",
     )
 
 
-def _specs_in_order(lowered: LoweredProgram, mesh: Mesh, specs: str) -> dict[str, PartitionSpec | None]:
-    """Specs as those of an einsum: of each operand, and of the result. Raises `NotationError` for another
-    number."""
+def _is_one_einsum(program: ProgramText) -> bool:
+    value = program.statements[0].value
+    return (
+        len(program.statements) == 1
+        and isinstance(value, EinsumCall)
+        and all(isinstance(each, Mention) and each.array is None for each in value.operands)
+    )
+
+
+def _specs_in_order(lowered: LoweredProgram, mesh: Mesh, specs: str) -> Specs:
+    """Specs of each operand, and of the result. Raises `NotationError` for another number."""
     result = lowered.statements[-1].result
     uses = [*lowered.arguments.values(), result]
     (part, *more) = parse_specs(specs, mesh.shape, [[len(use.dims) for use in uses]])
     if more or len(part.operands) != len(lowered.arguments):
         count = sum(len(each.operands) for each in (part, *more))
-        raise NotationError(
-            f"{plural(count, 'spec')} for {len(lowered.arguments)} operands,",
-            specs,
-            0,
-            len(specs),
-            f"write one for each of {', '.join(lowered.arguments)}, and after -> that of the result",
-        )
-    found = dict(zip(lowered.arguments, part.operands, strict=True)) | {result.name: part.result}
+        problem = f"{plural(count, 'spec')} for {len(lowered.arguments)} operands,"
+        hint = f"write one for each of {', '.join(lowered.arguments)}, and after -> that of the result"
+        raise NotationError(problem, specs, 0, len(specs), hint)
+    found = dict(zip([use.name for use in uses], (*part.operands, part.result), strict=True))
     for use in uses:
         spec = found[use.name]
         if spec is not None and spec.rank != len(use.dims):
-            raise NotationError(
-                f"{use.name} has {plural(len(use.dims), 'dimension')}, but its spec has {spec.rank},",
-                specs,
-                0,
-                len(specs),
-                "write one entry for each dimension",
-            )
+            problem = f"{use.name} has {plural(len(use.dims), 'dimension')}, but its spec has {spec.rank},"
+            raise NotationError(problem, specs, 0, len(specs), "write one entry for each dimension")
     return found
-
-
-def returned_names(statements: Sequence[Statement]) -> tuple[str, ...]:
-    """The results that no statement takes, without the last."""
-    taken = {operand.name for each in statements for operand in each.operands}
-    return tuple(each.result.name for each in statements[:-1] if each.result.name not in taken)
-
-
-class _Arrays:
-    """The arrays of a lowered program where statements use them."""
-
-    def __init__(
-        self,
-        lowered: LoweredProgram,
-        size: Mapping[str, int],
-        dtype: str,
-        specs: Mapping[str, PartitionSpec | None] | None,
-        ranked: bool,
-    ) -> None:
-        self._lowered, self._size, self._dtype = lowered, size, dtype
-        self._specs = specs or {}
-        self._written = written_specs(lowered) or {}
-        self._is_open = ranked and specs is None and not self._written
-        self._check_specs([use for each in lowered.statements for use in (*each.operands, each.result)])
-
-    def operand(self, use: ArrayUse) -> ShardedArray:
-        """An argument with its spec, or a result with the constraint that its use writes."""
-        if use.name not in self._lowered.arguments:
-            return self._array(use, use.spec)
-        return self._array(use, self._argument_spec(use.name))
-
-    def result(self, use: ArrayUse) -> ShardedArray:
-        return self._array(use, self._specs.get(use.name, self._written.get(use.name)))
-
-    def _argument_spec(self, name: str) -> PartitionSpec | None:
-        first = self._lowered.arguments[name]
-        usual = None if self._is_open else self._written.get(name, _whole(first))
-        return self._specs.get(name, usual)
-
-    def _array(self, use: ArrayUse, spec: PartitionSpec | None) -> ShardedArray:
-        shape = tuple(self._size[dim] for dim in use.dims)
-        dtype = PLACE_DTYPE if use.name in self._lowered.integers else self._dtype
-        return ShardedArray(use.name, use.dims, shape, dtype, spec)
-
-    def _check_specs(self, uses: Sequence[ArrayUse]) -> None:
-        """Raise for a spec that is said twice."""
-        text, arguments = self._lowered.program.text, self._lowered.arguments
-        made = [each.result for each in self._lowered.statements]
-        for name in self._specs:
-            # Where a result is used, subscripts constrain it anew.
-            is_said = (
-                use
-                for use in uses
-                if use.name == name and use.spec is not None and (use in made or name in arguments)
-            )
-            written = next(is_said, None)
-            if written is not None:
-                raise NotationError(
-                    f"the subscripts of {name} say how it is split, and so do the specs,",
-                    text,
-                    written.start,
-                    written.stop,
-                    "give its spec once",
-                )
-        for name, argument in arguments.items():
-            for use in uses:
-                if use.name == name and use.spec is not None and use.spec != argument.spec:
-                    raise NotationError(
-                        f"the argument {name} is split otherwise where it stands first,",
-                        text,
-                        use.start,
-                        use.stop,
-                        "write the subscripts of an argument where it stands first",
-                    )
-
-
-def _whole(use: ArrayUse) -> PartitionSpec:
-    return PartitionSpec(((),) * len(use.dims))
-
-
-def written_dims(program: ProgramText) -> tuple[str, ...]:
-    """The dimensions in a program's text, in order."""
-    return tuple(dict.fromkeys(dim for each in program.statements for dim in _dims_in(each.value)))
-
-
-def _dims_in(value: Expression) -> Iterator[str]:
-    if isinstance(value, Mention):
-        yield from () if value.array is None else value.array.dims
-    elif isinstance(value, (FunctionCall, EinsumCall)):
-        for operand in value.operands:
-            if isinstance(value, EinsumCall) and isinstance(operand, Mention) and operand.array is None:
-                yield from operand.name
-            yield from _dims_in(operand)

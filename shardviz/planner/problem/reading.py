@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Literal
+from typing import Literal, NoReturn
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.notation import (
@@ -26,9 +26,8 @@ from shardviz.notation.named_specs import is_named, parse_named_specs
 from shardviz.notation.program_text import is_program, split_layers
 from shardviz.notation.spec_string import list_end
 from shardviz.planner.problem.padding import padded
-from shardviz.planner.problem.problem import Problem
+from shardviz.planner.problem.problem import Problem, Statement, unused_name
 from shardviz.planner.problem.sizes import dimension_sizes
-from shardviz.planner.problem.statement import Statement
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
 Names = tuple[tuple[str, ...], str]
@@ -62,29 +61,25 @@ def problem_from_text(
     if is_program(text):
         from shardviz.planner.problem.programs import problem_from_program
 
-        found = problem_from_program(text, mesh, specs, sizes, dtype, axis_types, ranked)
-        return replace(found, layers=layers)
-    given: tuple[SpecPart, ...] | None = None
+        problem = problem_from_program(text, mesh, specs, sizes, dtype, axis_types, ranked)
+        return replace(problem, layers=layers)
     if specs is not None:
         _check_mesh(specs, mesh)
-    by_name = specs is not None and is_named(specs)
+    given: tuple[SpecPart, ...] | None = None
     if "[" in text:
         product = parse_product(text, mesh.shape)
-        einsums, names, written = parts_of_product(product)
-        if specs is None:
-            given = written
-        elif any(
-            each.spec.axes or each.spec.unreduced for each in (*product.operands, product.result) if each
-        ):
+        einsums, names, given = parts_of_product(product)
+        written = [array.spec for array in (*product.operands, product.result) if array]
+        if specs is not None and any(spec.axes or spec.unreduced for spec in written):
             raise QuestionError(
                 f"{quote(text)} says how its arrays are split, and so do the specs {quote(specs)}",
                 "give the specs once: in the brackets, or beside arrays without subscripts, such as A[b,d]",
             )
     else:
-        counted = None if specs is None or by_name else parse_specs(specs, mesh.shape)
-        einsums = parse_chain(text, ellipsis_rank(text, counted, parse_sizes(sizes)))
+        in_order = None if specs is None or is_named(specs) else parse_specs(specs, mesh.shape)
+        einsums = parse_chain(text, ellipsis_rank(text, in_order, parse_sizes(sizes)))
         names = usual_names(einsums)
-    if by_name and specs is not None:
+    if specs is not None and is_named(specs):
         given = _named_parts(einsums, names, specs, mesh)
     elif specs is not None:
         ranks = [[len(dims) for dims in (*einsum.operands, einsum.result)] for einsum in einsums]
@@ -108,15 +103,14 @@ def _named_parts(
     einsums: Sequence[Einsum], names: Sequence[Names], specs: str, mesh: Mesh
 ) -> tuple[SpecPart, ...]:
     """The specs of a chain whose arrays are named; operands that are not are whole, results are open."""
-    dims = {
-        name: dims
-        for einsum, (operands, result) in zip(einsums, names, strict=True)
-        for name, dims in zip((*operands, result), (*einsum.operands, einsum.result), strict=True)
-    }
-    found = parse_named_specs(specs, mesh.shape, {name: len(each) for name, each in dims.items()})
+    nothing = (SpecPart((None,) * len(operands)) for operands, _ in names)
+    rows = (row for each in zip(einsums, names, nothing, strict=True) for row in _rows(*each))
+    ranks = {name: len(dims) for name, dims, _ in rows}
     made = {result for _, result in names}
-    given = {name: None if name in made else PartitionSpec(((),) * len(each)) for name, each in dims.items()}
-    given |= found
+    given: dict[str, PartitionSpec | None] = {
+        name: None if name in made else PartitionSpec(((),) * rank) for name, rank in ranks.items()
+    }
+    given |= parse_named_specs(specs, mesh.shape, ranks)
     return tuple(
         # What one part hands to the next is constrained where it is made.
         SpecPart(tuple(None if name in made else given[name] for name in operands), given[result])
@@ -151,44 +145,33 @@ def _rows(
 def parts_of_product(product: Product) -> tuple[tuple[Einsum, ...], list[Names], tuple[SpecPart, ...]]:
     """The einsums of a product, the names of their arrays, none of them twice, and their specs."""
     taken: set[str] = set()
-    operands = [_unused(array.name, taken) for array in product.operands]
-    result = _unused(product.result.name if product.result else "Out", taken)
-    einsums = product.chain
+    operands = [unused_name(array.name, taken) for array in product.operands]
+    result = unused_name(product.result.name if product.result else "Out", taken)
     names: list[Names] = []
-    specs_of: list[SpecPart] = []
-    previous = operands[0]
-    first: PartitionSpec | None = product.operands[0].spec
-    for index, einsum in enumerate(einsums):
-        last = index == len(einsums) - 1
-        made = result if last else _unused(f"H{index + 1}", taken)
-        wanted = product.result.spec if last and product.result else None
+    specs: list[SpecPart] = []
+    before, first = operands[0], product.operands[0].spec
+    for index, einsum in enumerate(product.chain):
+        last = index == len(product.chain) - 1
+        made = result if last else unused_name(f"H{index + 1}", taken)
         joined = slice(index + 1, index + len(einsum.operands))
-        names.append(((previous, *operands[joined]), made))
-        specs_of.append(SpecPart((first, *(array.spec for array in product.operands[joined])), wanted))
-        previous, first = made, None
-    return einsums, names, tuple(specs_of)
+        names.append(((before, *operands[joined]), made))
+        wanted = product.result.spec if last and product.result else None
+        own = (None if index else first, *(array.spec for array in product.operands[joined]))
+        specs.append(SpecPart(own, wanted))
+        before = made
+    return product.chain, names, tuple(specs)
 
 
 def usual_names(einsums: Sequence[Einsum]) -> list[Names]:
     """A and W, or A, W1, W2, … in a chain, whose intermediates are H1, H2, …; the last result is Out."""
     names: list[Names] = []
-    previous = "A"
-    weights: Iterator[str] = iter(["W"]) if len(einsums) == 1 else (f"W{number}" for number in count(1))
-    for index, einsum in enumerate(einsums):
-        result = "Out" if index == len(einsums) - 1 else f"H{index + 1}"
-        names.append(((previous, *(next(weights) for _ in einsum.operands[1:])), result))
-        previous = result
+    before = "A"
+    weights = iter(["W"]) if len(einsums) == 1 else (f"W{number}" for number in count(1))
+    for index, einsum in enumerate(einsums, 1):
+        result = "Out" if index == len(einsums) else f"H{index}"
+        names.append(((before, *(next(weights) for _ in einsum.operands[1:])), result))
+        before = result
     return names
-
-
-def _unused(name: str, taken: set[str]) -> str:
-    found = next(
-        candidate
-        for number in count(1)
-        if (candidate := name if number == 1 else f"{name}_{number}") not in taken
-    )
-    taken.add(found)
-    return found
 
 
 def ellipsis_rank(text: str, specs: tuple[SpecPart, ...] | None, sizes: dict[str, int]) -> int:
@@ -216,18 +199,17 @@ def _check_fit(
     ranked: bool,
 ) -> None:
     """Raise `NotationError` where the specs do not fit the einsums in number or rank, or by a stray ``?``."""
-    if len(einsums) != len(specs):
-        raise _spec_error(
-            text,
-            min(len(einsums), len(specs)),
-            0,
-            f"the specs have {plural(len(specs), 'part')} but the chain has {len(einsums)},",
-            "write one part for each einsum, with ; between them",
-        )
+
+    def fail(part: int, array: int, problem: str, hint: str) -> NoReturn:
+        raise NotationError(problem, text, *_place_of_spec(text, part, array), hint)
+
+    if (parts := len(einsums)) != len(specs):
+        problem = f"the specs have {plural(len(specs), 'part')} but the chain has {parts},"
+        hint = "write one part for each einsum, with ; between them"
+        fail(min(parts, len(specs)), 0, problem, hint)
     for index, (einsum, named, part) in enumerate(zip(einsums, names, specs, strict=True)):
         if len(einsum.operands) != len(part.operands):
-            raise _spec_error(
-                text,
+            fail(
                 index,
                 min(len(einsum.operands), len(part.operands)),
                 f"{plural(len(part.operands), 'spec')} for the {plural(len(einsum.operands), 'operand')} of "
@@ -236,16 +218,11 @@ def _check_fit(
             )
         for place, (name, dims, spec) in enumerate(_rows(einsum, named, part)):
             if not ranked and spec is None and place < len(part.operands) and (place or not index):
-                raise _spec_error(
-                    text,
-                    index,
-                    place,
-                    f"the spec of {name} is left open, but a program is given its operands,",
-                    "'?' may stand for results and intermediates; _ leaves a dimension whole",
-                )
+                problem = f"the spec of {name} is left open, but a program is given its operands,"
+                hint = "'?' may stand for results and intermediates; _ leaves a dimension whole"
+                fail(index, place, problem, hint)
             if spec is not None and spec.rank != len(dims):
-                raise _spec_error(
-                    text,
+                fail(
                     index,
                     place,
                     f"the spec {quote(write_spec(spec))} has {plural(spec.rank, 'entry', 'entries')}, "
@@ -253,17 +230,12 @@ def _check_fit(
                     "write one entry for each dimension; _ leaves a dimension whole",
                 )
             if not ranked and spec is not None and spec.open_dims:
-                raise _spec_error(
-                    text,
-                    index,
-                    place,
-                    f"dimension {dims[spec.open_dims[0]]} of {name} is left open,",
-                    "a ranking decides it: `shardviz explain` with these specs; _ leaves a dimension whole",
-                )
+                hint = "a ranking decides it: `shardviz explain` with these specs; _ leaves a dimension whole"
+                fail(index, place, f"dimension {dims[spec.open_dims[0]]} of {name} is left open,", hint)
 
 
-def _spec_error(specs: str, part: int, array: int, problem: str, hint: str) -> NotationError:
-    """A `NotationError` that points at the spec of one array, counted within its part, the result last."""
+def _place_of_spec(specs: str, part: int, array: int) -> tuple[int, int]:
+    """The place of the spec of one array, counted within its part, the result last."""
     parts: list[list[tuple[int, int]]] = [[]]
     start = 0
     for mark in _BETWEEN.finditer(_without_lists(specs)):
@@ -276,8 +248,7 @@ def _spec_error(specs: str, part: int, array: int, problem: str, hint: str) -> N
             parts.append([])
         start = mark.end()
     bounds = parts[part] if part < len(parts) else []
-    begin, end = bounds[array] if array < len(bounds) else (len(specs), len(specs) + 1)
-    return NotationError(problem, specs, begin, end, hint)
+    return bounds[array] if array < len(bounds) else (len(specs), len(specs) + 1)
 
 
 def _without_lists(text: str) -> str:

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from shardviz.planner.problem.functions import FUNCTIONS
-from shardviz.planner.problem.problem import Problem
-from shardviz.planner.problem.statement import Phase
+from shardviz.planner.problem.problem import Phase, Problem
 from shardviz.sharding import ShardedArray
 
 
@@ -50,17 +49,22 @@ class Roles:
 def roles_of(problem: Problem) -> Roles:
     """The roles in a program or a train step by the rules of this module."""
     forward = replace(problem, parts=problem.forward)
-    arguments = forward.arguments
+    arguments, roots = forward.arguments, forward.roots
     merged = {dim: factors for part in forward.parts for dim, factors in part.merged}
     first = arguments[0].dims[:1]
+
+    def with_other_names(dims: set[str]) -> set[str]:
+        """Dimensions and their other names in statements: of keys' positions beside queries'."""
+        known = {roots[dim] for dim in dims if dim in roots}
+        return dims | {dim for dim, root in roots.items() if root in known}
+
     examples = {*first, *(dim for dim, factors in merged.items() if factors[:1] == first)}
     inputs = frozenset(each.name for each in arguments if examples.intersection(each.dims))
     parameters = frozenset(each.name for each in arguments) - inputs
     of_parameters = {dim for each in arguments if each.name in parameters for dim in each.dims}
     positions = {dim for each in arguments if each.name in inputs for dim in each.dims[1:]} - of_parameters
     positions |= {dim for dim, factors in merged.items() if factors[0] in positions}
-    examples |= _named_otherwise(forward, examples)
-    positions |= _named_otherwise(forward, positions)
+    examples, positions = with_other_names(examples), with_other_names(positions)
     experts = {
         dim
         for part in forward.parts
@@ -70,9 +74,6 @@ def roles_of(problem: Problem) -> Roles:
         and any(each.name in parameters for each in part.operands)
     }
     known = {each.name: each for each in (*arguments, *(part.result for part in forward.parts))}
-    given = frozenset(
-        name for _, name in problem.gradients if name in {each.name for each in problem.arguments}
-    )
     follows = _follows(problem, known)
     if problem.layers > 1 and (last := forward.result).name not in follows:
         # What a layer makes is what the next one takes.
@@ -85,22 +86,10 @@ def roles_of(problem: Problem) -> Roles:
         frozenset(experts),
         inputs,
         parameters,
-        given,
+        frozenset({name for _, name in problem.gradients} & {each.name for each in problem.arguments}),
         follows,
         _addends(problem, known),
     )
-
-
-def _named_otherwise(problem: Problem, dims: set[str]) -> set[str]:
-    """Other names that statements have for dimensions of arrays: of keys' positions beside queries'."""
-    named: dict[str, tuple[str, ...]] = {}
-    found: set[str] = set()
-    for part in problem.parts:
-        for array in part.operands:
-            own = zip(named.setdefault(array.name, array.dims), array.dims, strict=True)
-            found |= {other for first, other in own if first in {*dims, *found}}
-        named[part.result.name] = part.result.dims
-    return found
 
 
 def _follows(problem: Problem, known: Mapping[str, ShardedArray]) -> dict[str, str]:

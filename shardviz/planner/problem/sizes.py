@@ -11,7 +11,7 @@ from shardviz.notation.einsum import Einsum
 from shardviz.notation.numbers import parse_sizes
 
 if TYPE_CHECKING:  # an einsum is read without programs
-    from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram, LoweredStatement, Renamed
+    from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram, LoweredStatement
 
 DEFAULT_SIZES = (1024, 2048, 8192)
 """The sizes of the first three dimensions; others have `OTHER_SIZE`."""
@@ -23,22 +23,24 @@ def dimension_sizes(einsums: Sequence[Einsum], text: str) -> dict[str, int]:
 
     Raises `NotationError` for text of another form, and for a dimension that no array has.
     """
-    dims = list(dict.fromkeys(dim for einsum in einsums for dim in einsum.dims))
+    dims = tuple(dict.fromkeys(dim for einsum in einsums for dim in einsum.dims))
     given = parse_sizes(text)
-    for name in given:
-        if name not in dims:
-            raise NotationError(
-                f"no array has the dimension {quote(name)} given a size",
-                text,
-                max(0, text.find(name.rstrip("0123456789") if name.startswith("...") else name)),
-                hint=f"the dimensions are {', '.join(dims) or 'none'}",
-            )
+    _check_names(given, dims, text)
     return usual_sizes(dims) | given
 
 
 def usual_sizes(dims: Sequence[str]) -> dict[str, int]:
     """The sizes that dimensions have in this order where none are given."""
     return dict(zip(dims, (*DEFAULT_SIZES, *(OTHER_SIZE,) * len(dims)), strict=False))
+
+
+def _check_names(given: Mapping[str, int], dims: Sequence[str], text: str) -> None:
+    for name in given:
+        if name not in dims:
+            problem = f"no array has the dimension {quote(name)} given a size"
+            start = text.find(name.rstrip("0123456789") if name.startswith("...") else name)
+            hint = f"the dimensions are {', '.join(dims) or 'none'}"
+            raise NotationError(problem, text, max(0, start), hint=hint)
 
 
 def program_sizes(lowered: LoweredProgram, given: Mapping[str, int], text: str) -> dict[str, int]:
@@ -48,47 +50,41 @@ def program_sizes(lowered: LoweredProgram, given: Mapping[str, int], text: str) 
     are enough for all tokens where each expert is chosen as often. Raises `NotationError` where two sizes of
     one dimension differ, and for a size of a dimension that no array has.
     """
-    dims = lowered.dims
-    for name in given:
-        if name not in dims:
-            raise NotationError(
-                f"no array has the dimension {quote(name)} given a size",
-                text,
-                max(0, text.find(name)),
-                hint=f"the dimensions are {', '.join(dims)}",
-            )
-    return _Sizes(lowered, dict(given)).found()
+    _check_names(given, lowered.dims, text)
+    sizes = _Sizes(lowered, given)
+    derived = {whole for statement in lowered.statements for whole, _ in statement.merged}
+    derived.update(_places(each) for each in lowered.statements if each.function == "slots")
+    usual = usual_sizes([dim for dim in lowered.dims if dim not in derived])
+    sizes.spread()
+    # Those that follow from others come last, for the places of an array that does not say its experts.
+    for dim in sorted(lowered.dims, key=derived.__contains__):
+        if dim not in sizes.size:
+            sizes.size[dim] = usual.get(dim, OTHER_SIZE)
+            sizes.spread()
+    return sizes.size
 
 
 def _places(slots: LoweredStatement) -> str:
-    """The dimension of an expert's places."""
     return next(dim for dim in slots.result.dims if dim not in slots.operands[0].dims)
 
 
 class _Sizes:
-    def __init__(self, lowered: LoweredProgram, size: dict[str, int]) -> None:
-        self._lowered, self._size = lowered, size
+    def __init__(self, lowered: LoweredProgram, given: Mapping[str, int]) -> None:
+        self._lowered, self.size = lowered, dict(given)
 
-    def found(self) -> dict[str, int]:
-        derived = {whole for each in self._lowered.statements for whole, _ in each.merged}
-        derived.update(_places(each) for each in self._lowered.statements if each.function == "slots")
-        usual = usual_sizes([dim for dim in self._lowered.dims if dim not in derived])
-        self._spread()
-        # Those that follow from others come last, for the places of an array that does not say its experts.
-        for dim in sorted(self._lowered.dims, key=derived.__contains__):
-            if dim not in self._size:
-                self._size[dim] = usual.get(dim, OTHER_SIZE)
-                self._spread()
-        return self._size
-
-    def _spread(self) -> None:
+    def spread(self) -> None:
         """Take sizes from dimensions that say them, until nothing is new."""
         before = -1
-        while before != len(self._size):
-            before = len(self._size)
-            for each in self._lowered.renamed:
-                for own, other in zip(each.before.dims, each.use.dims, strict=True):
-                    self._equal(own, other, each)
+        while before != len(self.size):
+            before = len(self.size)
+            for name, first, use in self._lowered.renamed:
+                for own, other in zip(first.dims, use.dims, strict=True):
+                    if self._differ(own, other):
+                        self._fail(
+                            f"{name} takes {use}, but {self._sized(other)} is {self._sized(own)} in {first},",
+                            use,
+                            f"give {other} the size {self.size[own]}, or leave it out",
+                        )
             for statement in self._lowered.statements:
                 for whole, factors in statement.merged:
                     self._product(whole, factors, statement.result)
@@ -97,51 +93,38 @@ class _Sizes:
                 if statement.function == "causal_attention":
                     self._same_length(statement)
 
-    def _equal(self, own: str, other: str, renamed: Renamed) -> None:
-        size, use = self._size, renamed.use
-        if own in size and other in size and size[own] != size[other]:
-            self._fail(
-                f"{renamed.statement} takes {use}, but {other}={size[other]} is {own}={size[own]} in "
-                f"{renamed.before},",
-                use,
-                f"give {other} the size {size[own]}, or leave it out",
-            )
-        for one, of in ((own, other), (other, own)):
-            if one not in size and of in size:
-                size[one] = size[of]
+    def _differ(self, own: str, other: str) -> bool:
+        """Two names of one dimension have two sizes; where only one has a size, both have it from here on."""
+        sizes = [self.size[dim] for dim in (own, other) if dim in self.size]
+        if len(sizes) == 1:
+            self.size[own] = self.size[other] = sizes[0]
+        return len(set(sizes)) > 1
 
     def _same_length(self, attention: LoweredStatement) -> None:
         """Queries and keys of causal attention are one sequence."""
-        size, (queries, keys, _), along = self._size, attention.operands, attention.whole[0]
+        (queries, keys, _), along = attention.operands, attention.whole[0]
         own = queries.dims[keys.dims.index(along)]
-        if own in size and along in size and size[own] != size[along]:
+        if self._differ(own, along):
             self._fail(
-                f"{attention.result.name} attends along {own}={size[own]} of {queries} and "
-                f"{along}={size[along]} of {keys}, which are one sequence in causal attention,",
+                f"{attention.result.name} attends along {self._sized(own)} of {queries} and "
+                f"{self._sized(along)} of {keys}, which are one sequence in causal attention,",
                 queries,
                 "only the sequence has another name in the keys: Q[b, t, n, h], K[b, s, n, h], with grouped "
                 "heads Q[b, t, n, g, h]",
             )
-        for one, of in ((own, along), (along, own)):
-            if one not in size and of in size:
-                size[one] = size[of]
 
     def _product(self, whole: str, factors: tuple[str, ...], use: ArrayUse) -> None:
-        size = self._size
+        size = self.size
         unknown = [dim for dim in factors if dim not in size]
         known = math.prod(size[dim] for dim in factors if dim in size)
         if not unknown and size.setdefault(whole, known) != known:
-            written = " · ".join(f"{dim}={size[dim]}" for dim in factors)
-            self._fail(
-                f"{whole}={size[whole]} of {use} is not {written} = {known},",
-                use,
-                f"give {whole} the size {known}",
-            )
+            written = " · ".join(map(self._sized, factors))
+            problem = f"{self._sized(whole)} of {use} is not {written} = {known},"
+            self._fail(problem, use, f"give {whole} the size {known}")
         if len(unknown) == 1 and whole in size:
             if not known or size[whole] % known:
-                self._fail(
-                    f"{whole}={size[whole]} of {use} is not a multiple of {known},", use, "give other sizes"
-                )
+                problem = f"{self._sized(whole)} of {use} is not a multiple of {known},"
+                self._fail(problem, use, "give other sizes")
             size[unknown[0]] = size[whole] // known
 
     def _capacity(self, slots: LoweredStatement) -> None:
@@ -151,8 +134,11 @@ class _Sizes:
         if gates is None or gates.function != "top_k" or gates.number is None:
             return
         (along,), (experts,), places = slots.whole, gates.whole, _places(slots)
-        if places not in self._size and along in self._size and self._size.get(experts):
-            self._size[places] = max(1, -(-self._size[along] * int(gates.number) // self._size[experts]))
+        if places not in self.size and along in self.size and self.size.get(experts):
+            self.size[places] = max(1, -(-self.size[along] * int(gates.number) // self.size[experts]))
+
+    def _sized(self, dim: str) -> str:
+        return f"{dim}={self.size[dim]}"
 
     def _fail(self, problem: str, use: ArrayUse, hint: str) -> None:
         raise NotationError(problem, self._lowered.program.text, use.start, use.stop, hint)

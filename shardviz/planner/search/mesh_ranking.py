@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from shardviz.hardware.clusters import Fault, parse_cluster
 from shardviz.hardware.machine import Machine, PlacedMesh, machine_of
 from shardviz.planner.plan import axes_words
-from shardviz.planner.pricing.overlap import is_mostly_sent
+from shardviz.planner.pricing.priced_plan import is_mostly_sent
 from shardviz.planner.pricing.priced_steps import COMPUTE, HBM
 from shardviz.planner.problem import Problem
 from shardviz.planner.search.direct_prices import DirectWays

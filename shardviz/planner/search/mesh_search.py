@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from shardviz.planner.pricing.overlap import Passes
+from shardviz.planner.pricing.priced_plan import Passes
 from shardviz.planner.search.program_tables import Multipliers, ProgramSharding, ProgramTables
 from shardviz.planner.search.step_time import LITTLE, Overlap, StepTime, multipliers, overlapping, step_time
 

@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 
 from shardviz.hardware.machine import PlacedMesh
-from shardviz.planner.pricing.overlap import Passes, by_pass
+from shardviz.planner.pricing.priced_plan import Passes, by_pass
 from shardviz.planner.problem import Phase, Problem, Statement
 from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.planner.search.direct_prices import DirectPrices, DirectWays, Shape

@@ -12,12 +12,13 @@ from shardviz.notation.program_text import is_program, split_layers
 from shardviz.planner.problem import Problem, Statement, problem_from_text
 from shardviz.planner.problem.programs import read_program
 from shardviz.planner.problem.roles import Roles, roles_of
+from shardviz.planner.problem.training import Training
 from shardviz.planner.search.axes import SearchAxis
 from shardviz.planner.search.step_time import OVERLAPS, Overlap
 from shardviz.planner.statements.contraction_order import Order, contraction_orders
 from shardviz.planner.statements.local_work import statement_flops
 from shardviz.planner.states.prices import lacking_words
-from shardviz.planner.training import Training, with_backward
+from shardviz.planner.training import with_backward
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 

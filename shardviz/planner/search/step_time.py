@@ -2,7 +2,7 @@
 
 Communication that gathers parameters or reduces their gradients can run beside the work of other layers; that
 of activations stands between two statements of a layer. By default the first is hidden behind the work of its
-pass (`pricing.overlap`) as far as that lasts, and the second is waited for. ``none`` hides nothing, so that a
+pass (`priced_plan`) as far as that lasts, and the second is waited for. ``none`` hides nothing, so that a
 step is the sum of its plan's steps; ``all`` hides everything, as "How to Scale Your Model" counts: each pass
 is the longer of its work and its communication.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from shardviz.planner.pricing.overlap import Passes, by_pass, overlapped
+from shardviz.planner.pricing.priced_plan import Passes, by_pass, overlapped
 from shardviz.planner.search.program_tables import Multipliers, ProgramSharding
 from shardviz.planner.states.moves import Axes
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from shardviz.models.answer import ModelAnswer
-from shardviz.models.memory import ModelMemory
+from shardviz.models.answer import ModelAnswer, ModelMemory
 from shardviz.models.question import ModelQuestion
 from shardviz.render.bar import bar
 from shardviz.render.lines import sentence

@@ -9,8 +9,7 @@ from itertools import groupby
 from rich.text import Text
 
 from shardviz.errors import plural, quote
-from shardviz.models.folding import FoldedParameter, folded
-from shardviz.models.splitting import SplitModel, SplitParameter
+from shardviz.models.splitting import FoldedParameter, SplitModel, SplitParameter, folded
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
 from shardviz.sharding import Mesh, PartitionSpec

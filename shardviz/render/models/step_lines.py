@@ -81,9 +81,7 @@ def _padding_lines(step: ModelStep, width: int) -> list[Text]:
     padded = [part.cost for part in step.parts if part.cost.plan.problem.padding]
     if not padded:
         return []
-    from shardviz.planner.pricing.padding_cost import padding_cost
-
-    wasted = [(each.layers, padding_cost(each)) for each in padded]
+    wasted = [(each.layers, each.padding_cost) for each in padded]
     time = sum(runs * each.seconds for runs, each in wasted)
     sent = sum(runs * each.wire_bytes for runs, each in wasted)
     dims = dict.fromkeys(each for cost in padded for each in cost.plan.problem.padding)

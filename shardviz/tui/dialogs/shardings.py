@@ -146,8 +146,8 @@ class ShardingsDialog(FilteredList):
 def _question(resolved: ResolvedProblem) -> SearchQuestion:
     """The problem with all shardings open, on any mesh with its axes of the same machine."""
     from shardviz.hardware.machine import assumed_machine
+    from shardviz.planner.problem.training import parse_training
     from shardviz.planner.search import parse_axes, question_from_text
-    from shardviz.planner.training import parse_training
 
     form, mesh, machine = resolved.shown, resolved.problem.mesh, resolved.machine
     if machine.assumed:

@@ -15,9 +15,8 @@ from textual.worker import get_current_worker
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.wording import error_words
-from shardviz.models.answer import ModelAnswer, answered, change
-from shardviz.models.folding import alike_pattern
-from shardviz.models.memory import model_memory
+from shardviz.models.answer import ModelAnswer, answered, change, model_memory
+from shardviz.models.splitting import alike_pattern
 from shardviz.notation import write_spec
 from shardviz.render.caption import mesh_text
 from shardviz.tui.dialogs.dialog import CLOSE, HELP, Dialog

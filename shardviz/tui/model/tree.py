@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from shardviz.models.folding import FoldedParameter, folded
-from shardviz.models.splitting import SplitModel
+from shardviz.models.splitting import FoldedParameter, SplitModel, folded
 from shardviz.render.bar import bar
 from shardviz.render.lines import columns
 from shardviz.render.models.parameter_table import layer_groups, split_text

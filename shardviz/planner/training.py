@@ -1,4 +1,4 @@
-"""The backward pass of a program: reverse-mode differentiation, statement by statement.
+"""The train step of a program: reverse-mode differentiation, statement by statement, then the optimizer.
 
 A compiler is asked the same question as `jax.grad` of the sum of all results, each multiplied by the argument
 that is its gradient; `Problem.gradients` has the names.
@@ -7,58 +7,81 @@ that is its gradient; `Problem.gradients` has the names.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import count
 
 from shardviz.errors import QuestionError, quote
 from shardviz.notation.einsum import Einsum
-from shardviz.planner.problem import Phase, Problem, Statement
-from shardviz.planner.problem.statement import is_floating
-from shardviz.planner.problem.training import Training
-from shardviz.planner.statements.local_work import is_matmul
-from shardviz.planner.training.derivatives import (
+from shardviz.planner.derivatives import (
     GRADIENT,
     PASSED_ON,
     RESULT,
+    ROW_SUMS,
     Derivative,
-    RowSums,
     Taken,
     derivatives,
 )
-from shardviz.planner.training.optimizer import optimizer_statements
-from shardviz.sharding import PartitionSpec, ShardedArray
+from shardviz.planner.planner import plan
+from shardviz.planner.problem import Phase, Problem, Statement
+from shardviz.planner.problem.problem import is_floating, unused_name
+from shardviz.planner.problem.training import Optimizer, Training, parse_training
+from shardviz.planner.statements.local_work import is_matmul
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 
-def backward_statements(problem: Problem, training: Training) -> Problem:
-    """The train step of a forward problem whose last result has a spec; see `with_backward`."""
+def train_step(problem: Problem, *, backward: bool, remat: str, optimizer: str) -> Problem:
+    """The problem that a user asked in the words of the command line: with its backward pass, or as it is.
+
+    Raises what `parse_training` and `with_backward` raise.
+    """
+    training = parse_training(backward, remat, optimizer, problem.mesh)
+    return problem if training is None else with_backward(problem, training)
+
+
+def with_backward(problem: Problem, training: Training) -> Problem:
+    """The train step of a forward problem: its statements, then those of the gradients and the optimizer.
+
+    The gradient of each result is an argument, split as the result. All arguments of floating point have
+    gradients: those of `Problem.parameters` are used by the optimizer; without one, and for the other
+    arguments, they are returned, split as their arguments. A constraint on an intermediate holds for its
+    gradient too, as in JAX. Where the sharding of the last result is open, it is that of the first argument
+    in a stack of layers, else that in which the plan of the forward pass leaves it.
+
+    Raises `QuestionError` where another result's sharding is open, and where no result depends on an argument
+    of floating point.
+    """
+    last, first = problem.result, problem.arguments[0]
+    if last.spec is None:
+        is_stack = problem.layers > 1 and first.shape == last.shape
+        spec = first.spec if is_stack else plan(problem).result_spec
+        problem = problem.with_results({last.name: spec})
     return _Backward(problem, training).problem()
 
 
-def kept_results(problem: Problem, training: Training) -> frozenset[str]:
+def _kept_results(problem: Problem, training: Training) -> set[str]:
     """The results of forward statements that the backward pass need not compute again."""
-    match training.remat:
-        case "none":
-            kept = [*problem.forward]
-        case "dots":
-            kept = [part for part in problem.forward if is_matmul(part)]
-        case "layer":
-            kept = []
-    return frozenset(problem.results).union(part.result.name for part in kept)
+    kept = [] if training.remat == "layer" else problem.forward
+    if training.remat == "dots":
+        kept = [part for part in kept if is_matmul(part)]
+    return {*problem.results, *(part.result.name for part in kept)}
+
+
+def _derived(part: Statement) -> Iterator[tuple[ShardedArray, Derivative]]:
+    for operand, derivative in zip(part.operands, derivatives(part), strict=True):
+        if derivative is not None:
+            yield operand, derivative
 
 
 def _uses(problem: Problem) -> Counter[str]:
     """By the name of each array that has a gradient, how many summands that has."""
-    derived = {each.name for each in problem.arguments if is_floating(each)}
+    derived = {array.name for array in problem.arguments if is_floating(array)}
     for part in problem.parts:
-        pairs = zip(part.operands, derivatives(part), strict=True)
-        if any(derivative and operand.name in derived for operand, derivative in pairs):
+        if any(operand.name in derived for operand, _ in _derived(part)):
             derived.add(part.result.name)
     uses = Counter(name for name in problem.results if name in derived)
     for part in reversed(problem.parts):
         if uses[part.result.name]:
-            pairs = zip(part.operands, derivatives(part), strict=True)
-            uses.update(operand.name for operand, each in pairs if each and operand.name in derived)
+            uses.update(operand.name for operand, _ in _derived(part) if operand.name in derived)
     return uses
 
 
@@ -74,8 +97,8 @@ class _Backward:
         self._arguments = {each.name: each for each in problem.arguments}
         self._made = {part.result.name: part for part in problem.parts}
         self._taken = {*self._arguments, *self._made}
-        self._parameters = problem.parameters
-        self._kept = kept_results(problem, training)
+        self._trained = () if training.optimizer is None else problem.parameters
+        self._kept = _kept_results(problem, training)
         self._left = _uses(problem)
         arrays = (*self._arguments.values(), *(part.result for part in problem.parts))
         self._gradients = {each.name: self._gradient(each) for each in arrays if self._left[each.name]}
@@ -92,36 +115,69 @@ class _Backward:
         for part in reversed(self._problem.parts):
             if part.result.name in self._sums:
                 self._differentiate(part)
-        found = {name: self._sums[name] for name in self._arguments if name in self._sums}
-        if not found:
+        made = {name: self._sums[name] for name in self._arguments if name in self._sums}
+        if not made:
             raise QuestionError(
                 f"no result of {quote(self._problem.text)} depends on an argument of floating point",
                 "leave out --backward",
             )
-        optimizer = self._training.optimizer
-        returned, updates = [*self._problem.results], dict[str, Statement]()
-        for name, gradient in found.items():
-            if optimizer is None or name not in self._parameters:
-                returned.append(gradient.name)
-                continue
-            updates |= optimizer_statements(
-                self._arguments[name], gradient, optimizer, self._problem.mesh, self._unused
-            )
-        made = {name: gradient.name for name, gradient in found.items()}
+        optimizer, updates = self._training.optimizer, dict[str, Statement]()
+        for name, gradient in made.items():
+            if optimizer is not None and name in self._trained:
+                updates |= self._updates(self._arguments[name], gradient, optimizer)
+        gradients = [gradient.name for name, gradient in made.items() if name not in self._trained]
+        news = [part.result.name for part in updates.values()]
         return replace(
             self._problem,
             parts=(*self._problem.parts, *self._parts, *updates.values()),
-            returned=(*returned, *(part.result.name for part in updates.values())),
+            returned=(*self._problem.results, *gradients, *news),
             training=self._training,
-            gradients=tuple((self._given | made).items()),
-            updates=tuple((old, part.result.name) for old, part in updates.items()),
+            gradients=tuple((self._given | {name: each.name for name, each in made.items()}).items()),
+            updates=tuple(zip(updates, news, strict=True)),
         )
+
+    def _updates(
+        self, parameter: ShardedArray, gradient: ShardedArray, optimizer: Optimizer
+    ) -> dict[str, Statement]:
+        """The update of a parameter by its gradient: by each argument that it replaces a statement, in the
+        order in which they run.
+
+        The rate is a constant, as is Adam's correction of its moments' bias, which is a factor of the rate.
+        """
+        spec = state_spec(parameter, optimizer.over, self._problem.mesh)
+        updates: dict[str, Statement] = {}
+
+        def state(name: str, dtype: str) -> ShardedArray:
+            return replace(parameter, name=self._unused(f"{parameter.name}_{name}"), dtype=dtype, spec=spec)
+
+        def update(old: ShardedArray, function: str, *operands: ShardedArray) -> ShardedArray:
+            new = replace(old, name=self._unused(f"{old.name}_new"))
+            einsum = Einsum((old.dims,) * len(operands), old.dims)
+            updates[old.name] = Statement(
+                einsum, operands, new, function, phase="optimizer", source=parameter.name
+            )
+            return new.with_spec(None)
+
+        master = parameter
+        if optimizer.master and optimizer.master != parameter.dtype:
+            master = state("master", optimizer.master)
+        gradient = gradient.with_spec(None)
+        if optimizer.rule == "adam":
+            mean, square = state("mean", optimizer.moments), state("square", optimizer.moments)
+            new_mean = update(mean, "adam_mean", mean, gradient)
+            new_square = update(square, "adam_square", square, gradient)
+            updated = update(master, "adam_update", master, new_mean, new_square)
+        else:
+            updated = update(master, "sgd_update", master, gradient)
+        if master is not parameter:
+            update(parameter, "convert", updated)
+        return updates
 
     def _gradient(self, array: ShardedArray) -> ShardedArray:
         """The gradient of an array; a parameter's is the optimizer's to split where that splits its state."""
         optimizer = self._training.optimizer
         dtype, spec = array.dtype, _of_gradient(array.spec)
-        if optimizer is not None and array.name in self._parameters:
+        if optimizer is not None and array.name in self._trained:
             dtype, spec = optimizer.gradients, None if optimizer.over else spec
         return replace(array, name=self._unused(f"d{array.name}"), dtype=dtype, spec=spec)
 
@@ -141,8 +197,8 @@ class _Backward:
     def _differentiate(self, part: Statement) -> None:
         """Add what one forward statement says about the gradients of its operands."""
         gradient = self._sums[part.result.name]
-        for operand, derivative in zip(part.operands, derivatives(part), strict=True):
-            if derivative is not None and operand.name in self._gradients:
+        for operand, derivative in _derived(part):
+            if operand.name in self._gradients:
                 self._add(operand.name, self._summand(part, operand, derivative, gradient))
 
     def _summand(
@@ -161,7 +217,7 @@ class _Backward:
         if derivative == PASSED_ON and is_same and may_stay:
             return replace(gradient, dims=made.dims)
         if not is_whole:
-            made = replace(made, name=self._numbered(made.name))
+            made = replace(made, name=self._unused(made.name))
         operands = [self._taken_by(part, each, gradient) for each in derivative.takes]
         made_here = replace(made, dims=operand.dims)
         self._state("backward", derivative.function, operands, made_here, part, derivative.number)
@@ -174,8 +230,8 @@ class _Backward:
             return self._read(gradient)
         if taken == RESULT:
             return result
-        if isinstance(taken, RowSums):
-            sums = replace(part.operands[taken.place], dtype=gradient.dtype, spec=None)
+        if taken == ROW_SUMS:
+            sums = replace(part.operands[1], dtype=gradient.dtype, spec=None)
             sums = replace(sums, name=self._unused(f"d{part.result.name}_sum"))
             self._state("backward", "multiply", (self._read(gradient), result), sums, part, None)
             return sums
@@ -183,13 +239,12 @@ class _Backward:
         return part.operands[taken]
 
     def _add(self, name: str, summand: ShardedArray) -> None:
-        """Add to the gradient of an array."""
         self._left[name] -= 1
         before = self._sums.get(name)
         if before is not None:
             total = self._gradients[name]
             if self._left[name]:
-                total = replace(total, name=self._numbered(total.name), spec=None)
+                total = replace(total, name=self._unused(total.name), spec=None)
             einsum = Einsum((total.dims, total.dims), total.dims)
             both = self._read(before), self._read(summand)
             self._parts.append(Statement(einsum, both, total, "add", phase="backward", source=name))
@@ -209,7 +264,6 @@ class _Backward:
         source: Statement,
         number: float | None,
     ) -> None:
-        """Append a statement that differentiates a forward one, or computes it again."""
         taken = tuple(self._available(each) for each in operands)
         einsum = Einsum(tuple(each.dims for each in taken), result.dims)
         whole = tuple(dim for dim in source.whole if dim in einsum.dims)
@@ -231,17 +285,24 @@ class _Backward:
         return replace(array, name=self._recomputed[array.name])
 
     def _unused(self, name: str) -> str:
-        """The name, or the first of ``name_1``, ``name_2``, … that no other array has."""
-        return self._numbered(name) if name in self._taken else self._take(name)
-
-    def _numbered(self, name: str) -> str:
-        return self._take(next(each for n in count(1) if (each := f"{name}_{n}") not in self._taken))
-
-    def _take(self, name: str) -> str:
-        self._taken.add(name)
-        return name
+        return unused_name(name, self._taken, 1)
 
 
 def _of_gradient(spec: PartitionSpec | None) -> PartitionSpec | None:
     """The spec of an array's gradient: that of a pending sum is the same on all devices of the sum."""
     return None if spec is None else PartitionSpec(spec.dims)
+
+
+def state_spec(parameter: ShardedArray, over: tuple[str, ...], mesh: Mesh) -> PartitionSpec:
+    """The parameter's spec with the axes `over` that it does not use, each on the first dimension that then
+    still divides; an axis that divides none is left out."""
+    spec = PartitionSpec(parameter.decided_spec.dims)
+    for axis in over:
+        if axis in spec.axes:
+            continue
+        for dim, size in enumerate(parameter.shape):
+            axes = (*spec.dims[dim], axis)
+            if size % mesh.group_size(axes) == 0:
+                spec = PartitionSpec((*spec.dims[:dim], axes, *spec.dims[dim + 1 :]))
+                break
+    return spec
