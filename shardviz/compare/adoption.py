@@ -60,7 +60,7 @@ def cheaper_if_split(
         return plan
     return replace(
         other,
-        problem=_reopened(other.problem, plan.question),
+        problem=other.problem.with_results(dict.fromkeys(_open_results(plan.question))),
         optimal=False,
         at_most=plan.at_most,
         faster=plan.faster,
@@ -82,7 +82,6 @@ def _split_alike(plan: Plan, problem: Problem, placed: PlacedMesh) -> Iterator[P
 
 
 def _moved_alike(plan: Plan, moves: Sequence[ShardyMove]) -> Plan:
-    """The plan of a problem that only reshards an array, by Shardy's moves."""
     problem, mesh = plan.question, plan.question.mesh
     part = problem.parts[0]
     before = given_state(part, state_of(part.operands[0].decided_spec, mesh))
@@ -101,23 +100,11 @@ def _moved_alike(plan: Plan, moves: Sequence[ShardyMove]) -> Plan:
 
 def split_as(problem: Problem, splits: Mapping[str, PartitionSpec]) -> Problem:
     """The problem with its open results split so."""
-    parts = tuple(
-        replace(part, result=part.result.with_spec(splits[part.result.name]))
-        if part.result.spec is None and part.result.name in splits
-        else part
-        for part in problem.parts
-    )
-    return replace(problem, parts=parts)
+    return problem.with_results({name: splits[name] for name in _open_results(problem) if name in splits})
 
 
-def _reopened(problem: Problem, question: Problem) -> Problem:
-    """The problem with those results open that the question leaves open."""
-    is_open = {part.result.name for part in question.parts if part.result.spec is None}
-    parts = tuple(
-        replace(part, result=part.result.with_spec(None)) if part.result.name in is_open else part
-        for part in problem.parts
-    )
-    return replace(problem, parts=parts)
+def _open_results(problem: Problem) -> list[str]:
+    return [part.result.name for part in problem.parts if part.result.spec is None]
 
 
 def _cost(plan: Plan, placed: PlacedMesh) -> tuple[float, float]:

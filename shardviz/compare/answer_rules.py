@@ -1,19 +1,26 @@
-"""The rules that look at both sides as a whole: dtypes, what is equal, idle axes, the result."""
+"""The rules that look at both sides as a whole, before any array: dtypes, how a compiler carries out what it
+moves (in pieces, together, across slices, and when), what is equal, idle axes, the result."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 
 from shardviz.compare.comparison import SAME_TRAFFIC, Comparison
-from shardviz.compare.transfer import ArrayTransfer, kinds
-from shardviz.compare.wording import acts_on, does, listed, wire
-from shardviz.planner import Problem
+from shardviz.compare.transfer import ArrayTransfer, elements_of, kinds
+from shardviz.compare.wording import acts_on, arrays, does, listed, over, under_way, wire, with_article
+from shardviz.errors import plural
+from shardviz.hlo import Collective
 from shardviz.planner.states.moves import state_of
 from shardviz.sharding import array_bytes
 from shardviz.sharding.array import BITS
 from shardviz.sharding.axis_parts import whole_axis
+
+_MOST_COMBINED = 8
+"""Of how many collectives of the plan a combined one is looked for."""
+_MOST_TOLD = 3
+"""Overlapped collectives that are told one by one."""
 
 
 def packed(comparison: Comparison) -> None:
@@ -96,6 +103,114 @@ def _is_float(dtype: str) -> bool:
     return dtype.startswith(("f", "bf"))
 
 
+def collective_matmul(comparison: Comparison) -> None:
+    """A gather or a scatter taken apart into permutes between partial matmuls."""
+    for other in [one for one in comparison.theirs if one.taken_apart is not None]:
+        same = [one for one in comparison.ours if one.is_like(other)]
+        mine = next(iter([one for one in same if one.arrays == other.arrays] or same), None)
+        matmul = other.taken_apart
+        assert matmul is not None
+        whose = "the plan's" if mine else "an" if other.op[0] == "a" else "a"
+        permutes, runs = len(matmul.permutes), other.permute_runs
+        often = f" ({runs:,} runs)" if runs not in (None, permutes) else ""
+        message = (
+            f"{comparison.target} takes {whose} {replace(other, runs=1)} apart, a collective matmul: "
+            f"{plural(permutes, 'permute')}{often} {'both ways' if matmul.directions == 2 else 'one way'} "
+            f"around the ring of {matmul.group_size} between "
+            f"{plural(len(matmul.matmuls), 'partial matmul')}, which work on the pieces that are there"
+        )
+        if matmul.wire_bytes is not None:
+            against = f"where the {other.op} sends {other.wire_bytes:,}"
+            if matmul.wire_bytes == other.wire_bytes:
+                against = f"as many as the {other.op}"
+            message += f"; it sends {matmul.wire_bytes:,} bytes, {against}"
+        comparison.add("collective_matmul", f"{message}.", *(([mine], [other]) if mine else ()))
+
+
+def combined(comparison: Comparison) -> None:
+    """Several collectives of the plan as one with several arrays."""
+    for other in [one for one in comparison.theirs if one.pieces > 1]:
+        # As many as it has arrays, of the same kind, with as many elements together.
+        same = [one for one in comparison.ours if (one.op, one.base_axes) == (other.op, other.base_axes)]
+        for several in combinations(same[:_MOST_COMBINED], other.pieces):
+            if sum(one.elements for one in several) == other.elements:
+                comparison.add(
+                    "combined_collectives",
+                    f"{comparison.target} carries {other.pieces} arrays in one {other}, for which the plan "
+                    f"has {len(several)} collectives: {listed(several)}; the bytes are the same.",
+                    several,
+                    [other],
+                )
+                break
+
+
+def carries_together(comparison: Comparison, one: Collective) -> None:
+    """Several collectives of a program as one, whose pieces are compared one by one."""
+    comparison.add(
+        "combined_collectives",
+        f"{comparison.target} carries {one.arrays} arrays in one {one.op}{over(one)} ({one.bytes:,} bytes), "
+        "which sends as many bytes as one for each of them.",
+    )
+
+
+def between_slices(comparison: Comparison) -> None:
+    """Transfers that leave a TPU slice, as a send and a recv, with what is done inside the slices."""
+    target = comparison.target
+    for other in [one for one in comparison.theirs if one.between_slices]:
+        way = f"send and recv over the data-center network, {other.wire_bytes:,} bytes sent by a device"
+        moves = f"{with_article(other.op)}{other.over} of {other.bytes:,} bytes"
+        near = [
+            one for one in comparison.ours if one.base_axes & other.base_axes and one.may_share_array(other)
+        ]
+        if not near:
+            message = f"{target} moves {arrays([other])} between slices, by {moves}: {way}."
+            comparison.add("between_slices", message)
+            continue
+        same = [one for one in near if one.is_like(other)]
+        mine = (same or near)[0]
+        message = f"{target} carries the plan's {mine} between slices: {way}."
+        inside: list[ArrayTransfer] = []
+        if not same:
+            among = [one for one in comparison.theirs if one is not other and one.may_share_array(mine)]
+            inside = [one for one in among if not any(each.is_like(one) for each in comparison.ours)]
+        if inside:
+            message = (
+                f"{target} splits the plan's {mine}: inside each slice {listed(inside)}, between slices "
+                f"{moves} by {way}."
+            )
+        comparison.add("between_slices", message, [mine], [other, *inside])
+
+
+def fused_reduce_scatter(comparison: Comparison) -> None:
+    """A reduce-scatter that the compiler made of the partitioner's all-reduce and slice."""
+    before = [each for each in comparison.partitioned or () if each.op == "all-reduce"]
+    for one in [each for each in comparison.scheduled if each.op == "reduce-scatter"]:
+        # It may be the second followed by a slice.
+        same = (each for each in before if {*each.axes} == {*one.axes})
+        reduced = next((each for each in same if elements_of(each) == elements_of(one)), None)
+        if reduced is not None:
+            comparison.add(
+                "fused_reduce_scatter",
+                f"{comparison.target} makes one reduce-scatter{over(one)} ({one.bytes:,} bytes) of the "
+                f"partitioner's all-reduce and slice: it sends {one.wire_bytes:,} bytes, and the all-reduce "
+                f"would send {reduced.wire_bytes * one.bytes // max(1, reduced.bytes):,}.",
+            )
+
+
+def overlapped(comparison: Comparison) -> None:
+    """Collectives that are under way while other work runs, all at once."""
+    under = [one for one in comparison.scheduled if one.is_async and one.overlapped]
+    if not under:
+        return
+    told = [f"{one.op}{over(one)} ({one.bytes:,} bytes) under {under_way(one.overlapped)}" for one in under]
+    more = len(told) - _MOST_TOLD
+    also = f"; and {more:,} more" if more > 0 else ""
+    count = len([one for one in comparison.scheduled if one.op != "slice"])
+    which = f"{len(under)} of its {count:,} collectives" if count > 1 else "its collective"
+    words = "; ".join(told[:_MOST_TOLD])
+    comparison.add("overlapped", f"{comparison.target} runs other work during {which}: {words}{also}.")
+
+
 def strike_equal(comparison: Comparison) -> None:
     """Strike out what both sides have, of any dtype; first where the array is beyond doubt."""
     for is_sure, mine in product((True, False), list(comparison.ours)):
@@ -110,7 +225,10 @@ def strike_equal(comparison: Comparison) -> None:
 def idle_axis(comparison: Comparison) -> None:
     """Data moved over a mesh axis that no spec mentions, and what of the plan it replaces."""
     mesh = comparison.plan.problem.mesh
-    idle = frozenset(mesh.axis_names) - _mentioned(comparison.plan.problem)
+    specs = [array.spec for array in comparison.plan.problem.arrays if array.spec is not None]
+    idle = {*mesh.axis_names}.difference(
+        whole_axis(axis) for spec in specs for axis in (*spec.axes, *spec.unreduced)
+    )
     moved = [one for one in comparison.theirs if one.base_axes & idle]
     if not moved:
         return
@@ -156,14 +274,3 @@ def other_result(comparison: Comparison) -> None:
         ours,
         theirs,
     )
-
-
-def _mentioned(problem: Problem) -> frozenset[str]:
-    """The mesh axes that some spec of the problem names."""
-    specs = [
-        array.spec
-        for part in problem.parts
-        for array in (*part.operands, part.result)
-        if array.spec is not None
-    ]
-    return frozenset(whole_axis(axis) for spec in specs for axis in (*spec.axes, *spec.unreduced))

@@ -34,14 +34,15 @@ _MOST_PADDED = 1.5
 
 def gathered_again(comparison: Comparison) -> None:
     """An array that both sides gather, by one of them once more for another statement."""
+    target = comparison.target
     for side, again in ((comparison.theirs, True), (comparison.ours, False)):
-        for one in [each for each in side if each.op == "all-gather"]:
+        for one in _by(side, "all-gather"):
             same = next((pair for pair in comparison.equal if _is_same_gather(one, pair[0])), None)
             if same is None or one not in side:
                 continue
             several = [each for each in side if _is_same_gather(each, same[0])]
             name, often = arrays([same[0]]), "again" if len(several) == 1 else f"{len(several)} times more"
-            who, other = (comparison.target, "the plan") if again else ("the plan", comparison.target)
+            who, other = (target, "the plan") if again else ("the plan", target)
             comparison.add(
                 "gathered_again",
                 f"{who} gathers {name}{one.over} {often} for other statements that take it, sending "
@@ -59,7 +60,7 @@ def reordered(comparison: Comparison) -> None:
     """The devices of an axis taken in another order."""
     mesh = comparison.plan.problem.mesh
     for mine in list(comparison.ours):
-        other = next((one for one in comparison.theirs if _in_parts(one, mine, mesh)), None)
+        other = _first(comparison.theirs, mine.op, mine, mesh)
         if other is not None:
             comparison.add(
                 "sub_axes",
@@ -76,12 +77,8 @@ def split(comparison: Comparison) -> None:
     for mine in list(comparison.ours):
         several = _covering(mine, comparison.theirs, comparison.plan.problem.mesh)
         if several and not _permuted(comparison.theirs, mine):
-            comparison.add(
-                "split_collective",
-                f"{comparison.target} splits the plan's {mine} into {len(several)}: {listed(several)}.",
-                [mine],
-                several,
-            )
+            message = f"{comparison.target} splits the plan's {mine} into {len(several)}: {listed(several)}."
+            comparison.add("split_collective", message, [mine], several)
 
 
 def merged(comparison: Comparison) -> None:
@@ -100,44 +97,39 @@ def merged(comparison: Comparison) -> None:
 
 def scatter_and_gather(comparison: Comparison) -> None:
     """A sum in one collective on one side, in two halves on the other."""
-    for mine in [one for one in comparison.ours if one.op == "all-reduce"]:
-        scatter = _first(comparison.theirs, "reduce-scatter", mine)
-        gather = _later_gather(comparison.theirs, mine, comparison.ours)
-        if scatter is not None and gather is not None:
-            partner = _rest_of_gather(gather, mine, comparison.ours)
-            comparison.add(
-                "scatter_and_gather",
-                f"{comparison.target} writes the plan's psum{mine.over}{done_too(partner)} as two halves, a "
-                f"{scatter} and an {gather}.",
-                [mine, *partner],
-                [scatter, gather],
-            )
-    for other in [one for one in comparison.theirs if one.op == "all-reduce"]:
-        scatter = _first(comparison.ours, "reduce-scatter", other)
-        gather = _later_gather(comparison.ours, other, comparison.theirs)
-        if scatter is not None and gather is not None:
-            partner = _rest_of_gather(gather, other, comparison.theirs)
-            comparison.add(
-                "scatter_and_gather",
-                f"{comparison.target} adds the partial sums in one {other}{done_too(partner)}; the plan does "
-                f"it in two halves, a {scatter} and later an {gather}.",
-                [scatter, gather],
-                [other, *partner],
-            )
+    target = comparison.target
+    for whole_side, side in (comparison.sides, comparison.sides[::-1]):
+        for whole in _by(whole_side, "all-reduce"):
+            scatter = _first(side, "reduce-scatter", whole)
+            gather, partner = _later_gather(side, whole, whole_side)
+            if scatter is None or gather is None:
+                continue
+            one, halves = [whole, *partner], [scatter, gather]
+            if side is comparison.theirs:
+                message = (
+                    f"{target} writes the plan's psum{whole.over}{done_too(partner)} as two halves, a "
+                    f"{scatter} and an {gather}."
+                )
+                comparison.add("scatter_and_gather", message, one, halves)
+            else:
+                message = (
+                    f"{target} adds the partial sums in one {whole}{done_too(partner)}; the plan does it in "
+                    f"two halves, a {scatter} and later an {gather}."
+                )
+                comparison.add("scatter_and_gather", message, halves, one)
 
 
 def all_reduce_and_slice(comparison: Comparison) -> None:
     """An all-reduce where the plan has a psum_scatter."""
-    for mine in [one for one in comparison.ours if one.op == "reduce-scatter"]:
+    for mine in _by(comparison.ours, "reduce-scatter"):
         other = _first(comparison.theirs, "all-reduce", mine)
         if other is not None:
-            is_cut = any(
-                one.base_axes & other.base_axes and one.shares_array(other) for one in comparison.slices
-            )
+            slices = (one for one in comparison.slices if one.shares_array(other))
+            is_cut = any(one.base_axes & other.base_axes for one in slices)
+            whose = "" if comparison.plan.problem.is_chain else f" of {arrays([mine])}"
             comparison.add(
                 "all_reduce_and_slice",
-                f"{comparison.target} does not scatter the sum{_of_which(comparison, mine)}: its "
-                f"all-reduce{other.over} of "
+                f"{comparison.target} does not scatter the sum{whose}: its all-reduce{other.over} of "
                 f"{other.bytes:,} bytes{in_dtype(other, mine)} gives every device the whole of it, "
                 f"{'of which a device keeps a slice' if is_cut else 'where the plan scatters it'}; it sends "
                 f"{other.wire_bytes:,} bytes, and scattering the sum would send half of them.",
@@ -146,18 +138,17 @@ def all_reduce_and_slice(comparison: Comparison) -> None:
             )
 
 
-def _of_which(comparison: Comparison, sum_: ArrayTransfer) -> str:
-    """The array whose sum it is, in a program of many."""
-    return "" if comparison.plan.problem.is_chain else f" of {arrays([sum_])}"
-
-
 def scattered_less(comparison: Comparison) -> None:
     """The sum of the same parts, scattered over fewer of their axes than in the plan."""
     for part in comparison.plan.problem.parts:
         name = part.result.name
         summed = comparison.summed_over(name)
         ours, theirs = ([one for one in side if one.arrays == (name,)] for side in comparison.sides)
-        kept = _not_scattered(theirs) - _not_scattered(ours)
+        # The axes over which every device gets the whole sum.
+        here, there = (
+            {axis for one in _by(side, "all-reduce") for axis in one.base_axes} for side in (ours, theirs)
+        )
+        kept = frozenset(there - here)
         if summed is not None and summed[0] == summed[1] and kept and any(one.is_sum for one in ours):
             over = listed_axes(kept, comparison.plan.problem.mesh)
             comparison.add(
@@ -169,26 +160,15 @@ def scattered_less(comparison: Comparison) -> None:
             )
 
 
-def _not_scattered(several: list[ArrayTransfer]) -> frozenset[str]:
-    """The axes over which every device gets the whole sum."""
-    return frozenset(axis for one in several if one.op == "all-reduce" for axis in one.base_axes)
-
-
 def padded(comparison: Comparison) -> None:
     """The target pads an array so that its pieces suit the hardware, and moves what is then misplaced."""
-    for mine in [one for one in comparison.ours if one.op in ("reduce-scatter", "all-to-all", "all-gather")]:
-        same = [one for one in comparison.theirs if (one.op, one.base_axes) == (mine.op, mine.base_axes)]
-        same = [one for one in same if mine.elements < one.elements < _MOST_PADDED * mine.elements]
-        other = next((one for one in same if one.may_share_array(mine)), None)
-        if other is None:
+    for mine in _by(comparison.ours, "reduce-scatter", "all-to-all", "all-gather"):
+        among = [one for one in comparison.theirs if one.may_share_array(mine)]
+        same = (one for one in _by(among, mine.op) if one.base_axes == mine.base_axes)
+        wider = (one for one in same if mine.elements < one.elements < _MOST_PADDED * mine.elements)
+        if (other := next(wider, None)) is None:
             continue
-        mending = [
-            one
-            for one in comparison.theirs
-            if one.op == "collective-permute"
-            and one.base_axes <= mine.base_axes
-            and one.may_share_array(mine)
-        ]
+        mending = [one for one in _by(among, "collective-permute") if one.base_axes <= mine.base_axes]
         also = f", and puts its pieces right by {listed(mending)}" if mending else ""
         comparison.add(
             "padded",
@@ -201,42 +181,36 @@ def padded(comparison: Comparison) -> None:
 
 def gathered_more(comparison: Comparison) -> None:
     """The target gathers more of an array over the same axes, where the plan slices it first."""
-    for mine in [one for one in comparison.ours if one.op == "all-gather"]:
-        same = [one for one in comparison.theirs if (one.op, one.arrays) == (mine.op, mine.arrays)]
+    for mine in _by(comparison.ours, "all-gather"):
+        same = [one for one in _by(comparison.theirs, "all-gather") if one.arrays == mine.arrays]
         other = next((one for one in same if one.base_axes == mine.base_axes), None)
         planned, _ = comparison.whole_route(mine.arrays)
-        if other is not None and all(one.elements < other.elements for one in planned):
-            before = [one for one in planned if one.place < mine.place and one in comparison.ours]
-            also = f"does {listed(before)}, then " if before else ""
-            comparison.add(
-                "gathered_more",
-                f"{_gathers(comparison, other)}{_elements(other, mine)}; the plan "
-                f"{_cuts_first(comparison, mine)}{also}gathers only {mine.bytes:,} bytes "
-                f"({wire([*before, mine]):,} sent{' in all' if before else ''}){_elements(mine, other)}.",
-                [*before, mine],
-                [other],
-            )
+        if other is None or any(one.elements >= other.elements for one in planned):
+            continue
+        before = [one for one in planned if one.place < mine.place and one in comparison.ours]
+        earlier = comparison.plan.steps[
+            : comparison.plan.steps.index(comparison.plan.collectives[mine.place])
+        ]
+        is_cut = any((step.op, step.array) == ("slice", *mine.arrays) for step in earlier)
+        first = f"does {listed(before)}, then " if before else ""
+        comparison.add(
+            "gathered_more",
+            f"{_gathers(comparison, other)}{_elements(other, mine)}; the plan "
+            f"{'slices it first and ' if is_cut else ''}{first}gathers only {mine.bytes:,} bytes "
+            f"({wire([*before, mine]):,} sent{' in all' if before else ''}){_elements(mine, other)}.",
+            [*before, mine],
+            [other],
+        )
 
 
 def gathered_all(comparison: Comparison) -> None:
     """The target gathers more of an array, over other axes, where the plan only moves pieces of it."""
-    for other in [one for one in comparison.theirs if one.op == "all-gather" and len(one.arrays) == 1]:
+    for other in [one for one in _by(comparison.theirs, "all-gather") if len(one.arrays) == 1]:
         ours = [one for one in comparison.ours if one.arrays == other.arrays]
         alone = [one for one in comparison.theirs if one.shares_array(other)] == [other]
         if ours and alone and all(one.elements < other.elements for one in ours):
-            comparison.add(
-                "gathered_more",
-                f"{_gathers(comparison, other)}; the plan {does(ours)}.",
-                ours,
-                [other],
-            )
-
-
-def _cuts_first(comparison: Comparison, mine: ArrayTransfer) -> str:
-    """That the plan slices the array before it gathers it, where it does."""
-    before = comparison.plan.steps[: comparison.plan.steps.index(comparison.plan.collectives[mine.place])]
-    is_cut = any((step.op, step.array) == ("slice", *mine.arrays) for step in before)
-    return "slices it first and " if is_cut else ""
+            message = f"{_gathers(comparison, other)}; the plan {does(ours)}."
+            comparison.add("gathered_more", message, ours, [other])
 
 
 def _elements(one: ArrayTransfer, other: ArrayTransfer) -> str:
@@ -287,13 +261,11 @@ def _how(ours: list[ArrayTransfer], theirs: list[ArrayTransfer], cut: list[Array
 def _other_way(ours: list[ArrayTransfer], theirs: list[ArrayTransfer]) -> str:
     """The most telling thing that the target does with an array and the plan does not."""
     here, there = (sorted(one.op for one in side) for side in (ours, theirs))
-    is_added = [any(one.is_sum for one in side) for side in (ours, theirs)]
-    if is_added == [False, True]:
+    if any(one.is_sum for one in theirs) and not any(one.is_sum for one in ours):
         return "by adding up partial sums of it, which the plan does not have"
     if "all-gather" in there and "all-gather" not in here:
         return "by gathering it, where the plan gathers none of it"
-    here_most, there_most = (max(one.elements for one in side) for side in (ours, theirs))
-    if there_most > here_most:
+    if max(one.elements for one in theirs) > max(one.elements for one in ours):
         return "before it is cut as far as in the plan"
     if "collective-permute" in there and "collective-permute" not in here:
         return "by whole blocks to other devices, where the plan sends none"
@@ -304,14 +276,12 @@ def _other_way(ours: list[ArrayTransfer], theirs: list[ArrayTransfer]) -> str:
 
 def extra(comparison: Comparison) -> None:
     """Collectives that the plan does not have."""
-    for other in list(comparison.theirs):
-        if other not in comparison.theirs:
-            continue
-        several = [one for one in comparison.theirs if one.arrays == other.arrays]
+    for names in dict.fromkeys(one.arrays for one in comparison.theirs):
+        several = [one for one in comparison.theirs if one.arrays == names]
         message = (
-            f"the plan sends nothing of {arrays(several)}{_unmoved(comparison, *other.arrays)}; "
+            f"the plan sends nothing of {arrays(several)}{_unmoved(comparison, *names)}; "
             f"{comparison.target} {acts(several)}."
-            if len(other.arrays) == 1 and not comparison.plans(other.arrays)
+            if len(names) == 1 and not comparison.plans(names)
             else f"{comparison.target} has {with_article(listed(several))} that the plan does not need; it "
             f"sends {wire(several):,} bytes."
         )
@@ -332,69 +302,54 @@ def avoided(comparison: Comparison) -> None:
 
 
 def _unmoved(comparison: Comparison, name: str) -> str:
-    """The reason why an array needs no collective."""
-    problem = comparison.plan.problem
-    for array in problem.arguments:
+    for array in comparison.plan.problem.arguments:
         if array.name == name:
             return f": every device computes with what it holds of {name} by its spec, {array.decided_spec}"
     return f": {name} stays where its einsum makes it"
 
 
-def _in_parts(one: ArrayTransfer, other: ArrayTransfer, mesh: Mesh) -> bool:
-    """`one` is `other` with its axes cut into parts that are ordered in another way."""
-    same = (one.op, one.base_axes, one.amount) == (other.op, other.base_axes, other.amount)
-    return same and one.may_share_array(other) and _devices([one], mesh) == _devices([other], mesh)
+def _by(among: Sequence[ArrayTransfer], *ops: str) -> list[ArrayTransfer]:
+    return [one for one in among if one.op in ops]
+
+
+def _first(
+    among: Sequence[ArrayTransfer], op: str, like: ArrayTransfer, mesh: Mesh | None = None
+) -> ArrayTransfer | None:
+    """One of kind `op` over the same axes of the same array, with as many elements; with a mesh it may have
+    its axes in parts, in another order, of as many devices."""
+    for one in _by(among, op):
+        is_same = (one.base_axes, one.amount) == (like.base_axes, like.amount) and one.may_share_array(like)
+        if is_same and (mesh is None or _devices([one], mesh) == _devices([like], mesh)):
+            return one
+    return None
 
 
 def _devices(several: Sequence[ArrayTransfer], mesh: Mesh) -> int:
-    """Devices along all axes and sub-axes of some transfers."""
     return prod(mesh.group_size(one.axes) for one in several)
 
 
-def _permuted(among: list[ArrayTransfer], like: ArrayTransfer) -> bool:
-    """A permute of the same array prepares or mends the other transfers."""
-    return any(one.op == "collective-permute" and one.shares_array(like) for one in among)
-
-
-def _first(among: list[ArrayTransfer], op: str, like: ArrayTransfer) -> ArrayTransfer | None:
-    """One of kind `op` over the same axes of the same array, with as many elements."""
-    wanted = (op, like.base_axes, like.amount)
-    same = (one for one in among if (one.op, one.base_axes, one.amount) == wanted)
-    return next((one for one in same if one.may_share_array(like)), None)
+def _permuted(among: Sequence[ArrayTransfer], like: ArrayTransfer) -> bool:
+    return any(one.shares_array(like) for one in _by(among, "collective-permute"))
 
 
 def _later_gather(
     among: list[ArrayTransfer], reduced: ArrayTransfer, others: list[ArrayTransfer]
-) -> ArrayTransfer | None:
-    """An all-gather that puts back together what a reduce-scatter in place of `reduced` would cut, alone or
-    together with axes that the other side gathers by themselves."""
-    for one in among:
-        if one.op == "all-gather" and one.base_axes >= reduced.base_axes and one.shares_array(reduced):
-            alone = one.base_axes == reduced.base_axes
-            if alone or _rest_of_gather(one, reduced, others):
-                return one
-    return None
+) -> tuple[ArrayTransfer | None, list[ArrayTransfer]]:
+    """An all-gather that puts back together what a reduce-scatter in place of `reduced` would cut: alone, or
+    together with axes of the same array that the other side gathers by itself, which follows."""
+    for one in _by(among, "all-gather"):
+        if one.base_axes >= reduced.base_axes and one.shares_array(reduced):
+            rest = one.base_axes - reduced.base_axes
+            same = (each for each in _by(others, "all-gather") if each.base_axes == rest)
+            partner = next((each for each in same if each.shares_array(one)), None) if rest else None
+            if partner is not None or not rest:
+                return one, [partner] if partner else []
+    return None, []
 
 
-def _rest_of_gather(
-    gather: ArrayTransfer, reduced: ArrayTransfer, others: list[ArrayTransfer]
-) -> list[ArrayTransfer]:
-    """The other side's all-gather of the same array over the axes of `gather` that `reduced` does not have,
-    if there is one."""
-    rest = gather.base_axes - reduced.base_axes
-    same = [
-        one for one in others if one.op == "all-gather" and one.base_axes == rest and one.shares_array(gather)
-    ]
-    return same[:1] if rest else []
-
-
-def _covering(one: ArrayTransfer, among: list[ArrayTransfer], mesh: Mesh) -> list[ArrayTransfer]:
+def _covering(one: ArrayTransfer, among: Sequence[ArrayTransfer], mesh: Mesh) -> list[ArrayTransfer]:
     """Two or more transfers of the same kind that share out the axes of `one` between them, if any do."""
-    same = [
-        other
-        for other in among
-        if other.op == one.op and other.base_axes <= one.base_axes and other.shares_array(one)
-    ]
+    same = [each for each in _by(among, one.op) if each.base_axes <= one.base_axes and each.shares_array(one)]
     for count in range(2, min(_MOST_SPLIT, len(same)) + 1):
         for several in combinations(same, count):
             covered = frozenset().union(*(other.base_axes for other in several))

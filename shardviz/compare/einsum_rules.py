@@ -25,13 +25,9 @@ def moved_elsewhere(comparison: Comparison) -> None:
     ):
         is_left = {*ours} <= {*comparison.ours} and {*theirs} <= {*comparison.theirs}
         if ours and is_left and kinds(ours) == kinds(theirs):
-            comparison.add(
-                "moved_elsewhere",
-                f"{comparison.target} {acts_on(theirs)} where the plan {acts_on(ours)}: the same "
-                f"collectives; {against(wire(theirs), wire(ours))}.",
-                [*ours],
-                [*theirs],
-            )
+            message = f"{comparison.target} {acts_on(theirs)} where the plan {acts_on(ours)}: the same "
+            message += f"collectives; {against(wire(theirs), wire(ours))}."
+            comparison.add("moved_elsewhere", message, [*ours], [*theirs])
 
 
 def summed_first(comparison: Comparison) -> None:
@@ -55,14 +51,8 @@ def summed_apart(comparison: Comparison) -> None:
     made = {part.result.name: part for part in comparison.plan.problem.parts}
     for mine in [one for one in comparison.ours if one.is_sum and len(one.arrays) == 1]:
         summands = _summands(mine.arrays[0], made)
-        several = [
-            one
-            for one in comparison.theirs
-            if one.is_sum
-            and one.arrays
-            and summands.issuperset(one.arrays)
-            and one.base_axes == mine.base_axes
-        ]
+        sums = [one for one in comparison.theirs if one.is_sum and one.base_axes == mine.base_axes]
+        several = [one for one in sums if one.arrays and summands.issuperset(one.arrays)]
         if len(several) == 1 and several[0].kind == mine.kind:
             # The addition went in front of it, and it still has a summand's name.
             comparison.equal.append((mine, several[0]))
@@ -90,7 +80,7 @@ def _summands(name: str, made: Mapping[str, Statement]) -> set[str]:
 
 def other_sums(comparison: Comparison) -> None:
     """Partial sums over other axes: an operand is gathered or moved instead, or otherwise split."""
-    mesh = comparison.plan.problem.mesh
+    mesh, target = comparison.plan.problem.mesh, comparison.target
     for part in comparison.plan.problem.parts:
         result = part.result.name
         summed = comparison.summed_over(result)
@@ -100,17 +90,14 @@ def other_sums(comparison: Comparison) -> None:
         planned, added = summed
         here, there = _moved_before(ours, part), _moved_before(theirs, part)
         here, there = _instead(here, there, added - planned), _instead(there, here, planned - added)
-        if here and added > planned:
-            code = "reduced_not_gathered"
+        if (here and added > planned) or (there and added < planned):
+            is_reduced = added > planned
+            code = "reduced_not_gathered" if is_reduced else "gathered_not_reduced"
+            who, other = ("the plan", target) if is_reduced else (target, "the plan")
             lead = (
-                f"the plan {_prepares(here)} before {_work(part)}, {comparison.target} {_on_pieces(part)} "
-                f"and adds partial sums of {result} over {listed_axes(added - planned, mesh)}"
-            )
-        elif there and added < planned:
-            code = "gathered_not_reduced"
-            lead = (
-                f"{comparison.target} {_prepares(there)} before {_work(part)}, the plan {_on_pieces(part)} "
-                f"and adds partial sums of {result} over {listed_axes(planned - added, mesh)}"
+                f"{who} {_prepares(here if is_reduced else there)} before {_work(part)}, {other} "
+                f"{'multiplies' if _work(part) == 'multiplying' else 'works on'} the pieces "
+                f"and adds partial sums of {result} over {listed_axes(added ^ planned, mesh)}"
             )
         elif not ours or not theirs:
             continue
@@ -118,7 +105,7 @@ def other_sums(comparison: Comparison) -> None:
             code = "other_sums"
             here_over, there_over = (listed_axes(axes, mesh) or "no axis" for axes in summed)
             lead = (
-                f"{comparison.target} splits the {_name(part)} otherwise, with partial sums of {result} "
+                f"{target} splits the {_name(part)} otherwise, with partial sums of {result} "
                 f"over {there_over}, the plan over {here_over}"
             )
         comparison.add(code, f"{lead}: {_both(theirs, ours)}.", ours, theirs)
@@ -126,24 +113,20 @@ def other_sums(comparison: Comparison) -> None:
 
 def other_array(comparison: Comparison) -> None:
     """One side moves an operand and the other another one, or the result after multiplying."""
-    target = comparison.target
     for part in comparison.plan.problem.parts:
         ours, theirs = _on_one_side(*comparison.of_einsum(part))
-        if not ours or not theirs:
-            continue
         here, there = _moved_before(ours, part), _moved_before(theirs, part)
+        if not ours or not theirs or not (here or there):
+            continue
+        first, second = ("the plan", here), (comparison.target, there or theirs)
+        code, after = "result_not_operand", " after it"
         if here and there:
             is_gathered = {one.op for one in (*here, *there)} == {"all-gather"}
-            code = "gathered_other_operand" if is_gathered else "other_operand"
-            lead = f"the plan {_prepares(here)} before {_work(part)}, {target} {_prepares(there)}"
-        elif here:
-            code = "result_not_operand"
-            lead = f"the plan {_prepares(here)} before {_work(part)}, {target} {_prepares(theirs)} after it"
+            code, after = "gathered_other_operand" if is_gathered else "other_operand", ""
         elif there:
-            code = "operand_not_result"
-            lead = f"{target} {_prepares(there)} before {_work(part)}, the plan {_prepares(ours)} after it"
-        else:
-            continue
+            first, second, code = (comparison.target, there), ("the plan", ours), "operand_not_result"
+        lead = f"{first[0]} {_prepares(first[1])} before {_work(part)}, "
+        lead += f"{second[0]} {_prepares(second[1])}{after}"
         comparison.add(code, f"{lead}: {_both(theirs, ours)}.", ours, theirs)
 
 
@@ -153,13 +136,9 @@ def other_split(comparison: Comparison) -> None:
         ours, theirs = comparison.of_einsum(part)
         alone = _on_one_side(ours, theirs)
         if any(alone) and len({one.arrays for one in (*ours, *theirs)}) > 1:
-            comparison.add(
-                "other_split",
-                f"{comparison.target} splits the {_name(part)} of {_product(part)} otherwise: "
-                f"{_both(theirs, ours)}.",
-                ours,
-                theirs,
-            )
+            names = " and ".join(operand.name for operand in part.operands)
+            message = f"{comparison.target} splits the {_name(part)} of {names} otherwise: "
+            comparison.add("other_split", f"{message}{_both(theirs, ours)}.", ours, theirs)
 
 
 def _name(part: Statement) -> str:
@@ -173,14 +152,6 @@ def _work(part: Statement) -> str:
     return "multiplying" if _name(part) == "multiplication" else f"its {_name(part)}"
 
 
-def _on_pieces(part: Statement) -> str:
-    return "multiplies the pieces" if _name(part) == "multiplication" else "works on the pieces"
-
-
-def _product(part: Statement) -> str:
-    return " and ".join(operand.name for operand in part.operands)
-
-
 def _both(theirs: Sequence[ArrayTransfer], ours: Sequence[ArrayTransfer]) -> str:
     return f"it {acts(theirs)}; the plan {acts(ours)}{cheaper(theirs, ours)}"
 
@@ -192,7 +163,6 @@ def _prepares(several: Sequence[ArrayTransfer]) -> str:
 
 
 def _moved_before(several: Sequence[ArrayTransfer], part: Statement) -> list[ArrayTransfer]:
-    """Those of an einsum's operands."""
     names = {array.name for array in part.operands}
     return [one for one in several if names.issuperset(one.arrays)]
 
@@ -202,22 +172,18 @@ def _instead(
 ) -> list[ArrayTransfer]:
     """Those of arrays that the others leave as they are, at least over the axes."""
 
-    def alike(one: ArrayTransfer) -> list[ArrayTransfer]:
-        return [other for other in others if one.shares_array(other)]
+    def is_left(one: ArrayTransfer) -> bool:
+        alike = [other for other in others if one.shares_array(other)]
+        return not alike or bool(one.base_axes & axes and not any(each.base_axes & axes for each in alike))
 
-    return [
-        one
-        for one in several
-        if not alike(one)
-        or (one.base_axes & axes and not any(other.base_axes & axes for other in alike(one)))
-    ]
+    return [one for one in several if is_left(one)]
 
 
 def _on_one_side(
     ours: Sequence[ArrayTransfer], theirs: Sequence[ArrayTransfer]
 ) -> tuple[list[ArrayTransfer], list[ArrayTransfer]]:
-    """The transfers of arrays of which the other side has nothing left."""
     mine, others = ({name for one in side for name in one.arrays} for side in (ours, theirs))
-    return [one for one in ours if not others & {*one.arrays}], [
-        one for one in theirs if not mine & {*one.arrays}
-    ]
+    return (
+        [one for one in ours if not others & {*one.arrays}],
+        [one for one in theirs if not mine & {*one.arrays}],
+    )

@@ -62,12 +62,11 @@ class MovedArrays:
             and (array.name in results or one.op not in ("all-reduce", "reduce-scatter"))
         ]
         exact = [array for array in fitting if self._starts_from(array, one)]
+        possible = [array for array in fitting if self._may_start_from(array, one)] or fitting
         if exact and one.op != "collective-permute":
             shapes = {array.shape for array in exact}
-            found = [array for array in fitting if array in exact or array.shape in shapes]
-        else:
-            found = [array for array in fitting if self._may_start_from(array, one)] or fitting
-        names = tuple(array.name for array in found)
+            possible = [array for array in fitting if array.shape in shapes]
+        names = tuple(array.name for array in possible)
         if len(names) == 1:
             self._moved(names[0], one)
         elif one.op == "collective-permute":
@@ -125,13 +124,13 @@ class MovedArrays:
         """Of the arrays that the origin allows, those that the shapes allow too."""
         sums = [array for part in self.problem.parts for array in summed_operands(part).values()]
         fitting = [array for array in (*self._arrays, *sums) if self._fits(array, one)]
-        likely = {array.name for array in fitting if array.rank == len(one.operand_shape)}
-        possible = {array.name for array in fitting}
-        for some in (likely, possible):
-            if found := tuple(name for name in names if name in some):
-                if len(found) == 1:
-                    self._moved(found[0], one)
-                return found
+        likely = [array for array in fitting if array.rank == len(one.operand_shape)]
+        for some in (likely, fitting):
+            fits = {array.name for array in some}
+            if allowed := tuple(name for name in names if name in fits):
+                if len(allowed) == 1:
+                    self._moved(allowed[0], one)
+                return allowed
         return names
 
     def _fits(self, array: ShardedArray, one: Collective, transposed: bool = False) -> bool:
@@ -219,42 +218,27 @@ def names_of(origin: Origin, problem: Problem) -> tuple[str, ...]:
     arguments = problem.arguments
     if not origin.arguments or origin.arguments[-1] >= len(arguments):
         return ()
-    made_from = frozenset(origin.arguments)
-    names = [] if origin.computed else [arguments[number].name for number in origin.arguments]
-    made_of = _made_of(problem)
-    names += [
-        part.result.name
-        for part in problem.parts
-        if made_of[part.result.name][0] == made_from and origin.computed in made_of[part.result.name][1]
-    ]
-    if origin.computed:
-        names += [
-            array.name
-            for part in problem.parts
-            for name, array in summed_operands(part).items()
-            if made_of[name][0] == made_from
-        ]
-    if names:
-        return tuple(names)
-    return (f"a value computed from {' and '.join(arguments[number].name for number in origin.arguments)}",)
-
-
-def _made_of(problem: Problem) -> dict[str, tuple[frozenset[int], frozenset[bool]]]:
-    """The arguments that each array is made of, and whether making it may, or may not, compute."""
-    found = {
-        array.name: (frozenset({number}), frozenset({False}))
-        for number, array in enumerate(problem.arguments)
-    }
+    given = [arguments[number].name for number in origin.arguments]
+    names = [] if origin.computed else [*given]
+    # The arguments that each array is made of, and whether making it may, or may not, compute.
+    made_of = {array.name: ({number}, {False}) for number, array in enumerate(arguments)}
     for part in problem.parts:
-        needed = frozenset[int]().union(*(found[operand.name][0] for operand in part.operands))
-        found[part.result.name] = needed, _computes(part, found[part.operands[0].name][1])
-    return found
+        needed = set[int]().union(*(made_of[operand.name][0] for operand in part.operands))
+        computes = _computes(part, made_of[part.operands[0].name][1])
+        made_of[part.result.name] = needed, computes
+        if needed == {*origin.arguments} and origin.computed in computes:
+            names.append(part.result.name)
+    if origin.computed:
+        for part in problem.parts:
+            sums = summed_operands(part).items()
+            names += [array.name for name, array in sums if made_of[name][0] == {*origin.arguments}]
+    return tuple(names) or (f"a value computed from {' and '.join(given)}",)
 
 
-def _computes(part: Statement, before: frozenset[bool]) -> frozenset[bool]:
+def _computes(part: Statement, before: set[bool]) -> set[bool]:
     (operand, *others), result = part.operands, part.result
     if others or operand.elements != result.elements or part.function not in ("multiply", "reshape"):
-        return frozenset({True})
+        return {True}
     # A transpose only moves. Where dimensions of one element are added up, a compiler may see that or not.
     return before if sorted(operand.dims) == sorted(result.dims) else before | {True}
 
@@ -273,12 +257,12 @@ def summed_operands(part: Statement) -> dict[str, ShardedArray]:
         elsewhere = {dim for dims in (*others, part.result.dims) for dim in dims}
         alone = [dim for dim in dict.fromkeys(operand.dims) if dim not in elsewhere]
         if others and alone:
-            kept = [place for place, dim in enumerate(operand.dims) if dim in elsewhere]
-            summed[operand.name] = replace(
-                operand,
-                name=f"the sums of {operand.name} over {', '.join(alone)}",
-                dims=tuple(operand.dims[place] for place in kept),
-                shape=tuple(operand.shape[place] for place in kept),
-                spec=None,
+            kept = [pair for pair in zip(operand.dims, operand.shape, strict=True) if pair[0] in elsewhere]
+            summed[operand.name] = ShardedArray(
+                f"the sums of {operand.name} over {', '.join(alone)}",
+                tuple(dim for dim, _ in kept),
+                tuple(size for _, size in kept),
+                operand.dtype,
+                None,
             )
     return summed

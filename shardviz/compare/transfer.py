@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -118,18 +118,37 @@ def compiled(
     left out.
     """
     moved = MovedArrays(problem)
+    counts = {one.name: one.count for one in collectives}
     transfers = []
-    for place, (given, matmul) in enumerate(_whole(collectives, matmuls, problem.layers)):
+    for place, (given, matmul) in enumerate(_whole(collectives, matmuls, counts, problem.layers)):
         one = _of_one_run(given, problem.layers)
         arrays = moved.of(one)
         if one.wire_bytes or one.op == "slice":
-            elements = one.bytes * 8 // max(1, BITS.get(one.dtype, 8))
-            sent = one.wire_bytes * (1 if one.count is None else one.count)
-            sizes = (elements, one.bytes, sent)
-            kind = (one.arrays, one.between_slices, matmul)
-            often = (one.count, _runs(matmul, collectives))
-            transfers.append(ArrayTransfer(one.op, one.axes, *sizes, one.dtype, arrays, *kind, *often, place))
+            runs = [] if matmul is None else [counts[name] for name in matmul.permutes if name in counts]
+            known = [count for count in runs if count is not None]
+            transfers.append(
+                ArrayTransfer(
+                    one.op,
+                    one.axes,
+                    elements_of(one),
+                    one.bytes,
+                    one.wire_bytes * (1 if one.count is None else one.count),
+                    one.dtype,
+                    arrays,
+                    one.arrays,
+                    one.between_slices,
+                    matmul,
+                    one.count,
+                    sum(known) if matmul is not None and len(known) == len(runs) else None,
+                    place,
+                )
+            )
     return transfers
+
+
+def elements_of(one: Collective) -> int:
+    """Elements of the larger of operand and result."""
+    return one.bytes * 8 // max(1, BITS.get(one.dtype, 8))
 
 
 def _of_one_run(one: Collective, layers: int) -> Collective:
@@ -147,6 +166,49 @@ def _of_one_run(one: Collective, layers: int) -> Collective:
     )
 
 
+def _whole(
+    collectives: Sequence[Collective],
+    matmuls: Sequence[CollectiveMatmul],
+    counts: Mapping[str, int | None],
+    layers: int,
+) -> Iterator[tuple[Collective, CollectiveMatmul | None]]:
+    """Collectives, with one whole gather or scatter in place of the permutes that take it apart.
+
+    It runs in each layer, as they do, where they all run a multiple of that.
+    """
+    parts = by_permute(matmuls)
+    seen: list[CollectiveMatmul] = []
+    for one in collectives:
+        matmul = parts.get(one.name)
+        if matmul is None:
+            yield one, None
+        elif matmul not in seen:
+            seen.append(matmul)
+            own = [counts[name] for name in matmul.permutes if name in counts]
+            in_layers = all(count is not None and count % layers == 0 for count in own)
+            yield _put_together(one, matmul, layers if in_layers else 1), matmul
+
+
+def _put_together(permute: Collective, matmul: CollectiveMatmul, runs: int) -> Collective:
+    """The collective that a collective matmul replaces in so many runs; shapes as one dimension."""
+    whole = matmul.bytes * 8 // max(1, BITS.get(permute.dtype, 8))
+    group, is_gather = max(1, matmul.group_size), matmul.op == "all-gather"
+    shapes = [(whole // group,), (whole,)]
+    operand, result = shapes if is_gather else reversed(shapes)
+    held = matmul.bytes // group if is_gather else matmul.bytes
+    return replace(
+        permute,
+        op=matmul.op,
+        axes=matmul.axes or permute.axes,
+        operand_shape=operand,
+        result_shape=result,
+        bytes=matmul.bytes,
+        wire_bytes=wire_bytes(matmul.op, matmul.group_size, matmul.bytes, held),
+        group_size=matmul.group_size,
+        count=runs,
+    )
+
+
 def taken_apart(
     collectives: Sequence[Collective], partitioned: Sequence[Collective] | None
 ) -> tuple[list[Collective], list[Collective]]:
@@ -155,14 +217,10 @@ def taken_apart(
     The pieces stand in the module right after partitioning, under the names of which a combined one's is
     made; where they are not found, it stays as it is.
     """
-    found: list[Collective] = []
-    combined: list[Collective] = []
-    for one in collectives:
-        pieces = _pieces(one, partitioned or ()) if one.arrays > 1 else []
-        if pieces:
-            combined.append(one)
-        found += pieces or [one]
-    return found, combined
+    pieces = [_pieces(one, partitioned or ()) if one.arrays > 1 else [] for one in collectives]
+    pairs = [*zip(collectives, pieces, strict=True)]
+    taken = [each for one, several in pairs for each in several or [one]]
+    return taken, [one for one, several in pairs if several]
 
 
 def _pieces(one: Collective, partitioned: Sequence[Collective]) -> list[Collective]:
@@ -174,8 +232,8 @@ def _pieces(one: Collective, partitioned: Sequence[Collective]) -> list[Collecti
     # A TPU's compiler keeps only one of the names.
     together = _written_out(one.source)
     named = [each for each in alike if each.source.rpartition("jit(program)/")[2] in together]
-    for found in (named, alike):
-        scaled = [_in_dtype(each, one.dtype) for each in found]
+    for pieces in (named, alike):
+        scaled = [_in_dtype(each, one.dtype) for each in pieces]
         if len(scaled) == one.arrays and sum(each.bytes for each in scaled) == one.bytes:
             return scaled
     return []
@@ -190,55 +248,5 @@ def _written_out(source: str) -> str:
 
 
 def _in_dtype(one: Collective, dtype: str) -> Collective:
-    """The collective of as many elements in another dtype."""
     wider, own = BITS.get(dtype, 8), BITS[one.dtype]
     return replace(one, dtype=dtype, bytes=one.bytes * wider // own, wire_bytes=one.wire_bytes * wider // own)
-
-
-def _runs(matmul: CollectiveMatmul | None, collectives: Sequence[Collective]) -> int | None:
-    """The runs of all permutes of a collective matmul together; None where that is unknown."""
-    if matmul is None:
-        return None
-    counts = [one.count for one in collectives if one.name in matmul.permutes]
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
-
-
-def _whole(
-    collectives: Sequence[Collective], matmuls: Sequence[CollectiveMatmul], layers: int
-) -> Iterator[tuple[Collective, CollectiveMatmul | None]]:
-    """Collectives, with one whole gather or scatter in place of the permutes that take it apart.
-
-    It runs in each layer, as they do, where they all run a multiple of that.
-    """
-    parts = by_permute(matmuls)
-    runs_of = {one.name: one.count for one in collectives}
-    seen: list[CollectiveMatmul] = []
-    for one in collectives:
-        matmul = parts.get(one.name)
-        if matmul is None:
-            yield one, None
-        elif matmul not in seen:
-            seen.append(matmul)
-            counts = [runs_of[name] for name in matmul.permutes if name in runs_of]
-            in_layers = all(count is not None and count % layers == 0 for count in counts)
-            yield _put_together(one, matmul, layers if in_layers else 1), matmul
-
-
-def _put_together(permute: Collective, matmul: CollectiveMatmul, runs: int) -> Collective:
-    """The collective that a collective matmul replaces in so many runs; shapes as one dimension."""
-    whole = matmul.bytes * 8 // max(1, BITS.get(permute.dtype, 8))
-    shapes = [(whole // max(1, matmul.group_size),), (whole,)]
-    operand, result = shapes if matmul.op == "all-gather" else reversed(shapes)
-    held = matmul.bytes // max(1, matmul.group_size) if matmul.op == "all-gather" else matmul.bytes
-    return replace(
-        permute,
-        op=matmul.op,
-        axes=matmul.axes or permute.axes,
-        operand_shape=operand,
-        result_shape=result,
-        bytes=matmul.bytes,
-        wire_bytes=wire_bytes(matmul.op, matmul.group_size, matmul.bytes, held),
-        group_size=matmul.group_size,
-        count=runs,
-    )

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from shardviz.compare.transfer import ArrayTransfer
 from shardviz.errors import plural
-from shardviz.hlo import Work
+from shardviz.hlo import Collective, Work
 from shardviz.sharding import Mesh
 
 _MOST_NAMED = 3
@@ -29,6 +29,11 @@ def with_article(name: str) -> str:
 
 def against(theirs: int, ours: int) -> str:
     return f"both send {ours:,} bytes" if theirs == ours else f"it sends {theirs:,} bytes instead of {ours:,}"
+
+
+def over(one: ArrayTransfer | Collective) -> str:
+    """The axes, as in ` over X, Y`; nothing where it follows none."""
+    return f" over {', '.join(one.axes)}" if one.axes else ""
 
 
 def wire(several: Iterable[ArrayTransfer]) -> int:

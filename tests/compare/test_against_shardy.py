@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-import shardviz.compare.rules
+import shardviz.compare
 from shardviz.compare import compare
 from shardviz.hlo import Collective, read_shardy, wire_bytes
 from shardviz.planner import Plan, Planner, plan, problem_from_text
@@ -23,7 +23,7 @@ PASSES = (
     "builtin.module(func.func(sdy-reshard-to-collectives))",
     "builtin.module(canonicalize)",
 )
-CODES = set(re.findall(r"^    (\w+)  ", shardviz.compare.rules.__doc__, re.MULTILINE))
+CODES = set(re.findall(r"^    (\w+)  ", shardviz.compare.__doc__, re.MULTILINE))
 
 
 class Shardy:

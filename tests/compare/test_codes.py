@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-import shardviz.compare.rules
+import shardviz.compare
 from shardviz.compare import compare
 from shardviz.hlo import Collective, Origin, wire_bytes
 from shardviz.notation import parse_mesh, parse_specs
@@ -15,7 +15,7 @@ from shardviz.planner import plan, problem_from_text
 from shardviz.sharding import array_bytes
 from tests.compare.plans_by_hand import by_hand
 
-CODES = tuple(re.findall(r"^    (\w+)  ", shardviz.compare.rules.__doc__, re.MULTILINE))
+CODES = tuple(re.findall(r"^    (\w+)  ", shardviz.compare.__doc__, re.MULTILINE))
 
 
 def stated(specs, mesh="X=2,Y=4", text="bd,df->bf", sizes="b=8,d=2048,f=8192"):
