@@ -58,12 +58,12 @@ from shardviz.sharding import PartitionSpec
 __all__ = ["AS_PLANNED", "SAME_TRAFFIC", "Difference", "compare", "differences"]
 
 ALWAYS: tuple[Callable[[Comparison], None], ...] = (
-    answer_rules.packed,
-    answer_rules.promoted,
-    answer_rules.narrowed,
+    answer_rules.packed_dtype,
+    answer_rules.promoted_dtype,
+    answer_rules.narrowed_dtype,
     answer_rules.collective_matmul,
     answer_rules.between_slices,
-    answer_rules.combined,
+    answer_rules.combined_collectives,
     answer_rules.fused_reduce_scatter,
     answer_rules.overlapped,
     answer_rules.strike_equal,
@@ -74,12 +74,12 @@ WHILE_SOMETHING_IS_LEFT: tuple[Callable[[Comparison], None], ...] = (
     array_rules.gathered_again,
     einsum_rules.summed_apart,
     einsum_rules.moved_elsewhere,
-    array_rules.reordered,
+    array_rules.reordered_axes,
     array_rules.padded,
     array_rules.scatter_and_gather,
     array_rules.all_reduce_and_slice,
-    array_rules.split,
-    array_rules.merged,
+    array_rules.split_collective,
+    array_rules.merged_collectives,
     array_rules.scattered_less,
     array_rules.gathered_more,
     einsum_rules.summed_first,
@@ -88,8 +88,8 @@ WHILE_SOMETHING_IS_LEFT: tuple[Callable[[Comparison], None], ...] = (
     einsum_rules.other_split,
     array_rules.gathered_all,
     array_rules.other_route,
-    array_rules.extra,
-    array_rules.avoided,
+    array_rules.extra_collective,
+    array_rules.avoided_collective,
 )
 
 

@@ -23,7 +23,7 @@ _MOST_TOLD = 3
 """Overlapped collectives that are told one by one."""
 
 
-def packed(comparison: Comparison) -> None:
+def packed_dtype(comparison: Comparison) -> None:
     """Several elements of the plan's in one integer of a wider dtype, as a TPU moves narrow ones.
 
     Such a collective has as many bytes as the plan's, and is counted in the plan's elements from here on.
@@ -45,8 +45,7 @@ def _holds(packed: ArrayTransfer, plain: ArrayTransfer) -> bool:
     return same and wider and not packed.dtype.startswith(("f", "bf", "c")) and packed.may_share_array(plain)
 
 
-def promoted(comparison: Comparison) -> None:
-    """Say once that the target computes in a wider dtype, by its largest collective."""
+def promoted_dtype(comparison: Comparison) -> None:
     wider = [
         (one, planned)
         for one, planned in _with_planned_dtypes(comparison)
@@ -59,8 +58,7 @@ def promoted(comparison: Comparison) -> None:
         comparison.add("promoted_dtype", f"{comparison.target} computes {words}, {times} as many{also}.")
 
 
-def narrowed(comparison: Comparison) -> None:
-    """Say once that the target moves floats in a narrower dtype, by its largest collective."""
+def narrowed_dtype(comparison: Comparison) -> None:
     narrower = [
         (one, planned)
         for one, planned in _with_planned_dtypes(comparison)
@@ -104,7 +102,6 @@ def _is_float(dtype: str) -> bool:
 
 
 def collective_matmul(comparison: Comparison) -> None:
-    """A gather or a scatter taken apart into permutes between partial matmuls."""
     for other in [one for one in comparison.theirs if one.taken_apart is not None]:
         same = [one for one in comparison.ours if one.is_like(other)]
         mine = next(iter([one for one in same if one.arrays == other.arrays] or same), None)
@@ -127,8 +124,7 @@ def collective_matmul(comparison: Comparison) -> None:
         comparison.add("collective_matmul", f"{message}.", *(([mine], [other]) if mine else ()))
 
 
-def combined(comparison: Comparison) -> None:
-    """Several collectives of the plan as one with several arrays."""
+def combined_collectives(comparison: Comparison) -> None:
     for other in [one for one in comparison.theirs if one.pieces > 1]:
         # As many as it has arrays, of the same kind, with as many elements together.
         same = [one for one in comparison.ours if (one.op, one.base_axes) == (other.op, other.base_axes)]
@@ -154,7 +150,6 @@ def carries_together(comparison: Comparison, one: Collective) -> None:
 
 
 def between_slices(comparison: Comparison) -> None:
-    """Transfers that leave a TPU slice, as a send and a recv, with what is done inside the slices."""
     target = comparison.target
     for other in [one for one in comparison.theirs if one.between_slices]:
         way = f"send and recv over the data-center network, {other.wire_bytes:,} bytes sent by a device"
@@ -182,7 +177,6 @@ def between_slices(comparison: Comparison) -> None:
 
 
 def fused_reduce_scatter(comparison: Comparison) -> None:
-    """A reduce-scatter that the compiler made of the partitioner's all-reduce and slice."""
     before = [each for each in comparison.partitioned or () if each.op == "all-reduce"]
     for one in [each for each in comparison.scheduled if each.op == "reduce-scatter"]:
         # It may be the second followed by a slice.
@@ -198,7 +192,6 @@ def fused_reduce_scatter(comparison: Comparison) -> None:
 
 
 def overlapped(comparison: Comparison) -> None:
-    """Collectives that are under way while other work runs, all at once."""
     under = [one for one in comparison.scheduled if one.is_async and one.overlapped]
     if not under:
         return
@@ -223,7 +216,6 @@ def strike_equal(comparison: Comparison) -> None:
 
 
 def idle_axis(comparison: Comparison) -> None:
-    """Data moved over a mesh axis that no spec mentions, and what of the plan it replaces."""
     mesh = comparison.plan.problem.mesh
     specs = [array.spec for array in comparison.plan.problem.arrays if array.spec is not None]
     idle = {*mesh.axis_names}.difference(
@@ -248,7 +240,6 @@ def idle_axis(comparison: Comparison) -> None:
 
 
 def other_result(comparison: Comparison) -> None:
-    """Free to choose the result's sharding, the target chose another."""
     chosen = comparison.result_spec
     problem = comparison.plan.problem
     if problem.result.spec is not None or chosen is None:

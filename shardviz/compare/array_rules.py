@@ -33,7 +33,6 @@ _MOST_PADDED = 1.5
 
 
 def gathered_again(comparison: Comparison) -> None:
-    """An array that both sides gather, by one of them once more for another statement."""
     target = comparison.target
     for side, again in ((comparison.theirs, True), (comparison.ours, False)):
         for one in _by(side, "all-gather"):
@@ -56,7 +55,7 @@ def _is_same_gather(one: ArrayTransfer, other: ArrayTransfer) -> bool:
     return one.kind == other.kind and one.op == "all-gather" and one.shares_array(other)
 
 
-def reordered(comparison: Comparison) -> None:
+def reordered_axes(comparison: Comparison) -> None:
     """The devices of an axis taken in another order."""
     mesh = comparison.plan.problem.mesh
     for mine in list(comparison.ours):
@@ -72,8 +71,7 @@ def reordered(comparison: Comparison) -> None:
             )
 
 
-def split(comparison: Comparison) -> None:
-    """One collective of the plan as several."""
+def split_collective(comparison: Comparison) -> None:
     for mine in list(comparison.ours):
         several = _covering(mine, comparison.theirs, comparison.plan.problem.mesh)
         if several and not _permuted(comparison.theirs, mine):
@@ -81,8 +79,7 @@ def split(comparison: Comparison) -> None:
             comparison.add("split_collective", message, [mine], several)
 
 
-def merged(comparison: Comparison) -> None:
-    """Several collectives of the plan as one."""
+def merged_collectives(comparison: Comparison) -> None:
     for other in list(comparison.theirs):
         several = _covering(other, comparison.ours, comparison.plan.problem.mesh)
         if several and not _permuted(comparison.theirs, several[0]):
@@ -96,7 +93,6 @@ def merged(comparison: Comparison) -> None:
 
 
 def scatter_and_gather(comparison: Comparison) -> None:
-    """A sum in one collective on one side, in two halves on the other."""
     target = comparison.target
     for whole_side, side in (comparison.sides, comparison.sides[::-1]):
         for whole in _by(whole_side, "all-reduce"):
@@ -120,7 +116,6 @@ def scatter_and_gather(comparison: Comparison) -> None:
 
 
 def all_reduce_and_slice(comparison: Comparison) -> None:
-    """An all-reduce where the plan has a psum_scatter."""
     for mine in _by(comparison.ours, "reduce-scatter"):
         other = _first(comparison.theirs, "all-reduce", mine)
         if other is not None:
@@ -139,7 +134,6 @@ def all_reduce_and_slice(comparison: Comparison) -> None:
 
 
 def scattered_less(comparison: Comparison) -> None:
-    """The sum of the same parts, scattered over fewer of their axes than in the plan."""
     for part in comparison.plan.problem.parts:
         name = part.result.name
         summed = comparison.summed_over(name)
@@ -161,7 +155,6 @@ def scattered_less(comparison: Comparison) -> None:
 
 
 def padded(comparison: Comparison) -> None:
-    """The target pads an array so that its pieces suit the hardware, and moves what is then misplaced."""
     for mine in _by(comparison.ours, "reduce-scatter", "all-to-all", "all-gather"):
         among = [one for one in comparison.theirs if one.may_share_array(mine)]
         same = (one for one in _by(among, mine.op) if one.base_axes == mine.base_axes)
@@ -180,7 +173,6 @@ def padded(comparison: Comparison) -> None:
 
 
 def gathered_more(comparison: Comparison) -> None:
-    """The target gathers more of an array over the same axes, where the plan slices it first."""
     for mine in _by(comparison.ours, "all-gather"):
         same = [one for one in _by(comparison.theirs, "all-gather") if one.arrays == mine.arrays]
         other = next((one for one in same if one.base_axes == mine.base_axes), None)
@@ -224,7 +216,6 @@ def _gathers(comparison: Comparison, one: ArrayTransfer) -> str:
 
 
 def other_route(comparison: Comparison) -> None:
-    """The same array brought to its sharding by other moves: all that either side does with it."""
     for one in [*comparison.ours, *comparison.theirs]:
         ours, theirs = comparison.whole_route(one.arrays)
         if not ours or not theirs or one not in (*comparison.ours, *comparison.theirs):
@@ -274,8 +265,7 @@ def _other_way(ours: list[ArrayTransfer], theirs: list[ArrayTransfer]) -> str:
     return "by other collectives"
 
 
-def extra(comparison: Comparison) -> None:
-    """Collectives that the plan does not have."""
+def extra_collective(comparison: Comparison) -> None:
     for names in dict.fromkeys(one.arrays for one in comparison.theirs):
         several = [one for one in comparison.theirs if one.arrays == names]
         message = (
@@ -288,8 +278,7 @@ def extra(comparison: Comparison) -> None:
         comparison.add("extra_collective", message, (), several)
 
 
-def avoided(comparison: Comparison) -> None:
-    """Collectives that the target does not have."""
+def avoided_collective(comparison: Comparison) -> None:
     for names in dict.fromkeys(one.arrays for one in comparison.ours):
         mine = [one for one in comparison.ours if one.arrays == names]
         why = _unmoved(comparison, *names) if all(map(comparison.stays, names)) else ""

@@ -16,7 +16,6 @@ from shardviz.planner import Statement
 
 
 def moved_elsewhere(comparison: Comparison) -> None:
-    """The same collectives with as many bytes, of other arrays."""
     chains = [comparison.of_einsum(part) for part in comparison.plan.problem.parts]
     for ours, theirs in (
         *(_on_one_side(*sides) for sides in chains),
@@ -31,7 +30,6 @@ def moved_elsewhere(comparison: Comparison) -> None:
 
 
 def summed_first(comparison: Comparison) -> None:
-    """An operand's own dimensions added up before anything else happens to it."""
     for part in comparison.plan.problem.parts:
         ours, theirs = comparison.of_einsum(part)
         moved = {name for one in theirs for name in one.arrays}
@@ -47,7 +45,6 @@ def summed_first(comparison: Comparison) -> None:
 
 
 def summed_apart(comparison: Comparison) -> None:
-    """The summands of an addition added up over devices each by itself, where the plan adds them first."""
     made = {part.result.name: part for part in comparison.plan.problem.parts}
     for mine in [one for one in comparison.ours if one.is_sum and len(one.arrays) == 1]:
         summands = _summands(mine.arrays[0], made)
@@ -79,7 +76,6 @@ def _summands(name: str, made: Mapping[str, Statement]) -> set[str]:
 
 
 def other_sums(comparison: Comparison) -> None:
-    """Partial sums over other axes: an operand is gathered or moved instead, or otherwise split."""
     mesh, target = comparison.plan.problem.mesh, comparison.target
     for part in comparison.plan.problem.parts:
         result = part.result.name
@@ -131,7 +127,6 @@ def other_array(comparison: Comparison) -> None:
 
 
 def other_split(comparison: Comparison) -> None:
-    """Several arrays of an einsum, one of which only one side moves."""
     for part in comparison.plan.problem.parts:
         ours, theirs = comparison.of_einsum(part)
         alone = _on_one_side(ours, theirs)
