@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from shardviz.errors import NotationError
-from shardviz.hlo.text.computation import line_at
-from shardviz.hlo.text.shapes import ArrayShape, parse_shape
+from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.shapes import ArrayShape, one_array
 
-_ENTRY = re.compile(r"\nENTRY [^\n]*\{\n")
-_PARAMETER = re.compile(
-    r"[ ]*+(?:ROOT )?%?([^\s=,(){}]+) = ([a-z]\w*\[[^\]]*\])\S* parameter\((\d{1,9})\)([^\n]*)"
-)
-_OP_NAME = re.compile(r'metadata=\{[^}]*?op_name="((?:[^"\\]|\\.)*)"')
 _ALIAS = re.compile(r"\{[\d, ]*\}: \((\d+),")
 _PIECE = re.compile(r"\[[^\[\]]*\]|\.?[^.\[\]]+")
 
@@ -38,34 +31,24 @@ class ProgramArgument:
 
 def arguments_of(text: str) -> tuple[ProgramArgument, ...]:
     """The arguments of HLO text, by number; none where the text has no entry."""
-    if text.startswith("ENTRY "):
-        text = f"\n{text}"
-    entry = _ENTRY.search(text)
+    return arguments_in(Instructions(text))
+
+
+def arguments_in(lines: Instructions) -> tuple[ProgramArgument, ...]:
+    """The same of a text that has been indexed."""
+    entry = lines.computations.entry
     if entry is None:
         return ()
-    head = text[: text.find("\n")]
-    _, _, aliases = head.partition("input_output_alias=")
+    _, _, aliases = lines.text[: lines.text.find("\n")].partition("input_output_alias=")
     donated = {int(number) for number in _ALIAS.findall(aliases)}
     found = []
-    for name, shape, number, rest in _parameters(text, entry.end()):
-        told = _OP_NAME.search(rest)
-        path = re.sub(r"\\(.)", r"\1", told[1]) if told else ""
-        with suppress(NotationError):
-            array = parse_shape(shape)
-            assert isinstance(array, ArrayShape)
-            found.append(ProgramArgument(int(number), name, path, array, int(number) in donated))
-    return tuple(sorted(found, key=lambda each: each.number))
-
-
-def _parameters(text: str, start: int) -> Iterator[tuple[str, ...]]:
-    """The pieces of each parameter's line in the computation whose lines begin at `start`."""
-    stop = text.find("\n}", start)
-    stop = len(text) if stop < 0 else stop
-    position = start
-    while (position := text.find(" parameter(", position, stop)) >= 0:
-        begin, position = line_at(text, position)
-        if (found := _PARAMETER.match(text, begin)) is not None:
-            yield found.groups()
+    for line in lines.with_opcode(entry, "parameter"):
+        number = line.parameter_number
+        array = None if line.shape.startswith("(") else one_array(line.shape)
+        if array is not None and number is not None:
+            path = line.attributes.get("op_name", "")
+            found.append(ProgramArgument(number, line.name, path, array, number in donated))
+    return tuple(sorted(found, key=lambda argument: argument.number))
 
 
 def pieces_of(path: str) -> list[str]:

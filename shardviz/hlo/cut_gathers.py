@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from shardviz.errors import NotationError
 from shardviz.hlo.collective import Collective
-from shardviz.hlo.text.computation import Computation
 from shardviz.hlo.text.instruction import Instruction
-from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.instructions import reached
 from shardviz.hlo.text.opcodes import MOVES
-from shardviz.hlo.text.shapes import arrays, parse_shape
+from shardviz.hlo.text.shapes import one_array
+from shardviz.hlo.text.values import Made, ProgramValue, Values
 
 MAX_STEPS = 50
 """Instructions that are followed from one gather at most."""
+_PASSING = MOVES | {"parameter", "fusion"}
 _OF_THE_DEVICE = frozenset(
     {
         *("partition-id", "replica-id", "constant", "convert", "bitcast", "reshape", "copy", "dynamic-slice"),
@@ -31,10 +31,6 @@ _OF_THE_DEVICE = frozenset(
 """Operations that make a place out of a device's number and constants."""
 
 
-_Caller: TypeAlias = "tuple[Computation, Instruction] | None"
-_Place: TypeAlias = "tuple[Computation, str, _Caller]"
-
-
 class CutGather(NamedTuple):
     """The gathers of one array, the last of which has it whole, and the shape that a device then keeps."""
 
@@ -43,32 +39,27 @@ class CutGather(NamedTuple):
 
 
 def cut_gathers(
-    lines: Instructions, found: Iterable[tuple[Collective, Computation, int]], devices: int
+    values: Values, found: Iterable[tuple[Collective, Instruction]], devices: int
 ) -> Iterator[CutGather]:
     """The arrays of a program of so many devices that are made whole to be cut; `found` are its all-gathers,
-    each with its computation and its position in the text."""
-    gathers = [each for each in found if each[0].arrays == 1]
-    known = {one.name: one for one, _, _ in gathers}
-    for last, home, position in gathers:
-        line = lines.at(position)
-        if line is None or line.opcode != "all-gather" or math.prod(last.result_shape) < devices:
+    each with its line."""
+    gathers = [(record, line) for record, line in found if record.arrays == 1]
+    known = {record.name: record for record, _ in gathers}
+    for last, line in gathers:
+        if devices < 2 or line.opcode != "all-gather" or math.prod(last.result_shape) < devices:
             continue
-        chain = _chain(lines, home, line, known)
-        if devices < 2 or math.prod(each.group_size for each in chain) != devices:
-            continue
-        kept = _Cuts(lines).of(home, line)
-        if len(kept) == len(last.result_shape):
-            yield CutGather(chain, kept)
+        chain = _chain(values, line, known)
+        if math.prod(record.group_size for record in chain) == devices:
+            kept = _kept(values, line)
+            if len(kept) == len(last.result_shape):
+                yield CutGather(chain, kept)
 
 
-def _chain(
-    lines: Instructions, home: Computation, line: Instruction, known: dict[str, Collective]
-) -> tuple[Collective, ...]:
+def _chain(values: Values, line: Instruction, known: dict[str, Collective]) -> tuple[Collective, ...]:
     """The gathers one after another that end in one, between which the array is at most copied."""
     found = [known[line.name]]
     for _ in range(MAX_STEPS):
-        names = line.operands
-        before = lines.named(home, names[0]) if len(names) == 1 else None
+        before = values.lines.operand(line, 0) if len(line.operands) == 1 else None
         if before is None:
             break
         if before.name in known:
@@ -79,96 +70,51 @@ def _chain(
     return tuple(found)
 
 
-class _Cuts:
-    """Follows a value to all that takes it."""
+def _kept(values: Values, gather: Instruction) -> tuple[int, ...]:
+    """The shape to which all that takes an array cuts it, () where something takes more of it."""
+    shapes: set[tuple[int, ...]] = set()
 
-    def __init__(self, lines: Instructions) -> None:
-        self._lines = lines
-        self._steps = 0
+    def passed_to(value: ProgramValue) -> Iterable[ProgramValue]:
+        return () if value.line.opcode == "dynamic-slice" else values.used_by(value)
 
-    def of(self, home: Computation, line: Instruction) -> tuple[int, ...]:
-        """The shape to which all that takes a value cuts it, () where something takes more of it."""
-        kept = self._kept(home, line, None)
-        return kept if kept is not None and _sizes(line) != kept else ()
+    for number, value in enumerate(reached([ProgramValue(gather)], passed_to)):
+        line = value.line
+        is_result = line.is_root and values.caller_of(line.home) is None
+        if number > MAX_STEPS or value.path:
+            return ()
+        if line.opcode == "dynamic-slice" and _is_of_the_device(values, line):
+            shapes.add(_sizes(line))
+        elif is_result or (line is not gather and line.opcode not in _PASSING):
+            return ()
+    kept = shapes.pop() if len(shapes) == 1 else ()
+    return kept if kept != _sizes(gather) else ()
 
-    def _kept(
-        self,
-        home: Computation,
-        line: Instruction,
-        caller: _Caller,
-    ) -> tuple[int, ...] | None:
-        lines, shapes = self._lines, set()
-        if line.is_root and caller is None:
-            return None
-        for user in lines.users(home, line.name):
-            names = user.operands
-            self._steps += 1
-            if self._steps > MAX_STEPS or names.count(line.name) > 1:
-                return None
-            kept = self._kept_by(home, user, names.index(line.name), caller)
-            if kept is None:
-                return None
-            shapes.add(kept)
-        if line.is_root and caller is not None:
-            # What a fusion hands on as it is.
-            kept = self._kept(*caller, None)
-            if kept is None:
-                return None
-            shapes.add(kept)
-        return shapes.pop() if len(shapes) == 1 else None
 
-    def _kept_by(
-        self,
-        home: Computation,
-        user: Instruction,
-        operand: int,
-        caller: _Caller,
-    ) -> tuple[int, ...] | None:
-        lines = self._lines
-        if user.opcode in MOVES:
-            return self._kept(home, user, caller)
-        if user.opcode == "dynamic-slice" and operand == 0:
-            places = user.operands[1:]
-            return _sizes(user) if self._is_of_the_device(home, places, caller) else None
-        callee = lines.callee(user) if user.opcode == "fusion" and caller is None else None
-        if callee is None:
-            return None
-        parameter = lines.parameter(callee, operand)
-        return None if parameter is None else self._kept(callee, parameter, (home, user))
+def _is_of_the_device(values: Values, cut: Instruction) -> bool:
+    """Return whether an array is cut at places made of the device's number and constants alone."""
+    taken = values.lines.taken
 
-    def _is_of_the_device(self, home: Computation, names: list[str], caller: _Caller) -> bool:
-        """Return whether places are made of the device's number and constants alone."""
-        waiting: list[_Place] = [(home, name, caller) for name in names]
-        seen, is_of_device = set(waiting), False
-        while waiting:
-            where, name, around = waiting.pop()
-            line = self._lines.named(where, name)
-            if line is None or len(seen) > MAX_STEPS:
-                return False
-            if line.opcode == "parameter" and around is not None:
-                number = line.parameter_number
-                given = around[1].operands
-                if number is None or number >= len(given):
-                    return False
-                fresh: list[_Place] = [(around[0], given[number], None)]
-            elif line.opcode == "fusion" and around is None and (callee := self._lines.callee(line)):
-                root = self._lines.root(callee)
-                fresh = [] if root is None else [(callee, root.name, (where, line))]
-            elif line.opcode in _OF_THE_DEVICE:
-                is_of_device |= line.opcode in ("partition-id", "replica-id")
-                operands = [] if line.opcode == "constant" else line.operands
-                fresh = [(where, each, around) for each in operands]
-            else:
-                return False
-            waiting += [each for each in fresh if each not in seen]
-            seen.update(fresh)
-        return is_of_device
+    def made_of(value: ProgramValue) -> Iterable[ProgramValue]:
+        if value.line.opcode not in ("parameter", "fusion"):
+            return (ProgramValue(line, value.caller) for line in taken(value.line))
+        made = values.how(value)
+        return made.operands if isinstance(made, Made) else ()
+
+    is_of_device = False
+    for number, value in enumerate(reached(map(ProgramValue, taken(cut)[1:]), made_of)):
+        line = value.line
+        if line.opcode in ("parameter", "fusion"):
+            is_known = isinstance(values.how(value), Made)
+        else:
+            is_known = line.opcode == "constant" or len(taken(line)) == len(line.operands)
+            is_known = is_known and line.opcode in _OF_THE_DEVICE
+        if number > MAX_STEPS or not is_known:
+            return False
+        is_of_device = is_of_device or line.opcode in ("partition-id", "replica-id")
+    return is_of_device
 
 
 def _sizes(line: Instruction) -> tuple[int, ...]:
     """The sizes of the one array that an instruction makes, () where the text does not tell."""
-    try:
-        found = [*arrays(parse_shape(line.shape))]
-    except NotationError:
-        return ()
-    return found[0].sizes if len(found) == 1 else ()
+    array = one_array(line.shape)
+    return () if array is None else array.sizes

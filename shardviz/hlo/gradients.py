@@ -1,33 +1,40 @@
-"""The arguments of a train step whose gradients its collectives sum.
+"""The gradients of a train step: whose its collectives sum, and which collectives move what is made of them.
 
 A compiled program does not say so; its optimizer does. Followed back from a result, element by element, an
 updated parameter is the old one, and what is added to it: a gradient, scaled by whatever the optimizer has.
 States of the optimizer are updated in the same way, and bear the same path in a tree of their own.
+
+JAX names no operation after the optimizer, and metrics stand beside it: sums of activations, counts of
+tokens. What tells them apart is what they are made of. Followed back, a norm of all gradients comes from an
+operation of the backward pass before it comes from anything else that was differentiated; a gradient that is
+itself moved is the backward pass's own. An updated parameter that a model takes at once, as an evaluation in
+the same step does, is gathered for that model.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import permutations
 from typing import NamedTuple
 
 from shardviz.hlo.arguments import pieces_of, shared_steps
 from shardviz.hlo.named_scopes import joined_names, program_place
-from shardviz.hlo.origins import InstructionOrigins, InstructionValue, Made
 from shardviz.hlo.text.instruction import Instruction
-from shardviz.hlo.text.instructions import Instructions
-from shardviz.hlo.text.opcodes import ADDING, ARITHMETIC, SUMS
+from shardviz.hlo.text.instructions import reached
+from shardviz.hlo.text.opcodes import ADDING, ARITHMETIC, PLACES, RUNNING, SUMS, whole_op
+from shardviz.hlo.text.values import Made, ProgramValue, Values, folded, max_looks
 
-MAX_LOOKS = 100_000
-"""Values looked at in one module at most."""
 MAX_REACHED = 500
 """A value that is made of more arguments, sums or pairs than this is not the update of a parameter."""
 MAX_STEPS = 20
 """Instructions from a sum back to one that is named after a gradient, at most."""
 _ELEMENTWISE = ARITHMETIC | {"reduce-precision", "logistic"}
 """Operations that keep each element in its place, beside those that move it."""
-OP_NAME = re.compile(r'[ {]op_name="([^"\n]{0,400})')
+_MODELS = ("dot", "convolution", "gather", "custom-call")
+"""What a model does with its parameters: beyond it, updated ones may be used again, as for metrics."""
+_OP_NAME = re.compile(r'[ {]op_name="([^"\n]{0,400})')
 
 
 class _Reached(NamedTuple):
@@ -42,23 +49,21 @@ class _Reached(NamedTuple):
 _NOTHING = _Reached()
 
 
-def gradients(
-    lines: Instructions, origins: InstructionOrigins, names: Sequence[str]
-) -> dict[str, tuple[int, ...]]:
+def gradients(values: Values, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """The numbers of the arguments, called `names`, whose gradients each collective sums, by its name.
 
     A collective of which that is not certain is not among them.
     """
     found: dict[str, list[frozenset[int]]] = {}
-    for reached in _Updates(lines, origins).of_results():
+    for result in _Updates(values).of_results():
         updated: dict[str, set[int]] = {}
-        for name, number in reached.pairs:
+        for name, number in result.pairs:
             updated.setdefault(name, set()).add(number)
         for name, numbers in updated.items():
             found.setdefault(name, []).append(frozenset(numbers))
     told = {name: [*_parameters(sets, names)] for name, sets in found.items()}
     return {
-        name: tuple(sorted(each for each in numbers if each is not None))
+        name: tuple(sorted(number for number in numbers if number is not None))
         for name, numbers in told.items()
         if None not in numbers
     }
@@ -70,11 +75,11 @@ def _parameters(sets: Iterable[frozenset[int]], names: Sequence[str]) -> Iterato
     Each set has the arguments of one result: those of Adam are {mean}, {square}, {weight, mean, square}.
     """
     families: list[tuple[set[int], list[frozenset[int]]]] = []
-    for each in dict.fromkeys(sets):
-        members, own = set(each), [each]
+    for result in dict.fromkeys(sets):
+        members, own = set(result), [result]
         apart = []
         for numbers, others in families:
-            if numbers.isdisjoint(each):
+            if numbers.isdisjoint(result):
                 apart.append((numbers, others))
             else:
                 members |= numbers
@@ -91,129 +96,194 @@ def _parameter(members: set[int], sets: Sequence[frozenset[int]], names: Sequenc
     if any(number >= len(names) or not names[number] for number in members):
         return None
     pieces = {number: pieces_of(names[number]) for number in members}
-    shared = shared_steps([each[::-1] for each in pieces.values()])
-    trees = {number: "".join(each[: len(each) - shared]) for number, each in pieces.items()}
-    if not all(trees.values()) or (not shared and any(len(each) > 1 for each in pieces.values())):
+    shared = shared_steps([path[::-1] for path in pieces.values()])
+    trees = {number: "".join(path[: len(path) - shared]) for number, path in pieces.items()}
+    if not all(trees.values()) or (not shared and any(len(path) > 1 for path in pieces.values())):
         return None
     called = [number for number, tree in trees.items() if "param" in tree.lower()]
     if len(called) == 1:
         return called[0]
     # A weight is made of several states, each of which is made of itself: what is left is the weight.
-    for each in sorted(sets, key=len):
-        states = [other for other in sets if other < each]
-        rest = each.difference(*states)
+    for result in sorted(sets, key=len):
+        states = [other for other in sets if other < result]
+        rest = result.difference(*states)
         if len(states) > 1 and len(rest) == 1:
             return next(iter(rest))
     return None
-
-
-def max_looks(text: str) -> int:
-    """The values of a text that are looked at, at most, and no more than it has bytes: a computation has as
-    many values as ways lead to it through calls, which a short text can make any number."""
-    return min(MAX_LOOKS, len(text))
 
 
 class _Updates:
     """Follows the results of a module back, element by element, to its arguments and its sums of
     gradients."""
 
-    def __init__(self, lines: Instructions, origins: InstructionOrigins) -> None:
-        self._lines, self._origins = lines, origins
-        self._known: dict[InstructionValue, _Reached] = {}
-        self._max_looks = max_looks(lines.text)
+    def __init__(self, values: Values) -> None:
+        self._values = values
+        self._known: dict[ProgramValue, _Reached] = {}
 
     def of_results(self) -> Iterator[_Reached]:
         """The arguments and the sums that each result of the program is made of."""
-        entry = self._lines.computations.entry
-        root = None if entry is None else self._lines.root(entry)
-        if entry is None or root is None:
-            return
-        if root.opcode != "tuple":
-            yield self._reached(InstructionValue(entry, root.name))
-            return
-        for name in root.operands:
-            yield self._reached(InstructionValue(entry, name))
+        lines = self._values.lines
+        entry = lines.computations.entry
+        root = None if entry is None else lines.root(entry)
+        if root is not None:
+            for result in lines.taken(root) if root.opcode == "tuple" else [root]:
+                most = max_looks(lines.text)
+                yield folded(ProgramValue(result), self._known, self._step, _joined, most) or _NOTHING
 
-    def _reached(self, value: InstructionValue) -> _Reached:
-        pending: list[tuple[InstructionValue, tuple[InstructionValue, ...] | None]] = [(value, None)]
-        while pending:
-            current, operands = pending.pop()
-            if operands is not None:
-                parts = [self._known.get(each, _NOTHING) for each in operands]
-                line = self._lines.named(current.computation, current.name)
-                self._known[current] = _joined(parts, line is not None and line.opcode in ADDING)
-            elif current not in self._known:
-                # What is made of itself, as in a loop, is what else it is made of.
-                self._known[current] = _NOTHING
-                if len(self._known) > self._max_looks:
-                    return _NOTHING
-                found = self._step(current)
-                if isinstance(found, _Reached):
-                    self._known[current] = found
-                else:
-                    pending.append((current, found))
-                    pending.extend((each, None) for each in found)
-        return self._known[value]
-
-    def _step(self, value: InstructionValue) -> _Reached | tuple[InstructionValue, ...]:
+    def _step(self, value: ProgramValue) -> tuple[Sequence[ProgramValue], _Reached]:
         """The values that one is made of, element by element; or what it is."""
-        line = self._lines.named(value.computation, value.name)
-        if line is None:
-            return _NOTHING
-        if line.opcode in SUMS:
-            return _Reached(sums=frozenset(self._summed(value)))
-        made = self._origins.made_of(value, line)
+        if value.line.opcode in SUMS:
+            return (), _Reached(sums=frozenset(self._summed(value)))
+        made = self._values.made_of(value)
         if isinstance(made, Made):
-            return made.operands if made.only_moved or line.opcode in _ELEMENTWISE else ()
-        return () if made is None else _Reached(arguments=frozenset(made.arguments))
+            is_followed = made.only_moved or value.line.opcode in _ELEMENTWISE
+            return made.operands if is_followed else (), _NOTHING
+        return (), _NOTHING if made is None else _Reached(arguments=frozenset(made.arguments))
 
-    def _summed(self, value: InstructionValue) -> Iterator[str]:
+    def _summed(self, value: ProgramValue) -> Iterator[str]:
         """The names of a sum, and of those whose results it takes as they are, if they are of gradients."""
         for _ in range(MAX_STEPS):
-            line = self._lines.named(value.computation, value.name)
-            if line is None:
-                return
-            is_sum = line.opcode in SUMS
-            if is_sum and self._is_of_gradient(value, line):
-                yield line.name
-            made = self._origins.how(value)
+            is_sum = value.line.opcode in SUMS
+            if is_sum and self._is_of_gradient(value):
+                yield value.line.name
+            made = self._values.how(value)
             if not isinstance(made, Made) or len(made.operands) != 1 or not (is_sum or made.only_moved):
                 return
             value = made.operands[0]
 
-    def _is_of_gradient(self, value: InstructionValue, line: Instruction) -> bool:
+    def _is_of_gradient(self, value: ProgramValue) -> bool:
         """Return whether JAX's name of a sum, or of what it sums, is that of a gradient's operation."""
         for _ in range(MAX_STEPS):
-            op_name = line.search(OP_NAME)
-            phases = {program_place(each).phase for each in joined_names(op_name[1])} if op_name else set()
+            op_name = value.line.search(_OP_NAME)
+            phases = {program_place(name).phase for name in joined_names(op_name[1])} if op_name else set()
             # A sum may be named after itself, or after all that the compiler has put together with it.
-            if phases == {"backward"} or (len(phases) == 1 and line.opcode not in SUMS):
+            if phases == {"backward"} or (len(phases) == 1 and value.line.opcode not in SUMS):
                 return phases == {"backward"}
-            made = self._origins.how(value)
+            made = self._values.how(value)
             if not isinstance(made, Made) or not made.operands:
                 return False
             value = made.operands[0]
-            found = self._lines.named(value.computation, value.name)
-            if found is None:
-                return False
-            line = found
         return False
 
 
-def _joined(parts: Sequence[_Reached], adds: bool) -> _Reached:
-    """A value that is made of others; where it `adds` them, each one's sums are added to others'
-    arguments."""
+def _joined(value: ProgramValue, parts: Sequence[_Reached]) -> _Reached:
+    """A value that is made of others; where it adds them, each one's sums are added to others' arguments."""
     if len(parts) == 1:
         return parts[0]
-    pairs = [each.pairs for each in parts]
-    if adds:
+    pairs = [part.pairs for part in parts]
+    if value.line.opcode in ADDING:
         pairs += [
             frozenset((name, number) for name in one.sums for number in other.arguments)
             for one, other in permutations(parts, 2)
         ]
     found = _Reached(
-        frozenset().union(*(each.arguments for each in parts)),
-        frozenset().union(*(each.sums for each in parts)),
+        frozenset().union(*(part.arguments for part in parts)),
+        frozenset().union(*(part.sums for part in parts)),
         frozenset().union(*pairs),
     )
     return found if max(map(len, found)) <= MAX_REACHED else _NOTHING
+
+
+class _Look(NamedTuple):
+    """A value as `GradientUses` sees it: the passes that its operation belongs to, whether that computes
+    anything (passes may share a constant of the backward one), and what it is made of."""
+
+    passes: frozenset[str]
+    computes: bool
+    made_of: tuple[ProgramValue, ...]
+
+
+class GradientUses:
+    """Tells of one text whether collectives move what is made of gradients."""
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+        self._known: dict[ProgramValue, _Look] = {}
+        self._without: set[ProgramValue] = set()
+        self._looks = max_looks(values.lines.text)
+
+    def moves_gradients(self, line: Instruction) -> bool:
+        """Return whether each operand of a collective is certainly computed of gradients, and no model takes
+        the result."""
+        values = [*map(ProgramValue, self._values.lines.taken(line))]
+        if not values or any(map(self._is_gradient, values)):
+            return False
+        return all(map(self._has_gradient, values)) and not self._is_for_a_model(line)
+
+    def _is_for_a_model(self, line: Instruction) -> bool:
+        """Return whether what a collective hands on may be multiplied, or looked up in, where it arrives."""
+        lines = self._values.lines
+        for user in reached(lines.users(line), self._moved_on):
+            self._looks -= 1
+            inside = lines.callee(user) if user.opcode in RUNNING else None
+            if self._looks < 0 or user.opcode in _MODELS:
+                return True
+            if inside is not None and any(next(lines.with_opcode(inside, op), None) for op in _MODELS):
+                return True
+        return False
+
+    def _moved_on(self, line: Instruction) -> Iterable[Instruction]:
+        return self._values.lines.users(line) if whole_op(line.opcode) in PLACES else ()
+
+    def _is_gradient(self, value: ProgramValue) -> bool:
+        """Return whether a value has elements of a gradient itself, that only were moved."""
+        return any(map(self._is_backward, reached([value], self._not_computed_of)))
+
+    def _not_computed_of(self, value: ProgramValue) -> tuple[ProgramValue, ...]:
+        """The values that one is made of, if it is not computed outside of what is differentiated."""
+        look = self._look(value)
+        return () if self._looks < 0 or (look.computes and not look.passes) else look.made_of
+
+    def _has_gradient(self, value: ProgramValue) -> bool:
+        """Return whether a value is made of a gradient."""
+        seen = []
+        for each in reached([value], self._made_of):
+            seen.append(each)
+            if self._is_backward(each):
+                return True
+        if self._looks >= 0:
+            self._without.update(seen)
+        return False
+
+    def _made_of(self, value: ProgramValue) -> list[ProgramValue]:
+        """The values that one is made of, but those that are known to be made of no gradient."""
+        made_of = self._look(value).made_of if self._looks >= 0 else ()
+        return [operand for operand in made_of if operand not in self._without]
+
+    def _is_backward(self, value: ProgramValue) -> bool:
+        """Return whether a value is computed by an operation of the backward pass alone."""
+        self._looks -= 1
+        look = self._look(value) if self._looks >= 0 else None
+        return look is not None and look.computes and look.passes == {"backward"}
+
+    def _look(self, value: ProgramValue) -> _Look:
+        """A value; none that it is made of is told of an activation, nor of what a model makes of parameters.
+        Of what stands for operations of both passes the operands tell."""
+        if value not in self._known:
+            made, passes, opcode = self._values.made_of(value), _passes(value.line), value.line.opcode
+            found: tuple[ProgramValue, ...] = ()
+            computes = False
+            if isinstance(made, Made):
+                computes = not made.only_moved and bool(made.operands) and opcode != "broadcast"
+                if (not passes or "backward" in passes) and (made.only_moved or opcode not in _MODELS):
+                    found = made.operands
+            self._known[value] = _Look(passes, computes, found)
+        return self._known[value]
+
+
+def _passes(line: Instruction) -> frozenset[str]:
+    """The passes of the differentiated function that an instruction belongs to; none for what is outside of
+    it, and for a fusion, whose instructions tell."""
+    named = None if line.opcode in RUNNING else line.search(_OP_NAME)
+    return _passes_of(named[1]) if named else frozenset()
+
+
+@lru_cache(maxsize=65536)
+def _passes_of(op_name: str) -> frozenset[str]:
+    places = ((name, program_place(name)) for name in joined_names(op_name))
+    # A checkpoint outside of what is differentiated has no transposition in its name.
+    return frozenset(
+        "backward" if place.phase == "backward" and "transpose(" in name else "forward"
+        for name, place in places
+        if place.is_differentiated
+    )

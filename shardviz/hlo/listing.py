@@ -6,13 +6,15 @@ import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import cached_property
+from itertools import islice
 
 from shardviz.hlo.collective import OPS, Collective
 from shardviz.hlo.module import HloModule, Reader
 from shardviz.hlo.schedule.overlap import ENDS, STARTS
-from shardviz.hlo.text.computation import Computation, Computations
-from shardviz.hlo.text.instruction import closing, parse_instruction
+from shardviz.hlo.text.instruction import Computation, Instruction, closing, parse_instruction
+from shardviz.hlo.text.instructions import reached
+from shardviz.hlo.text.opcodes import MESSAGES, begins, ends
 from shardviz.hlo.text.strip_metadata import strip_metadata
 from shardviz.sharding import Mesh
 
@@ -25,24 +27,14 @@ _INLINED = {
 _HOW = {"to_apply": "called", "body": "body", "condition": "condition"}
 _WRAPPERS = ("fusion", "async-start")
 """Opcodes whose computation is folded into their line."""
-_CALLS = re.compile(r", calls=%?([^\s,{}()=]++)")
-_NAME = re.compile(r"%?([^\s,{}()=]++)")
 MAX_LITERAL = 40
 """Characters of a constant that are kept."""
 _LEFT_OUT = frozenset(
-    (
-        "sharding",
-        "channel_id",
-        "use_global_device_ids",
-        "output_to_operand_aliasing",
-        "operand_layout_constraints",
-        "control-predecessors",
-        "cross_program_prefetch_index",
-        "is_host_transfer",
-        "calls",
-        "origin",
-        "statistics",
-    )
+    {
+        *("sharding", "channel_id", "use_global_device_ids", "output_to_operand_aliasing", "origin", "calls"),
+        *("operand_layout_constraints", "control-predecessors", "cross_program_prefetch_index"),
+        *("is_host_transfer", "statistics"),
+    }
 )
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[{}()\[\]]|, ')
 _OPERAND = re.compile(r"%([^\s,{}()=]++)")
@@ -52,42 +44,16 @@ MAX_MEMBERS = 64
 """A fusion is told by no more computations than this, its own and those nested in it."""
 RENDEZVOUS = re.compile(r'_xla_host_transfer_rendezvous="([^"\\\n]{0,200})"')
 """The common mark of the send and the recv of one transfer between slices."""
-_MOVE = re.compile(
-    r" ((?:all-(?:gather|reduce|to-all)|reduce-scatter|collective-(?:permute|broadcast)|ragged-all-to-all"
-    r"|send|recv)(?:-start|-done)?)\("
+_SILENT = frozenset(
+    {
+        *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "broadcast", "iota", "fusion"),
+        *("copy", *(f"{op}{end}" for op in OPS if op != "slice" for end in ("", "-start", "-done"))),
+    }
 )
-_INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?([^\s=,(){}]++) = ", re.MULTILINE)
-_OPCODE = re.compile(
-    r"^[ \t]*+(?:ROOT )?%?[^\s=]++ = (?:\([^\n]*?\)|[^\s(]\S*+) ([a-z][a-z0-9-]*+)\(", re.MULTILINE
-)
-_CHANNEL = re.compile(r"channel_id=(\d{1,12})")
-_SILENT = {
-    "parameter",
-    "constant",
-    "tuple",
-    "get-tuple-element",
-    "bitcast",
-    "broadcast",
-    "iota",
-    "fusion",
-    "copy",
-}
-_SILENT |= {f"{op}{end}" for op in OPS if op != "slice" for end in ("", "-start", "-done")}
 """Opcodes that say nothing about a fusion's work: collectives are told apart."""
 _TELLING = (
-    "convolution",
-    "dot",
-    "custom-call",
-    "sort",
-    "scatter",
-    "gather",
-    "reduce",
-    "reduce-window",
-    "select-and-scatter",
-    "dynamic-update-slice",
-    "dynamic-slice",
-    "concatenate",
-    "transpose",
+    *("convolution", "dot", "custom-call", "sort", "scatter", "gather", "reduce", "reduce-window"),
+    *("select-and-scatter", "dynamic-update-slice", "dynamic-slice", "concatenate", "transpose"),
 )
 """Opcodes that tell a fusion's work, the heaviest first; without them its most frequent opcodes do."""
 MAX_TOLD = 3
@@ -162,26 +128,28 @@ def list_hlo(
     """HLO text as a listing; `infer` and `slices` as in `read_hlo`. Raises what `read_hlo` raises."""
     reader = Reader(text, mesh, slices)
     module = reader.read(infer=infer)
-    lines, spans = _Lister(reader.computations, module.collectives).listed()
+    lines, spans = _Lister(reader, module.collectives).listed()
     return Listing(lines, spans, module)
 
 
 class _Lister:
     """Lists one text; spans are found on the way."""
 
-    def __init__(self, computations: Computations, collectives: Iterable[Collective]) -> None:
-        self._text = computations.text
-        self._computations = computations
-        self._bodies = CallIndex(computations)
+    def __init__(self, reader: Reader, collectives: Iterable[Collective]) -> None:
+        self._text = reader.text
+        self._index = reader.lines
+        self._computations = reader.computations
+        self._moves = reader.collectives
         self._records: dict[str, deque[Collective]] = defaultdict(deque)
-        for each in collectives:
-            self._records[each.name].append(each)
+        for record in collectives:
+            self._records[record.name].append(record)
+        self._fusions: dict[Computation, tuple[tuple[str, ...], list[Instruction]]] = {}
         self._lines: list[ListedLine] = []
         self._spans: dict[int, Span] = {}
 
     def listed(self) -> tuple[tuple[ListedLine, ...], tuple[Span, ...]]:
-        waiting = self._bodies.that_communicate()
-        for root in self._bodies.roots():
+        waiting = {*reached(self._moves, self._callers)}
+        for root in self._roots(waiting):
             head = ListedLine(0, root.name, "", "ENTRY" if root.is_entry else "computation", "", (), 0)
             running = [self._body(root, head)]
             while running:
@@ -195,24 +163,37 @@ class _Lister:
         spans = sorted(self._spans.values(), key=lambda span: (span.start, span.stop))
         return tuple(self._lines), tuple(spans)
 
+    def _callers(self, body: Computation) -> Iterator[Computation]:
+        return map(self._computations.around, self._computations.callers(body))
+
+    def _roots(self, communicating: set[Computation]) -> list[Computation]:
+        """The entries, then what communicates and is called by nothing, as in a text that is cut off.
+
+        In a text without an entry, all that nothing calls.
+        """
+        every = self._computations.all
+        entries = [body for body in every if body.is_entry or not body.name]
+        uncalled = [body for body in every if not self._computations.callers(body)]
+        if not entries:
+            return uncalled
+        return entries + [body for body in uncalled if body in communicating and body not in entries]
+
     def _body(self, body: Computation, head: ListedLine) -> Iterator[tuple[ListedLine, Computation]]:
         """Append a computation's lines; yields head and body of each that a line runs, to be listed there."""
         if head.name:
             self._lines.append(head)
         started: dict[str, int] = {}
-        for position, text in lines_of(self._text, body):
-            line = listed_line(text, head.depth + 1)
+        for made in self._index.of(body):
+            line = listed_line(self._text[made.start : made.stop], head.depth + 1)
             if line is None:
                 continue
             if line.opcode == "get-tuple-element" and self._shares_a_line(line):
                 continue
-            self._append(line, text, position, started)
+            self._append(line, made, started)
             for key in _INLINED.get(line.opcode, ()):
-                for name in _called(line.attributes, key):
-                    inner = self._computations.named(name, position)
-                    if inner is not None:
-                        how = _HOW.get(key, "branch")
-                        yield ListedLine(head.depth + 2, name, "", how, line.name, (), 0), inner
+                how = _HOW.get(key, "branch")
+                for inner in self._index.called(made, key):
+                    yield ListedLine(head.depth + 2, inner.name, "", how, line.name, (), 0), inner
 
     def _shares_a_line(self, line: ListedLine) -> bool:
         """Return whether a line joins those before it: more than two that take a tuple apart share one."""
@@ -228,7 +209,7 @@ class _Lister:
         self._lines[-1] = replace(shared, repeats=shared.repeats + 1, folded=shared.folded + line.folded)
         return True
 
-    def _append(self, line: ListedLine, text: str, position: int, started: dict[str, int]) -> None:
+    def _append(self, line: ListedLine, made: Instruction, started: dict[str, int]) -> None:
         """Append a line with what it holds, the collective that it begins, and the line whose work it ends.
 
         `started` has the lines of this computation that began what is under way, by the instruction's name,
@@ -236,45 +217,40 @@ class _Lister:
         """
         number = begun = len(self._lines)
         names, keys = [line.name], [line.name]
-        ends: int | None = None
-        begins = line.opcode.endswith("-start") or line.opcode in ("send", "recv")
-        if line.opcode.endswith(("-done", "-update")):
-            ends = next((started[name] for name in line.operand_names if name in started), None)
-        body = self._wrapped(line, text, position)
+        ended: int | None = None
+        is_begun = begins(line.opcode)
+        if ends(line.opcode):
+            ended = next((started[name] for name in line.operand_names if name in started), None)
+        body = self._index.callee(made) if line.opcode in _WRAPPERS else None
         if body is not None:
-            fusion = self._bodies.fusion(body)
-            line = replace(line, holds=fusion.work)
-            names += [move.name for move in fusion.moves]
-            if line.opcode == "fusion" and fusion.moves:
-                keys = [f"{move.opcode} {move.channel}" for move in fusion.moves]
-                begins = self._bodies.mentions(body, STARTS)
+            work, moves = self._fusion(body)
+            line = replace(line, holds=work)
+            names += [move.name for move in moves]
+            if line.opcode == "fusion" and moves:
+                keys = [f"{move.opcode} {move.channel}" for move in moves]
+                is_begun = self._text.find(STARTS, body.start, body.stop) >= 0
                 under_way = next((started[key] for key in keys if key in started), None)
-                if under_way is not None and not begins:
+                if under_way is not None and not is_begun:
                     names = []
-                    ends = under_way if self._bodies.mentions(body, ENDS) else None
-                elif begins:
-                    names += [twin for move in fusion.moves for twin in self._bodies.twins(move)]
-        if line.opcode in ("send", "recv") and (match := RENDEZVOUS.search(text)):
-            names += self._bodies.partners(match[1])
-            begun = started.setdefault(match[0], number)
-        if ends is not None:
-            line = replace(line, ends=ends)
-            self._end(ends, number)
+                    ended = under_way if self._text.find(ENDS, body.start, body.stop) >= 0 else None
+                elif is_begun:
+                    names += [name for move in moves if move.channel for name in self._alike[_key(move)]]
+        if line.opcode in MESSAGES and (meeting := made.search(RENDEZVOUS)):
+            names += self._partners[meeting[0]]
+            begun = started.setdefault(meeting[0], number)
+        if ended is not None:
+            line = replace(line, ends=ended)
+            self._end(ended, number)
         elif begun == number and (record := self._record(names)) is not None:
             line = replace(line, collective=record)
-        if begins:
+        if is_begun:
             started.update(dict.fromkeys(keys, begun))
-        elif ends is not None and line.opcode.endswith("-update"):
-            started[line.name] = ends
-        elif ends is not None and line.opcode == "fusion":
+        elif ended is not None and line.opcode.endswith("-update"):
+            started[line.name] = ended
+        elif ended is not None and line.opcode == "fusion":
             for key in keys:
                 started.pop(key, None)
         self._lines.append(line)
-
-    def _wrapped(self, line: ListedLine, text: str, position: int) -> Computation | None:
-        """The computation that is folded into a line."""
-        callee = _CALLS.search(text) if line.opcode in _WRAPPERS else None
-        return self._computations.named(callee[1], position) if callee else None
 
     def _record(self, names: Iterable[str]) -> Collective | None:
         """The record of the first of these names that has one; texts of several modules use names again."""
@@ -288,11 +264,43 @@ class _Lister:
         if record is not None:
             self._spans[start] = Span(start, stop, record)
 
+    def _fusion(self, body: Computation) -> tuple[tuple[str, ...], list[Instruction]]:
+        """The opcodes that tell what a computation does, with the fusions in it, and their collectives."""
+        if body not in self._fusions:
+            members = [*islice(reached([body], self._fused), MAX_MEMBERS)]
+            counts = Counter(line.opcode for member in members for line in self._index.of(member))
+            telling = [opcode for opcode in _TELLING if opcode in counts]
+            others = [opcode for opcode, _ in counts.most_common() if opcode not in _SILENT]
+            moves = [move for member in members for move in self._moves.get(member, {}).values()]
+            self._fusions[body] = tuple((telling or others)[:MAX_TOLD]), moves
+        return self._fusions[body]
 
-def _called(attributes: Iterable[str], key: str) -> list[str]:
-    """The computations that an attribute names: one, or several in braces."""
-    value = next((each for each in attributes if each.startswith(f"{key}=")), "")
-    return _NAME.findall(value, len(key) + 1)
+    def _fused(self, body: Computation) -> Iterator[Computation]:
+        callees = (self._index.callee(line) for line in self._index.of(body) if line.says(", calls="))
+        return (callee for callee in callees if callee is not None)
+
+    @cached_property
+    def _alike(self) -> dict[tuple[str, str], list[str]]:
+        """The names of all collectives of the text, by opcode and channel."""
+        alike: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for moves in self._moves.values():
+            for move in moves.values():
+                alike[_key(move)].append(move.name)
+        return alike
+
+    @cached_property
+    def _partners(self) -> dict[str, list[str]]:
+        """The names of the sends and recvs of each transfer between slices."""
+        partners: dict[str, list[str]] = defaultdict(list)
+        for moves in self._moves.values():
+            for move in moves.values():
+                if move.opcode in MESSAGES and (meeting := move.search(RENDEZVOUS)):
+                    partners[meeting[0]].append(move.name)
+        return partners
+
+
+def _key(move: Instruction) -> tuple[str, str]:
+    return move.opcode, move.channel
 
 
 def listed_line(text: str, depth: int) -> ListedLine | None:
@@ -329,130 +337,3 @@ def _attributes(text: str) -> tuple[str, ...]:
             start = token.end()
     kept.append(text[start:])
     return tuple(part for part in kept if part and part.partition("=")[0] not in _LEFT_OUT)
-
-
-class Move(NamedTuple):
-    """A line inside a fusion whose opcode is a collective's: its name, opcode and channel, "" without one."""
-
-    name: str
-    opcode: str
-    channel: str
-
-
-class Fusion(NamedTuple):
-    """The opcodes that tell what a fusion does, at most three, and the collectives inside it."""
-
-    work: tuple[str, ...]
-    moves: tuple[Move, ...]
-
-
-class CallIndex:
-    """The contents of the computations of one text, and the calls between them."""
-
-    def __init__(self, computations: Computations) -> None:
-        self.text = computations.text
-        self.computations = computations
-        self._fused: dict[Computation, list[Computation]] = defaultdict(list)
-        self._callers: dict[Computation, set[Computation]] = defaultdict(set)
-        self._fusions: dict[int, Fusion] = {}
-        self._twins: dict[tuple[str, str], list[str]] = defaultdict(list)
-        self._partners: dict[str, list[str]] = defaultdict(list)
-        for name, sites in computations.sites.items():
-            for site in sites:
-                callee = computations.named(name, site)
-                if callee is not None:
-                    caller = computations.around(site)
-                    self._callers[callee].add(caller)
-                    if self.text.startswith(" calls=", site):
-                        self._fused[caller].append(callee)
-
-    def roots(self) -> list[Computation]:
-        """The entries, then what communicates and is called by nothing, as in a text that is cut off.
-
-        In a text without an entry, all that nothing calls.
-        """
-        every = self.computations.all
-        entries = [body for body in every if body.is_entry or not body.name]
-        uncalled = [body for body in every if not self._callers[body]]
-        if not entries:
-            return uncalled
-        found = self.that_communicate().difference(entries)
-        return entries + [body for body in uncalled if body in found]
-
-    def that_communicate(self) -> set[Computation]:
-        """The computations that hold a collective, or call one that does."""
-        found = {self.computations.around(match.start()) for match in _MOVE.finditer(self.text)}
-        pending = [*found]
-        while pending:
-            for caller in self._callers[pending.pop()] - found:
-                found.add(caller)
-                pending.append(caller)
-        return found
-
-    def fusion(self, body: Computation) -> Fusion:
-        """The fusion whose computation is `body`, with those nested in it."""
-        if body.start not in self._fusions:
-            members = self._members(body)
-            self._fusions[body.start] = Fusion(
-                self._work(members), tuple(move for member in members for move in self._moves(member))
-            )
-        return self._fusions[body.start]
-
-    def twins(self, move: Move) -> list[str]:
-        """The names of all collectives of the text with the opcode and the channel of this one."""
-        if not self._twins:
-            for body in self.computations.all:
-                for each in self._moves(body):
-                    self._twins[each.opcode, each.channel].append(each.name)
-        return self._twins[move.opcode, move.channel] if move.channel else []
-
-    def partners(self, rendezvous: str) -> list[str]:
-        """The names of the sends and recvs of one transfer between slices."""
-        if not self._partners:
-            for match in RENDEZVOUS.finditer(self.text):
-                head = _INSTRUCTION.match(self.text, self.text.rfind("\n", 0, match.start()) + 1)
-                if head is not None:
-                    self._partners[match[1]].append(head[1])
-        return self._partners[rendezvous]
-
-    def mentions(self, body: Computation, words: str) -> bool:
-        """Return whether a computation's text has these words."""
-        return self.text.find(words, body.start, body.stop) >= 0
-
-    def _members(self, body: Computation) -> list[Computation]:
-        """A fusion's computation and those of the fusions nested in it."""
-        found = {body: None}
-        pending = [body]
-        while pending:
-            for inner in self._fused[pending.pop()]:
-                if inner not in found and len(found) < MAX_MEMBERS:
-                    found[inner] = None
-                    pending.append(inner)
-        return [*found]
-
-    def _moves(self, body: Computation) -> Iterator[Move]:
-        text = self.text
-        for match in _MOVE.finditer(text, body.start, body.stop):
-            head = _INSTRUCTION.match(text, text.rfind("\n", 0, match.start()) + 1)
-            end = text.find("\n", match.end())
-            channel = _CHANNEL.search(text, match.end(), len(text) if end < 0 else end)
-            if head is not None and text.find('"', head.end(), match.start()) < 0:
-                yield Move(head[1], match[1], channel[1] if channel else "")
-
-    def _work(self, members: Iterable[Computation]) -> tuple[str, ...]:
-        counts: Counter[str] = Counter()
-        for member in members:
-            counts.update(match[1] for match in _OPCODE.finditer(self.text, member.start, member.stop))
-        telling = [opcode for opcode in _TELLING if opcode in counts]
-        others = [opcode for opcode, _ in counts.most_common() if opcode not in _SILENT]
-        return tuple((telling or others)[:MAX_TOLD])
-
-
-def lines_of(text: str, body: Computation) -> Iterable[tuple[int, str]]:
-    """The lines of a computation, each with its position."""
-    position = body.start
-    while position < body.stop:
-        end = text.find("\n", position, body.stop)
-        end = body.stop if end < 0 else end
-        yield position, text[position:end]
-        position = end + 1

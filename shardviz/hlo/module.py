@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
-from shardviz.hlo.arguments import arguments_of
+from shardviz.hlo.arguments import arguments_in
 from shardviz.hlo.collective import Collective, CollectiveMatmul
 from shardviz.hlo.cut_gathers import CutGather, cut_gathers
-from shardviz.hlo.gradient_uses import GradientUses
-from shardviz.hlo.gradients import gradients
+from shardviz.hlo.gradients import GradientUses, gradients
 from shardviz.hlo.groups.device_numbers import DeviceNumbers, slice_positions
 from shardviz.hlo.groups.mesh_inference import program_mesh, written_meshes
-from shardviz.hlo.named_scopes import program_place
-from shardviz.hlo.nameless import NamelessCollectives
-from shardviz.hlo.origins import InstructionOrigins
+from shardviz.hlo.named_scopes import NamelessCollectives, program_place
+from shardviz.hlo.origins import Origins
 from shardviz.hlo.records import Records
 from shardviz.hlo.schedule.collective_matmuls import Permute, collective_matmuls
 from shardviz.hlo.schedule.overlap import Schedules
-from shardviz.hlo.text.call_graph import Call, CallGraph, calls_itself, in_branches, program_order, run_counts
-from shardviz.hlo.text.computation import Computation, line_at
-from shardviz.hlo.text.cross_slice import cross_slice_transfers, slices_named
-from shardviz.hlo.text.instruction import Instruction, InstructionForm
+from shardviz.hlo.text.call_graph import Call, CallGraph, circle, in_branches, program_order, run_counts
+from shardviz.hlo.text.cross_slice import CrossSliceTransfer, cross_slice_transfers, slices_named
+from shardviz.hlo.text.instruction import Computation, Instruction, InstructionForm, line_at
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.normal_form import normal_form
 from shardviz.hlo.text.opcodes import COMMUNICATING
 from shardviz.hlo.text.source_locations import SourceLocations
+from shardviz.hlo.text.values import ProgramValue, Values
 from shardviz.sharding import Mesh
 
 MAX_UNREAD = 100
@@ -47,7 +45,7 @@ _CANDIDATE = re.compile(
 )
 """A collective's opcode, or a sharding that writes a mesh out, or an opcode that runs other computations."""
 _MODULE = re.compile(r"HloModule\s+([^\s,]+)")
-_HEADER_NUMBER = {key: re.compile(rf"\b{key}=(\d{{1,12}})") for key in ("num_partitions", "replica_count")}
+_HEADER_NUMBER = re.compile(r"\b(num_partitions|replica_count)=(\d{1,12})")
 _INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?[\w.-]++ = \(?[a-z][a-z0-9]*\[", re.MULTILINE)
 _ANY_INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = [a-z(]", re.MULTILINE)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?')
@@ -144,14 +142,16 @@ class Reader:
                 hint="HLO begins with HloModule; print one with compiled.as_text()",
             )
         self.normal = normal_form(text)
-        self.computations = self.normal.computations
         self.text = text = self.normal.text
+        self.lines = Instructions(text)
+        self.computations = self.lines.computations
+        self.values = Values(self.lines)
+        self.calls = CallGraph(self.values)
         self.mesh = mesh
         self.unread: list[str] = []
         self.unread_collectives = 0
         self.first_sharding = -1
         self._running: list[int] = []
-        self.lines = Instructions(self.computations)
         self._places: dict[str, dict[str, str]] = {}
         self.collectives = self._collectives()
         module = _module(text)
@@ -160,14 +160,14 @@ class Reader:
         self.name = module[1] if module else ""
         unquoted = _STRING.sub("", self.header)
         self.is_scheduled = "is_scheduled=true" in unquoted
-        written = [_header_number(unquoted, key) for key in ("num_partitions", "replica_count")]
-        partitions, replicas = (number or 1 for number in written)
+        written = {key: int(number) for key, number in reversed(_HEADER_NUMBER.findall(unquoted))}
+        partitions, replicas = written.get("num_partitions") or 1, written.get("replica_count") or 1
         if module is None and mesh is not None:
             partitions = mesh.size
         if slices is not None:
             self.num_slices = len(set(slices))
         else:
-            is_sent = any(each.opcode in ("send", "recv") for each in self._unlike)
+            is_sent = any(line.opcode in ("send", "recv") for line in self._unlike)
             self.num_slices = slices_named(text) if is_sent else 1
         if mesh is not None and mesh.size == partitions * replicas:
             self.num_slices = 1
@@ -176,7 +176,7 @@ class Reader:
             if slices is None and mesh is not None and mesh.device_order is not None:
                 slices = [device // (partitions * replicas) for device in mesh.device_order]
             positions = slice_positions(self.num_slices, partitions * replicas, slices)
-        self.numbers = DeviceNumbers(partitions, replicas, positions, any(written))
+        self.numbers = DeviceNumbers(partitions, replicas, positions, any(written.values()))
         if self.computations.entry is None and _ANY_INSTRUCTION.search(text) is None:
             raise NotationError(
                 "this HLO has no instruction on a line of its own",
@@ -187,7 +187,7 @@ class Reader:
 
     def read(self, *, infer: bool = False, origins: bool = False) -> HloModule:
         """The module, as `read_hlo` returns it."""
-        devices, computations, found = self.numbers.total, self.computations, self.collectives
+        devices = self.numbers.total
         if self.mesh is not None and devices > 1 and self.mesh.size != devices:
             raise QuestionError(
                 f"{quote(self.name)} runs on {devices} devices, the mesh {self.mesh} has {self.mesh.size}",
@@ -195,100 +195,126 @@ class Reader:
             )
         written = written_meshes(self.header, self.text, self.first_sharding)
         self.mesh, self.numbers = program_mesh(written, self._unlike, self.numbers, self.mesh, infer=infer)
-        lines = self.lines
-        calls = CallGraph(lines).calls_to(found)
-        callers = {call.caller: call.position for call in calls}
-        sites = {call.callee: call.position for call in reversed(calls)}
-        roots: dict[int, int | None] = {}
-        for home in sorted({*found, *map(computations.around, callers.values())}):
-            if home.is_entry or not home.name:
-                roots[home.start] = 1
-            elif home.start not in sites and self._lacks_callers():
-                roots[home.start] = 1 if not self.header and computations.entry is None else None
-        counts, chosen = run_counts(roots, calls), in_branches(calls)
-        homes = {home.start: home for home in found}
-        in_order = [*program_order(roots, calls, {home.start: [*found[home]] for home in found})]
-        transfers, recvs = cross_slice_transfers(self.text, found)
-        records = Records(lines, self.numbers, self.mesh)
-        schedules = Schedules(lines, found, calls)
-        repeated = schedules.repeated | recvs
-        followed = InstructionOrigins(lines) if origins else None
-        uses = None if followed is None else GradientUses(lines, followed)
-        nameless = None if followed is None else NamelessCollectives(lines, followed, transfers.values())
-        collectives, permutes, gathers = [], [], []
-        made_of_gradients: set[str] = set()
-        alike: dict[tuple[object, ...], Collective] = {}
-        for start, positions in in_order:
-            home = homes[start]
-            for position in positions:
-                if position in repeated:
-                    continue
-                instruction = found[home][position]
-                transfer = transfers.get(position)
-                key = start, instruction.kind, transfer
-                shared = alike.get(key)
-                if shared is None:
-                    try:
-                        shared = records.of(instruction, home, transfer)
-                    except NotationError as error:
-                        self._complain(position, f"{quote(instruction.name)} cannot be read: {error.message}")
-                        continue
-                    shared = alike[key] = shared.having(
-                        count=counts.get(start, 0),
-                        in_branch=start in chosen,
-                        **self._place(instruction.form, home, sites),
-                        **schedules.of(instruction, home, position, transfer)._asdict(),
-                    )
-                record = shared.having(
-                    name=instruction.name,
-                    overlapped=schedules.beside(instruction, home, position, transfer)
-                    if shared.is_async
-                    else (),
-                    origin=followed.of(instruction, home) if followed else None,
-                )
-                if nameless is not None and not record.source:
-                    record = record.having(**self._names(nameless.served(record.op, record.name, home)))
-                collectives.append(record)
-                if uses is not None and not program_place(record.op_name).is_differentiated:
-                    made_of_gradients.update([record.name] if uses.moves_gradients(record.name, home) else ())
-                if origins and record.op == "all-gather":
-                    gathers.append((record, home, position))
-                if record.op == "collective-permute" and not record.between_slices:
-                    permutes.append(Permute(record, instruction, home))
-        self._note_gaps(counts)
-        names = _argument_names(self.text) if origins else ()
+        calls = self.calls.calls_to(self.collectives)
+        roots = self._roots(calls)
+        counts = run_counts(roots, calls)
+        transfers, recvs = cross_slice_transfers(self.text, self.collectives)
+        in_order = program_order(
+            roots, calls, {home.start: [*lines] for home, lines in self.collectives.items()}
+        )
+        found = [*self._records(in_order, calls, counts, transfers, recvs)]
+        names: tuple[str, ...] = ()
+        if origins:
+            found = self._with_places(found, transfers)
+            paths = {argument.number: argument.path for argument in arguments_in(self.lines)}
+            names = tuple(paths.get(number, "") for number in range(max(paths, default=-1) + 1))
+            gathers = ((record, line) for record, line in found if record.op == "all-gather")
+        self._note_gaps(calls, counts)
+        permutes = [
+            Permute(record, line)
+            for record, line in found
+            if record.op == "collective-permute" and not record.between_slices
+        ]
+        lengthless = (self.lines.at(call.position) for call in calls if call.times is None)
         return HloModule(
             self.name,
             self.numbers.partitions,
             self.numbers.replicas,
             self.is_scheduled,
-            tuple(collectives),
+            tuple(record for record, _ in found),
             tuple(self.unread[:MAX_UNREAD]),
             unread_collectives=self.unread_collectives,
             awaits_partitioner=self._awaits_partitioner(),
-            collective_matmuls=collective_matmuls(permutes, lines, calls),
+            collective_matmuls=collective_matmuls(permutes, self.lines, calls),
             num_slices=self.num_slices,
             mesh=self.mesh,
             mesh_orders=self.numbers.orders,
             argument_names=names,
-            gradients={} if followed is None else gradients(lines, followed, names),
-            gradient_uses=frozenset(made_of_gradients),
-            cut_gathers=tuple(cut_gathers(lines, gathers, devices)),
-            unknown_loops=tuple(dict.fromkeys(self._callers_of_unknown_length(calls))),
+            gradients=gradients(self.values, names) if origins else {},
+            gradient_uses=self._gradient_uses(found) if origins else frozenset(),
+            cut_gathers=tuple(cut_gathers(self.values, gathers, devices)) if origins else (),
+            unknown_loops=tuple(dict.fromkeys(loop.name for loop in lengthless if loop is not None)),
         )
 
-    def _callers_of_unknown_length(self, calls: Iterable[Call]) -> Iterator[str]:
-        for call in calls:
-            line = self.lines.at(call.position) if call.times is None else None
-            if line is not None:
-                yield line.name
+    def _roots(self, calls: Iterable[Call]) -> dict[int, int | None]:
+        """The runs of the computations with which the program begins, None where they are not known."""
+        entry, called = self.computations.entry, {call.callee for call in calls}
+        lacks_callers = entry is None or self.computations.breaks_off() is not None
+        roots: dict[int, int | None] = {}
+        callers = {call.caller: self.computations.around(call.position) for call in calls}.values()
+        for home in sorted({*self.collectives, *callers}, key=lambda home: home.start):
+            if home.is_entry or not home.name:
+                roots[home.start] = 1
+            elif home.start not in called and lacks_callers:
+                roots[home.start] = 1 if not self.header and entry is None else None
+        return roots
+
+    def _records(
+        self,
+        in_order: Iterable[tuple[int, Sequence[int]]],
+        calls: Sequence[Call],
+        counts: Mapping[int, int | None],
+        transfers: Mapping[int, CrossSliceTransfer],
+        recvs: Set[int],
+    ) -> Iterator[tuple[Collective, Instruction]]:
+        """The collectives `in_order`, by the positions of their lines, each with its line."""
+        found = {home.start: lines for home, lines in self.collectives.items()}
+        sites = {call.callee: call.position for call in reversed(calls)}
+        chosen = in_branches(calls)
+        records = Records(self.lines, self.numbers, self.mesh)
+        schedules = Schedules(self.lines, self.collectives, calls)
+        repeated = schedules.repeated | recvs
+        alike: dict[tuple[object, ...], Collective] = {}
+        for start, positions in in_order:
+            for position in positions:
+                if position in repeated:
+                    continue
+                line = found[start][position]
+                transfer = transfers.get(position)
+                key = start, line.kind, transfer
+                shared = alike.get(key)
+                if shared is None:
+                    try:
+                        shared = records.of(line, transfer)
+                    except NotationError as error:
+                        self._complain(position, f"{quote(line.name)} cannot be read: {error.message}")
+                        continue
+                    shared = alike[key] = shared.having(
+                        count=counts.get(start, 0),
+                        in_branch=start in chosen,
+                        **self._place(line.form, line.home, sites),
+                        **schedules.of(line, line.home, position, transfer)._asdict(),
+                    )
+                beside = schedules.beside(line, line.home, position, transfer) if shared.is_async else ()
+                yield shared.having(name=line.name, overlapped=beside), line
+
+    def _with_places(
+        self, found: Iterable[tuple[Collective, Instruction]], transfers: Mapping[int, CrossSliceTransfer]
+    ) -> list[tuple[Collective, Instruction]]:
+        """The same, with where the operands come from, and the places of those that have no name."""
+        origins = Origins(self.values.how)
+        nameless = NamelessCollectives(self.values, transfers.values())
+        placed = []
+        for record, line in found:
+            origin = origins.of([*map(ProgramValue, self.lines.taken(line))])
+            named = {} if record.source else self._names(nameless.served(record.op, line))
+            placed.append((record.having(origin=origin, **named), line))
+        return placed
+
+    def _gradient_uses(self, found: Iterable[tuple[Collective, Instruction]]) -> frozenset[str]:
+        """The collectives outside of what is differentiated that move what is made of gradients."""
+        uses = GradientUses(self.values)
+        return frozenset(
+            record.name
+            for record, line in found
+            if not program_place(record.op_name).is_differentiated and uses.moves_gradients(line)
+        )
 
     def _collectives(self) -> dict[Computation, dict[int, Instruction]]:
         """The lines of each computation whose own opcode is a collective's, by position."""
-        text, start = self.text, -1
+        text, stop = self.text, 0
         last_line = text.rfind("\n") + 1
         found: dict[Computation, dict[int, Instruction]] = {}
-        home = Computation(0, 0, "", False)
         for match in _CANDIDATE.finditer(text):
             if match[1]:
                 self.first_sharding = match.start() if self.first_sharding < 0 else self.first_sharding
@@ -296,33 +322,30 @@ class Reader:
             if match[2]:
                 self._running.append(match.start())
                 continue
-            before, start = start, text.rfind("\n", 0, match.start()) + 1
-            if start == before:
+            if match.start() < stop:
                 continue
-            instruction = self.lines.at(start)
-            is_one = instruction is not None and instruction.opcode in COMMUNICATING
-            if instruction is None or not is_one or not instruction.is_alone:
-                stop = line_at(text, start)[1]
+            line = self.lines.at(match.start())
+            is_one = line is not None and line.opcode in COMMUNICATING
+            if line is None or not is_one or not line.is_alone:
+                start, stop = line_at(text, match.start())
                 if _stray(text, start, stop, is_one):
                     self._complain(start, "a collective shares its line with another statement")
-            if instruction is None or not is_one:
+            if line is None or not is_one:
                 continue
-            ends = text[instruction.stop - 1] == ","
-            if ends or (start == last_line and self.computations.breaks_off() is not None):
-                self._complain(start, f"{quote(instruction.name)} is cut off")
+            stop = line.stop
+            is_last = line.start == last_line and self.computations.breaks_off() is not None
+            if is_last or text[stop - 1] == ",":
+                self._complain(line.start, f"{quote(line.name)} is cut off")
             # A start that is a wrapper has its collective in the computation that it calls.
-            elif not (instruction.says("calls=") and instruction.form.is_wrapper):
-                if start >= home.stop:
-                    home = self.computations.around(start)
-                    lines = found.setdefault(home, {})
-                lines[start] = instruction
+            elif not (line.says("calls=") and line.form.is_wrapper):
+                found.setdefault(line.home, {})[line.start] = line
         return found
 
     @cached_property
     def _unlike(self) -> Collection[Instruction]:
         """A collective for each form, with and without a channel."""
-        every = (each for lines in self.collectives.values() for each in lines.values())
-        return {(each.form, not each.channel): each for each in every}.values()
+        every = (line for lines in self.collectives.values() for line in lines.values())
+        return {(line.form, not line.channel): line for line in every}.values()
 
     def _place(self, form: InstructionForm, home: Computation, sites: Mapping[int, int]) -> dict[str, str]:
         """The ``file:line`` of a collective or of the fusion or wrapper around it, else its op name, as
@@ -334,20 +357,19 @@ class Reader:
         for _ in range(MAX_WRAPPERS):
             if home.start not in sites or not _PLACES.isdisjoint(attributes):
                 break
-            place = sites[home.start]
-            caller = self.lines.at(place)
+            caller = self.lines.at(sites[home.start])
             if caller is None or caller.opcode not in ("fusion", "async-start"):
                 break
             attributes = {**caller.attributes, **attributes}
-            home = self.computations.around(place)
+            home = caller.home
         name = attributes.get("op_name", "").replace("\\'", "'")
         return {"source": self.locations.of(attributes), "op_name": name}
 
     def _names(self, served: Iterable[Instruction]) -> dict[str, str]:
         """The `source` and the op name that all operations have for which a collective is."""
-        written = [self._metadata(each) for each in served]
-        sources = {self.locations.of(each) for each in written}
-        names = {each.get("op_name", "") for each in written}
+        written = [self._metadata(line) for line in served]
+        sources = {self.locations.of(place) for place in written}
+        names = {place.get("op_name", "") for place in written}
         source = sources.pop() if len(sources) == 1 else ""
         if ":" not in source:
             return {}
@@ -374,10 +396,6 @@ class Reader:
             self._places[metadata] = {key: value.strip('"').replace("\\'", "'") for key, value in written}
         return self._places[metadata]
 
-    def _lacks_callers(self) -> bool:
-        """Return whether the text may be without what calls a computation."""
-        return self.computations.entry is None or self.computations.breaks_off() is not None
-
     def _awaits_partitioner(self) -> bool:
         """The partitioner calls what it makes of an entry ``main_spmd``, and leaves shardings at its ends."""
         entry = self.computations.entry
@@ -390,45 +408,44 @@ class Reader:
         if len(self.unread) < MAX_UNREAD:
             self.unread.append(f"line {self.normal.line(position)}: {complaint}")
 
-    def _note_gaps(self, counts: dict[int, int | None]) -> None:
+    def _note_gaps(self, calls: Sequence[Call], counts: Mapping[int, int | None]) -> None:
+        entry, last = self.computations.entry, self.computations.breaks_off()
         idle = sum(len(lines) for home, lines in self.collectives.items() if home.start not in counts)
         if idle:
             self.unread.append(
                 f"{plural(idle, 'collective is', 'collectives are')} in computations that nothing calls"
             )
-        last = self.computations.breaks_off()
-        if self.header and self.computations.entry is None:
+        if self.header and entry is None:
             self.unread.append("the text breaks off before its ENTRY computation, which runs the others")
         elif last is not None:
             self.unread.append(f"the text breaks off inside {quote(last)}")
-        elif self.computations.entry is not None and (missing := self._missing()):
+        elif entry is not None and (missing := self._missing()):
             others = f" and {plural(len(missing) - 1, 'other')}" if missing[1:] else ""
             self.unread.append(f"the text lacks {quote(missing[0])}{others}, which it runs")
-        # The calls of a long text are looked up for its collectives: elsewhere a circle changes nothing.
-        elif (len(self.text) < MAX_ASKED or self.computations.has_sites) and (
-            circle := calls_itself(self.lines)
-        ):
-            self.unread.append(f"{quote(circle.name)} calls itself, which XLA refuses: it counts once")
+        elif (again := circle(self._all_calls() or calls)) is not None:
+            name = quote(self.computations.around(again).name)
+            self.unread.append(f"{name} calls itself, which XLA refuses: it counts once")
+
+    def _all_calls(self) -> list[Call]:
+        """Every call of a text that is not long, and not in XLA's order, in which nothing can call itself.
+
+        Elsewhere than around a collective a circle changes nothing.
+        """
+        every, callers = self.computations.all, self.computations.callers
+        if len(self.text) > MAX_ASKED or all(home.stop < at for home in every for at in callers(home)[:1]):
+            return []
+        return self.calls.calls_to(every)
 
     def _missing(self) -> list[str]:
         """The bodies of loops, the branches and the wrapped computations that the text does not have."""
         missing: dict[str, None] = {}
-        stop = 0
-        for position in self._running:
-            if position < stop:
-                continue
-            start, stop = line_at(self.text, position)
-            instruction = self.lines.at(start)
-            keys = _RUNNING.get(instruction.opcode) if instruction else None
-            if instruction is not None and keys:
-                called = instruction.called(*keys)
-                missing.update((name, None) for name in called if not self.computations.named(name, start))
-        return list(missing)
-
-
-def _argument_names(text: str) -> tuple[str, ...]:
-    paths = {each.number: each.path for each in arguments_of(text)}
-    return tuple(paths.get(number, "") for number in range(max(paths, default=-1) + 1))
+        for line in dict.fromkeys(map(self.lines.at, self._running)):
+            if line is not None:
+                called = line.called(*_RUNNING.get(line.opcode, ()))
+                missing.update(
+                    (name, None) for name in called if not self.computations.named(name, line.start)
+                )
+        return [*missing]
 
 
 def _module(text: str) -> re.Match[str] | None:
@@ -452,9 +469,3 @@ def _stray(text: str, start: int, stop: int, is_one: bool) -> bool:
                 return True
             is_one = False
     return False
-
-
-def _header_number(line: str, key: str) -> int:
-    """A number in the module's header, 0 where it is not there."""
-    match = _HEADER_NUMBER[key].search(line)
-    return int(match[1]) if match else 0

@@ -1,15 +1,24 @@
 """The place in the user's program that a compiler's operation is named after.
 
 JAX names operations after the function and the scopes (`jax.named_scope`, a module's name) that they stand
-in, and compilers keep these names: ``jit(program)/transpose(jvp(H))/dot_general``.
+in, and compilers keep these names: ``jit(program)/transpose(jvp(H))/dot_general``. XLA names a collective
+after the operation for which it inserts it: a sum after the one whose parts it adds, all others after the one
+that wants the value.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Callable, Container, Iterable
+from functools import lru_cache
 from itertools import groupby, takewhile
 from typing import Literal, NamedTuple
+
+from shardviz.hlo.text.cross_slice import CrossSliceTransfer
+from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instructions import reached
+from shardviz.hlo.text.opcodes import PLACES, whole_op
+from shardviz.hlo.text.values import Made, ProgramValue, Values, max_looks
 
 Phase = Literal["forward", "recomputed", "backward"]
 
@@ -26,6 +35,10 @@ _STRUCTURE = frozenset(
 MAX_JOINED = 32
 """Names looked at where one operation stands for several."""
 _BRANCH = re.compile(r"branch_\d+_fun")
+MAX_STEPS = 300
+"""Values looked at for one collective without a name."""
+_SUMS = ("all-reduce", "reduce-scatter")
+_PASSING = ("while", "parameter", "opt-barrier", "broadcast", "send", "recv")
 
 
 class ProgramPlace(NamedTuple):
@@ -41,6 +54,7 @@ class ProgramPlace(NamedTuple):
     is_differentiated: bool
 
 
+@lru_cache(maxsize=65536)
 def program_place(op_name: str) -> ProgramPlace:
     """The place that an operation's name tells.
 
@@ -110,3 +124,62 @@ def _inner(name: str) -> str:
     while match := _AROUND.fullmatch(name):
         name = match[1]
     return name
+
+
+class NamelessCollectives:
+    """Finds the operations on both sides of collectives of one text that have no name.
+
+    For several TPU slices libtpu takes collectives apart and drops their names, but the operations on
+    both sides keep theirs. From a collective they are reached through whatever only moves its elements,
+    fusions and loops too. What gathers a sum at once may be a part of that sum, or for who takes it: the
+    operations of both sides are told.
+    """
+
+    def __init__(self, values: Values, transfers: Iterable[CrossSliceTransfer]) -> None:
+        self._values = values
+        has_names = " metadata={" in values.lines.text
+        self._looks = max_looks(values.lines.text) if has_names else 0
+        self._by_recv = {transfer.recv: transfer for transfer in transfers}
+        self._recvs = {transfer.send: recv for recv, transfer in self._by_recv.items()}
+
+    def served(self, op: str, line: Instruction) -> list[Instruction]:
+        """The operations that a collective is for; none where these cannot be reached."""
+        if self._looks <= 0:
+            return []
+        made, adds = self._first(map(ProgramValue, self._values.lines.taken(line)), self._made_of)
+        if op in _SUMS:
+            return made
+        result = ProgramValue(self._recvs.get(line, line))
+        used, _ = self._first(self._values.used_by(result), self._values.used_by)
+        return made + used if adds else used
+
+    def _first(
+        self, values: Iterable[ProgramValue], step: Callable[[ProgramValue], Iterable[ProgramValue]]
+    ) -> tuple[list[Instruction], bool]:
+        """The first operations on all ways from some values, and whether a sum is on one of them."""
+        found: dict[Instruction, None] = {}
+        adds = False
+        ways = reached(values, lambda value: () if self._is_operation(value.line) else step(value))
+        for number, value in enumerate(ways):
+            self._looks -= 1
+            if self._looks < 0 or number > MAX_STEPS:
+                return [], False
+            if self._is_operation(value.line):
+                found[value.line] = None
+            else:
+                sent = self._by_recv.get(value.line)
+                adds = adds or (sent.op if sent else whole_op(value.line.opcode)) in _SUMS
+        return [*found], adds
+
+    def _is_operation(self, line: Instruction) -> bool:
+        """Return whether an instruction computes something of the program's own, which has a name."""
+        if whole_op(line.opcode) in PLACES or line.opcode in _PASSING:
+            return False
+        return line.says(" metadata={")
+
+    def _made_of(self, value: ProgramValue) -> Iterable[ProgramValue]:
+        if value.line.opcode == "recv":
+            sent = self._by_recv.get(value.line)
+            return () if sent is None else map(ProgramValue, self._values.lines.taken(sent.send))
+        made = self._values.made_of(value)
+        return made.operands if isinstance(made, Made) else ()

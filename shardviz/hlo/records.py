@@ -22,9 +22,8 @@ from shardviz.hlo.groups.replica_groups import (
     group_axes,
     pair_axes,
 )
-from shardviz.hlo.text.computation import Computation
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer, device_numbers
-from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.opcodes import base_op
 from shardviz.hlo.text.shapes import ArrayShape, Shape, arrays, parse_shape, parse_shapes
@@ -131,19 +130,15 @@ class Records:
         self._mesh = mesh
         self._known: dict[tuple[object, ...], Collective] = {}
 
-    def of(
-        self,
-        instruction: Instruction,
-        home: Computation,
-        transfer: CrossSliceTransfer | None,
-    ) -> Collective:
-        """The record that instructions of one kind in the computation `home` share, but for their names.
+    def of(self, instruction: Instruction, transfer: CrossSliceTransfer | None) -> Collective:
+        """The record that instructions of one kind in one computation share, but for their names.
 
         Of a send that is a `transfer` it is that of the collective between slices.
 
         Raises `NotationError` when the instruction cannot be read.
         """
-        sent = self._sent_shape(instruction, home) if base_op(instruction.opcode) == RAGGED else ""
+        home = instruction.home
+        sent = self._sent_shape(instruction) if base_op(instruction.opcode) == RAGGED else ""
         fused = home if home.name.startswith("all-reduce-scatter") else None
         key = (
             instruction.kind,
@@ -177,12 +172,12 @@ class Records:
         is_to_host = instruction.attributes.get("is_host_transfer") == "true"
         return record.with_host() if is_to_host else record
 
-    def _sent_shape(self, instruction: Instruction, home: Computation) -> str:
+    def _sent_shape(self, instruction: Instruction) -> str:
         """The shape of what a ragged all-to-all sends, which its result, a buffer, does not tell."""
         names = instruction.operands
         if instruction.has_operand_shapes or instruction.opcode != RAGGED or not names:
             return ""
-        made = self._lines.named(home, names[0])
+        made = self._lines.operand(instruction, 0)
         if made is None:
             written = instruction.operand_text
             start = written.find(names[0])

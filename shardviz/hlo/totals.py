@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from shardviz.hlo.collective import Collective
 
@@ -30,22 +30,22 @@ class Total:
 
 def totals(collectives: Iterable[Collective]) -> tuple[Total, ...]:
     """A total for each kind, in the order in which the kinds first come. Local slices are not collectives."""
-    found: dict[tuple[str, bool, bool], Total] = {}
+    kinds: dict[tuple[str, bool, bool], list[Collective]] = {}
     for each in collectives:
-        if each.op == "slice":
-            continue
-        key = each.op, each.between_slices, each.is_host_transfer
-        total = found.get(key) or Total(*key)
-        if each.count is None:
-            found[key] = replace(total, unknown=total.unknown + 1)
-        else:
-            found[key] = replace(
-                total,
-                count=total.count + each.count,
-                bytes=total.bytes + each.count * each.bytes,
-                wire_bytes=total.wire_bytes + each.count * each.wire_bytes,
-            )
-    return tuple(found.values())
+        if each.op != "slice":
+            kinds.setdefault((each.op, each.between_slices, each.is_host_transfer), []).append(each)
+    return tuple(_total(kind, those) for kind, those in kinds.items())
+
+
+def _total(kind: tuple[str, bool, bool], those: Sequence[Collective]) -> Total:
+    known = [(each.count, each) for each in those if each.count is not None]
+    return Total(
+        *kind,
+        sum(count for count, _ in known),
+        sum(count * each.bytes for count, each in known),
+        sum(count * each.wire_bytes for count, each in known),
+        len(those) - len(known),
+    )
 
 
 Expected = int | Mapping[tuple[str, ...], int | None] | None

@@ -20,7 +20,7 @@ from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.module import HloModule
 from shardviz.hlo.text.instruction import parse_instruction
-from shardviz.hlo.text.shapes import ArrayShape, arrays, parse_shape
+from shardviz.hlo.text.shapes import ArrayShape, one_array
 from shardviz.hlo.text.source_locations import SourceLocations
 from shardviz.notation.gspmd import read_gspmd
 from shardviz.notation.reading import Context
@@ -261,11 +261,7 @@ def _read(warning: re.Match[str], mesh: Mesh | None, locations: SourceLocations)
 def _array(line: str) -> ArrayShape | None:
     """The one array that an instruction makes."""
     made = parse_instruction(line)
-    try:
-        found = [*arrays(parse_shape(made.shape))] if made else []
-    except NotationError:
-        return None
-    return found[0] if len(found) == 1 else None
+    return one_array(made.shape) if made else None
 
 
 def _rank(sharding: str) -> int | None:

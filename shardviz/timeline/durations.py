@@ -23,7 +23,7 @@ from shardviz.units import human_bytes, rate
 
 if TYPE_CHECKING:
     from shardviz.hardware.chips import DeviceFigures
-    from shardviz.hlo.text.computation import Computation
+    from shardviz.hlo.text.instruction import Computation
     from shardviz.timeline.program_timeline import Estimate
 
 UNUSABLE = 2**63 - 1

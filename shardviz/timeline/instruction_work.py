@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from shardviz.hlo.text.computation import Computation
-from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.instructions import MAX_NESTED, Instructions
 from shardviz.hlo.text.memory_layout import PlacedArray, bytes_in, placed_arrays
 from shardviz.hlo.text.opcodes import MOVES, SLICES, WRAPPERS

@@ -15,8 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from shardviz.hlo.module import Reader
-from shardviz.hlo.text.computation import Computation
-from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.memory_layout import HBM, placed_arrays
 from shardviz.hlo.text.opcodes import ALIASES, ARITHMETIC, BODIES, CONTROL, begins
 from shardviz.timeline.instruction_work import Path, alias_paths, aliased_outputs
@@ -344,9 +343,8 @@ class _Liveness:
         source = self._reader.source_of(line)
         if source or line.opcode not in ("copy-start", "slice-start", "copy"):
             return source
-        home = self._lines.home(line)
-        made = (self._lines.named(home, name) for name in line.operands[:1])
-        return next((self._reader.source_of(each) for each in made if each is not None), "")
+        made = self._lines.operand(line, 0)
+        return "" if made is None else self._reader.source_of(made)
 
     def _name(self, number: int) -> str:
         return self._order[min(number, len(self._order) - 1)] if self._order else ""

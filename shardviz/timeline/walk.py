@@ -12,12 +12,10 @@ import re
 from collections.abc import Iterable, Mapping
 
 from shardviz.hlo.collective import Collective
-from shardviz.hlo.listing import RENDEZVOUS, Move
+from shardviz.hlo.listing import RENDEZVOUS
 from shardviz.hlo.module import HloModule, Reader
 from shardviz.hlo.schedule.overlap import ALGORITHM, ENDS, STARTS
-from shardviz.hlo.text.call_graph import CallGraph
-from shardviz.hlo.text.computation import Computation
-from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import BODIES, COLLECTIVES, MESSAGES, base_op, begins, ends
 from shardviz.timeline.durations import Duration, Durations
 from shardviz.timeline.instruction_work import Path
@@ -64,14 +62,11 @@ class Walker:
         self.links = links
         self._computations = reader.computations
         self.source = reader.source_of
-        self._graph = CallGraph(self.lines)
+        self.trips = reader.calls.trips
         self.records: dict[str, Collective] = {}
         for record in module.collectives:
             self.records.setdefault(record.name, record)
-        self.moves = {
-            home.start: [Move(each.name, base_op(each.opcode), each.channel) for each in found.values()]
-            for home, found in reader.collectives.items()
-        }
+        self.moves = {home: [*found.values()] for home, found in reader.collectives.items()}
         """The collectives of each computation that has some."""
         self._blocks: dict[tuple[int, frozenset[Path]], Block] = {}
         self.unknown_loops: dict[str, None] = {}
@@ -102,7 +97,7 @@ class Walker:
 
     def record_inside(self, home: Computation) -> Collective | None:
         """The collective in a computation that an async-start calls."""
-        moves = self.moves.get(home.start, ())
+        moves = self.moves.get(home, ())
         return next((self.records[move.name] for move in moves if move.name in self.records), None)
 
     def config(self, start: int, stop: int) -> str:
@@ -112,10 +107,6 @@ class Walker:
             return ""
         end = self._text.find('},"', place, stop)
         return self._text[place : stop if end < 0 else end]
-
-    def trips(self, loop: Instruction) -> int | None:
-        """The number of times that a loop runs."""
-        return self._graph.trips(loop)
 
     def called(self, line: Instruction) -> list[Computation]:
         """The computations that a loop, a call or a conditional runs, but for a loop's condition."""
@@ -184,7 +175,7 @@ class _BlockWalk:
         elif (
             opcode == "fusion"
             and (callee := self._lines.callee(line)) is not None
-            and (moves := self._walker.moves.get(callee.start))
+            and (moves := self._walker.moves.get(callee))
         ):
             self._fused(line, names, callee, moves)
         elif base_op(opcode) in COLLECTIVES:
@@ -381,10 +372,12 @@ class _BlockWalk:
         step.ticks, step.channels = ticks_of(use.duration.seconds), use.channels
         step.source, step.collective = record.source or step.source, record.name
 
-    def _fused(self, line: Instruction, names: list[str], callee: Computation, moves: list[Move]) -> None:
+    def _fused(
+        self, line: Instruction, names: list[str], callee: Computation, moves: list[Instruction]
+    ) -> None:
         """A fusion that holds a collective: alone, or as a part of a chain."""
         text, walker = self._text, self._walker
-        chains = [(move.opcode, move.channel) for move in moves]
+        chains = [(base_op(move.opcode), move.channel) for move in moves]
         record = next((walker.records[move.name] for move in moves if move.name in walker.records), None)
         starts_it = text.find(STARTS, callee.start, callee.stop) >= 0
         ends_it = not starts_it and text.find(ENDS, callee.start, callee.stop) >= 0

@@ -240,3 +240,21 @@ def test_what_is_only_moved_is_followed_in_a_program_of_any_size():
     )
     *_, last = read_hlo(text, origins=True).collectives
     assert last.origin == Origin((0,))
+
+
+BARRIER = """HloModule m, num_partitions=2
+
+ENTRY %main (w: f32[8], x: f32[8]) -> f32[16] {
+  %w = f32[8]{0} parameter(0)
+  %x = f32[8]{0} parameter(1)
+  %before = (f32[8]{0}, f32[8]{0}) tuple(%x, %w)
+  %again = (f32[8]{0}, f32[8]{0}) opt-barrier(%before)
+  %taken = f32[8]{0} get-tuple-element(%again), index=1
+  ROOT %whole = f32[16]{0} all-gather(%taken), replica_groups={{0,1}}, dimensions={0}
+}
+"""
+
+
+def test_through_what_a_checkpoint_computes_again():
+    (found,) = read_hlo(BARRIER, origins=True).collectives
+    assert found.origin == Origin((0,))

@@ -25,10 +25,10 @@ from shardviz.hlo.collective import Collective, CollectiveMatmul
 from shardviz.hlo.groups.group_text import parse_pairs
 from shardviz.hlo.groups.replica_groups import Lists
 from shardviz.hlo.text.call_graph import Call
-from shardviz.hlo.text.computation import Computation
-from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.instructions import Instructions
-from shardviz.hlo.text.value_flow import Value, ValueFlow, sizes
+from shardviz.hlo.text.value_flow import ValueFlow, sizes
+from shardviz.hlo.text.values import ProgramValue
 
 MAX_TERMS = 16
 """No more operands of one instruction than this are asked whether they are products."""
@@ -44,37 +44,36 @@ MAX_ALONE = 8
 
 
 class Permute(NamedTuple):
-    """A permute of a module: its record, its line, and the computation that it stands in."""
+    """A permute of a module: its record and its line."""
 
     record: Collective
     instruction: Instruction
-    home: Computation
 
 
 @dataclass
 class Ring:
     """A permute around a ring, and what was found of it."""
 
-    value: Value
+    value: ProgramValue
     permute: Permute
     pairs: Lists
     op: str = ""
     """The collective that it is a piece of, "" where it is a permute and no more."""
-    earlier: set[Value] = field(default_factory=set)
+    earlier: set[ProgramValue] = field(default_factory=set)
     """The permutes whose result it sends on."""
-    met: set[Value] = field(default_factory=set)
+    met: set[ProgramValue] = field(default_factory=set)
     """The permutes whose result is added to what it brings."""
-    origins: frozenset[Value] = frozenset()
+    origins: frozenset[ProgramValue] = frozenset()
     """The values that it sends and that no permute brought."""
-    sent: frozenset[Value] = frozenset()
+    sent: frozenset[ProgramValue] = frozenset()
     """The values that it sends, under all their names."""
-    matmuls: set[Value] = field(default_factory=set)
-    sums: dict[Value, set[Value]] = field(default_factory=dict)
+    matmuls: set[ProgramValue] = field(default_factory=set)
+    sums: dict[ProgramValue, set[ProgramValue]] = field(default_factory=dict)
     """The sums of what arrives and of the products of matmuls, each with those matmuls."""
     rounds: int | None = 1
     """The number of runs until what is sent is around; None where the loop's length is unknown."""
 
-    def added_before(self, rings: Iterable[Ring]) -> set[Value]:
+    def added_before(self, rings: Iterable[Ring]) -> set[ProgramValue]:
         """The matmuls whose products are added to what it brings, before one of `rings` sends the sum on."""
         origins = (origin for ring in rings for origin in ring.origins)
         return {matmul for origin in origins for matmul in self.sums.get(origin, ())}
@@ -93,7 +92,7 @@ class Chain:
         return {ring.pairs for ring in self.rings}
 
     @property
-    def origins(self) -> set[Value]:
+    def origins(self) -> set[ProgramValue]:
         return {origin for ring in self.rings for origin in ring.origins}
 
     @property
@@ -129,28 +128,30 @@ def collective_matmuls(
     for permute in permutes:
         pairs = ring_pairs(permute.instruction.attributes.get("source_target_pairs", ""))
         if pairs:
-            value = Value(permute.home.start, permute.instruction.name)
+            value = ProgramValue(permute.instruction)
             rings[value] = Ring(value, permute, pairs)
     if not rings:
         return ()
-    homes = {ring.permute.home for ring in rings.values()}
-    inner = {call.callee: call for call in calls if call.callee in {home.start for home in homes}}
+    homes = {value.line.home for value in rings}
+    called = {home.start: home for home in homes}
+    inner = {called[call.callee]: call for call in calls if call.callee in called}
     homes |= {lines.computations.around(call.position) for call in inner.values()}
-    rounds = {start: call.times for start, call in inner.items()}
+    rounds = {home: call.times for home, call in inner.items()}
     flow = ValueFlow(lines, homes)
-    rings = {value: ring for value, ring in rings.items() if value in flow}
     return tuple(_Search(rings, flow, rounds).found())
 
 
 class _Search:
     """Sorts the rings of one module into collective matmuls."""
 
-    def __init__(self, rings: dict[Value, Ring], flow: ValueFlow, rounds: dict[int, int | None]) -> None:
+    def __init__(
+        self, rings: dict[ProgramValue, Ring], flow: ValueFlow, rounds: dict[Computation, int | None]
+    ) -> None:
         self._rings = rings
         self._rounds = rounds
         self._flow = flow
-        self._multiplied_by: dict[Value, frozenset[Value]] = {}
-        self._parts: dict[Value, Collection[Value]] = {}
+        self._multiplied_by: dict[ProgramValue, frozenset[ProgramValue]] = {}
+        self._parts: dict[ProgramValue, Collection[ProgramValue]] = {}
         self._order = {value: number for number, value in enumerate(rings)}
 
     def found(self) -> Iterator[CollectiveMatmul]:
@@ -175,7 +176,7 @@ class _Search:
         ring.sent = frozenset(found - ring.earlier)
         ring.origins = frozenset(value for value in ring.sent if self._begins(value))
 
-    def _begins(self, value: Value) -> bool:
+    def _begins(self, value: ProgramValue) -> bool:
         """Return whether it is made here, or comes from a computation around, which is not looked into."""
         return not self._flow.is_move(value) or not self._flow.sources(value)
 
@@ -195,86 +196,81 @@ class _Search:
         if ring.matmuls:
             ring.op = ring.op or "all-gather"
 
-    def _meets(self, ring: Ring, sums: Collection[Value]) -> bool:
+    def _meets(self, ring: Ring, sums: Collection[ProgramValue]) -> bool:
         """Return whether it ends a ring in two directions: it brings the sum of one to the other's."""
         arrived = self._flow.ahead(ring.value, self._flow.is_move)
         return any(
             earlier in sums
             for user, passed in arrived.items()
-            if not passed and self._flow.line(user).opcode in _SUMS and not self._is_larger(user, ring.value)
+            if not passed and user.line.opcode in _SUMS and not self._is_larger(user, ring.value)
             for other in self._others(user, arrived)
             for source in self._flow.sources(other)[:MAX_TERMS]
             for earlier in self._flow.back(source, self._flow.is_move)
         )
 
-    def _multiplied_together(self, user: Value, piece: Value) -> frozenset[Value]:
+    def _multiplied_together(self, user: ProgramValue, piece: ProgramValue) -> frozenset[ProgramValue]:
         """The matmuls of an array that an instruction makes of a piece and others beside it."""
-        is_join = self._flow.line(user).opcode in _JOINS and not self._flow.is_matmul(user)
+        is_join = user.line.opcode in _JOINS and not self._flow.is_matmul(user)
         if not is_join or not self._is_larger(user, piece):
             return frozenset()
         whole = self._flow.ahead(user, self._is_joined)
         return frozenset(value for value in whole if self._multiplies(value, whole))
 
-    def _is_joined(self, value: Value) -> bool:
+    def _is_joined(self, value: ProgramValue) -> bool:
         """Return whether a value is its source, or that and what was padded to stand beside it."""
-        return self._flow.is_move(value) or self._flow.line(value).opcode == "maximum"
+        return self._flow.is_move(value) or value.line.opcode == "maximum"
 
-    def _is_larger(self, one: Value, other: Value) -> bool:
+    def _is_larger(self, one: ProgramValue, other: ProgramValue) -> bool:
         """Return whether the first array of one result has more elements than that of another."""
-        return prod(sizes(self._flow.line(one))) > prod(sizes(self._flow.line(other)))
+        return prod(sizes(one.line)) > prod(sizes(other.line))
 
-    def _multiplies(self, user: Value, values: Collection[Value]) -> bool:
+    def _multiplies(self, user: ProgramValue, values: Collection[ProgramValue]) -> bool:
         """Return whether a matmul multiplies one of the values."""
         if not self._flow.is_matmul(user):
             return False
-        line = self._flow.line(user)
-        names = line.operands
-        return any(
-            Value(user.home, name) in values
-            for number in self._flow.lines.factors(line)
-            for name in names[number : number + 1]
-        )
+        lines = self._flow.lines
+        factors = (lines.operand(user.line, number) for number in lines.factors(user.line))
+        return any(line is not None and ProgramValue(line) in values for line in factors)
 
-    def _added(self, user: Value, sums: Set[Value]) -> set[Value]:
+    def _added(self, user: ProgramValue, sums: Set[ProgramValue]) -> set[ProgramValue]:
         """The matmuls to whose result an instruction adds one of the `sums`; none if they are made of it."""
         found = {user} if self._flow.is_matmul(user) else set()
-        if not found and self._flow.line(user).opcode in _SUMS:
+        if not found and user.line.opcode in _SUMS:
             found = {value for value in self._others(user, sums) if self._flow.is_matmul(value)}
         return set() if any(self._depends(value, sums) for value in found) else found
 
-    def _depends(self, matmul: Value, values: Set[Value]) -> bool:
+    def _depends(self, matmul: ProgramValue, values: Set[ProgramValue]) -> bool:
         """Return whether a matmul multiplies what is made of one of the values in the same loop round."""
-        line = self._flow.line(matmul)
-        names = line.operands
-        factors = {name for number in self._flow.lines.factors(line) for name in names[number : number + 1]}
+        lines = self._flow.lines
+        factors = {lines.operand(matmul.line, number) for number in lines.factors(matmul.line)}
         return any(
             not values.isdisjoint(self._made_of(source))
             for source in self._flow.sources(matmul)
-            if source.name in factors
+            if source.line in factors
         )
 
-    def _made_of(self, value: Value) -> Collection[Value]:
+    def _made_of(self, value: ProgramValue) -> Collection[ProgramValue]:
         """The values of its own computation that a value is made of, itself included."""
         if value not in self._parts:
             self._parts[value] = self._flow.back(value, self._is_made)
         return self._parts[value]
 
-    def _is_made(self, value: Value) -> bool:
+    def _is_made(self, value: ProgramValue) -> bool:
         """Return whether a value comes from others of its own computation."""
-        return self._flow.line(value).opcode not in ("parameter", "while")
+        return value.line.opcode not in ("parameter", "while")
 
-    def _is_part(self, value: Value) -> bool:
+    def _is_part(self, value: ProgramValue) -> bool:
         """Return whether a value is its source, a part of it, or the parts that were fetched."""
-        return self._is_fetched(value) or self._flow.line(value).opcode in _PARTS
+        return self._is_fetched(value) or value.line.opcode in _PARTS
 
-    def _is_fetched(self, value: Value) -> bool:
+    def _is_fetched(self, value: ProgramValue) -> bool:
         """Return whether a value is its source, at once or fetched in parts and put together again."""
         if self._flow.is_move(value):
             return True
-        line = self._flow.line(value)
+        line = value.line
         return line.opcode in _FETCHES or line.says(_JOINED)
 
-    def _others(self, user: Value, values: Collection[Value]) -> set[Value]:
+    def _others(self, user: ProgramValue, values: Collection[ProgramValue]) -> set[ProgramValue]:
         """The other values that an instruction takes, back to where they, or the whole of them, are made."""
         return {
             each
@@ -293,7 +289,7 @@ class _Search:
         first = {
             value: ring for value, ring in self._rings.items() if ring.sums and linked[value] <= ring.met
         }
-        chain_of: dict[Value, Chain] = {}
+        chain_of: dict[ProgramValue, Chain] = {}
         for value in [value for value in linked if value not in first]:
             ring = self._rings[value]
             begun_by = [first[each] for each in linked[value] & first.keys()]
@@ -326,15 +322,15 @@ class _Search:
         """
         members = {ring.value for ring in chain.rings}
         loops = {
-            ring.value.home
+            ring.value.line.home
             for ring in chain.rings
             for value in (self._linked(ring) - ring.met) & members
-            if value.home == ring.value.home and self._order[value] >= self._order[ring.value]
+            if value.line.home is ring.value.line.home and self._order[value] >= self._order[ring.value]
         }
         for ring in chain.rings:
-            ring.rounds = self._rounds.get(ring.value.home, 1) if ring.value.home in loops else 1
+            ring.rounds = self._rounds.get(ring.value.line.home, 1) if ring.value.line.home in loops else 1
 
-    def _linked(self, ring: Ring) -> set[Value]:
+    def _linked(self, ring: Ring) -> set[ProgramValue]:
         """The permutes whose data it sends on, or a sum with it, and those that it meets."""
         if ring.op == "all-gather":
             return ring.earlier
@@ -371,15 +367,13 @@ class _Search:
             directions=min(len(chain.directions), 2),
             group_size=chain.group_size,
             permutes=tuple(each.name for each in hops),
-            matmuls=tuple(
-                value.name for value in sorted(matmuls, key=lambda value: self._flow.line(value).start)
-            ),
+            matmuls=tuple(value.line.name for value in sorted(matmuls, key=lambda value: value.line.start)),
             bytes=chain.group_size * first.bytes * chain.pieces,
             wire_bytes=None if None in carried else sum(each or 0 for each in carried),
             source=hops[-1].source,
         )
 
-    def _multiplied(self, value: Value) -> frozenset[Value]:
+    def _multiplied(self, value: ProgramValue) -> frozenset[ProgramValue]:
         """The matmuls that multiply a value, under any name, alone or beside others."""
         if value not in self._multiplied_by:
             names = self._flow.ahead(value, self._is_fetched)

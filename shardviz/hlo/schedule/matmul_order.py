@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from shardviz.hlo.collective import Collective, CollectiveMatmul, MatmulOrder
-from shardviz.hlo.text.computation import Computations
 from shardviz.hlo.text.instruction import Instruction
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.normal_form import normal_form
@@ -27,7 +26,7 @@ def with_matmul_order(
     None where the text has no entry computation, or does not lead from there to the collective.
     """
     parts = {name: matmul for matmul in matmuls for name in matmul.matmuls}
-    order = _ProgramOrder(normal_form(text).computations, parts)
+    order = _ProgramOrder(Instructions(normal_form(text).text), parts)
     collectives = tuple(collectives)
     before = order.matmuls_before({each.name for each in collectives})
     return tuple(
@@ -41,9 +40,9 @@ def with_matmul_order(
 class _ProgramOrder:
     """The program from its entry on, as it runs: into loops, calls and branches, each once."""
 
-    def __init__(self, computations: Computations, parts: dict[str, CollectiveMatmul]) -> None:
+    def __init__(self, lines: Instructions, parts: dict[str, CollectiveMatmul]) -> None:
         self.count = 0
-        self._lines = Instructions(computations)
+        self._lines = lines
         self._parts = parts
         self._counted: set[CollectiveMatmul] = set()
         self._inside: dict[int, int] = {}

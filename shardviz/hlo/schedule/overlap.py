@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 
 from shardviz.hlo.collective import Work
 from shardviz.hlo.text.call_graph import Call
-from shardviz.hlo.text.computation import Computation, line_at
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer
-from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instruction import Computation, Instruction, line_at
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.opcodes import COLLECTIVES, NAMING, base_op
 

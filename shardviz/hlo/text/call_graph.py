@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right, insort
-from collections import Counter, defaultdict
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
-from shardviz.hlo.text.computation import Computation
-from shardviz.hlo.text.instruction import Instruction
-from shardviz.hlo.text.instructions import Instructions
-from shardviz.hlo.text.opcodes import CALLING
+from shardviz.hlo.text.instruction import Computation, Instruction
+from shardviz.hlo.text.instructions import reached
+from shardviz.hlo.text.opcodes import CALLING, ends
 from shardviz.hlo.text.trip_count import TripCounts
+from shardviz.hlo.text.values import Values
 
 MAX_COUNT = 2**62
 """Counts above this are nonsense, and said to be unknown."""
-MAX_SCANS = 32
-"""Computations of one name on more levels of the call graph than this are a trap and are passed over."""
 
 _TRIP_COUNT = re.compile(r'known_trip_count[\\":]{1,6}\{[\\"]{0,2}n[\\":]{1,6}(\d{1,18})')
 _CALLING = tuple(key for key in CALLING if key not in ("body", "condition"))
@@ -40,46 +37,31 @@ class Call(NamedTuple):
 class CallGraph:
     """The calls of a module. A `Call` names computations by where they start."""
 
-    def __init__(self, lines: Instructions) -> None:
-        self._lines = lines
-        self._text = lines.text
-        self._computations = lines.computations
-        self._called: dict[int, frozenset[str]] = {}
+    def __init__(self, values: Values) -> None:
+        self._lines = values.lines
+        self._text = values.lines.text
+        self._computations = values.lines.computations
+        self._trip_counts = TripCounts(values)
+        self._called: dict[Instruction, frozenset[str]] = {}
 
     def calls_to(self, wanted: Iterable[Computation]) -> list[Call]:
         """Every call that leads, directly or through others, to one of the computations `wanted`."""
-        known = set(wanted)
-        pending = {computation for computation in known if computation.name and not computation.is_entry}
-        if not pending:
-            return []
-        sites = self._computations.sites
         calls: list[Call] = []
-        named: dict[str, list[int]] = defaultdict(list)
-        scans: Counter[str] = Counter()
-        while pending:
-            for computation in pending:
-                insort(named[computation.name], computation.start)
-            starts = {computation.start for computation in pending}
-            callers = set()
-            for name in {computation.name for computation in pending}:
-                scans[name] += 1
-                if scans[name] > MAX_SCANS:
-                    continue
-                for position in sites.get(name, ()):
-                    # A text may hold several modules: a name means the last one defined so far.
-                    callee = named[name][max(0, bisect_right(named[name], position) - 1)]
-                    if callee not in starts:
-                        continue
-                    times, opcode = self.runs(position, name)
-                    if times != 0:
-                        caller = self._computations.around(position)
-                        callers.add(caller)
-                        calls.append(Call(caller.start, callee, position, times, opcode))
-            pending = {caller for caller in callers - known if caller.name and not caller.is_entry}
-            known |= callers
+
+        def callers(callee: Computation) -> list[Computation]:
+            found = []
+            for position in () if callee.is_entry else self._computations.callers(callee):
+                times, opcode = self._runs(position, callee.name)
+                if times != 0:
+                    found.append(self._computations.around(position))
+                    calls.append(Call(found[-1].start, callee.start, position, times, opcode))
+            return found
+
+        for _ in reached(wanted, callers):
+            pass
         return calls
 
-    def runs(self, position: int, callee: str) -> tuple[int | None, str]:
+    def _runs(self, position: int, callee: str) -> tuple[int | None, str]:
         """The number of times that the instruction at `position` runs `callee`, and its opcode.
 
         0 when it only mentions it.
@@ -93,7 +75,7 @@ class CallGraph:
             # Most calls are those of fusions.
             return 1, "fusion"
         instruction = self._lines.at(position)
-        if instruction is None or instruction.opcode in ("async-update", "async-done"):
+        if instruction is None or ends(instruction.opcode):
             return 0, ""
         attributes = instruction.attributes
         if instruction.opcode == "while" and callee in (attributes.get("body"), attributes.get("condition")):
@@ -101,62 +83,27 @@ class CallGraph:
             return None if trips is None else trips + (callee == attributes.get("condition")), "while"
         if "replica_groups" in attributes or "source_target_pairs" in attributes:
             return 0, ""
-        if instruction.start not in self._called:
-            self._called[instruction.start] = frozenset(instruction.called(*_CALLING))
-        return int(callee in self._called[instruction.start]), instruction.opcode
+        if instruction not in self._called:
+            self._called[instruction] = frozenset(instruction.called(*_CALLING))
+        return int(callee in self._called[instruction]), instruction.opcode
 
     def trips(self, loop: Instruction) -> int | None:
         """The number of times that a while instruction runs its body; None where the text does not tell."""
         written = loop.search(_TRIP_COUNT)
         return int(written[1]) if written else self._trip_counts.of(loop)
 
-    @cached_property
-    def _trip_counts(self) -> TripCounts:
-        return TripCounts(self._lines)
 
-
-def calls_itself(lines: Instructions) -> Computation | None:
+def circle(calls: Sequence[Call]) -> int | None:
     """A computation that runs itself, directly or through others, which XLA refuses.
 
-    XLA prints what is called before what calls it: without a call to what stands at or behind it there is no
-    circle, and no text of XLA's has one.
+    XLA prints what is called before what calls it: where all calls lead to what stands before them there is
+    none.
     """
-    computations = lines.computations
-    calls = [
-        (name, place, callee)
-        for name, places in computations.sites.items()
-        for place in places
-        if (callee := computations.named(name, place)) is not None
-    ]
-    if all(callee.stop < place for _, place, callee in calls):
+    if all(call.callee < call.caller for call in calls):
         return None
-    names: dict[int, frozenset[str]] = {}
-    called: dict[Computation, list[Computation]] = defaultdict(list)
-    for name, place, callee in calls:
-        instruction = lines.at(place)
-        if instruction is not None:
-            if instruction.start not in names:
-                names[instruction.start] = frozenset(instruction.called(*CALLING))
-            if name in names[instruction.start]:
-                called[computations.around(place)].append(callee)
-    open_: set[Computation] = set()
-    done: set[Computation] = set()
-    for root in [*called]:
-        waiting = [root]
-        while waiting:
-            home = waiting[-1]
-            if home in done or home in open_:
-                waiting.pop()
-                open_.discard(home)
-                done.add(home)
-                continue
-            open_.add(home)
-            for callee in called.get(home, ()):
-                if callee in open_:
-                    return callee
-                if callee not in done:
-                    waiting.append(callee)
-    return None
+    outgoing = _outgoing(calls)
+    rank = _ranks([*outgoing], outgoing)
+    return next((call.callee for call in calls if rank[call.callee] <= rank[call.caller]), None)
 
 
 def run_counts(roots: Mapping[int, int | None], calls: Iterable[Call]) -> dict[int, int | None]:
@@ -170,13 +117,10 @@ def run_counts(roots: Mapping[int, int | None], calls: Iterable[Call]) -> dict[i
     # runs of a caller are known when its calls are added, so that each call is looked at once, however many
     # ways lead to it: 60 computations that call the one before them twice run 2^59 times and take 120 steps.
     # In a circle no such order exists; the one of a depth-first search leaves out the calls that lead back.
-    outgoing: dict[int, list[Call]] = defaultdict(list)
-    for call in calls:
-        outgoing[call.caller].append(call)
+    outgoing = _outgoing(calls)
     counts = {**roots}
-    order = _callers_first(counts, outgoing)
-    rank = {index: number for number, index in enumerate(order)}
-    for caller in order:
+    rank = _ranks(counts, outgoing)
+    for caller in rank:
         for call in outgoing[caller]:
             if rank[call.callee] > rank[caller]:
                 more = times(counts.get(caller, 0), call.times)
@@ -186,36 +130,34 @@ def run_counts(roots: Mapping[int, int | None], calls: Iterable[Call]) -> dict[i
 
 def in_branches(calls: Iterable[Call]) -> set[int]:
     """The computations that run in a branch of a conditional, directly or through others."""
-    outgoing: dict[int, list[int]] = defaultdict(list)
-    waiting = []
+    outgoing = _outgoing(calls)
+    chosen = [call.callee for made in [*outgoing.values()] for call in made if call.opcode == "conditional"]
+    return {*reached(chosen, lambda home: [call.callee for call in outgoing[home]])}
+
+
+def _outgoing(calls: Iterable[Call]) -> dict[int, list[Call]]:
+    """The calls that each computation makes."""
+    outgoing: dict[int, list[Call]] = defaultdict(list)
     for call in calls:
-        outgoing[call.caller].append(call.callee)
-        if call.opcode == "conditional":
-            waiting.append(call.callee)
-    found: set[int] = set()
-    while waiting:
-        computation = waiting.pop()
-        if computation not in found:
-            found.add(computation)
-            waiting += outgoing[computation]
-    return found
+        outgoing[call.caller].append(call)
+    return outgoing
 
 
-def _callers_first(roots: Iterable[int], outgoing: dict[int, list[Call]]) -> list[int]:
-    """The computations that the roots reach, every caller before those that it calls."""
+def _ranks(roots: Iterable[int], outgoing: dict[int, list[Call]]) -> dict[int, int]:
+    """The computations that the roots reach, numbered so that every caller stands before what it calls."""
     finished: list[int] = []
     seen: set[int] = set()
     for root in roots:
         stack = [(root, False)]
         while stack:
-            index, done = stack.pop()
+            home, done = stack.pop()
             if done:
-                finished.append(index)
-            elif index not in seen:
-                seen.add(index)
-                stack.append((index, True))
-                stack.extend((call.callee, False) for call in outgoing.get(index, ()))
-    return finished[::-1]
+                finished.append(home)
+            elif home not in seen:
+                seen.add(home)
+                stack.append((home, True))
+                stack.extend((call.callee, False) for call in outgoing.get(home, ()))
+    return {home: number for number, home in enumerate(reversed(finished))}
 
 
 def times(a: int | None, b: int | None) -> int | None:

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from shardviz.errors import NotationError
 from shardviz.hlo.groups.replica_groups import Lists, check_listable
-from shardviz.hlo.text.computation import Computation, line_at
-from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instruction import Computation, Instruction, line_at
 
 OPS_BETWEEN = {
     "ALL_REDUCE": "all-reduce",

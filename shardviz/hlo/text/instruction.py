@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from shardviz.hlo.groups.group_text import GROUPS
+from shardviz.hlo.text.opcodes import CALLING, begins
 
 HEAD: str = (
     r"[^\S\n]*+(ROOT\s++)?%?([^\s=,(){}]++) = "
@@ -22,8 +24,8 @@ _BALANCED = re.compile(r"[^()]*+(?:\((?:[^()]++|\([^()]*+\))*+\)[^()]*+)*+\)")
 _CHANNEL = re.compile(r", channel_id=(\d++)(?=,|\Z)")
 _ATTRIBUTE = re.compile(
     r"[ \t,](?:metadata=\s*+\{)?(replica_groups|source_target_pairs|dimensions|split_dimension"
-    r"|concat_dimension|slice_sizes|is_host_transfer|channel_id|use_global_device_ids|op_name|source_file|source_line|stack_frame_id|calls|to_apply|body"
-    r"|condition|true_computation|false_computation|branch_computations|called_computations)=\s*+"
+    r"|concat_dimension|slice_sizes|is_host_transfer|channel_id|use_global_device_ids|op_name|source_file"
+    rf"|source_line|stack_frame_id|{'|'.join(CALLING)})=\s*+"
     rf'({GROUPS}|"(?:[^"\\]|\\.)*+"?|\{{(?:[^{{}}]++|\{{[^{{}}]*+\}})*+\}}?|[^\s,{{}}()"]*+)'
     r'|"(?:[^"\\]|\\.)*+"?'
     r"|[ ]backend_config=.*+"
@@ -42,6 +44,25 @@ _INDEX = re.compile(r" index=(\d{1,6})")
 
 MAX_DEPTH = 10_000
 """Parentheses nested deeper than this are in no program."""
+
+
+@dataclass(eq=False, frozen=True, slots=True)
+class Computation:
+    """A named computation; `start` and `stop` bound its instructions in the text.
+
+    Instructions outside of any computation count as one without a name.
+    """
+
+    start: int
+    stop: int
+    name: str
+    is_entry: bool
+
+
+def line_at(text: str, position: int) -> tuple[int, int]:
+    """Start and end of the line around a position."""
+    end = text.find("\n", position)
+    return text.rfind("\n", 0, position) + 1, len(text) if end < 0 else end
 
 
 class InstructionForm:
@@ -72,7 +93,7 @@ class InstructionForm:
     @cached_property
     def begins(self) -> bool:
         """Return whether something else ends what it begins."""
-        return self.opcode.endswith("-start") or self.opcode in ("send", "recv")
+        return begins(self.opcode)
 
 
 _form = lru_cache(maxsize=4096)(InstructionForm)
@@ -81,11 +102,14 @@ _form = lru_cache(maxsize=4096)(InstructionForm)
 class Instruction:
     """An instruction: its line is text[start:stop], and its operands begin at `inside`.
 
-    What stands behind the opcode is read when it is first asked for.
+    What stands behind the opcode is read when it is first asked for. `home` is where it stands, for those of
+    an index.
     """
 
-    __slots__ = ("_channel", "_form", "_operands", "inside", "is_root", "name", "opcode", "shape", "start",
-                 "stop", "text")  # fmt: skip
+    __slots__ = ("_channel", "_form", "_operands", "home", "inside", "is_root", "name", "opcode", "shape",
+                 "start", "stop", "text")  # fmt: skip
+
+    home: Computation
 
     def __init__(
         self, text: str, start: int, stop: int, name: str, shape: str, opcode: str, inside: int, is_root: bool

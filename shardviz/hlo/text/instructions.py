@@ -1,25 +1,37 @@
-"""The instructions of one text, with the edges between them: what each takes, what takes it, what it runs.
+"""The index of a text: its computations, their instructions, and the edges between these.
 
-All of it is read when it is first asked for. A name is looked up in an index of its computation's names; all
-instructions of a computation are read together, in program order.
+The text is in normal form: a header is a line at the margin that ends with ``{``, and its computation goes on
+until a ``}`` at the margin. An instruction's operands, its users, and what it runs are read when they are
+first asked for; so are all instructions of a computation together, in program order.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import TypeVar
 
-from shardviz.hlo.text.computation import Computation, Computations, line_at
-from shardviz.hlo.text.instruction import HEAD, Instruction, parse_instruction
-from shardviz.hlo.text.opcodes import MATMULS, WRAPPERS
+from shardviz.hlo.text.instruction import HEAD, Computation, Instruction, line_at, parse_instruction
+from shardviz.hlo.text.opcodes import CALLING, MATMULS, WRAPPERS
 
 MAX_CALLED = 64
 """No more computations than this are searched for the matmul of one instruction."""
-MAX_SEARCHED = 16
-"""So many names of a computation are searched one by one."""
+MAX_SEARCHED = 8
+"""Names of a computation are searched one by one until so many times its text has been looked through."""
 MAX_NESTED = 20
 """Fusions within one another, looked into at most."""
+
+_HEADER_LINE = r"(?!HloModule)(?P<entry>ENTRY\s++)?%?(?P<name>[^\s%(){}=,]++) (?!= )[^\n]*+(?<=\{)(?=\n|\Z)"
+_INSTRUCTION_LINE = r"[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = "
+# A line's beginning is looked for by the end of the line before it, which is several times as fast as ^.
+_MARK, _FIRST_HEADER = re.compile(rf"\n(?:(\}})|{_HEADER_LINE})"), re.compile(_HEADER_LINE)
+_INSTRUCTION, _FIRST_INSTRUCTION = re.compile(rf"\n{_INSTRUCTION_LINE}"), re.compile(_INSTRUCTION_LINE)
+_CALL = re.compile(rf", (?:{'|'.join(CALLING)})=(\{{?)%?([^\s,{{}}()=]++)")
+_NEXT_NAME = re.compile(r",\s?%?([^\s,{}()=]++)")
 
 _LINE = re.compile(rf"\n(?:{HEAD})?+")
 _NAMED = re.compile(r"\n[^\S\n]*+(?:ROOT\s++)?%?([^\s=,(){}]++) = ")
@@ -31,126 +43,267 @@ _BODY = re.compile(r" body=%?([^\s,(){}]+)")
 _KERNEL = re.compile(r'custom_call_target="[^"]{0,200}?(?:gemm|matmul|\$conv)')
 """Names that libraries give to their matmuls: ``__cublas$gemm``, ``__onednn$matmul``."""
 
+_Item = TypeVar("_Item", bound=Hashable)
+
+
+def reached(start: Iterable[_Item], step: Callable[[_Item], Iterable[_Item]]) -> Iterator[_Item]:
+    """All that some items lead to by steps, and these themselves, each once, the latest found first.
+
+    The steps from an item are taken after it was given out, so that a caller may look at it before.
+    """
+    waiting = [*start]
+    seen = {*waiting}
+    while waiting:
+        item = waiting.pop()
+        yield item
+        fresh = [following for following in dict.fromkeys(step(item)) if following not in seen]
+        seen.update(fresh)
+        waiting += fresh
+
+
+class Computations:
+    """The computations of a text in normal form, found by name and by the positions of their instructions."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.all = [*self._read()]
+        """Every computation, in the order of the text."""
+        self._starts = [computation.start for computation in self.all]
+        self._named: dict[str, list[Computation]] = defaultdict(list)
+        for computation in self.all:
+            self._named[computation.name].append(computation)
+        self._gaps: dict[int, Computation] = {}
+        self._callers: dict[str, dict[Computation, list[int]]] = {}
+
+    def _read(self) -> Iterator[Computation]:
+        text, start = self.text, 0
+        header = _FIRST_HEADER.match(text)
+        for mark in _MARK.finditer(text):
+            if header is None and mark[1]:
+                continue
+            if header is None:
+                if not start or mark.start() - start > 2:
+                    yield from self._outside(start, mark.start())
+                header = mark
+            elif mark[1]:
+                yield Computation(header.end(), mark.start(), header["name"], header["entry"] is not None)
+                header, start = None, mark.end()
+        if header is not None:
+            yield Computation(header.end(), len(text), header["name"], header["entry"] is not None)
+        else:
+            yield from self._outside(start, len(text))
+
+    def _outside(self, start: int, stop: int) -> Iterator[Computation]:
+        """The instructions between two computations, as one, if there are any."""
+        is_first = not start and _FIRST_INSTRUCTION.match(self.text) is not None
+        if start < stop and (is_first or _INSTRUCTION.search(self.text, start, stop)):
+            yield Computation(start, stop, "", False)
+
+    @property
+    def head(self) -> str:
+        """The text in front of the first computation, with the line that begins it: header and tables."""
+        return self.text[: next((each.start for each in self.all if each.name), len(self.text))]
+
+    @cached_property
+    def entry(self) -> Computation | None:
+        """The first entry, None where the text has none, or not all of its header."""
+        return next((computation for computation in self.all if computation.is_entry), None)
+
+    def around(self, position: int) -> Computation:
+        """The computation in which a position stands."""
+        number = bisect_right(self._starts, position)
+        if number and position < self.all[number - 1].stop:
+            return self.all[number - 1]
+        if number not in self._gaps:
+            start = self.all[number - 1].stop if number else 0
+            stop = self._starts[number] if number < len(self.all) else len(self.text)
+            self._gaps[number] = Computation(start, stop, "", False)
+        return self._gaps[number]
+
+    def named(self, name: str, position: int) -> Computation | None:
+        """The computation that a name means at a position: the last one defined so far, else the first.
+
+        A text may hold several modules, which use names again.
+        """
+        found = self._named.get(name)
+        if not found or not name:
+            return None
+        if len(found) == 1:
+            return found[0]
+        return found[max(0, bisect_right(found, position, key=lambda each: each.start) - 1)]
+
+    def breaks_off(self) -> str | None:
+        """The name of the computation in which the text ends, None when its last one is complete."""
+        last = self.all[-1] if self.all else None
+        return None if last is None or last.stop < len(self.text) else last.name or None
+
+    @cached_property
+    def sites(self) -> dict[str, list[int]]:
+        """The places that seem to call a computation, by its name; a string may pretend to."""
+        sites: dict[str, list[int]] = defaultdict(list)
+        for match in _CALL.finditer(self.text):
+            braced, name = match.groups()
+            place = match.start() + 1
+            sites[name].append(place)
+            position = match.end()
+            while braced and (following := _NEXT_NAME.match(self.text, position)):
+                places = sites[following[1]]
+                if not places or places[-1] != place:
+                    places.append(place)
+                position = following.end()
+        return sites
+
+    def callers(self, computation: Computation) -> list[int]:
+        """The places that seem to call a computation, in the order of the text."""
+        name = computation.name
+        if len(self._named[name]) == 1:
+            return self.sites.get(name, [])
+        if name not in self._callers:
+            found = self._callers[name] = defaultdict(list)
+            for place in self.sites.get(name, ()):
+                if (callee := self.named(name, place)) is not None:
+                    found[callee].append(place)
+        return self._callers[name][computation]
+
 
 class Instructions:
-    """The instructions of one text's computations."""
+    """The instructions of one text's computations, each made once, with the `home` that it stands in."""
 
-    def __init__(self, computations: Computations) -> None:
-        self.text = computations.text
-        self.computations = computations
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.computations = Computations(text)
         self._at: dict[int, Instruction | None] = {}
-        self._read: dict[int, list[Instruction]] = {}
-        self._names: dict[int, dict[str, Instruction]] = {}
-        self._found: dict[tuple[int, str], Instruction | None] = {}
-        self._searched: Counter[int] = Counter()
-        self._places: dict[int, dict[str, int]] = {}
-        self._mentioned: dict[int, Mapping[str, Sequence[int]]] = {}
-        self._users: dict[tuple[int, str], list[Instruction]] = {}
-        self._roots: dict[int, Instruction | None] = {}
-        self._callees: dict[int, Computation | None] = {}
-        self._multiplies: dict[int, bool] = {}
-        self._inside: dict[int, tuple[bool, list[Computation]]] = {}
-        self._factors: dict[int, frozenset[int]] = {}
+        self._read: dict[Computation, list[Instruction]] = {}
+        self._names: dict[Computation, dict[str, Instruction]] = {}
+        self._found: dict[tuple[Computation, str], Instruction | None] = {}
+        self._searched: Counter[Computation] = Counter()
+        self._places: dict[Computation, dict[str, int]] = {}
+        self._mentioned: dict[Computation, Mapping[str, Sequence[int]]] = {}
+        self._taken: dict[Instruction, list[Instruction]] = {}
+        self._users: dict[Instruction, list[Instruction]] = {}
+        self._roots: dict[Computation, Instruction | None] = {}
+        self._callees: dict[Instruction, Computation | None] = {}
+        self._multiplies: dict[Computation, bool] = {}
+        self._inside: dict[Computation, tuple[bool, list[Computation]]] = {}
+        self._factors: dict[Computation, frozenset[int]] = {}
 
     def of(self, home: Computation) -> list[Instruction]:
         """Every instruction of a computation, in program order."""
-        if home.start not in self._read:
-            self._read[home.start] = [*self._in_order(home)]
-        return self._read[home.start]
+        if home not in self._read:
+            self._read[home] = [*self._in_order(home)]
+        return self._read[home]
 
     def at(self, position: int) -> Instruction | None:
         """The instruction in whose line a position is."""
         start = self.text.rfind("\n", 0, position) + 1
         if start not in self._at:
-            self._at[start] = parse_instruction(self.text, start)
+            instruction = self._at[start] = parse_instruction(self.text, start)
+            if instruction is not None:
+                instruction.home = self.computations.around(start)
         return self._at[start]
 
-    def home(self, instruction: Instruction) -> Computation:
-        """The computation in which an instruction stands."""
-        return self.computations.around(instruction.start)
+    def named(self, home: Computation, name: str, before: int | None = None) -> Instruction | None:
+        """The instruction of a computation by its name, which is searched for from the position `before` on.
 
-    def named(self, home: Computation, name: str) -> Instruction | None:
-        """The instruction of a computation by its name; the last one where the name is used again."""
-        names = self._names.get(home.start)
-        if names is None and home.start in self._read:
-            names = self._names[home.start] = {each.name: each for each in self._read[home.start]}
+        Where a name is used again it is the last one, or the last one in front of that position.
+        """
+        names = self._names.get(home)
+        if names is None and home in self._read:
+            names = self._names[home] = {line.name: line for line in self._read[home]}
         if names is not None:
             return names.get(name)
-        key = home.start, name
+        key = home, name
         if key not in self._found:
-            self._found[key] = self._find(home, name)
+            self._found[key] = self._find(home, name, home.stop if before is None else before)
         return self._found[key]
 
-    def _find(self, home: Computation, name: str) -> Instruction | None:
-        # A few names are searched from the end, some ten bytes at once; for more an index pays.
-        self._searched[home.start] += 1
-        if self._searched[home.start] < MAX_SEARCHED:
-            stop = home.stop
+    def _find(self, home: Computation, name: str, before: int) -> Instruction | None:
+        # A name is searched for from its use on backwards, some bytes at once. When as much of the text has
+        # been looked through as an index of all names takes time, that is made.
+        if home not in self._places and self._searched[home] < MAX_SEARCHED * (home.stop - home.start):
+            stop = before
             while (place := self.text.rfind(f"{name} = ", home.start, stop)) >= 0:
                 instruction = self.at(place)
                 if instruction is not None and instruction.name == name:
+                    self._searched[home] += before - place
                     return instruction
                 stop = place
-            return None
-        if home.start not in self._places:
+            self._searched[home] += before - home.start
+            return None if before == home.stop else self._find(home, name, home.stop)
+        if home not in self._places:
             found = _NAMED.finditer(self.text, home.start, home.stop)
-            self._places[home.start] = {each[1]: each.start() + 1 for each in found}
-        place = self._places[home.start].get(name, -1 if home.start else 0)
+            self._places[home] = {match[1]: match.start() + 1 for match in found}
+        place = self._places[home].get(name, -1 if home.start else 0)
         instruction = self.at(place) if place >= 0 else None
         if place < 0 or (instruction is not None and instruction.name == name):
             return instruction
         # Its last definition is damaged.
-        return next((each for each in reversed(self.of(home)) if each.name == name), None)
+        return next((line for line in reversed(self.of(home)) if line.name == name), None)
 
     def root(self, home: Computation) -> Instruction | None:
         """The instruction whose result is the computation's: its last one, nearly always."""
-        if home.start not in self._roots:
+        if home not in self._roots:
             stop, root = home.stop, None
             while root is None and (stop := self.text.rfind("ROOT ", home.start, stop)) >= 0:
                 instruction = self.at(stop)
                 root = instruction if instruction is not None and instruction.is_root else None
-            self._roots[home.start] = root
-        return self._roots[home.start]
+            self._roots[home] = root
+        return self._roots[home]
+
+    def with_opcode(self, home: Computation, opcode: str) -> Iterator[Instruction]:
+        """The instructions of a computation that have this opcode, in program order."""
+        position = home.start
+        while (position := self.text.find(f" {opcode}(", position, home.stop)) >= 0:
+            instruction = self.at(position)
+            position = line_at(self.text, position)[1]
+            if instruction is not None and instruction.opcode == opcode:
+                yield instruction
 
     def parameter(self, home: Computation, number: int) -> Instruction | None:
         """A parameter of a computation by its number."""
-        position = home.start
-        while (position := self.text.find(" parameter(", position, home.stop)) >= 0:
-            instruction = self.at(position)
-            position += 1
-            if instruction is None or instruction.opcode != "parameter":
-                continue
-            if instruction.parameter_number == number:
-                return instruction
-        return None
+        parameters = self.with_opcode(home, "parameter")
+        return next((line for line in parameters if line.parameter_number == number), None)
 
-    def users(self, home: Computation, name: str) -> list[Instruction]:
-        """The instructions of a computation that take a value of it, each once, in program order."""
-        key = home.start, name
-        if key not in self._users:
-            places = self._mentions(home).get(name, ())
-            found = dict.fromkeys(self.at(place) for place in places)
-            self._users[key] = [each for each in found if each is not None and name in each.operands]
-        return self._users[key]
+    def taken(self, instruction: Instruction) -> list[Instruction]:
+        """The instructions whose results one takes; without operands that its computation does not define."""
+        if instruction not in self._taken:
+            home, start = instruction.home, instruction.start
+            found = (self.named(home, name, start) for name in instruction.operands)
+            self._taken[instruction] = [line for line in found if line is not None]
+        return self._taken[instruction]
+
+    def operand(self, instruction: Instruction, number: int) -> Instruction | None:
+        """The instruction that makes an operand, by its number; None where the text does not tell."""
+        names = instruction.operands[number : number + 1]
+        return self.named(instruction.home, names[0], instruction.start) if names else None
+
+    def users(self, instruction: Instruction) -> list[Instruction]:
+        """The instructions of a computation that take the result of one, each once, in program order."""
+        if instruction not in self._users:
+            name = instruction.name
+            places = self._mentions(instruction.home).get(name, ())
+            found = dict.fromkeys(map(self.at, places))
+            self._users[instruction] = [user for user in found if user is not None and name in user.operands]
+        return self._users[instruction]
 
     def _mentions(self, home: Computation) -> Mapping[str, Sequence[int]]:
         """The positions in a computation at which each name seems to be an operand."""
-        if home.start not in self._mentioned:
+        if home not in self._mentioned:
             text, span = self.text, (home.start, home.stop)
             is_signed = _NAMED_WITHOUT_SIGN.search(text, *span) is None and text.startswith("\n", home.start)
             found: dict[str, list[int]] = defaultdict(list)
             for mention in (_MENTION if is_signed else _MENTION_WITHOUT_SIGN).finditer(text, *span):
                 found[mention[1]].append(mention.start())
-            self._mentioned[home.start] = found
-        return self._mentioned[home.start]
+            self._mentioned[home] = found
+        return self._mentioned[home]
 
     def callee(self, instruction: Instruction) -> Computation | None:
         """The computation that a fusion, a call or an async wrapper runs."""
-        start = instruction.start
-        if start not in self._callees:
+        if instruction not in self._callees:
             called = instruction.search(_CALLEE)
-            self._callees[start] = self.computations.named(called[1], start) if called else None
-        return self._callees[start]
+            found = self.computations.named(called[1], instruction.start) if called else None
+            self._callees[instruction] = found
+        return self._callees[instruction]
 
     def body(self, loop: Instruction) -> Computation | None:
         """The computation that a while instruction repeats."""
@@ -173,17 +326,20 @@ class Instructions:
 
     def multiplies(self, home: Computation) -> bool:
         """Return whether a computation, or one that it calls, multiplies matrices."""
-        if home.start not in self._multiplies:
-            waiting, seen, found = [home], {home.start}, False
-            while waiting and not found:
-                inner = waiting.pop()
-                if inner.start not in self._inside:
-                    self._inside[inner.start] = self._has_matmul(inner), [*self._wrapped(inner)]
-                found, called = self._inside[inner.start]
-                waiting += [callee for callee in called if callee.start not in seen][: MAX_CALLED - len(seen)]
-                seen.update(callee.start for callee in waiting)
-            self._multiplies[home.start] = found
-        return self._multiplies[home.start]
+        if home not in self._multiplies:
+            called = islice(reached([home], lambda inner: self._called_by(inner)[1]), MAX_CALLED)
+            self._multiplies[home] = any(self._called_by(inner)[0] for inner in called)
+        return self._multiplies[home]
+
+    def _called_by(self, home: Computation) -> tuple[bool, list[Computation]]:
+        """Return whether a computation itself multiplies matrices, and what it calls."""
+        if home not in self._inside:
+            text, span = self.text, (home.start, home.stop)
+            has_matmul = any(text.find(f" {opcode}(", *span) >= 0 for opcode in MATMULS)
+            wrappers = (line for opcode in WRAPPERS for line in self.with_opcode(home, opcode))
+            callees = [callee for line in wrappers if (callee := self.callee(line)) is not None]
+            self._inside[home] = has_matmul or _KERNEL.search(text, *span) is not None, callees
+        return self._inside[home]
 
     def factors(self, instruction: Instruction, depth: int = 0) -> frozenset[int]:
         """The numbers of the operands that a matmul multiplies, whatever it does to them before."""
@@ -192,49 +348,19 @@ class Instructions:
         callee = None if instruction.opcode == "custom-call" else self.callee(instruction)
         if callee is None:
             return frozenset((0, 1))
-        if callee.start not in self._factors:
-            self._factors[callee.start] = frozenset()
+        if callee not in self._factors:
+            self._factors[callee] = frozenset()
             if depth < MAX_NESTED:
-                self._factors[callee.start] = self._multiplied_parameters(callee, depth)
-        return self._factors[callee.start]
-
-    def _multiplied_parameters(self, home: Computation, depth: int) -> frozenset[int]:
-        waiting = [
-            name
-            for instruction in self.of(home)
-            for number in self.factors(instruction, depth + 1)
-            for name in instruction.operands[number : number + 1]
-        ]
-        seen, found = set(waiting), set()
-        while waiting:
-            instruction = self.named(home, waiting.pop())
-            if instruction is None:
-                continue
-            if instruction.opcode == "parameter":
-                if (number := instruction.parameter_number) is not None:
-                    found.add(number)
-                continue
-            operands = set(instruction.operands) - seen
-            seen |= operands
-            waiting += operands
-        return frozenset(found)
-
-    def _has_matmul(self, home: Computation) -> bool:
-        text = self.text
-        return (
-            any(text.find(f" {opcode}(", home.start, home.stop) >= 0 for opcode in MATMULS)
-            or _KERNEL.search(text, home.start, home.stop) is not None
-        )
-
-    def _wrapped(self, home: Computation) -> Iterator[Computation]:
-        for opcode in WRAPPERS:
-            position = home.start
-            while (position := self.text.find(f" {opcode}(", position, home.stop)) >= 0:
-                instruction = self.at(position)
-                callee = self.callee(instruction) if instruction else None
-                if callee is not None:
-                    yield callee
-                position = line_at(self.text, position)[1]
+                multiplied = (
+                    line
+                    for matmul in self.of(callee)
+                    for number in self.factors(matmul, depth + 1)
+                    if (line := self.operand(matmul, number)) is not None
+                )
+                made_of = reached(multiplied, self.taken)
+                numbers = (line.parameter_number for line in made_of if line.opcode == "parameter")
+                self._factors[callee] = frozenset(number for number in numbers if number is not None)
+        return self._factors[callee]
 
     def _in_order(self, home: Computation) -> Iterator[Instruction]:
         text, known = self.text, self._at
@@ -256,5 +382,7 @@ class Instructions:
                         text, start, home.stop, name, shape, opcode, line.end(), is_root is not None
                     )
                 known[start] = before
+                if before is not None:
+                    before.home = home
         if before is not None:
             yield before

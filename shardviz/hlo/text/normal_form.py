@@ -11,11 +11,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from shardviz.hlo.text.computation import Computations
 from shardviz.hlo.text.instruction import closing, parse_instruction
 
 _COMMENT_BEGINS = re.compile(r"/\*(?!index=\d)|//(?<![^\s,(){}]//)")
@@ -45,9 +43,12 @@ _ORDINARY = (
 _ORDINARY_LINE = re.compile(_ORDINARY)
 # Most lines are known by the first of the two, which is the faster.
 _OTHER_LINE = re.compile(rf"\n(?!  (?:ROOT )?+%[^\s=,(){{}}]++ = {_REGULAR})(?!{_ORDINARY})")
+_BEGINNINGS = ("  %", "  ROOT %")
+_OTHER_BEGINNING = re.compile(rf"\n(?!{'|'.join(_BEGINNINGS)})(?!{_ORDINARY})")
+"""The same, where no line that begins like one of XLA's instructions is another."""
 
 MAX_SAMPLE = 2**18
-"""So much of a text tells whether its spaces are XLA's own."""
+"""So much of a text tells whether its spaces and its instructions are XLA's own."""
 _OTHER_SPACES = re.compile(
     r"\),[a-z_]++=|\[ \d| (?:\((?<=[a-z] \()(?!\) ->|[^\s():]++:)|(?<=[a-z_] )=[ \t]*+[{\[])"
 )
@@ -87,21 +88,17 @@ _ELEMENT = re.compile(r"%([^\s,(){}=%#]+)#(\d{1,6})(?=[,)])")
 _TAKEN = re.compile(r"#\d{1,6}[,)]")
 """A mark of every text with such an element, which few others have; found at once."""
 _DEFINITION = re.compile(r"\s*(?:ROOT\s+)?%([^\s=,(){}]+) = \(")
-_PIECE = re.compile(r"/\*[^*]*\*/|[(){}\[\],]|[^(){}\[\],/]+|/")
+_ELEMENT_SHAPE = re.compile(
+    r"[a-z]\w*+\[[^\]]*+\](?:\{[^{}]*+\})?+|\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\)"
+)
+"""An element of a tuple, which may be one."""
 
 
 class NormalForm(NamedTuple):
-    """A text in normal form, with its index.
+    """A text in normal form; `breaks` are the positions in it at which lines of the original were joined."""
 
-    `breaks` are the positions in it at which lines of the original were joined.
-    """
-
-    computations: Computations
+    text: str
     breaks: tuple[int, ...] = ()
-
-    @property
-    def text(self) -> str:
-        return self.computations.text
 
     def line(self, position: int) -> int:
         """The number of the original's line, counted from 1, in which stands what is at a position."""
@@ -129,12 +126,16 @@ def _lines(found: re.Match[str]) -> str:
 def normal_form(text: str) -> NormalForm:
     """The normal form of a text. In one that is damaged no line is joined with a later instruction."""
     text, breaks = _on_lines_of_their_own(without_comments(text))
-    return NormalForm(Computations(_with_elements(text)), breaks)
+    return NormalForm(_with_elements(text), breaks)
 
 
 def _on_lines_of_their_own(text: str) -> tuple[str, tuple[int, ...]]:
     """The text with each statement on one line, and the positions at which lines were joined."""
     has_other_spaces = _has_other_spaces(text)
+    others = _OTHER_LINE.finditer(text, 0, _line_end(text, text.find(" = ") + MAX_SAMPLE))
+    is_printed = not has_other_spaces
+    is_printed = is_printed and not any(text.startswith(_BEGINNINGS, other.end()) for other in others)
+    other_line = _OTHER_BEGINNING if is_printed else _OTHER_LINE
     if "origin_recovery_table=" in text:
         text = _QUOTED_MODULE.sub(lambda found: "\n".join(['""'] * (1 + found[0].count("\n"))), text)
     kept: list[str] = []
@@ -143,15 +144,16 @@ def _on_lines_of_their_own(text: str) -> tuple[str, tuple[int, ...]]:
     while position < len(text):
         start = position
         if not has_other_spaces and (position or _ORDINARY_LINE.match(text)):
-            other = _OTHER_LINE.search(text, max(0, position - 1))
+            other = other_line.search(text, max(0, position - 1))
             if other is None:
                 break
             # It may go on from the line before it.
             start = max(position, text.rfind("\n", 0, other.start()) + 1)
-        kind, stop = _statement(text, start)
+        kind, stop, breaks_inside = _statement(text, start)
         line = text[start:stop] if kind is None else joined(text[start:stop])
         if kind == "instruction":
-            line = f"  {_respaced(line)}"
+            is_printed_so = is_printed and breaks_inside and text.startswith(_BEGINNINGS, start)
+            line = f"  {line if is_printed_so else _respaced(line)}"
         elif kind == "header":
             line = " ".join(line.split())
         kept += text[position:start], line, text[stop : stop + 1]
@@ -170,14 +172,15 @@ def _has_other_spaces(text: str) -> bool:
     return False
 
 
-def _statement(text: str, start: int) -> tuple[str | None, int]:
-    """The kind of the statement that begins with the line at `start`, None for no statement, and its end."""
+def _statement(text: str, start: int) -> tuple[str | None, int, bool]:
+    """The kind of the statement that begins with the line at `start`, None for no statement, its end, and
+    whether its lines break within brackets behind the opcode alone."""
     begins = _STATEMENT.match(text, start)
     if begins is None or begins.lastgroup == "line":
-        return begins and "line", _line_end(text, start)
-    kind = begins.lastgroup
+        return begins and "line", _line_end(text, start), True
+    kind, breaks_inside = begins.lastgroup, True
     if kind == "header":
-        return kind, _header_end(text, start)
+        return kind, _header_end(text, start), True
     depth, line = 0, start
     has_operands = kind == "module"
     for token in _TOKEN.finditer(text, begins.end()):
@@ -189,14 +192,14 @@ def _statement(text: str, start: int) -> tuple[str | None, int]:
         elif token["breaks"]:
             stop, following = token.span()
             if following == len(text) or _CERTAINLY_NEW.match(text, following):
-                return kind, stop
+                return kind, stop, breaks_inside
             is_open = depth > 0 or not has_operands or text[line:stop].rstrip().endswith((",", "="))
             if not is_open and not _GOES_ON.match(text, following):
-                return kind, stop
+                return kind, stop, breaks_inside
             if depth <= 0 and _STATEMENT.match(text, following):
-                return kind, stop
-            line = following
-    return kind, len(text)
+                return kind, stop, breaks_inside
+            line, breaks_inside = following, breaks_inside and has_operands and depth > 0
+    return kind, len(text), breaks_inside
 
 
 def _header_end(text: str, start: int) -> int:
@@ -290,21 +293,7 @@ def _spelled_out(computation: str) -> str:
         if made is not None:
             lines += (
                 f"  %{made.name}#{index} = {shape} get-tuple-element(%{made.name}), index={index}"
-                for index, shape in enumerate(_elements(made.shape))
+                for index, shape in enumerate(_ELEMENT_SHAPE.findall(made.shape[1:-1]))
                 if index in wanted[made.name]
             )
     return "\n".join(lines)
-
-
-def _elements(shape: str) -> Iterator[str]:
-    """The elements of a tuple's shape, as text."""
-    depth, piece = 0, ""
-    for match in _PIECE.finditer(shape.strip()[1:-1]):
-        part = match[0]
-        if part == "," and depth == 0:
-            yield piece.strip()
-            piece = ""
-        elif not part.startswith("/*"):
-            depth += (part in "([{") - (part in ")]}")
-            piece += part
-    yield piece.strip()

@@ -80,6 +80,15 @@ def arrays(shape: Shape) -> Iterator[ArrayShape]:
             yield item
 
 
+def one_array(text: str) -> ArrayShape | None:
+    """The one array of a shape, maybe in a tuple; None where there are several, or the text is damaged."""
+    try:
+        found = [*arrays(parse_shape(text))]
+    except NotationError:
+        return None
+    return found[0] if len(found) == 1 else None
+
+
 def _array(text: str, token: re.Match[str]) -> ArrayShape:
     dtype, body = token[1], token[2].strip()
     sizes = []

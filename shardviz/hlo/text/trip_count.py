@@ -9,15 +9,13 @@ following its operands.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from shardviz.errors import NotationError, QuestionError, did_you_mean, quote
-from shardviz.hlo.text.computation import Computation
-from shardviz.hlo.text.instruction import Instruction
-from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import MOVES
+from shardviz.hlo.text.values import Made, Path, ProgramValue, Values
 
 MAX_NAMED = 8
 """Loops that a message names."""
@@ -30,15 +28,10 @@ _DIRECTION = re.compile(r"[ ,]direction=([A-Z]{2})\b")
 _INTEGER = re.compile(r"\s*(-?\d{1,19})\s*\)")
 _SCALAR = re.compile(r"([su])(\d{1,2})\[\]")
 
-Path = tuple[int, ...]
-"""The number of an element of a tuple, then of the tuple in it, and so on."""
-
-
+_PASSING = MOVES | {"get-tuple-element", "fusion", "call"}
 _LOOP = re.compile(
     r"^[ \t]*+(?:ROOT )?%?([^\s=,(){}]++) = [^\n]*? while\([^\n]*?, body=%?([^\s,]+)", re.MULTILINE
 )
-
-
 _TRIPS = re.compile(r"\s*%?([^\s=,(){}]+)\s*=\s*(\d{1,12})\s*")
 
 
@@ -80,25 +73,6 @@ def with_trip_counts(text: str, trips: Mapping[str, int]) -> str:
     return changed
 
 
-class _Scope(NamedTuple):
-    """A computation, and for one that an instruction calls the names that it is given in `outer`.
-
-    Without `outer` its parameter is a loop's state, or stays what it is.
-    """
-
-    computation: Computation
-    given: tuple[str, ...] = ()
-    outer: _Scope | None = None
-
-
-class _Made(NamedTuple):
-    """The instruction that makes an element of a value, no matter how often it is moved."""
-
-    scope: _Scope
-    line: Instruction
-    path: Path
-
-
 class _Sum(NamedTuple):
     """``factor * element + number`` of an element of a loop's state; the number alone without one."""
 
@@ -114,44 +88,36 @@ class _Sum(NamedTuple):
         return _Sum(self.number + times * other.number, element, self.factor + times * other.factor)
 
 
-class _Loop(NamedTuple):
-    """A while instruction in `home` that starts with the value `init`."""
-
-    home: _Scope
-    init: str
-    body: _Scope
-    condition: _Scope
-
-
 class TripCounts:
     """The lengths of a module's loops."""
 
-    def __init__(self, lines: Instructions) -> None:
-        self._computations = lines.computations
-        self._lines = lines
+    def __init__(self, values: Values) -> None:
+        self._values = values
+        self._lines = values.lines
         self._steps = 0
         self._depth = 0
-        self._known: dict[int, int | None] = {}
-        self._kept: dict[tuple[int, Path], bool] = {}
+        self._known: dict[Instruction, int | None] = {}
+        self._kept: dict[tuple[Computation, Path], bool] = {}
 
     def of(self, loop: Instruction) -> int | None:
         """The number of times that the body of a while instruction runs; None if unknown."""
-        if loop.start not in self._known:
+        if loop not in self._known:
             self._steps = self._depth = 0
-            self._known[loop.start] = self._trips(self._loop(loop))
-        return self._known[loop.start]
+            self._known[loop] = self._trips(loop)
+        return self._known[loop]
 
-    def _trips(self, loop: _Loop | None) -> int | None:
-        root = self._root(loop.condition.computation) if loop else None
-        made = self._made(loop.condition, root) if loop and root else None
-        if loop is None or made is None or made.line.opcode != "compare":
+    def _trips(self, loop: Instruction) -> int | None:
+        condition = next(iter(self._lines.called(loop, "condition")), None)
+        root = None if condition is None or self._lines.body(loop) is None else self._lines.root(condition)
+        made = self._source(ProgramValue(root)) if root else None
+        direction = made.line.search(_DIRECTION) if made else None
+        if made is None or direction is None or made.line.opcode != "compare":
             return None
-        direction = made.line.search(_DIRECTION)
-        names = made.line.operands
-        if direction is None or len(names) != 2:
+        compared = self._lines.taken(made.line)
+        if len(compared) != 2:
             return None
-        sides = [self._side(loop, self._value(made.scope, name)) for name in names]
-        least, most = self._range(made.scope, names[0])
+        sides = [self._side(loop, self._sum(ProgramValue(line, made.caller))) for line in compared]
+        least, most = _range(compared[0].shape)
         if sides[0] is None or sides[1] is None:
             return None
         (a, step), (b, other) = sides[0], sides[1]
@@ -160,29 +126,22 @@ class TripCounts:
             return None
         return found
 
-    def _loop(self, loop: Instruction | None) -> _Loop | None:
-        if loop is None or loop.opcode != "while" or not loop.operands:
-            return None
-        called = (loop.attributes.get(key, "") for key in ("body", "condition"))
-        body, condition = (self._computations.named(name, loop.start) for name in called)
-        if body is None or condition is None:
-            return None
-        return _Loop(_Scope(self._lines.home(loop)), loop.operands[0], _Scope(body), _Scope(condition))
-
-    def _side(self, loop: _Loop, value: _Sum | None) -> tuple[int, int] | None:
+    def _side(self, loop: Instruction, value: _Sum | None) -> tuple[int, int] | None:
         """The first value of a side of the comparison, and by how much it grows."""
         if value is None or value.element is None:
             return value and (value.number, 0)
         found = self._element(loop, value.element)
         return found and (value.factor * found[0] + value.number, value.factor * found[1])
 
-    def _element(self, loop: _Loop, path: Path) -> tuple[int, int] | None:
+    def _element(self, loop: Instruction, path: Path) -> tuple[int, int] | None:
         """The first value of an element of a loop's state, and its increase in each run of the body."""
-        root = self._root(loop.body.computation)
-        after = self._value(loop.body, root, path) if root else None
-        before = self._value(loop.home, loop.init, path)
+        body, init = self._lines.body(loop), self._lines.operand(loop, 0)
+        root = None if body is None else self._lines.root(body)
+        if root is None or init is None:
+            return None
+        after, before = (self._sum(ProgramValue(line, None, path)) for line in (root, init))
         if before is not None and before.element is not None:
-            outside = self._outside(loop.home.computation, before.element)
+            outside = self._outside(loop.home, before.element)
             before = None if outside is None else _Sum(outside * before.factor + before.number)
         if before is None or after is None or (after.element, after.factor) != (path, 1):
             return None
@@ -190,56 +149,34 @@ class TripCounts:
 
     def _outside(self, home: Computation, path: Path) -> int | None:
         """An element of the state of the loop whose body `home` is, when that loop leaves it as it was."""
-        if home.is_entry or not home.name or self._depth == MAX_DEPTH:
-            return None
-        places = self._computations.sites.get(home.name, ())
-        callers = [
-            place
-            for place in places[bisect_right(places, home.start) :][:2]
-            if self._computations.named(home.name, place) == home
-        ]
-        if len(callers) != 1:
-            return None
-        loop = self._loop(self._lines.at(callers[0]))
-        if loop is None or loop.body.computation != home:
+        loop = None if self._depth == MAX_DEPTH else self._values.caller_of(home)
+        if loop is None or loop.opcode != "while" or self._lines.body(loop) is not home:
             return None
         self._depth += 1
-        try:
-            found = self._element(loop, path)
-        finally:
-            self._depth -= 1
+        found = self._element(loop, path)
+        self._depth -= 1
         return found[0] if found and found[1] == 0 else None
 
-    def _range(self, scope: _Scope, name: str) -> tuple[int, int]:
-        """The numbers that the compared type has; none when it is not a scalar integer."""
-        line = self._lines.named(scope.computation, name)
-        kind = _SCALAR.match(line.shape) if line else None
-        if kind is None:
-            return 0, -1
-        bits = int(kind[2])
-        return (0, 2**bits - 1) if kind[1] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-
-    def _value(self, scope: _Scope, name: str, path: Path = ()) -> _Sum | None:
+    def _sum(self, value: ProgramValue) -> _Sum | None:
         """A value in terms of numbers and of a loop's state; None where these do not tell."""
         if self._depth == MAX_DEPTH:
             return None
         self._depth += 1
-        try:
-            made = self._made(scope, name, path)
-            return self._sum(made) if made else None
-        finally:
-            self._depth -= 1
+        source = self._source(value)
+        found = self._sum_of(source) if source else None
+        self._depth -= 1
+        return found
 
-    def _sum(self, made: _Made) -> _Sum | None:
-        line = made.line
+    def _sum_of(self, value: ProgramValue) -> _Sum | None:
+        line = value.line
         if line.opcode == "parameter":
-            return _Sum(0, made.path, 1)
+            return _Sum(0, value.path, 1)
         if line.opcode == "constant":
             number = _INTEGER.match(line.text, line.inside, line.stop)
             return _Sum(int(number[1])) if number and _SCALAR.match(line.shape) else None
         if line.opcode not in ("add", "subtract", "multiply"):
             return None
-        terms = [self._value(made.scope, name) for name in line.operands]
+        terms = [self._sum(ProgramValue(term, value.caller)) for term in self._lines.taken(line)]
         if len(terms) != 2 or terms[0] is None or terms[1] is None:
             return None
         one, other = terms[0], terms[1]
@@ -252,50 +189,50 @@ class TripCounts:
         # No counter has more than 64 bits; powers of powers have no end.
         return found if found and max(abs(found.number), abs(found.factor)) < 2**64 else None
 
-    def _made(self, scope: _Scope, name: str, path: Path = ()) -> _Made | None:
-        """The instruction behind copies, tuples, fusions and calls; None when it is not to be found."""
+    def _source(self, value: ProgramValue) -> ProgramValue | None:
+        """The value behind copies, tuples, fusions and calls; None when it is not to be found."""
         while self._steps < MAX_STEPS:
             self._steps += 1
-            line = self._lines.named(scope.computation, name)
-            if line is None:
-                return None
-            names = line.operands
-            if line.opcode == "parameter" and scope.outer is not None:
-                number = line.parameter_number
-                if number is None or number >= len(scope.given):
-                    return None
-                scope, name = scope.outer, scope.given[number]
-            elif line.opcode == "tuple" and path and path[0] < len(names):
-                name, path = names[path[0]], path[1:]
-            elif line.opcode == "get-tuple-element" and names and (index := line.element_index) is not None:
-                name, path = names[0], (index, *path)
-            elif line.opcode in MOVES and names:
-                name, path = names[0], path[1:] if line.opcode == "copy-start" else path
-            elif line.opcode in ("fusion", "call") and (callee := self._lines.callee(line)) is not None:
-                root = self._root(callee)
-                if root is None:
-                    return None
-                scope, name = _Scope(callee, tuple(names), scope), root
-            elif line.opcode == "while" and names and self._keeps(line, path):
-                name = names[0]
+            sources: tuple[ProgramValue, ...]
+            if value.line.opcode == "while" and self._keeps(value):
+                before = self._lines.operand(value.line, 0)
+                sources = (value._replace(line=before),) if before else ()
+            elif _is_moved(value):
+                made = self._values.how(value)
+                sources = made.operands if isinstance(made, Made) else ()
             else:
-                return _Made(scope, line, path)
+                return value
+            if len(sources) != 1:
+                return None
+            value = sources[0]
         return None
 
-    def _keeps(self, loop: Instruction, path: Path) -> bool:
+    def _keeps(self, loop: ProgramValue) -> bool:
         """Return whether an element of a loop's state is after the loop what it was before."""
-        body = self._lines.body(loop)
-        root = self._root(body) if body else None
+        body = self._lines.body(loop.line)
+        root = None if body is None else self._lines.root(body)
         if body is None or root is None:
             return False
-        if (body.start, path) not in self._kept:
-            self._kept[body.start, path] = self._value(_Scope(body), root, path) == _Sum(0, path, 1)
-        return self._kept[body.start, path]
+        if (body, loop.path) not in self._kept:
+            after = self._sum(ProgramValue(root, None, loop.path))
+            self._kept[body, loop.path] = after == _Sum(0, loop.path, 1)
+        return self._kept[body, loop.path]
 
-    def _root(self, home: Computation) -> str | None:
-        """The name of a computation's result."""
-        root = self._lines.root(home)
-        return None if root is None else root.name
+
+def _is_moved(value: ProgramValue) -> bool:
+    """Return whether a value is another one, within one run of what is around it."""
+    if value.line.opcode == "parameter":
+        return value.caller is not None
+    return bool(value.path) if value.line.opcode == "tuple" else value.line.opcode in _PASSING
+
+
+def _range(shape: str) -> tuple[int, int]:
+    """The numbers that a type has; none when it is not a scalar integer."""
+    kind = _SCALAR.match(shape)
+    if kind is None:
+        return 0, -1
+    bits = int(kind[2])
+    return (0, 2**bits - 1) if kind[1] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def trips(direction: str, start: int, step: int) -> int | None:

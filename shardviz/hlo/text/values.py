@@ -1,0 +1,245 @@
+"""The values of a program, back to what they are made of and ahead to what takes them.
+
+A value is followed through fusions, calls, tuples, and loops that hand it on: in ``%t = (f32[2], f32[8])
+while(%s), body=%b`` the second element is that of ``%s`` where ``%b`` returns what it was given there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+from shardviz.hlo.collective import Origin
+from shardviz.hlo.text.instruction import Computation, Instruction
+from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.opcodes import ELEMENTS, MOVES, PLACES, RUNNING, base_op, whole_op
+
+Path = tuple[int, ...]
+"""The number of an element of a tuple, then of the tuple in it, and so on."""
+
+MAX_LOOKS = 100_000
+"""Values looked at in one module at most, by one question."""
+_TPU_ASYNC = 'custom_call_target="AsyncCollective'
+"""The start or the done of a collective in a fusion; its results are the collective's operand and result."""
+_UNKNOWN = ("conditional", "recv", "infeed")
+
+_Value = TypeVar("_Value", bound=Hashable)
+_Result = TypeVar("_Result")
+
+
+def max_looks(text: str) -> int:
+    """The values of a text that are looked at, at most, and no more than it has bytes: a computation has as
+    many values as ways lead to it through calls, which a short text can make any number."""
+    return min(MAX_LOOKS, len(text))
+
+
+@dataclass(slots=True)
+class Made(Generic[_Value]):
+    """A value that is made of others; with `only_moved` of nothing but their elements."""
+
+    operands: tuple[_Value, ...]
+    only_moved: bool
+
+
+def folded(
+    value: _Value,
+    known: dict[_Value, _Result],
+    step: Callable[[_Value], tuple[Sequence[_Value], _Result]],
+    fold: Callable[[_Value, list[_Result]], _Result],
+    most: int,
+) -> _Result | None:
+    """What a value is, by what those are of which it is made; None where more than `most` were looked at.
+
+    `step` tells what it is made of, if that is known, and what else it is; `fold` puts results together. What
+    is made of itself, as in a loop, is there the second of these. `known` has all results so far.
+    """
+    pending: list[tuple[_Value, Sequence[_Value]]] = [(value, ())]
+    while pending:
+        current, operands = pending.pop()
+        if operands:
+            known[current] = fold(current, [known[operand] for operand in operands])
+        elif current not in known:
+            operands, known[current] = step(current)
+            if len(known) > most:
+                return None
+            if operands:
+                pending.append((current, operands))
+                pending.extend((operand, ()) for operand in operands)
+    return known[value]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CallSite:
+    """A `line` that runs another computation, `depth` calls below the outermost; `outer` runs its own.
+
+    Each is made once and compared by identity: a chain of calls costs no more to look up than one call.
+    """
+
+    line: Instruction
+    outer: CallSite | None
+    depth: int
+
+
+class ProgramValue(NamedTuple):
+    """The result of an instruction, as `caller` runs it; of a tuple maybe only what is at a `path` in it."""
+
+    line: Instruction
+    caller: CallSite | None = None
+    path: Path = ()
+
+
+class Values:
+    """The values of one text."""
+
+    def __init__(self, lines: Instructions) -> None:
+        self.lines = lines
+        self._made: dict[ProgramValue, Made[ProgramValue] | Origin | None] = {}
+        self._callers: dict[Computation, Instruction | None] = {}
+        self._call_sites: dict[tuple[CallSite | None, Instruction], CallSite] = {}
+
+    def how(self, value: ProgramValue) -> Made[ProgramValue] | Origin | None:
+        """Return how a value is made; the origin itself of an argument; None if that is unknown."""
+        if value not in self._made:
+            self._made[value] = self._how(value)
+        return self._made[value]
+
+    def _how(self, value: ProgramValue) -> Made[ProgramValue] | Origin | None:
+        line, caller, path = value
+        opcode = whole_op(line.opcode)
+        if opcode == "parameter":
+            return self._parameter(value)
+        if opcode in RUNNING and (callee := self.lines.callee(line)) is not None:
+            root, site = self.lines.root(callee), self._call_site(value)
+            if root is None or site is None:
+                return None
+            return Made((ProgramValue(root, site, path),), True)
+        if opcode == "while":
+            return self._kept(value)
+        if opcode in _UNKNOWN:
+            return None
+        if path and opcode in PLACES and opcode not in ("get-tuple-element", "all-to-all", *MOVES):
+            made = self.lines.operand(line, path[0])
+            return None if made is None else Made((ProgramValue(made, caller, path[1:]),), True)
+        taken = self.lines.taken(line)
+        if opcode == "custom-call" and line.says(_TPU_ASYNC):
+            return Made(tuple(ProgramValue(made, caller) for made in taken), True)
+        if line.opcode in MOVES:
+            # Of what a copy begins, the first element is the copy.
+            path = path[1:] if line.opcode == "copy-start" else path
+            return Made(tuple(ProgramValue(made, caller, path) for made in taken[:1]), True)
+        path = ()
+        if opcode == "get-tuple-element" and (index := line.element_index) is not None:
+            path = (index, *value.path)
+        taken = taken[ELEMENTS.get(opcode, slice(None))]
+        return Made(tuple(ProgramValue(made, caller, path) for made in taken), opcode in PLACES)
+
+    def _parameter(self, value: ProgramValue) -> Made[ProgramValue] | Origin | None:
+        caller, number = value.caller, value.line.parameter_number
+        if number is None:
+            return None
+        if caller is not None:
+            given = self.lines.operand(caller.line, number)
+            return None if given is None else Made((ProgramValue(given, caller.outer, value.path),), True)
+        home = value.line.home
+        if home.is_entry:
+            return Origin((number,))
+        outside = self.caller_of(home)
+        if outside is None or (outside.opcode == "while" and not self._hands_on(home, value.path)):
+            return None
+        given = self.lines.operand(outside, 0 if outside.opcode == "while" else number)
+        return None if given is None else Made((ProgramValue(given, None, value.path),), True)
+
+    def _call_site(self, value: ProgramValue) -> CallSite | None:
+        """The call that makes a value; None where a computation runs itself, which has no end."""
+        line, outer, _ = value
+        depth = 0 if outer is None else outer.depth + 1
+        if depth > len(self.lines.computations.all):
+            return None
+        key = outer, line
+        if key not in self._call_sites:
+            self._call_sites[key] = CallSite(line, outer, depth)
+        return self._call_sites[key]
+
+    def _kept(self, value: ProgramValue) -> Made[ProgramValue] | None:
+        """The value of an element of a loop's state before the loop, where that leaves it as it is."""
+        body, before = self.lines.body(value.line), self.lines.operand(value.line, 0)
+        if body is None or before is None or not self._hands_on(body, value.path):
+            return None
+        return Made((value._replace(line=before),), True)
+
+    def _hands_on(self, body: Computation, path: Path) -> bool:
+        """Return whether each run of a loop's body hands on an element of its state as it is."""
+        root = self.lines.root(body) if path else None
+        if root is None or root.opcode != "tuple":
+            return False
+        kept = self.lines.operand(root, path[0])
+        if kept is None or kept.opcode != "get-tuple-element" or kept.element_index != path[0]:
+            return False
+        state = self.lines.operand(kept, 0)
+        return state is not None and state.opcode == "parameter"
+
+    def made_of(self, value: ProgramValue) -> Made[ProgramValue] | Origin | None:
+        """As `how`; but an element of a loop's state that its runs change, of which that says nothing, is
+        moved there from the runs and from before."""
+        line, caller, path = value
+        if line.opcode == "while":
+            body, before = self.lines.body(line), self.lines.operand(line, 0)
+            root = None if body is None else self.lines.root(body)
+            if root is None or before is None or not path:
+                return Made((), True)
+            return Made((ProgramValue(root, None, path), value._replace(line=before)), True)
+        made = self.how(value)
+        if made is None and line.opcode == "parameter":
+            loop = self.caller_of(line.home) if caller is None and path else None
+            before = None if loop is None or loop.opcode != "while" else self.lines.operand(loop, 0)
+            return Made(() if before is None else (ProgramValue(before, None, path),), True)
+        return made
+
+    def used_by(self, value: ProgramValue) -> Iterator[ProgramValue]:
+        """The values that are made with one at once: those of its users, or of who runs its computation."""
+        line, _, path = value
+        for user in self.lines.users(line):
+            for number, name in enumerate(user.operands):
+                if name == line.name:
+                    yield from self._used_as(value, user, number)
+        caller = self.caller_of(line.home) if line.is_root else None
+        if caller is not None:
+            yield ProgramValue(caller, None, path)
+            if caller.opcode == "while":
+                yield from self._given(line.home, 0, path)
+
+    def _used_as(self, value: ProgramValue, user: Instruction, number: int) -> Iterator[ProgramValue]:
+        """The values that a user makes of one that is its operand of this number."""
+        path = value.path
+        if user.opcode == "get-tuple-element":
+            if not path or path[0] == user.element_index:
+                yield ProgramValue(user, None, path[1:])
+        elif user.opcode == "tuple":
+            yield ProgramValue(user, None, (number, *path))
+        elif user.opcode == "while":
+            body = self.lines.body(user)
+            yield ProgramValue(user, None, path)
+            if body is not None:
+                yield from self._given(body, 0, path)
+        elif whole_op(user.opcode) in RUNNING and (callee := self.lines.callee(user)) is not None:
+            yield from self._given(callee, number, path)
+        else:
+            yield ProgramValue(user, None, path if user.opcode == "opt-barrier" else ())
+
+    def _given(self, home: Computation, number: int, path: Path) -> Iterator[ProgramValue]:
+        parameter = self.lines.parameter(home, number)
+        if parameter is not None:
+            yield ProgramValue(parameter, None, path)
+
+    def caller_of(self, called: Computation) -> Instruction | None:
+        """The loop, fusion, call or async wrapper that alone runs a computation."""
+        if called not in self._callers:
+            found = [
+                line
+                for place in self.lines.computations.callers(called)
+                if (line := self.lines.at(place)) is not None
+                and (line.opcode == "while" or base_op(line.opcode) in RUNNING)
+            ]
+            self._callers[called] = found[0] if len(found) == 1 else None
+        return self._callers[called]
