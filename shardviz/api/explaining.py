@@ -22,11 +22,11 @@ from shardviz.api.shared_worker import ask
 from shardviz.api.shown import Shown, TimelineReport
 from shardviz.compare import differences
 from shardviz.compare.adoption import cheaper_plan
-from shardviz.documents.plans import ranking_document, sweep_document
+from shardviz.documents.plans import SWEEP, ranking_document
 from shardviz.documents.programs import explain_document
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_sizes
-from shardviz.notation.ranges import parse_range
+from shardviz.notation.numbers import parse_range
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner import rank as ranked
 from shardviz.planner.pricing.costs import price
@@ -267,7 +267,7 @@ class CostCurve(Shown):
         return sweep_view(self.sweep, width, palette)
 
     def document(self) -> dict[str, Any]:
-        return sweep_document(self.sweep)
+        return SWEEP.document(self.sweep)
 
 
 def vary(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shardviz.api.arguments import MachineLike, MeshLike, as_machine, as_mesh
 from shardviz.api.shared_worker import module_texts
 from shardviz.api.shown import Shown
-from shardviz.documents.profiles import profile_document
+from shardviz.documents.profiles import PROFILE
 from shardviz.errors import QuestionError
 from shardviz.targets.installed import installed_versions, libtpu_mismatch
 
@@ -160,7 +160,7 @@ class ProfileReport(Shown):
         return profile_view(self.profile, width, palette)
 
     def document(self) -> dict[str, Any]:
-        return profile_document(self.profile)
+        return PROFILE.document(self.profile)
 
     def svg(self) -> str:
         """A picture for slides."""

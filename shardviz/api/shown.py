@@ -92,9 +92,9 @@ class TimelineReport(Shown):
         return times_view(self.times, width, palette)
 
     def document(self) -> dict[str, Any]:
-        from shardviz.documents.timelines import timeline_document
+        from shardviz.documents.timelines import TIMELINE_KIND
 
-        return timeline_document(self.timeline)
+        return TIMELINE_KIND.document(self.timeline)
 
     def svg(self) -> str:
         """A picture for slides."""

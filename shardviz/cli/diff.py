@@ -120,9 +120,9 @@ def command(
     _check_figures(limits, changes)
     broken = broken_limits(limits, changes)
     if output.as_json:
-        from shardviz.documents.summaries import diff_document
+        from shardviz.documents.summaries import DIFF
 
-        print_json(diff_document(changes, broken))
+        print_json(DIFF.document(changes, broken_limits=broken))
     else:
         from shardviz.render.programs.changes_view import changes_view
 
@@ -187,7 +187,7 @@ def _of_files(
     name: str, given: Mesh | None, machine: Machine | None
 ) -> tuple[ReportSummary, ExitCode | None]:
     """The summary of a file, or of all modules in a folder, and whether all could be read (None: saved)."""
-    from shardviz.documents.summary_file import is_summary, read_summary
+    from shardviz.documents.summaries import is_summary, read_summary
     from shardviz.hlo.passes.dump_files import distinct_names, final_programs
     from shardviz.reports.summary import together
 

@@ -237,7 +237,7 @@ def leaves_open(einsum: str, specs: str) -> bool:
 
     An open intermediate or result is the compiler's choice.
     """
-    from shardviz.notation.named_specs import is_named
+    from shardviz.notation.spec_string import is_named
 
     if is_named(specs):
         return _OPEN_DIM.search(specs) is not None or any(
@@ -461,7 +461,7 @@ def _print_matmul(
     if shown.number is not None:
         check_round(question.schedule, shown.number)
     if shown.output.as_json:
-        from shardviz.documents.matmuls import matmul_document
+        from shardviz.documents.rounds import matmul_document
 
         print_json(matmul_document(found, number))
         return ExitCode.FINE

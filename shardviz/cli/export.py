@@ -333,7 +333,7 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
 def _swept(problem: Problem, given: Mapping[str, Any], part: Part | None) -> Subject:
     """The chart of `shardviz explain --vary`."""
     from shardviz.cli.explain import refuse_beside
-    from shardviz.notation.ranges import parse_range
+    from shardviz.notation.numbers import parse_range
     from shardviz.planner.pricing.sweep import sweep
     from shardviz.targets.hardware import placed_for
 

@@ -209,7 +209,7 @@ def command(
 def _saved(name: str, text: str) -> ReportSummary | None:
     """The report that `--save` has written; None of a text that is none. Raises `QuestionError` for a damaged
     one."""
-    from shardviz.documents.summary_file import HEAD, read_summary, says_summary
+    from shardviz.documents.summaries import HEAD, read_summary, says_summary
 
     return read_summary(text, name) if says_summary(text[:HEAD]) else None
 

@@ -22,7 +22,7 @@ def command(output: CommandOutput) -> None:
     versions = installed_versions()
     warning = libtpu_mismatch(versions)
     if output.as_json:
-        from shardviz.documents.plans import INFO
+        from shardviz.documents.machines import INFO
 
         print_json(INFO.document(versions=versions, warning=warning))
         return

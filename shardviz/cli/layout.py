@@ -62,9 +62,9 @@ def command(
                 f"--json lists every device, and the mesh {layout.mesh} has {layout.mesh.size:,}",
                 f"use a mesh of up to {MAX_LISTED:,} devices, or leave out --json for a summary",
             )
-        from shardviz.documents.plans import layout_document
+        from shardviz.documents.meshes import LAYOUT
 
-        print_json(layout_document(layout))
+        print_json(LAYOUT.document(layout))
     elif style == "jax":
         from shardviz.render.layouts.jax_style import MAX_WIDTH, jax_style
 

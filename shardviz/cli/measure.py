@@ -156,7 +156,7 @@ def _conclude(session: _Session, code: int, path: Path | None, as_csv: bool, out
         except QuestionError as error:
             unsaved = error
     if output.as_json:
-        from shardviz.documents.measurements import measure_document
+        from shardviz.documents.machines import measure_document
 
         question, rows = session.question, session.rows
         partial = session.is_partial
@@ -334,7 +334,7 @@ def _printer(session: _Session, as_csv: bool, output: CommandOutput) -> Callable
     if output.as_json:
         return lambda _row: None
     if as_csv:
-        from shardviz.documents.measurements import csv_line
+        from shardviz.documents.machines import csv_line
 
         def print_line(row: Measurement) -> None:
             sys.stdout.write(("" if session.rows[1:] else csv_line(None)) + csv_line(row, placed))

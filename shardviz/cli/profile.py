@@ -88,9 +88,9 @@ def command(
         shown = shlex.join(["shardviz", "profile", path, *words])
         open_app(screen="time", profile=OpenedProfile(profile, shown))
     if output.as_json:
-        from shardviz.documents.profiles import profile_document
+        from shardviz.documents.profiles import PROFILE
 
-        print_json(profile_document(profile))
+        print_json(PROFILE.document(profile))
         return
     from shardviz.render.profiles.profile_view import profile_view
 

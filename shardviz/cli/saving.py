@@ -25,7 +25,7 @@ class SummaryPath(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            from shardviz.documents.summary_file import HEAD, says_summary
+            from shardviz.documents.summaries import HEAD, says_summary
 
             # A link stays one: what it names is written.
             path = Path(value).resolve()
@@ -58,7 +58,7 @@ def save_programs(path: Path, programs: Mapping[str, ReportSummary], unread: Seq
     Raises `QuestionError` where that fails, and where not all of them could be read: what is kept would be
     short.
     """
-    from shardviz.documents.summary_file import save_summary
+    from shardviz.documents.summaries import save_summary
     from shardviz.reports.summary import together
 
     if unread:

@@ -370,7 +370,7 @@ def check_listed(run: CollectiveRun, number: int | None) -> None:
 def _document(run: CollectiveRun, verdict: Verdict | None, job: Job | None, shown: StepOptions) -> Document:
     """The document of the rounds, or of their transfers."""
     if shown.transfers:
-        from shardviz.documents.transfers import transfers_document
+        from shardviz.documents.rounds import transfers_document
 
         return transfers_document(run, shown.number, verdict, job)
     from shardviz.documents.rounds import step_document

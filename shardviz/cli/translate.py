@@ -62,7 +62,7 @@ def command(
         else:
             written.append(write_all(reading, context))
     if output.as_json:
-        from shardviz.documents.plans import translate_document
+        from shardviz.documents.meshes import translate_document
 
         print_json(translate_document(text, notation.key, readings, written, context.mesh))
     elif to is not None:

@@ -17,16 +17,16 @@ def print_sweep(
     problem: Problem, vary: str, placed: Callable[[Mesh], PlacedMesh], output: CommandOutput
 ) -> None:
     """Print the chart, or the document."""
-    from shardviz.notation.ranges import parse_range
+    from shardviz.notation.numbers import parse_range
     from shardviz.planner.pricing.sweep import sweep
 
     sizes = parse_range(vary)
     with working("planning"):
         found = sweep(problem, sizes, placed)
     if output.as_json:
-        from shardviz.documents.plans import sweep_document
+        from shardviz.documents.plans import SWEEP
 
-        print_json(sweep_document(found))
+        print_json(SWEEP.document(found))
         return
     from shardviz.render.sweep_view import sweep_view
 

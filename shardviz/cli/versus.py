@@ -19,9 +19,9 @@ def print_comparison(first: Problem, second: Problem, placed: PlacedMesh, output
     with working("planning"):
         costs = [price(plan(problem, placed), placed) for problem in (first, second)]
     if output.as_json:
-        from shardviz.documents.plans import versus_document
+        from shardviz.documents.plans import VERSUS
 
-        print_json(versus_document(*costs))
+        print_json(VERSUS.document(first=costs[0], second=costs[1]))
         return
     from shardviz.render.versus_view import versus_view
 

@@ -1,14 +1,26 @@
-"""Fields of JSON documents: how each is written, and its JSON Schema with a description that names its unit.
+"""Records of JSON documents: each field's type, description and source, declared once.
 
-https://json-schema.org/draft/2020-12
+::
+
+    record("A step of the plan.", op=of(str, "The operation.", "step.op"), axes=of([str], "Mesh axes."))
+
+A type is ``str``, ``int`` or ``float`` (0 or more), ``bool``, a list of a type (``[str]``), an object whose
+keys are names (``{str: int}``), one of some words, or a record. A description names the unit. The source says
+where the value is, if not in the attribute of the field's name: in another one (``"spec.unreduced"``), at a
+place of a tuple (``0``), or what a function of the object gives. Where a description says what null means
+("null: not known"), None is written as null, and so is a text that is empty.
+
+The schemas are JSON Schema: https://json-schema.org/draft/2020-12
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from operator import attrgetter
+from importlib import import_module
+from operator import attrgetter, itemgetter
 from typing import Any
 
 SCHEMA = "shardviz/1"
@@ -16,8 +28,10 @@ SCHEMA = "shardviz/1"
 
 Schema = dict[str, Any]
 Document = dict[str, Any]
+Source = str | int | Callable[[Any], Any] | None
 DEFINITIONS: dict[str, Schema] = {}
 """Schemas that several places share, by name."""
+_SAYS_NULL = re.compile(r"\bnull(:| where\b)")
 
 
 def _as_it_is(value: Any) -> Any:
@@ -26,31 +40,33 @@ def _as_it_is(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class JsonField:
-    """A value of a document; `write` turns it into JSON's types, `source` takes it from its object."""
+    """A type of values, or a field of that type: `write` turns a value into JSON's types, `source` takes it
+    from its object; one that `is_optional` is left out where that is None."""
 
     schema: Schema
     write: Callable[[Any], Any] = _as_it_is
-    source: Callable[[Any], Any] | None = None
+    source: Source = None
     is_optional: bool = False
 
-    def of(self, source: str | Callable[[Any], Any]) -> JsonField:
-        """The same, of another attribute than the field's own name ("spec.unreduced"), or computed."""
-        return replace(self, source=attrgetter(source) if isinstance(source, str) else source)
-
-    def by(self, write: Callable[[Any], Any]) -> JsonField:
-        """The same, written by a function."""
-        return replace(self, write=write)
+    def at(self, source: Source) -> JsonField:
+        """The same from another source."""
+        return replace(self, source=source)
 
 
 class Beside:
-    """An object with more attributes beside its own, which go before them."""
+    """Objects as one that has the attributes of all, those of the first before those of others, and `more`
+    before these."""
 
-    def __init__(self, of: object = None, /, **more: object) -> None:
+    def __init__(self, /, *of: object, **more: object) -> None:
         self.__dict__.update(more)
         self._of = of
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._of, name)
+        *others, last = self._of or (None,)
+        for one in others:
+            if (value := getattr(one, name, self)) is not self:
+                return value
+        return getattr(last, name)
 
 
 class DocumentKind:
@@ -59,104 +75,79 @@ class DocumentKind:
     def __init__(self, name: str, printed_by: str, summary: str, /, **fields: JsonField) -> None:
         self.name, self.printed_by, self.summary = name, printed_by, summary
         schema = exactly(SCHEMA, "The version of all documents.")
-        self.record = closed(
+        self.record = record(
             summary, schema=schema, kind=exactly(name, "The kind of this document."), **fields
         )
 
-    def document(self, of: object = None, /, **more: object) -> Document:
-        """The document of an object, with the values that are given beside it."""
-        written: Document = self.record.write(Beside(of, **more))
+    def document(self, /, *of: object, **more: object) -> Document:
+        """The document of objects, with the values that are given beside them."""
+        written: Document = self.record.write(of[0] if len(of) == 1 and not more else Beside(*of, **more))
         return written
 
 
-def closed(description: str, /, **fields: JsonField) -> JsonField:
-    """An object with these fields and no others."""
-    sources = [(name, each.source or attrgetter(name), each) for name, each in fields.items()]
+def of(kind: Any, description: str, source: Source = None) -> JsonField:
+    """A field of a type."""
+    inner = _type(kind)
+    described = {"description": description}
+    return JsonField(described | inner.schema | described, inner.write, source)
 
-    def write(of: Any) -> Document:
-        values = [(name, each, source(of)) for name, source, each in sources]
+
+def record(description: str, source: Source = None, /, **fields: JsonField) -> JsonField:
+    """An object with these fields and no others."""
+    known = {name: _nullable(field) for name, field in fields.items()}
+    written = [(name, _getter(name, field), field) for name, field in known.items()]
+
+    def write(value: Any) -> Document:
+        values = [(name, field, get(value)) for name, get, field in written]
         return {
-            name: each.write(value)
-            for name, each, value in values
-            if value is not None or not each.is_optional
+            name: field.write(found)
+            for name, field, found in values
+            if found is not None or not field.is_optional
         }
 
     schema = {
         "description": description,
         "type": "object",
-        "properties": {name: each.schema for name, each in fields.items()},
-        "required": [name for name, each in fields.items() if not each.is_optional],
+        "properties": {name: field.schema for name, field in known.items()},
+        "required": [name for name, field in known.items() if not field.is_optional],
         "additionalProperties": False,
     }
-    return JsonField(schema, write)
+    return JsonField(schema, write, source)
 
 
-def optional(field: JsonField) -> JsonField:
-    """The same, left out of its object where it is None."""
+def records(description: str, of_each: str, source: Source = None, /, **fields: JsonField) -> JsonField:
+    """A list of objects with these fields; `of_each` describes one of them."""
+    return of([record(of_each, **fields)], description, source)
+
+
+def optional(kind: Any, description: str = "", source: Source = None) -> JsonField:
+    """A field that is left out of its object where it is None, or where the object has no such attribute."""
+    field = kind if not description else of(kind, description, source)
     return replace(field, is_optional=True)
 
 
-def shared(name: str, field: JsonField) -> Callable[[str], JsonField]:
-    """A field that several places have: each calls it with its own description."""
+def shared(name: str, field: JsonField) -> JsonField:
+    """A type that several places have, each with its own description."""
     DEFINITIONS[name] = field.schema
-    return lambda description: JsonField({"description": description, "$ref": f"#/$defs/{name}"}, field.write)
+    return JsonField({"$ref": f"#/$defs/{name}"}, field.write)
 
 
-def by_name(item: JsonField, description: str) -> JsonField:
-    """An object whose keys are names that a document brings along."""
-    schema = {"description": description, "type": "object", "additionalProperties": item.schema}
-    return JsonField(schema, lambda pairs: {name: item.write(each) for name, each in dict(pairs).items()})
+def shared_record(name: str, description: str, /, **fields: JsonField) -> JsonField:
+    """A record that several places have, each with its own description."""
+    return shared(name, record(description, **fields))
 
 
-def array_of(item: JsonField, description: str) -> JsonField:
-    schema = {"description": description, "type": "array", "items": item.schema}
-    return JsonField(schema, lambda values: [item.write(each) for each in values])
-
-
-def nullable(field: JsonField) -> JsonField:
-    """The same, or null for None; its description says what null means."""
-    inner = dict(field.schema)
-    schema = {"description": inner.pop("description"), "anyOf": [inner, {"type": "null"}]}
-    return JsonField(schema, lambda value: None if value is None else field.write(value), field.source)
-
-
-def null_if_empty(field: JsonField) -> JsonField:
-    """The same, or null for an empty text and for 0."""
-    return nullable(field).by(lambda value: field.write(value) if value else None)
-
-
-STRING = JsonField({"type": "string"})
-COUNT = JsonField({"type": "integer", "minimum": 0})
-
-
-def text(description: str) -> JsonField:
-    return JsonField({"description": description, **STRING.schema})
-
-
-def texts(description: str) -> JsonField:
-    return array_of(STRING, description)
-
-
-def one_of(description: str, *values: str) -> JsonField:
-    return JsonField({"description": description, "enum": list(values)})
+def one_of(*words: str) -> JsonField:
+    return JsonField({"enum": list(words)})
 
 
 def exactly(value: str, description: str) -> JsonField:
     return JsonField({"description": description, "const": value}, source=lambda _: value)
 
 
-def count(description: str) -> JsonField:
-    """A whole number, 0 or more."""
-    return JsonField({"description": description, **COUNT.schema})
-
-
-def counts(description: str) -> JsonField:
-    return array_of(COUNT, description)
-
-
-def number(description: str) -> JsonField:
-    """A number, 0 or more."""
-    return JsonField({"description": description, "type": "number", "minimum": 0})
+def late(module: str, function: str) -> Callable[[Any], Any]:
+    """A source: a function of an engine, which is imported when a document is written, not for its schema."""
+    return lambda of: getattr(import_module(module), function)(of)
 
 
 def plain(value: Any) -> Any:
@@ -170,15 +161,63 @@ def plain(value: Any) -> Any:
     return value
 
 
-def bandwidth(description: str) -> JsonField:
-    """Bytes a second; "inf" where bytes take no time."""
-    limits: list[Schema] = [{"type": "number", "exclusiveMinimum": 0}, {"const": "inf"}]
-    return JsonField({"description": description, "anyOf": limits}, plain)
+_OF_PYTHON = {
+    str: JsonField({"type": "string"}),
+    int: JsonField({"type": "integer", "minimum": 0}),
+    float: JsonField({"type": "number", "minimum": 0}),
+    bool: JsonField({"type": "boolean"}),
+}
+SIGNED_INT = JsonField({"type": "integer"})
+SIGNED_FLOAT = JsonField({"type": "number"})
+BANDWIDTH = JsonField({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "inf"}]}, plain)
+"""Bytes a second; "inf" where bytes take no time."""
+ANYTHING = JsonField({}, plain)
 
 
-def flag(description: str) -> JsonField:
-    return JsonField({"description": description, "type": "boolean"})
+def _type(kind: Any) -> JsonField:
+    if isinstance(kind, JsonField):
+        return kind
+    if isinstance(kind, list):
+        item = _type(kind[0])
+        return JsonField({"type": "array", "items": item.schema}, lambda values: [*map(item.write, values)])
+    if isinstance(kind, dict):
+        item = _type(kind[str])
+        return JsonField(
+            {"type": "object", "additionalProperties": item.schema},
+            lambda pairs: {name: item.write(value) for name, value in dict(pairs).items()},
+        )
+    return _OF_PYTHON[kind]
 
 
-def anything(description: str) -> JsonField:
-    return JsonField({"description": description})
+def _nullable(field: JsonField) -> JsonField:
+    """The field, which may be null where its description says so."""
+    schema = dict(field.schema)
+    description = schema.pop("description")
+    if not _SAYS_NULL.search(description):
+        return field
+
+    def write(value: Any) -> Any:
+        return None if value in (None, "") else field.write(value)
+
+    return replace(
+        field, schema={"description": description, "anyOf": [schema, {"type": "null"}]}, write=write
+    )
+
+
+def _getter(name: str, field: JsonField) -> Callable[[Any], Any]:
+    source = name if field.source is None else field.source
+    if callable(source):
+        return source
+    if isinstance(source, int):
+        return itemgetter(source)
+    if field.is_optional:
+        return lambda of: getattr(of, source, None)
+    first, *rest = source.split(".")
+
+    def get(of: Any) -> Any:
+        value = getattr(of, first)
+        for attribute in rest:
+            value = None if value is None else getattr(value, attribute)
+        return value
+
+    return get if rest else attrgetter(first)

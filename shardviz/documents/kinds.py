@@ -8,8 +8,7 @@ from typing import Any
 from shardviz.documents import (
     course,
     machines,
-    matmuls,
-    measurements,
+    meshes,
     models,
     plans,
     profiles,
@@ -18,45 +17,19 @@ from shardviz.documents import (
     searches,
     summaries,
     timelines,
-    transfers,
 )
 from shardviz.documents.fields import DEFINITIONS, Schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-KINDS = {
-    kind.name: kind
-    for kind in (
-        programs.EXPLAIN,
-        plans.RANKING,
-        plans.VERSUS,
-        plans.SWEEP,
-        searches.SEARCH,
-        programs.PASSES,
-        programs.HLO,
-        programs.MODULES,
-        programs.REMATERIALIZATIONS,
-        programs.PROGRAM,
-        profiles.PROFILE,
-        summaries.SUMMARY,
-        summaries.DIFF,
-        timelines.TIMELINE_KIND,
-        plans.LAYOUT,
-        rounds.STEP,
-        transfers.TRANSFERS,
-        rounds.COMPARISON,
-        matmuls.MATMUL,
-        plans.TRANSLATE,
-        course.LESSONS,
-        course.LESSON,
-        course.LESSON_CHECK,
-        course.SHARED,
-        models.MODEL,
-        machines.MACHINE,
-        measurements.MEASURE,
-        machines.TARGETS,
-        plans.INFO,
-    )
-}
+_KINDS = (
+    *(programs.EXPLAIN, plans.RANKING, plans.VERSUS, plans.SWEEP, searches.SEARCH, programs.PASSES),
+    *(programs.HLO, programs.MODULES, programs.REMATERIALIZATIONS, programs.PROGRAM, profiles.PROFILE),
+    *(summaries.SUMMARY, summaries.DIFF, timelines.TIMELINE_KIND, meshes.LAYOUT),
+    *(rounds.STEP, rounds.TRANSFERS, rounds.COMPARISON, rounds.MATMUL, meshes.TRANSLATE),
+    *(course.LESSONS, course.LESSON, course.LESSON_CHECK, course.SHARED, models.MODEL),
+    *(machines.MACHINE, machines.MEASURE, machines.TARGETS, machines.INFO),
+)
+KINDS = {kind.name: kind for kind in _KINDS}
 """Every kind by its name, in the order of the commands."""
 
 
@@ -74,22 +47,18 @@ def schema_of(name: str) -> dict[str, Any]:
 
 def _needed(schema: Schema) -> set[str]:
     """Names of the definitions that a schema refers to, also by way of others."""
-    found: set[str] = set()
-    waiting = list(_references(schema))
+    needed: set[str] = set()
+    waiting = [*_references(schema)]
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in needed:
+            needed.add(name)
             waiting += _references(DEFINITIONS[name])
-    return found
+    return needed
 
 
 def _references(node: object) -> Iterator[str]:
-    if isinstance(node, dict):
-        if isinstance(reference := node.get("$ref"), str):
-            yield reference.rpartition("/")[2]
-        for value in node.values():
-            yield from _references(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from _references(value)
+    if isinstance(node, dict) and isinstance(reference := node.get("$ref"), str):
+        yield reference.rpartition("/")[2]
+    for value in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _references(value)

@@ -1,99 +1,68 @@
-"""A collective round by round, and its algorithms side by side."""
+"""A collective round by round, its messages, its algorithms, and a matmul block by block beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from shardviz.collectives.values import plain_values
 from shardviz.documents.fields import (
-    COUNT,
+    ANYTHING,
+    BANDWIDTH,
     Beside,
     Document,
     DocumentKind,
     JsonField,
-    anything,
-    array_of,
-    bandwidth,
-    by_name,
-    closed,
-    count,
-    counts,
-    flag,
-    null_if_empty,
-    nullable,
-    number,
+    of,
     one_of,
-    plain,
+    record,
+    records,
     shared,
-    text,
-    texts,
+    shared_record,
 )
-from shardviz.documents.jobs import JOB, job_beside
-from shardviz.documents.plans import MESH
+from shardviz.documents.meshes import JOB, MESH, job_beside
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.devices.job import Job
-    from shardviz.hardware import AlgorithmRow
+    from shardviz.stepping.collective_matmul import BlockwiseMatmul
     from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.stepping.transfers import TransferLog
     from shardviz.stepping.verdict import Verdict
 
-
-def _link(run: CollectiveRun, link: tuple[int, int]) -> list[int | str]:
-    """A link of the first group by device ids; ``switch`` is the node in the middle."""
-    group = run.groups[0]
-    return [run.mesh.device_id(group[node]) if node < len(group) else "switch" for node in link]
-
-
 _LINK = JsonField(
-    {
-        "description": "A link, from one device's id to the other's, or the switch in the middle; "
-        "null: nothing is sent.",
-        "type": "array",
-        "items": {"anyOf": [COUNT.schema, {"const": "switch"}]},
-    }
+    {"type": "array", "items": {"anyOf": [{"type": "integer", "minimum": 0}, {"const": "switch"}]}}
 )
-_VALUES = anything(
-    "Numbers as nested lists, NaN and infinities as text, complex ones as [real, imaginary]."
-).by(plain)
-WAITING = nullable(count("Messages that wait for a link; null: the queues are too long to follow.")).of(
-    "waiting"
+_VALUES = of(
+    ANYTHING, "Numbers as nested lists, NaN and infinities as text, complex ones as [real, imaginary]."
 )
-_SECONDS = number(
-    "Seconds by store and forward over shortest paths; a lower bound where queues are too long."
+_WAITING = of(int, "Messages that wait for a link; null: the queues are too long to follow.", "waiting")
+_SECONDS = of(
+    float, "Seconds by store and forward over shortest paths; a lower bound where queues are too long."
 )
-_GROUP = JsonField({"type": "array", "items": COUNT.schema}, list)
-DEVICE_VALUES = shared(
+DEVICE_VALUES = shared_record(
     "device_values",
-    closed(
-        "A device and its numbers.",
-        id=count("The device's id."),
-        coords=counts("Its place along each mesh axis."),
-        values=_VALUES,
-    ),
+    "A device and its numbers.",
+    id=of(int, "The device's id."),
+    coords=of([int], "Its place along each mesh axis."),
+    values=_VALUES,
 )
-_COMPARED = closed(
+_COMPARED = record(
     "An algorithm, in numbers.",
-    algorithm=text("The algorithm's name."),
-    chunks=count("Chunks into which the larger of a device's operand and result is cut."),
-    rounds=count("Rounds in all."),
-    wire_bytes=count("Bytes that one device sends at most, over all rounds.").of("device_bytes"),
-    busiest_bytes=count("Bytes that the busiest link carries, over all rounds."),
-    waiting_messages=WAITING,
+    algorithm=of(str, "The algorithm's name."),
+    chunks=of(int, "Chunks into which the larger of a device's operand and result is cut."),
+    rounds=of(int, "Rounds in all."),
+    wire_bytes=of(int, "Bytes that one device sends at most, over all rounds.", "device_bytes"),
+    busiest_bytes=of(int, "Bytes that the busiest link carries, over all rounds."),
+    waiting_messages=_WAITING,
     seconds=_SECONDS,
 )
-_NOT_COMPARED = closed(
+_NOT_COMPARED = record(
     "An algorithm without numbers.",
-    algorithm=text("The algorithm's name."),
-    reason=text("The reason why it has none."),
+    algorithm=of(str, "The algorithm's name."),
+    reason=of(str, "The reason why it has none."),
 )
-
-
-def _row(row: AlgorithmRow) -> Any:
-    return (_NOT_COMPARED if row.reason else _COMPARED).write(row)
 
 
 ALGORITHM = shared(
@@ -103,155 +72,146 @@ ALGORITHM = shared(
             "description": "An algorithm, or the reason why it cannot be compared.",
             "oneOf": [_COMPARED.schema, _NOT_COMPARED.schema],
         },
-        _row,
+        lambda row: (_NOT_COMPARED if row.reason else _COMPARED).write(row),
     ),
 )
-
-_BANDWIDTH = bandwidth("Bytes a second of one link, one way; inf where that takes no time.")
-
-QUESTION = {
-    "op": text("JAX's name of the collective, such as all_gather.").of("operation.name"),
-    "axes": texts("Mesh axes of its groups, the major one first.").of("operation.axes"),
-    "parameters": by_name(anything("A value.").by(plain), "JAX's parameters, by name.").of(
-        "operation.parameters"
+_BANDWIDTH = of(BANDWIDTH, "Bytes a second of one link, one way; inf where that takes no time.")
+_QUESTION = {
+    "op": of(str, "JAX's name of the collective, such as all_gather.", "operation.name"),
+    "axes": of([str], "Mesh axes of its groups, the major one first.", "operation.axes"),
+    "parameters": of({str: of(ANYTHING, "A value.")}, "JAX's parameters, by name.", "operation.parameters"),
+    "mesh": of(MESH, "The mesh."),
+    "shape": of([int], "Elements along each dimension of the whole array.", "question.layout.array.shape"),
+    "dtype": of(str, "The element type.", "question.layout.array.dtype"),
+    "spec": of(str, "The array's sharding, as text.", "question.spec"),
+    "shard_shape": of(
+        [int], "Elements along each dimension of one device's shard.", "question.layout.shard_shape"
     ),
-    "mesh": MESH("The mesh."),
-    "shape": counts("Elements along each dimension of the whole array.").of("question.layout.array.shape"),
-    "dtype": text("The element type.").of("question.layout.array.dtype"),
-    "spec": text("The array's sharding, as text.").of("question.spec"),
-    "shard_shape": counts("Elements along each dimension of one device's shard.").of(
-        "question.layout.shard_shape"
-    ),
-    "bytes": count("Bytes of the larger of a device's operand and result."),
-    "topology": text("The links that join the devices of a group.").by(str).of("links.topology"),
-    "latency_s": number("Seconds of one hop.").of("links.spec.latency"),
-    "bandwidth_bytes_per_s": _BANDWIDTH.of("links.spec.bandwidth"),
-    "machine": nullable(text("The machine whose links they are; null where they were given.")).of(
-        lambda run: None if run.links.machine is None else run.links.machine.name
-    ),
-    "levels": array_of(
-        closed(
-            "One physical dimension of a group.",
-            name=text("The name that people have for it: x, NVLink, DCN."),
-            kind=one_of(
-                "The way in which its members are joined.", "ring", "line", "switch", "network", "chip"
-            ),
-            members=count("Members.").of("size"),
-            hops=count("Links between neighbours of the group."),
-            load=count("Messages that share the busiest of these links when all groups send.").of("messages"),
-            latency_s=number("Seconds of one hop.").of("spec.latency"),
-            bandwidth_bytes_per_s=_BANDWIDTH.of("spec.bandwidth"),
-        ),
+    "bytes": of(int, "Bytes of the larger of a device's operand and result."),
+    "topology": of(str, "The links that join the devices of a group.", lambda run: str(run.links.topology)),
+    "latency_s": of(float, "Seconds of one hop.", "links.spec.latency"),
+    "bandwidth_bytes_per_s": _BANDWIDTH.at("links.spec.bandwidth"),
+    "machine": of(str, "The machine whose links they are; null where they were given.", "links.machine.name"),
+    "levels": records(
         "The physical dimensions of a group, the major one first.",
-    ).of("links.levels"),
-    "closed_form": nullable(
-        closed(
-            "The time by formula, independent of the algorithm; null where there is no formula.",
-            seconds=number("Seconds."),
-            latency_seconds=number("Seconds of its hops, or of NCCL."),
-            bandwidth_seconds=number("Seconds of its bytes."),
-            textbook_seconds=number("Seconds that the scaling book counts for the bytes, V/W."),
-            bound=text("The level that takes longest, or latency; empty: nothing is sent."),
-            convention=text("How it is counted."),
-        )
+        "One physical dimension of a group.",
+        "links.levels",
+        name=of(str, "The name that people have for it: x, NVLink, DCN."),
+        kind=of(
+            one_of("ring", "line", "switch", "network", "chip"), "The way in which its members are joined."
+        ),
+        members=of(int, "Members.", "size"),
+        hops=of(int, "Links between neighbours of the group."),
+        load=of(int, "Messages that share the busiest of these links when all groups send.", "messages"),
+        latency_s=of(float, "Seconds of one hop.", "spec.latency"),
+        bandwidth_bytes_per_s=_BANDWIDTH.at("spec.bandwidth"),
     ),
-    "chip": null_if_empty(text("The chip that has such links; null where their figures were given.")).of(
-        "links.chip"
+    "closed_form": record(
+        "The time by formula, independent of the algorithm; null where there is no formula.",
+        seconds=of(float, "Seconds."),
+        latency_seconds=of(float, "Seconds of its hops, or of NCCL."),
+        bandwidth_seconds=of(float, "Seconds of its bytes."),
+        textbook_seconds=of(float, "Seconds that the scaling book counts for the bytes, V/W."),
+        bound=of(str, "The level that takes longest, or latency; empty: nothing is sent."),
+        convention=of(str, "How it is counted."),
     ),
-    "optimum": closed(
+    "chip": of(str, "The chip that has such links; null where their figures were given.", "links.chip"),
+    "optimum": record(
         "The least that any algorithm needs.",
-        rounds=count("Rounds, where a device sends one message a round."),
-        wire_bytes=count("Bytes that one device must send."),
-    ).of("bound"),
+        "bound",
+        rounds=of(int, "Rounds, where a device sends one message a round."),
+        wire_bytes=of(int, "Bytes that one device must send."),
+    ),
 }
 """The collective, its array, and the links that join its devices."""
-SCHEDULE = {
-    "algorithm": text("The algorithm that is followed.").of("schedule.algorithm"),
-    "groups": array_of(_GROUP, "Device ids of each group; all groups run at the same time.").of(
-        lambda run: [[run.mesh.device_id(position) for position in group] for group in run.groups]
+_SCHEDULE = {
+    "algorithm": of(str, "The algorithm that is followed.", "schedule.algorithm"),
+    "groups": of(
+        [[int]],
+        "Device ids of each group; all groups run at the same time.",
+        lambda run: [[run.mesh.device_id(position) for position in group] for group in run.groups],
     ),
-    "chunks": count("Chunks that a device's data is cut into.").of("schedule.chunks"),
+    "chunks": of(int, "Chunks that a device's data is cut into.", "schedule.chunks"),
 }
-VERDICT = {
-    "verified_against": nullable(
-        one_of("The target whose result agrees; null: none was asked, or the results differ.", "cpu", "real")
+_VERDICT = {
+    "verified_against": of(
+        one_of("cpu", "real"),
+        "The target whose result agrees; null: none was asked, or the results differ.",
+        lambda run: run.verdict.ran.target if run.verdict and run.verdict.agrees else None,
     ),
-    "verdict": nullable(
-        one_of(
-            "The comparison with JAX's result, bit for bit or within rounding; null: JAX was not asked.",
-            *("equal", "rounding", "different"),
-        )
+    "verdict": of(
+        one_of("equal", "rounding", "different"),
+        "The comparison with JAX's result, bit for bit or within rounding; null: JAX was not asked.",
+        "verdict.verification.verdict",
     ),
-    "program": nullable(text("The program that JAX ran; null: none.")),
+    "program": of(str, "The program that JAX ran; null: none.", "verdict.ran.program"),
     "job": JOB,
 }
 """JAX's verdict on the results."""
-_ALGORITHMS = array_of(ALGORITHM("An algorithm."), "Every algorithm that can carry it out.").of("rows")
+_ALGORITHMS = of([of(ALGORITHM, "An algorithm.")], "Every algorithm that can carry it out.", "rows")
 
 STEP = DocumentKind(
     "step",
     "step",
     "A collective round by round.",
-    **QUESTION,
-    **SCHEDULE,
-    before=nullable(
-        array_of(
-            DEVICE_VALUES("A device."), "The numbers of every device before; null: they are not followed."
-        )
-    ).of(lambda run: _devices(run, run.frames.before)),
-    rounds=array_of(
-        closed(
-            "A round.",
-            round=count("Its number, from 1."),
-            phase=text("The work that the rounds of its part of the algorithm do together."),
-            sends=array_of(
-                closed(
-                    "A chunk on its way from one device to another.",
-                    src=count("The sender's id."),
-                    dst=count("The receiver's id."),
-                    chunk=count("The chunk's number, from 0."),
-                    bytes=count("Bytes of the chunk."),
-                    reduce=flag("The receiver adds it to what it has; else it takes its place."),
-                ),
-                "Everything that is sent, in all groups.",
-            ),
-            device_bytes=count("Bytes that one device sends at most."),
-            busiest_link=nullable(_LINK),
-            busiest_bytes=count("Bytes on the busiest link."),
-            links=array_of(
-                closed(
-                    "A link of the first group.",
-                    ends=_LINK,
-                    bytes=count("Bytes that it carries."),
-                ),
-                "Links of the first group that carry something.",
-            ),
-            waiting_messages=WAITING,
-            hops=count("Links that all messages of a group cross together."),
-            seconds=_SECONDS,
-        ),
+    **_QUESTION,
+    **_SCHEDULE,
+    before=of(
+        [of(DEVICE_VALUES, "A device.")],
+        "The numbers of every device before; null: they are not followed.",
+        lambda run: _devices(run, run.frames.before),
+    ),
+    rounds=records(
         "The rounds, in order.",
-    ).of(lambda run: [_round(run, number) for number in range(1, run.schedule.rounds + 1)]),
-    after=nullable(
-        array_of(
-            DEVICE_VALUES("A device."), "The numbers of every device after; null: they are not followed."
-        )
-    ).of(lambda run: _devices(run, run.frames.after)),
-    result=nullable(
-        closed(
-            "The result of shard_map; null: no numbers, or scalars that cannot be joined.",
-            dtype=text("The element type.").of("result_dtype"),
-            shape=counts("Elements along each dimension.").of("final.shape"),
-            spec=text("Its sharding, as text.").of("question.final_spec"),
-            values=_VALUES.of(lambda run: plain_values(run.final)),
-        )
-    ).of(lambda run: None if run.final is None else run),
-    wire_bytes=count("Bytes that one device sends at most, over all rounds.").of("timeline.device_bytes"),
-    busiest_bytes=count("Bytes that the busiest link carries, over all rounds.").of("timeline.busiest_bytes"),
-    waiting_messages=WAITING.of("timeline.waiting"),
-    seconds=_SECONDS.of("timeline.seconds"),
+        "A round.",
+        lambda run: [_round(run, number) for number in range(1, run.schedule.rounds + 1)],
+        round=of(int, "Its number, from 1."),
+        phase=of(str, "The work that the rounds of its part of the algorithm do together."),
+        sends=records(
+            "Everything that is sent, in all groups.",
+            "A chunk on its way from one device to another.",
+            src=of(int, "The sender's id.", 0),
+            dst=of(int, "The receiver's id.", 1),
+            chunk=of(int, "The chunk's number, from 0.", 2),
+            bytes=of(int, "Bytes of the chunk.", 3),
+            reduce=of(bool, "The receiver adds it to what it has; else it takes its place.", 4),
+        ),
+        device_bytes=of(int, "Bytes that one device sends at most."),
+        busiest_link=of(
+            _LINK,
+            "A link, from one device's id to the other's, or the switch in the middle; null: "
+            "nothing is sent.",
+        ),
+        busiest_bytes=of(int, "Bytes on the busiest link."),
+        links=records(
+            "Links of the first group that carry something.",
+            "A link of the first group.",
+            ends=of(_LINK, "From one device's id to the other's, or the switch in the middle.", 0),
+            bytes=of(int, "Bytes that it carries.", 1),
+        ),
+        waiting_messages=_WAITING,
+        hops=of(int, "Links that all messages of a group cross together."),
+        seconds=_SECONDS,
+    ),
+    after=of(
+        [of(DEVICE_VALUES, "A device.")],
+        "The numbers of every device after; null: they are not followed.",
+        lambda run: _devices(run, run.frames.after),
+    ),
+    result=record(
+        "The result of shard_map; null: no numbers, or scalars that cannot be joined.",
+        lambda run: None if run.final is None else run,
+        dtype=of(str, "The element type.", "result_dtype"),
+        shape=of([int], "Elements along each dimension.", "final.shape"),
+        spec=of(str, "Its sharding, as text.", "question.final_spec"),
+        values=_VALUES.at(lambda run: plain_values(run.final)),
+    ),
+    wire_bytes=of(int, "Bytes that one device sends at most, over all rounds.", "timeline.device_bytes"),
+    busiest_bytes=of(int, "Bytes that the busiest link carries, over all rounds.", "timeline.busiest_bytes"),
+    waiting_messages=_WAITING.at("timeline.waiting"),
+    seconds=_SECONDS.at("timeline.seconds"),
     algorithms=_ALGORITHMS,
-    **VERDICT,
+    **_VERDICT,
 )
 
 
@@ -260,17 +220,7 @@ def step_document(run: CollectiveRun, verdict: Verdict | None, job: Job | None =
 
     Lists one entry a send: ask for it only where that many fit (`Schedule` says how many there are).
     """
-    return STEP.document(run, **verdict_beside(run, verdict, job))
-
-
-def verdict_beside(run: CollectiveRun, verdict: Verdict | None, job: Job | None) -> dict[str, object]:
-    """The values of a document's `VERDICT`; JAX was not asked where it is None."""
-    return {
-        "verified_against": verdict.ran.target if verdict and verdict.agrees else None,
-        "verdict": verdict.verification.verdict if verdict else None,
-        "program": verdict.ran.program if verdict else None,
-        "job": job_beside(job, run.mesh, [run.operation.axes]),
-    }
+    return STEP.document(run, verdict=verdict, job=job_beside(job, run.mesh, [run.operation.axes]))
 
 
 def _devices(run: CollectiveRun, values: NDArray[Any] | None) -> list[Beside] | None:
@@ -284,12 +234,8 @@ def _devices(run: CollectiveRun, values: NDArray[Any] | None) -> list[Beside] | 
     ]
 
 
-class _Send(NamedTuple):
-    src: int
-    dst: int
-    chunk: int
-    bytes: int
-    reduce: bool
+def _phase_name(run: CollectiveRun, number: int) -> str:
+    return run.phase_name(run.schedule.phase(number)[0])
 
 
 def _round(run: CollectiveRun, number: int) -> Beside:
@@ -299,17 +245,20 @@ def _round(run: CollectiveRun, number: int) -> Beside:
     return Beside(
         load,
         round=number,
-        phase=run.phase_name(run.schedule.phase(number)[0]),
+        phase=_phase_name(run, number),
         sends=_sends(run, number),
         busiest_link=None if load.busiest_link is None else _link(run, load.busiest_link),
-        links=[
-            Beside(ends=_link(run, ends(link)), bytes=int(link_bytes[link]))
-            for link in link_bytes.nonzero()[0].tolist()
-        ],
+        links=[(_link(run, ends(link)), int(link_bytes[link])) for link in link_bytes.nonzero()[0].tolist()],
     )
 
 
-def _sends(run: CollectiveRun, number: int) -> Iterator[_Send]:
+def _link(run: CollectiveRun, link: tuple[int, int]) -> list[int | str]:
+    """A link of the first group by device ids; ``switch`` is the node in the middle."""
+    group = run.groups[0]
+    return [run.mesh.device_id(group[node]) if node < len(group) else "switch" for node in link]
+
+
+def _sends(run: CollectiveRun, number: int) -> Iterator[tuple[int, int, int, int, bool]]:
     """Every send of a round, by device ids, one group after the other."""
     sends = run.schedule.round(number).expanded(run.schedule.chunks)
     columns = [column.tolist() for column in (sends.src, sends.dst, sends.chunk, sends.reduce)]
@@ -318,30 +267,26 @@ def _sends(run: CollectiveRun, number: int) -> Iterator[_Send]:
         ids = [run.mesh.device_id(position) for position in group]
         for src, dst, chunk, reduce in zip(*columns, strict=True):
             size = sizes if isinstance(sizes, int) else int(sizes[chunk])
-            yield _Send(ids[src], ids[dst], chunk, size, reduce)
+            yield ids[src], ids[dst], chunk, size, reduce
 
 
 COMPARISON = DocumentKind(
     "comparison",
     "step --compare",
     "The algorithms of a collective side by side.",
-    **QUESTION,
+    **_QUESTION,
     algorithms=_ALGORITHMS,
-    crossovers=array_of(
-        closed(
-            "The fastest algorithm from a payload on.",
-            from_bytes=count("Bytes of the payload.").of(itemgetter(0)),
-            algorithm=text("The algorithm's name.").of(itemgetter(1)),
-        ),
+    crossovers=records(
         "The fastest algorithms, from small payloads to large ones.",
+        "The fastest algorithm from a payload on.",
+        from_bytes=of(int, "Bytes of the payload.", 0),
+        algorithm=of(str, "The algorithm's name.", 1),
     ),
-    left_out=array_of(
-        closed(
-            "An algorithm that was not compared over payloads.",
-            algorithm=text("The algorithm's name.").of(itemgetter(0)),
-            reason=text("The reason why it was not.").of(itemgetter(1)),
-        ),
+    left_out=records(
         "Algorithms that the crossovers leave out.",
+        "An algorithm that was not compared over payloads.",
+        algorithm=of(str, "The algorithm's name.", 0),
+        reason=of(str, "The reason why it was not.", 1),
     ),
 )
 
@@ -351,3 +296,151 @@ def comparison_document(
 ) -> Document:
     """Every algorithm for the question of a run, and the fastest one from each payload on."""
     return COMPARISON.document(run, crossovers=crossovers, left_out=left_out)
+
+
+_TRANSFER = record(
+    "A message from one device to another.",
+    src=of(int, "The sender's id."),
+    dst=of(int, "The receiver's id."),
+    chunks=of([int], "The numbers of its chunks, from 0."),
+    values=of(
+        [of(ANYTHING, "A number; NaN and infinities as text, a complex one as [real, imaginary].")],
+        "The numbers of its chunks before the round, in their order; null: they are not followed.",
+    ),
+    bytes=of(int, "Bytes of all its chunks."),
+    reduce=of(bool, "The receiver adds them to its own; else they take their place.", "adds"),
+    level=of(int, "The level of its links, from the outermost; 0 where there is one."),
+    hops=of(int, "Links of that level that it crosses, a switch being one."),
+    seconds=of(float, "Seconds that it takes alone, where it waits for no other."),
+)
+TRANSFERS = DocumentKind(
+    "transfers",
+    "step --transfers",
+    "The messages of a collective's rounds.",
+    **_QUESTION,
+    **_SCHEDULE,
+    rounds=records(
+        "The rounds that were asked for, in order.",
+        "A round.",
+        round=of(int, "Its number, from 1."),
+        phase=of(str, "The work that the rounds of its part of the algorithm do together."),
+        start_seconds=of(float, "Seconds at which it begins; null: the rounds are too many to add up."),
+        end_seconds=of(float, "Seconds at which it ends; null: as for its start."),
+        waiting_messages=_WAITING,
+        transfers=of([_TRANSFER], "Its messages, in all groups."),
+    ),
+    **_VERDICT,
+)
+
+
+def transfers_document(
+    run: CollectiveRun, number: int | None = None, verdict: Verdict | None = None, job: Job | None = None
+) -> Document:
+    """The document of `shardviz step --transfers --json`, of all rounds or of one; 0 has no messages.
+
+    Lists one entry a message: ask for it only where that many fit.
+    """
+    numbers = range(1, run.schedule.rounds + 1) if number is None else [number] if number else []
+    job_groups = job_beside(job, run.mesh, [run.operation.axes])
+    return TRANSFERS.document(run, rounds=_rounds(run, numbers), verdict=verdict, job=job_groups)
+
+
+def _rounds(run: CollectiveRun, numbers: Sequence[int]) -> Iterator[Beside]:
+    from shardviz.stepping.transfers import TransferLog
+
+    log = TransferLog(run)
+    for each in numbers:
+        yield Beside(
+            run.timeline[each - 1],
+            round=each,
+            phase=_phase_name(run, each),
+            start_seconds=None if run.cost is None else run.cost.after(each - 1).seconds,
+            end_seconds=None if run.cost is None else run.cost.after(each).seconds,
+            transfers=_transfers(log, each),
+        )
+
+
+def _transfers(log: TransferLog, number: int) -> Iterator[Beside]:
+    """Every message of a round, by device ids, one group after the other."""
+    from shardviz.stepping.transfers import carried_values
+
+    run = log.run
+    frame = run.frames[number - 1] if run.has_numbers else None
+    found = [log.transfer(number, place) for place in range(log.count(number))]
+    for place, group in enumerate(run.groups):
+        for each in found:
+            values = None
+            if frame is not None:
+                carried = carried_values(frame, each, place)
+                values = [value for chunk in carried for value in plain_values(chunk)]
+            src, dst = (run.mesh.device_id(group[member]) for member in (each.source, each.target))
+            yield Beside(each, src=src, dst=dst, values=values)
+
+
+_SLOT = record(
+    "A stretch of time between two rounds.",
+    slot=of(int, "Its number, from 0: after the round of that number of a gather, before the next of a sum."),
+    blocks=of(
+        [[int]], "For each device of a group, in the group's order, the chunks whose blocks it multiplies."
+    ),
+    start_seconds=of(float, "Seconds from the beginning at which the work on its blocks begins."),
+    end_seconds=of(float, "Seconds from the beginning at which the work on its blocks ends."),
+    round=of(int, "The round before it; null: it is the first.", lambda slot: slot.slot or None),
+    round_start_seconds=of(
+        float, "Seconds from the beginning at which that round begins; null: there is none."
+    ),
+    round_end_seconds=of(float, "Seconds from the beginning at which that round ends; null: there is none."),
+)
+
+
+def _slots(matmul: BlockwiseMatmul) -> Iterator[Beside]:
+    members = range(matmul.run.schedule.pattern.group_size)
+    for place, slot in enumerate(matmul.slots):
+        start, end = slot.sends if place else (None, None)
+        yield Beside(
+            slot=place,
+            blocks=[matmul.blocks(place, member) for member in members],
+            start_seconds=slot.work[0],
+            end_seconds=slot.work[1],
+            round_start_seconds=start,
+            round_end_seconds=end,
+        )
+
+
+MATMUL = DocumentKind(
+    "matmul",
+    "explain --step --matmul",
+    "A matmul block by block beside a collective.",
+    **_QUESTION,
+    **_SCHEDULE,
+    step=of(int, "The number of the collective's step in the plan, from 1.", "number"),
+    einsum=of(str, "The einsum of one device.", lambda matmul: str(matmul.einsum.einsum)),
+    operands=of([str], "The arrays that it takes.", "einsum.operands"),
+    result=of(str, "The array that it makes.", "einsum.array"),
+    is_gather=of(bool, "The collective brings blocks of an operand; else it sums blocks of the result."),
+    dim_name=of(
+        str, "The dimension that is cut into blocks; null: they are parts of a whole array.", "letter"
+    ),
+    matmul_seconds=of(float, "Seconds of the whole matmul."),
+    slots=of([_SLOT], "The slots, in order; all groups do the same.", _slots),
+    rest_seconds=of(float, "Seconds of the rounds after the last slot, which have no work beside them."),
+    seconds=of(float, "Seconds of the matmul and the collective together."),
+    apart_seconds=of(float, "Seconds of one after the other."),
+    prefetch=record(
+        "The collective run whole beside the matmul before it; null: there is none, or nothing to fetch.",
+        lambda matmul: matmul if matmul.before else None,
+        step=of(
+            int, "The number of that matmul's step in the plan, from 1.", lambda matmul: matmul.before[0]
+        ),
+        matmul_seconds=of(float, "Seconds of that matmul.", lambda matmul: matmul.before[1]),
+        exposed_seconds=of(float, "Seconds of the collective that are left when it has ended."),
+        seconds=of(
+            float, "Seconds of both matmuls, with the collective beside the first.", "prefetched_seconds"
+        ),
+    ),
+)
+
+
+def matmul_document(matmul: BlockwiseMatmul, step: int) -> Document:
+    """The document of `shardviz explain --step N --matmul --json`; `step` is N."""
+    return MATMUL.document(matmul.run, matmul, number=step)

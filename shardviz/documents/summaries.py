@@ -1,116 +1,229 @@
-"""The cost of a program in short, as it is kept in a file, and the changes from one program to another."""
+"""The cost of a program in short, the changes from one program to another, and the file that keeps a summary
+in a repository: JSON, one line for a collective, always the same bytes.
+
+::
+
+    {
+      "schema": "shardviz/1",
+      "kind": "summary",
+      "mesh": {"data": 4, "model": 4},
+      "machine": "v5e:4x4",
+      "seconds": 0.0123,
+      "memory_bytes": 123456,
+      "wire_bytes": 3145728,
+      "collectives": [
+        {"op": "all-gather", "axes": ["model"], "phase": "forward", …}
+      ]
+    }
+
+The sum `wire_bytes` is there for those who read it; a reader computes its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from shardviz.documents.fields import (
-    COUNT,
-    Document,
-    DocumentKind,
-    JsonField,
-    array_of,
-    by_name,
-    closed,
-    count,
-    flag,
-    nullable,
-    number,
-    one_of,
-    optional,
-    text,
-    texts,
-)
-from shardviz.documents.plans import PHASES
+from shardviz.documents.fields import SCHEMA, SIGNED_INT, DocumentKind, of, one_of, optional, record, records
+from shardviz.documents.plans import PHASE, PHASES
+from shardviz.errors import QuestionError, quote
+from shardviz.strict_table import ErrorAt, StrictTable
+from shardviz.user_files import open_file
 
 if TYPE_CHECKING:
-    from shardviz.reports.changes import ReportChanges
-    from shardviz.reports.limits import BrokenLimit
+    from shardviz.reports.summary import ReportSummary
 
 CHANGE_KINDS = (
-    "added",
-    "removed",
-    "grown",
-    "shrunk",
-    "into a loop",
-    "out of a loop",
-    "more runs",
-    "fewer runs",
-    "other runs",
-    "less overlapped",
-    "more overlapped",
+    *("added", "removed", "grown", "shrunk", "into a loop", "out of a loop", "more runs", "fewer runs"),
+    *("other runs", "less overlapped", "more overlapped"),
 )
 _LINE = {
-    "op": text("HLO's name of the operation, such as all-gather."),
-    "axes": texts('Mesh axes of its groups, a sub-axis as "Y:(2)2"; empty where the groups follow none.'),
-    "phase": nullable(one_of("The part of a train step; null: not certain.", *PHASES)),
-    "place": text(
+    "op": of(str, "HLO's name of the operation, such as all-gather."),
+    "axes": of([str], 'Mesh axes of its groups, a sub-axis as "Y:(2)2"; empty where the groups follow none.'),
+    "phase": of(PHASE, "The part of a train step; null: not certain."),
+    "place": of(
+        str,
         "The path of the argument that it moves or whose gradient it sums, else the user's names around it; "
-        "* is any number."
+        "* is any number.",
     ),
-    "shape": text("A device's operand, and after an arrow its result where that has another shape."),
-    "runs": nullable(count("Runs of all of them; null: in a loop of unknown length.")),
-    "bytes": count("Bytes of the larger of a device's operand and result, in one run of one."),
-    "wire_bytes": count("Bytes that one device must send at least, in one run of one."),
-    "overlapped": count("Runs during which something else runs; a loop of unknown length counts as one."),
-    "in_loop": flag("One of them is in a loop."),
+    "shape": of(str, "A device's operand, and after an arrow its result where that has another shape."),
+    "runs": of(int, "Runs of all of them; null: in a loop of unknown length."),
+    "bytes": of(int, "Bytes of the larger of a device's operand and result, in one run of one."),
+    "wire_bytes": of(int, "Bytes that one device must send at least, in one run of one."),
+    "overlapped": of(int, "Runs during which something else runs; a loop of unknown length counts as one."),
+    "in_loop": of(bool, "One of them is in a loop."),
 }
 LINE_KEYS = tuple(_LINE)
 """The keys of a collective in a summary."""
 _SUMMARY = {
-    "mesh": by_name(COUNT, "The size of each mesh axis, by name; empty: none is known."),
-    "machine": text("The machine of the seconds; empty: none."),
-    "seconds": nullable(number("Seconds of a run, three digits; null: no machine is named.")),
-    "memory_bytes": nullable(count("Bytes of a device at the peak; null: not known.")).of("memory"),
-    "wire_bytes": count("Bytes that one device must send at least, in all runs of known number."),
-    "collectives": array_of(
-        closed("Collectives of one kind at one place.", **_LINE), "In an order that depends on them alone."
-    ).of("lines"),
+    "mesh": of({str: int}, "The size of each mesh axis, by name; empty: none is known."),
+    "machine": of(str, "The machine of the seconds; empty: none."),
+    "seconds": of(float, "Seconds of a run, three digits; null: no machine is named."),
+    "memory_bytes": of(int, "Bytes of a device at the peak; null: not known.", "memory"),
+    "wire_bytes": of(int, "Bytes that one device must send at least, in all runs of known number."),
+    "collectives": records(
+        "In an order that depends on them alone.", "Collectives of one kind at one place.", "lines", **_LINE
+    ),
 }
 SUMMARY = DocumentKind(
     "summary", "program --save", "What a program costs, the same on every run and every machine.", **_SUMMARY
 )
-
-_OF_PROGRAM = closed(
+_OF_PROGRAM = record(
     "A collective in one of the two programs.",
     **_LINE,
-    source=optional(text("The line of the user's program; a file of a summary does not have it.")).of(
-        lambda line: line.source or None
+    source=optional(
+        str,
+        "The line of the user's program; a file of a summary does not have it.",
+        lambda line: line.source or None,
     ),
 )
 DIFF = DocumentKind(
     "diff",
     "diff",
     "The changes from one program to another.",
-    before=closed("The old program.", **_SUMMARY),
-    after=closed("The new program.", **_SUMMARY),
-    changes=array_of(
-        closed(
-            "A change.",
-            kind=one_of("The kind of change.", *CHANGE_KINDS),
-            more_wire_bytes=JsonField(
-                {
-                    "description": "Bytes that one device sends more than before, in all runs.",
-                    "type": "integer",
-                }
-            ).of("wire_bytes"),
-            before=nullable(_OF_PROGRAM),
-            after=nullable(_OF_PROGRAM),
-        ),
+    before=record("The old program.", **_SUMMARY),
+    after=record("The new program.", **_SUMMARY),
+    changes=records(
         "The changes, the most bytes first.",
-    ),
-    broken_limits=array_of(
-        closed(
-            "A limit that the new program does not keep.",
-            limit=text("The limit as it was typed.").of("limit.text"),
-            message=text("The figures, in a sentence."),
+        "A change.",
+        kind=of(one_of(*CHANGE_KINDS), "The kind of change."),
+        more_wire_bytes=of(
+            SIGNED_INT, "Bytes that one device sends more than before, in all runs.", "wire_bytes"
         ),
+        before=of(_OF_PROGRAM, "The collective in the old program; null: it is not there."),
+        after=of(_OF_PROGRAM, "The collective in the new program; null: it is not there."),
+    ),
+    broken_limits=records(
         "The limits that are broken.",
+        "A limit that the new program does not keep.",
+        limit=of(str, "The limit as it was typed.", "limit.text"),
+        message=of(str, "The figures, in a sentence."),
     ),
 )
 
+MAX_BYTES = 10_000_000
+HEAD = 1000
+"""Characters of a file in which it says that it is a summary."""
+MAX_LINES = 20_000
+MOST = 2**62
+MAX_TEXT = 2_000
+HINT = "write it anew, with --save or SHARDVIZ_UPDATE=1, or take the version in the repository's history"
 
-def diff_document(found: ReportChanges, broken: Sequence[BrokenLimit]) -> Document:
-    """Both programs, the changes, and the limits of ``--fail-on`` that are broken."""
-    return DIFF.document(found, broken_limits=broken)
+
+def summary_text(summary: ReportSummary) -> str:
+    """The text of the file. It depends on the summary alone, and a line of it is a collective."""
+    document = SUMMARY.document(summary)
+    found = ",\n".join(f"    {_json(line)}" for line in document.pop("collectives"))
+    lines = [f"  {_json(key)}: {_json(value)}," for key, value in document.items()]
+    return "\n".join(["{", *lines, '  "collectives": [', *filter(None, [found]), "  ]", "}"]) + "\n"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def says_summary(head: str) -> bool:
+    """Return whether the first `HEAD` characters of a file say that it is one of these."""
+    return is_summary(head) and f'"kind": "{SUMMARY.name}"' in head
+
+
+def is_summary(text: str) -> bool:
+    """Return whether a text is to be read as JSON; HLO text never begins so."""
+    return text.lstrip().startswith("{")
+
+
+def read_summary(text: str, name: str) -> ReportSummary:
+    """Read the text of the file `name`. Raises `QuestionError` with the place of what is wrong."""
+    # Imported late: the schemas need no report.
+    from shardviz.reports.summary import ReportSummary, SummaryLine
+
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        reason = f"line {error.lineno}, column {error.colno}: {error.msg}"
+        raise _damaged(name)("", reason, HINT) from None
+    except (ValueError, RecursionError):
+        raise _damaged(name)("", "it is not JSON that can be read", HINT) from None
+    table = StrictTable(values, _damaged(name))
+    for key, wanted in (("kind", SUMMARY.name), ("schema", SCHEMA)):
+        if key in table and values[key] != wanted:
+            table.fail(key, f"it is {quote(str(values[key]), 30)}, not {quote(wanted)}", HINT)
+    table.exactly([*SUMMARY.record.schema["properties"]])
+    sizes = table.table("mesh")
+    lines = table.tables("collectives")
+    if len(lines) > MAX_LINES:
+        table.fail("collectives", f"there are {len(lines):,}", f"at most {MAX_LINES:,} are read")
+    return ReportSummary(
+        tuple((axis, sizes.count(axis, MOST)) for axis in sizes.values),
+        table.line("machine", MAX_TEXT),
+        tuple(SummaryLine(*_values(line)) for line in lines),
+        _seconds(table),
+        None if values["memory_bytes"] is None else table.count("memory_bytes", MOST),
+    )
+
+
+def _values(table: StrictTable) -> Iterator[Any]:
+    """The fields of a collective, in their order."""
+    table.exactly(LINE_KEYS)
+    yield table.line("op", MAX_TEXT)
+    axes = table.listed("axes", MAX_LINES)
+    yield tuple(axes.line(number, MAX_TEXT) for number in axes.values)
+    yield None if table.values["phase"] is None else table.choice("phase", PHASES)
+    yield table.line("place", MAX_TEXT)
+    yield table.line("shape", MAX_TEXT)
+    yield None if table.values["runs"] is None else table.count("runs", MOST)
+    yield from (table.count(key, MOST) for key in ("bytes", "wire_bytes", "overlapped"))
+    yield table.typed("in_loop", bool)
+
+
+def _seconds(table: StrictTable) -> float | None:
+    value = table.values["seconds"]
+    if value is None:
+        return None
+    seconds = float(table.typed("seconds", int if type(value) is int else float))
+    if not 0 <= seconds < float("inf"):
+        table.fail("seconds", "it is not a number of seconds")
+    return seconds
+
+
+def _damaged(name: str) -> ErrorAt:
+    """The errors of the file `name`."""
+
+    def error_at(key: str, reason: str, hint: str) -> QuestionError:
+        return QuestionError(f"{quote(name)}{f', {key}' if key else ''}: {reason}", hint or HINT)
+
+    return error_at
+
+
+def load_summary(path: Path) -> ReportSummary:
+    """Read a file. Raises `QuestionError`, and `FileNotFoundError` for one that is not there."""
+    name = str(path)
+    try:
+        with open_file(path) as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise QuestionError(f"{quote(name)} has more than {MAX_BYTES:,} bytes", HINT)
+        text = content.decode("utf-8")
+    except FileNotFoundError:
+        raise
+    except UnicodeDecodeError:
+        raise QuestionError(f"{quote(name)} is not UTF-8", HINT) from None
+    except OSError as error:
+        raise QuestionError(f"cannot read {quote(name)}: {error.strerror}") from None
+    return read_summary(text, name)
+
+
+def save_summary(summary: ReportSummary, path: Path) -> None:
+    """Write a file, with the folders above it; two processes may write the same. Raises `QuestionError`."""
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_text(summary_text(summary), encoding="utf-8", newline="\n")
+        unfinished.replace(path)
+    except OSError as error:
+        raise QuestionError(
+            f"cannot write {quote(str(path))}: {error.strerror}", "name a file that can be written"
+        ) from None

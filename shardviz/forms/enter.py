@@ -15,7 +15,7 @@ from shardviz.forms.command_line import form_from_line, with_collective_from_lin
 from shardviz.forms.form import OPEN, PROBLEM_FIELDS, CollectiveFields, ProblemForm, one_line
 from shardviz.forms.parsing import check_array, looks_like_command, parsed, reader_errors, spec_texts
 from shardviz.forms.retain_fields import enter_einsum, enter_sizes, sizes_text
-from shardviz.notation.program_text import joined_lines
+from shardviz.notation.program import joined_lines
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _entered(form: ProblemForm, row: int, text: str) -> ProblemForm | None:
 def _all_specs(text: str, form: ProblemForm, mesh: Mesh, einsums: Einsums) -> tuple[str, ...] | None:
     """The specs of all rows, if the text has them: ``XY,Y_->X_`` for ``bd,df->bf``, or some by name."""
     from shardviz.notation import parse_specs
-    from shardviz.notation.named_specs import is_named, parse_named_specs
+    from shardviz.notation.spec_string import is_named, parse_named_specs
 
     if is_named(text):
         named = parse_named_specs(text, mesh.shape, {row.name: len(row.dims) for row in einsums.rows})

@@ -16,8 +16,8 @@ from shardviz.forms.form import (
 )
 from shardviz.forms.parsing import parsed, spec_texts
 from shardviz.forms.retain_fields import enter_einsum, sizes_text
-from shardviz.notation.named_specs import is_named
-from shardviz.notation.program_text import joined_lines
+from shardviz.notation.program import joined_lines
+from shardviz.notation.spec_string import is_named
 
 if TYPE_CHECKING:
     from shardviz.planner import Problem

@@ -179,7 +179,7 @@ def read_einsums(text: str, ellipsis_rank: int = 0, axis_sizes: Mapping[str, int
     Raises `NotationError`.
     """
     from shardviz.notation import parse_chain, parse_product
-    from shardviz.notation.program_text import is_program, split_layers
+    from shardviz.notation.program import is_program, split_layers
     from shardviz.planner.problem.reading import parts_of_product, usual_names
 
     text, layers = split_layers(text)

@@ -75,12 +75,9 @@ def read_einshard(text: str, context: Context) -> Reading:
     digits = digits_of_sizes(sizes)
     dims = _axes_of([digits[last[name]] for name in left], mesh)
     if dims is None:
-        scanner.fail(
-            f"these blocks do not follow axes of the mesh {mesh}",
-            right_at,
-            len(text),
-            "a sharding is over axes and parts of axes; give a mesh with the sizes of the right side",
-        )
+        problem = f"these blocks do not follow axes of the mesh {mesh}"
+        hint = "a sharding is over axes and parts of axes; give a mesh with the sizes of the right side"
+        scanner.fail(problem, right_at, len(text), hint)
     return Reading(PartitionSpec(dims), dims=tuple(left))
 
 
@@ -125,8 +122,7 @@ def _left(scanner: Scanner) -> list[str]:
             problem = f"{quote(name, 30)} stands twice on the left, again"
             scanner.fail(problem, start, scanner.pos, "give every dimension its own name")
         names.append(name)
-        if len(names) > MAX_RANK:
-            scanner.fail(f"more than {MAX_RANK} dimensions", start, hint="use fewer dimensions")
+        scanner.at_most(MAX_RANK, names, "dimensions", start)
         _apart(scanner)
     if not names:
         scanner.fail_here("a name or '...'")
@@ -148,8 +144,7 @@ def _right(scanner: Scanner) -> list[_Element]:
                 scanner.fail_here("a name, a number from 1 on, '*' or '...'")
             size = scanner.to_int(number) if number else 1
             elements.append(_Element(name, size, starred))
-        if len(elements) > 2 * MAX_RANK:
-            scanner.fail(f"more than {2 * MAX_RANK} axes", start, hint="use fewer axes")
+        scanner.at_most(2 * MAX_RANK, elements, "axes", start)
         _apart(scanner)
     if not elements:
         scanner.fail_here("a name, a number, '*' or '...'")
@@ -203,22 +198,14 @@ def _axis_sizes(scanner: Scanner, right: list[_Element], devices: int, start: in
     needed = math.prod(element.number for element in right)
     share = 1
     if stars and devices % needed == 0:
-        share = _integer_root(devices // needed, stars)
+        # Rounded, as a floating root of 64 is less than 4; the check below is exact.
+        share = round((devices // needed) ** (1 / stars))
     if needed * share**stars != devices:
         shown = f"{needed}·n{f'^{stars}' if stars > 1 else ''} devices" if stars else plural(needed, "device")
         problem = f"the right side needs {shown}, not {devices},"
         hint = "the product of the right side is the number of devices"
         scanner.fail(problem, start, len(scanner.text), hint)
     return [element.number * (share if element.starred else 1) for element in right]
-
-
-def _integer_root(number: int, degree: int) -> int:
-    """The largest integer whose power of `degree` is at most `number`."""
-    low, high = 1, 1 << (number.bit_length() // degree + 1)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if middle**degree <= number else (low, middle - 1)
-    return low
 
 
 def _axes_of(digits: list[Digit], mesh: Mesh) -> tuple[tuple[str, ...], ...] | None:

@@ -103,16 +103,12 @@ def parse_chain(text: str, ellipsis_rank: int = 0) -> tuple[Einsum, ...]:
         start = scanner.pos
         part = _einsum(scanner, written)
         if part.operands[0] != parts[-1].result:
-            first, previous = dims_text(part.operands[0]), dims_text(parts[-1].result)
-            scanner.fail(
-                f"a part begins with {quote(first, 30)} but the part before it makes {quote(previous, 30)},",
-                start,
-                start + 1,
-                "the first operand of each part is the result of the part before it, letter by letter",
-            )
+            first, previous = (quote(dims_text(dims), 30) for dims in (part.operands[0], parts[-1].result))
+            problem = f"a part begins with {first} but the part before it makes {previous},"
+            hint = "the first operand of each part is the result of the part before it, letter by letter"
+            scanner.fail(problem, start, hint=hint)
         parts.append(part)
-        if len(parts) > MAX_PARTS:
-            scanner.fail(f"more than {MAX_PARTS} parts", start, hint="use a shorter chain")
+        scanner.at_most(MAX_PARTS, parts, "parts", start, "use a shorter chain")
     scanner.expect_end()
     return tuple(parts)
 
@@ -170,9 +166,8 @@ def _operand(scanner: Scanner, written: _Dims) -> list[Word]:
         else:
             scanner.fail_here("a letter, ',', '->' or '...'")
         if len(dims) > MAX_RANK:
-            scanner.fail(
-                f"an operand has more than {MAX_RANK} dimensions", start, hint="use fewer dimensions"
-            )
+            hint = "use fewer dimensions"
+            scanner.fail(f"an operand has more than {MAX_RANK} dimensions", start, hint=hint)
 
 
 def _result(scanner: Scanner, operands: list[tuple[str, ...]], written: _Dims) -> tuple[str, ...]:
@@ -183,7 +178,7 @@ def _result(scanner: Scanner, operands: list[tuple[str, ...]], written: _Dims) -
         if dim.text not in known or dim.text in dims:
             problem = "is in no operand" if dim.text not in known else "occurs twice in the result"
             hint = "each letter of the result is one of the operands', once"
-            scanner.fail(f"dimension {quote(dim.text)} {problem},", dim.start, dim.stop, hint)
+            scanner.fail(f"dimension {quote(dim.text)} {problem},", dim, hint=hint)
         dims.append(dim.text)
     missing = [dim for dim in known if dim.startswith("...") and dim not in dims]
     if missing:

@@ -37,11 +37,11 @@ def read_jax(text: str, context: Context) -> Reading:
     Raises `NotationError` for text of another form, an unknown axis, an axis used twice, and more entries
     than the rank.
     """
-    scanner = Scanner(text)
+    scanner = Scanner(text, _HINT)
     reading = jax_spec(scanner, context.axis_sizes, context.rank)
     if reading.spec.only_device is not None:
         context.known_rank(scanner)
-    scanner.expect_end(_HINT)
+    scanner.expect_end()
     if context.rank is not None and reading.spec.rank > context.rank:
         entries = plural(reading.spec.rank, "entry", "entries")
         problem = f"{entries} for an array of {plural(context.rank, 'dimension')}"
@@ -53,68 +53,69 @@ def jax_spec(scanner: Scanner, axis_sizes: Mapping[str, int] | None, rank: int |
     """The PartitionSpec that stands next, or that of a NamedSharding or a SingleDeviceSharding; with a known
     rank, entries left out at the end are None."""
     scanner.skip()
-    start = scanner.pos
+    start, hint = scanner.pos, scanner.hint
+    ids: list[int] | None = None
     if scanner.match(_SINGLE):
-        return Reading(_single(scanner, start, axis_sizes, rank))
-    if not scanner.match(_NAMED):
-        return _partition_spec(scanner, axis_sizes, rank)
-    _pass_argument(scanner)
-    named = _DEVICE_IDS.search(scanner.text, start, scanner.pos)
-    scanner.expect(",", _NAMED_HINT)
-    if scanner.take("spec"):
-        scanner.expect("=", _NAMED_HINT)
-    reading = _partition_spec(scanner, axis_sizes, rank)
-    while scanner.take(","):
-        _pass_argument(scanner)
-    scanner.expect(")", _NAMED_HINT)
-    if named is None:
+        scanner.hint = _SINGLE_HINT
+        device = _DEVICE.search(_argument(scanner))
+        if device is None:
+            scanner.fail("the id of the device is not said", start, scanner.pos)
+        _close(scanner)
+        ids = [int(device[1] or device[2] or device[3])]
+        reading = Reading(PartitionSpec.replicated(rank or 0))
+    elif scanner.match(_NAMED):
+        scanner.hint = _NAMED_HINT
+        named = _DEVICE_IDS.search(_argument(scanner))
+        ids = [int(number) for number in re.findall(r"\d{1,9}", named[1])] if named else None
+        scanner.expect(",")
+        if scanner.take("spec"):
+            scanner.expect("=")
+        reading = _partition_spec(scanner, axis_sizes, rank)
+        scanner.hint = _NAMED_HINT
+        _close(scanner)
+    else:
+        reading = _partition_spec(scanner, axis_sizes, rank)
+    scanner.hint = hint
+    if ids is None:
         return reading
-    ids = [int(number) for number in re.findall(r"\d{1,9}", named[1])]
     return replace(reading, spec=scanner.on_devices(reading.spec, ids, start, axis_sizes))
 
 
-def _single(
-    scanner: Scanner, start: int, axis_sizes: Mapping[str, int] | None, rank: int | None
-) -> PartitionSpec:
-    """The spec of a SingleDeviceSharding, from behind its opening bracket on."""
-    before = scanner.pos
-    _pass_argument(scanner)
-    device = _DEVICE.search(scanner.text[before : scanner.pos])
-    if device is None:
-        scanner.fail("the id of the device is not said", start, scanner.pos, _SINGLE_HINT)
-    while scanner.take(","):
-        _pass_argument(scanner)
-    scanner.expect(")", _SINGLE_HINT)
-    number = int(device[1] or device[2] or device[3])
-    return scanner.on_devices(PartitionSpec.replicated(rank or 0), [number], start, axis_sizes)
-
-
-def _pass_argument(scanner: Scanner) -> None:
+def _argument(scanner: Scanner) -> str:
     """Pass what stands before the next comma or closing bracket that is not within brackets."""
-    depth = 0
+    start, depth = scanner.pos, 0
     while scanner.pos < len(scanner.text):
         char = scanner.text[scanner.pos]
         depth += (char in "([{") - (char in ")]}")
         if depth < 0 or (char == "," and not depth):
-            return
+            break
         scanner.pos += 1
+    return scanner.text[start : scanner.pos]
+
+
+def _close(scanner: Scanner) -> None:
+    """Pass the arguments that are left, and the bracket."""
+    while scanner.take(","):
+        _argument(scanner)
+    scanner.expect(")")
 
 
 def _partition_spec(scanner: Scanner, axis_sizes: Mapping[str, int] | None, rank: int | None) -> Reading:
+    scanner.hint = _HINT
     scanner.skip()
     scanner.match(_SPEC)
-    scanner.expect("(", _HINT)
+    scanner.expect("(")
     dims: list[list[Word]] = []
     unreduced: list[Word] = []
     open_dims: list[int] = []
     notes: list[str] = []
-    for _ in scanner.items(")", _HINT):
+    for _ in scanner.items(")"):
         scanner.skip()
         start = scanner.pos
         if scanner.take("unreduced_kind"):
             _kind(scanner)
         elif keyword := scanner.take("unreduced", "reduced"):
-            scanner.expect("=", _HINT)
+            scanner.expect("=")
             axes = _set(scanner)
             if keyword == "unreduced":
                 unreduced = axes
@@ -128,7 +129,7 @@ def _partition_spec(scanner: Scanner, axis_sizes: Mapping[str, int] | None, rank
         else:
             dims.append(_entry(scanner))
             if unreduced:
-                scanner.fail("an entry follows unreduced=", start, hint=_HINT)
+                scanner.fail("an entry follows unreduced=", start)
     dims += [[] for _ in range((rank or 0) - len(dims))]
     spec = scanner.spec(dims, unreduced, axis_sizes)
     return Reading(spec, open_dims=tuple(open_dims), notes=tuple(notes))
@@ -160,7 +161,7 @@ def _entry(scanner: Scanner) -> list[Word]:
     if scanner.take("None"):
         return []
     if not scanner.take("("):
-        return [scanner.string("None, an axis in quotes or a tuple of axes", _HINT)]
+        return [scanner.string("None, an axis in quotes or a tuple of axes")]
     return _strings(scanner, ")")
 
 
@@ -168,22 +169,22 @@ def _set(scanner: Scanner) -> list[Word]:
     wrapped = scanner.take("frozenset(", "set(")
     if wrapped and scanner.take(")"):
         return []
-    scanner.expect("{", _HINT)
+    scanner.expect("{")
     axes = _strings(scanner, "}")
     if wrapped:
-        scanner.expect(")", _HINT)
+        scanner.expect(")")
     return axes
 
 
 def _strings(scanner: Scanner, closing: str) -> list[Word]:
-    return [scanner.string("an axis in quotes", _HINT) for _ in scanner.items(closing, _HINT)]
+    return [scanner.string("an axis in quotes") for _ in scanner.items(closing)]
 
 
 def _kind(scanner: Scanner) -> None:
     """``unreduced_kind=sum``, which newer JAX prints; nothing but sums is modelled."""
-    scanner.expect("=", _HINT)
+    scanner.expect("=")
     scanner.take("UnreducedKind.", "<UnreducedKind.")
-    kind = scanner.name("a kind of reduction", _HINT)
+    kind = scanner.name("a kind of reduction")
     if kind.text != "sum":
         hint = "shardviz models partial sums only"
-        scanner.fail("the pending reduction is not a sum", kind.start, kind.stop, hint)
+        scanner.fail("the pending reduction is not a sum", kind, hint=hint)

@@ -33,11 +33,10 @@ def parse_mesh(text: str, device_order: str | None = None) -> Mesh:
     if scanner.take("AbstractMesh(", "Mesh("):
         _printed_axes(scanner, sizes)
     else:
-        while not scanner.at_end:
+        for _ in scanner.apart("another axis"):
             name = scanner.name("an axis name")
             scanner.expect("=")
             _add(scanner, sizes, name)
-            scanner.separate("another axis")
     if not sizes:
         scanner.fail("there is no mesh axis", 0, len(text))
     mesh = Mesh(tuple(sizes), tuple(sizes.values()))
@@ -48,8 +47,7 @@ def _printed_axes(scanner: Scanner, sizes: dict[str, int]) -> None:
     """``'X': 2, 'Y': 4, axis_types=(Auto, Auto))``, the types passed over."""
     for _ in scanner.items(")"):
         if scanner.take("axis_types"):
-            scanner.expect("=")
-            scanner.expect("(")
+            scanner.expect("=", "(")
             while not scanner.take(")"):
                 scanner.name("an axis type")
                 scanner.take(",")
@@ -57,7 +55,7 @@ def _printed_axes(scanner: Scanner, sizes: dict[str, int]) -> None:
             name = scanner.string("an axis name in quotes")
             if not is_axis_name(name.text):
                 hint = "use letters, digits and _, starting with a letter"
-                scanner.fail(f"{quote(name.text, 30)} is not an axis name", name.start, name.stop, hint)
+                scanner.fail(f"{quote(name.text, 30)} is not an axis name", name, hint=hint)
             scanner.expect(":")
             _add(scanner, sizes, name)
     scanner.expect_end()
@@ -73,10 +71,9 @@ def _add(scanner: Scanner, sizes: dict[str, int], name: Word) -> None:
         scanner.fail(problem, start, scanner.pos, "an axis has a size of 1 or more")
     if name.text in sizes:
         problem = f"mesh axis {name.text[:30]} is named twice, again"
-        scanner.fail(problem, name.start, name.stop, "give every axis its own name")
+        scanner.fail(problem, name, hint="give every axis its own name")
     sizes[name.text] = size
-    if len(sizes) > MAX_RANK:
-        scanner.fail(f"more than {MAX_RANK} mesh axes,", name.start, name.stop, "use fewer axes")
+    scanner.at_most(MAX_RANK, sizes, "mesh axes,", name, "use fewer axes")
 
 
 ROW_MAJOR = "row-major"
@@ -116,15 +113,14 @@ def parse_axes(text: str, mesh: Mesh) -> tuple[str, ...]:
     """
     scanner = Scanner(text, _AXES_HINT)
     axes: list[str] = []
-    while not scanner.at_end:
+    for _ in scanner.apart("another axis"):
         word = scanner.name("an axis name")
         if word.text not in mesh.axis_names:
             scanner.fail_unknown(word, mesh.axis_names)
         if word.text in axes:
             problem = f"mesh axis {quote(word.text, 30)} is named twice, again"
-            scanner.fail(problem, word.start, word.stop, "name every axis once")
+            scanner.fail(problem, word, hint="name every axis once")
         axes.append(word.text)
-        scanner.separate("another axis")
     if not axes:
         scanner.fail("there is no mesh axis", 0, len(text))
     return tuple(axes)

@@ -2,7 +2,8 @@
 
 Of an array, ``3,9,5,2``, ``[0.5 -1e3 inf]``, ``true,false``, ``1+2j``; sizes of dimensions,
 ``b=8,d=2k,f=8Ki``, and ``...=4x8`` for those of an ellipsis; shapes, ``16384x16384``; the devices that send
-to each other, ``(0,1),(1,2)`` or ``0->1,1->2``; and the rows that each sends to each, ``1,2;0,3``.
+to each other, ``(0,1),(1,2)`` or ``0->1,1->2``; the rows that each sends to each, ``1,2;0,3``; and a range of
+sizes, ``b=1Ki:1Mi`` in powers of two, ``b=1Ki:1Mi:4`` in powers of four.
 
 The prefixes are those of SI and IEC 80000-13: ``2k`` is 2,000, ``4Ki`` is 4,096, ``1M`` is 1,000,000.
 """
@@ -58,24 +59,15 @@ def parse_numbers(text: str) -> Numbers:
     closing = "]" if scanner.take("[") else ""
     texts: list[str] = []
     kinds: set[str] = set()
-    while not scanner.at_end and not (closing and scanner.peek(closing)):
+    for _ in scanner.apart("another number", closing):
         word, kind = _number(scanner)
         texts.append(word.text)
         kinds.add(kind)
         if "bool" in kinds and len(kinds) > 1:
-            scanner.fail(
-                f"{quote(word.text, 30)} stands among {'numbers' if kind == 'bool' else 'truth values'}",
-                word.start,
-                word.stop,
-                "write only true and false, or only numbers",
-            )
+            problem = f"{quote(word.text, 30)} stands among {'numbers' if kind == 'bool' else 'truth values'}"
+            scanner.fail(problem, word, hint="write only true and false, or only numbers")
         if len(texts) > MAX_NUMBERS:
-            scanner.fail(f"more than {MAX_NUMBERS:,} numbers", word.start, word.stop, "use a smaller array")
-        if not (closing and scanner.peek(closing)):
-            scanner.separate("another number")
-    if closing:
-        scanner.expect(closing)
-        scanner.expect_end()
+            scanner.fail(f"more than {MAX_NUMBERS:,} numbers", word, hint="use a smaller array")
     if not texts:
         scanner.fail("there is no number", 0, len(text))
     return Numbers(tuple(texts), max(kinds, key=KINDS.index))
@@ -86,14 +78,14 @@ def _number(scanner: Scanner) -> tuple[Word, str]:
     piece = scanner.match(_PIECE) or scanner.fail_here("a number")
     if piece.text in "[]":
         hint = "write the numbers in one row; --shape says the array's shape"
-        scanner.fail("a bracket stands among the numbers", piece.start, piece.stop, hint)
+        scanner.fail("a bracket stands among the numbers", piece, hint=hint)
     if len(piece.text) > MAX_DIGITS:
         problem = f"the number {quote(piece.text, 20)} of {len(piece.text):,} characters is too long"
-        scanner.fail(problem, piece.start, piece.stop, f"use at most {MAX_DIGITS}")
+        scanner.fail(problem, piece, hint=f"use at most {MAX_DIGITS}")
     for pattern, kind in ((_TRUTH, "bool"), (_WHOLE, "int"), (_NUMBER, "float"), (_COMPLEX, "complex")):
         if pattern.fullmatch(piece.text):
             return piece, kind
-    return scanner.fail(f"{quote(piece.text, 30)} is not a number", piece.start, piece.stop)
+    return scanner.fail(f"{quote(piece.text, 30)} is not a number", piece)
 
 
 _SIZES_HINT = "write each dimension and its size: b=8,d=2048,f=8192"
@@ -109,7 +101,7 @@ def parse_sizes(text: str) -> dict[str, int]:
     """
     scanner = Scanner(text, _SIZES_HINT)
     sizes: dict[str, int] = {}
-    while not scanner.at_end:
+    for _ in scanner.apart("another dimension"):
         start = scanner.pos
         if scanner.take("..."):
             scanner.expect("=")
@@ -128,7 +120,6 @@ def parse_sizes(text: str) -> dict[str, int]:
             problem = f"dimension {quote(repeated, 30)} is given twice, again"
             scanner.fail(problem, start, scanner.pos, "give every dimension one size")
         sizes |= given
-        scanner.separate("another dimension")
     return sizes
 
 
@@ -144,6 +135,61 @@ def scan_size(scanner: Scanner, name: str) -> int:
         problem = f"dimension {quote(name, 30)} has the size -{size}"
         scanner.fail(problem, start, scanner.pos, "sizes are 0 or more")
     return size
+
+
+RANGE_HINT = "write a dimension or a mesh axis with its first and its last size: b=1Ki:1Mi, or b=1Ki:1Mi:4"
+MAX_SIZES = 64
+
+
+@dataclass(frozen=True)
+class SizeRange:
+    """The sizes of the dimension or mesh axis `name`; `text` is what was typed."""
+
+    name: str
+    sizes: tuple[int, ...]
+    text: str
+
+
+def parse_range(text: str) -> SizeRange:
+    """Read ``NAME=FIRST:LAST`` or ``NAME=FIRST:LAST:FACTOR``: FIRST, times the factor (2), up to LAST.
+
+    Raises `NotationError` for text of another form, for sizes that do not grow, and for more than
+    `MAX_SIZES`.
+    """
+    scanner = Scanner(text, RANGE_HINT)
+    name = scanner.name("a dimension or a mesh axis").text
+    scanner.expect("=")
+    scanner.skip()
+    start = scanner.pos
+    first = scan_size(scanner, name)
+    if not first:
+        scanner.fail(f"{quote(name, 30)} begins with 0", start, scanner.pos, "begin with 1 or more")
+    scanner.expect(":")
+    scanner.skip()
+    start = scanner.pos
+    last = scan_size(scanner, name)
+    stop = scanner.pos
+    factor, factor_at = 2, start
+    if scanner.take(":"):
+        scanner.skip()
+        factor_at = scanner.pos
+        factor = scan_size(scanner, "the factor")
+        if factor < 2:
+            scanner.fail(f"a factor of {factor}", factor_at, scanner.pos, "use a factor of 2 or more")
+    scanner.expect_end()
+    if last <= first:
+        scanner.fail(f"{last:,} is not above {first:,}", start, stop, "end with a larger size")
+    sizes = [first]
+    while sizes[-1] * factor <= last:
+        sizes.append(sizes[-1] * factor)
+    if len(sizes) > MAX_SIZES:
+        scanner.fail(
+            f"{len(sizes)} sizes, more than {MAX_SIZES},", 0, len(text), "use a larger factor: b=1:1Gi:4"
+        )
+    if len(sizes) < 2:
+        problem = f"one size: {first:,} times {factor:,} is above {last:,},"
+        scanner.fail(problem, factor_at, scanner.pos, "use a smaller factor")
+    return SizeRange(name, tuple(sizes), text)
 
 
 SHAPE_HINT = "write sizes with x between them: 16384x16384; () is a scalar"
@@ -187,26 +233,21 @@ def parse_permutation(text: str, group_size: int) -> tuple[tuple[int, int], ...]
     closing = "]" if scanner.take("[") else ""
     pairs: list[tuple[int, int]] = []
     seen: tuple[set[int], set[int]] = (set(), set())
-    while not scanner.at_end and not (closing and scanner.peek(closing)):
+    for _ in scanner.apart("another pair", closing):
         pair = _pair(scanner)
         for members, word, does in zip(seen, pair, ("sends", "receives"), strict=True):
             member = scanner.to_int(word)
             if member >= group_size:
                 problem = f"there is no device {member} in a group of {group_size:,}"
                 hint = f"devices of a group count from 0 to {group_size - 1}"
-                scanner.fail(problem, word.start, word.stop, hint)
+                scanner.fail(problem, word, hint=hint)
             if member in members:
                 problem = f"device {member} {does} twice, again"
                 hint = "in a ppermute a device sends to one device at most, and receives from one"
-                scanner.fail(problem, word.start, word.stop, hint)
+                scanner.fail(problem, word, hint=hint)
             members.add(member)
         pairs.append((int(pair[0].text), int(pair[1].text)))
-        if not (closing and scanner.peek(closing)):
-            scanner.separate("another pair")
-    if closing:
-        scanner.expect(closing)
-        scanner.expect_end()
-    elif not pairs:
+    if not closing and not pairs:
         scanner.fail("there is no pair", 0, len(text), f"{_PERMUTATION_HINT}; [] sends nothing")
     return tuple(pairs)
 

@@ -30,9 +30,21 @@ from typing import TypeAlias
 
 from shardviz.errors import NotationError, plural, quote
 from shardviz.notation.book import ARROWS, TIMES, BookArray, book_array, summed_dims
-from shardviz.notation.program_text import HINT, on_one_line, split_layers
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 
+HINT = "write statements as H = X[b, d] * W1[d, f]; Y = silu(H) * W2[f, d]"
+_LAYERS = re.compile(r"(?:×\s*|\bx[ \t]+)(\d{1,9})\s*\Z")
+_COMMENT = re.compile(r"#[^\n]*")
+_ASSIGNS = re.compile(r"(?:\A|;)\s*[A-Za-z][A-Za-z0-9_']*\s*=(?!=)")
+_THREE_OPERANDS = re.compile(r"(?:\A|;)\s*(?:[A-Za-z]+\s*,\s*){2,}[A-Za-z]+\s*(?:,|->|→)")
+"""An einsum of letters that has more than two operands: a chain's have two, and its results no names."""
+_INSIDE = re.compile(r"(?<=\[)[^\]]*|\\?\{[^}]*\}|<sub>[^<]*</sub>|\\\w+|(?<=[*@·×⋅])_\w+")
+_BEYOND_PRODUCT = re.compile(r"[;,\n+/()]|-(?!>)|(?<!\w)\d|[A-Za-z][\w']*+(?!\s*+(?:\[|\*\*))")
+"""An operation that a product lacks, or a name without brackets, once what stands in brackets is gone."""
+_OPEN_END = re.compile(r"(?:[-+*/@=,·×⋅(]|->|→|\\cdot)\s*\Z")
+_OPEN_START = re.compile(r"\s*(?:[-+*/@,·×⋅)]|→|\\cdot)")
+Summed: TypeAlias = "tuple[str, ...] | None"
+"""The dimensions that a product says it sums over, if it does."""
 MAX_STATEMENTS = 1024
 MAX_DEPTH = 64
 """Brackets within brackets, terms of a sum, factors of a product."""
@@ -74,7 +86,7 @@ class FunctionCall:
     operands: tuple[Expression, ...]
     start: int
     stop: int
-    sums: tuple[tuple[str, ...] | None, ...] = ()
+    sums: tuple[Summed, ...] = ()
     merges: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
@@ -115,23 +127,68 @@ class ProgramText:
     text: str
 
 
+def is_program(text: str) -> bool:
+    """Return whether a text is a program, rather than an einsum, a chain of them or one product."""
+    plain = _COMMENT.sub("", text).strip().strip(";")
+    if "#" in text:
+        return True
+    if "[" not in plain:
+        return _ASSIGNS.search(plain) is not None or _THREE_OPERANDS.search(plain) is not None
+    return _BEYOND_PRODUCT.search(_INSIDE.sub("", plain)) is not None
+
+
+def split_layers(text: str) -> tuple[str, int]:
+    """A text without the ``× 32`` or ``x 32`` at its end, and that number, or 1.
+
+    Raises `NotationError` for 0.
+    """
+    found = _LAYERS.search(text)
+    if found is None:
+        return text, 1
+    if not int(found.group(1)):
+        scanner = Scanner(text, HINT)
+        scanner.fail("a program runs at least once, not 0 times,", found.start(1), found.end(1))
+    return text[: found.start()].rstrip(" \t\r\n;"), int(found.group(1))
+
+
+def joined_lines(text: str) -> str:
+    """A program on one line, with ``;`` between its statements and without comments; any other text, and a
+    program on one line, stays."""
+    if "\n" not in text.strip() and "#" not in text:
+        return text
+    statements = (" ".join(each.split()) for each in on_one_line(text).split(";"))
+    joined = "; ".join(filter(None, statements))
+    return re.sub(r";( (?:×|x )\s*\d+)$", r"\1", joined)
+
+
+def on_one_line(text: str) -> str:
+    """The text with ``;`` for line breaks that end a statement, and blanks for comments and other breaks;
+    every character stays in its place."""
+    text = _COMMENT.sub(lambda found: " " * len(found.group()), text)
+    pieces, depth = [], 0
+    lines = text.split("\n")
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        depth += sum(line.count(each) for each in "([{") - sum(line.count(each) for each in ")]}")
+        joins = depth > 0 or _OPEN_END.search(line) or _OPEN_START.match(after)
+        pieces += [line, " " if joins else ";"]
+    return "".join(pieces[:-1]).replace("\r", " ").replace("\t", " ")
+
+
 def parse_program(text: str, axis_sizes: Mapping[str, int] | None = None) -> ProgramText:
     """Read the statements of a program. `axis_sizes` are those of the mesh, when it is known.
 
     Raises `NotationError` for text of another form and for what `parse_product` refuses of an array.
     """
     written = on_one_line(text)
-    scanner = Scanner(written, HINT)
-    reader = _Reader(scanner, axis_sizes)
+    scanner = _ProgramScanner(written, HINT, axis_sizes)
     statements: list[Assignment] = []
     while not scanner.at_end:
         if scanner.take(";"):
             continue
-        statements.append(reader.statement())
+        statements.append(scanner.statement())
         if not (scanner.at_end or scanner.peek(";")):
             scanner.fail_here("an operation, ';' or the end")
-        if len(statements) > MAX_STATEMENTS:
-            scanner.fail(f"more than {MAX_STATEMENTS} statements", scanner.pos, hint="use a shorter program")
+        scanner.at_most(MAX_STATEMENTS, statements, "statements", scanner.pos, "use a shorter program")
     if not statements:
         raise NotationError("there is no statement", text, 0, hint=HINT)
     return ProgramText(tuple(statements), written)
@@ -165,185 +222,165 @@ def mentions(value: Expression) -> Iterator[Mention]:
             yield from mentions(operand)
 
 
-@dataclass
-class _Reader:
-    scanner: Scanner
-    axis_sizes: Mapping[str, int] | None
-    _depth: int = 0
+class _ProgramScanner(Scanner):
+    def __init__(self, text: str, hint: str, axis_sizes: Mapping[str, int] | None) -> None:
+        super().__init__(text, hint)
+        self.axis_sizes, self._depth = axis_sizes, 0
 
     def statement(self) -> Assignment:
-        scanner = self.scanner
-        scanner.skip()
-        start = scanner.pos
+        self.skip()
+        start = self.pos
         target = None
         if self._assigns():
             target = self._mention()
-            scanner.expect("=")
+            self.expect("=")
         value = self._sum()
         operands = [value]
-        while scanner.take(","):
+        while self.take(","):
             operands.append(self._sum())
-            if len(operands) > MAX_RANK:
-                scanner.fail(f"more than {MAX_RANK} operands", scanner.pos, hint="use fewer operands")
-        if scanner.take(*ARROWS):
-            scanner.skip()
+            self.at_most(MAX_RANK, operands, "operands", self.pos)
+        if self.take(*ARROWS):
+            self.skip()
             if self._bracket_follows():
                 if target is not None:
-                    scanner.fail_here("the end: the result has a name already", "write = or ->, not both")
+                    self.fail_here("the end: the result has a name already", "write = or ->, not both")
                 target = self._mention()
                 if len(operands) > 1 and target.array is not None:
-                    value = EinsumCall(tuple(operands), target.array.dims, operands[0].start, scanner.pos)
+                    value = EinsumCall(tuple(operands), target.array.dims, operands[0].start, self.pos)
                     operands = []
             else:
-                letters = scanner.match(_LETTERS)
+                letters = self.match(_LETTERS)
                 result = tuple(letters.text) if letters else ()
-                value = EinsumCall(tuple(operands), result, operands[0].start, scanner.pos)
+                value = EinsumCall(tuple(operands), result, operands[0].start, self.pos)
                 operands = []
         if len(operands) > 1:
-            scanner.fail_here("'->' and the letters of the result", "an einsum is written h = bd,df->bf")
-        text = scanner.text[start : scanner.pos].strip()
+            self.fail_here("'->' and the letters of the result", "an einsum is written h = bd,df->bf")
+        text = self.text[start : self.pos].strip()
         return Assignment(target, value, text, start, start + len(text))
 
     def _assigns(self) -> bool:
         """A name, perhaps with brackets, and ``=`` stand next."""
-        scanner = self.scanner
-        begin = scanner.pos
-        name = scanner.match(_NAME)
-        if name is not None and scanner.peek("["):
-            end = scanner.text.find("]", scanner.pos)
-            scanner.pos = len(scanner.text) if end < 0 else end + 1
-            if scanner.take("{"):
-                end = scanner.text.find("}", scanner.pos)
-                scanner.pos = len(scanner.text) if end < 0 else end + 1
-        found = name is not None and scanner.peek("=")
-        scanner.pos = begin
+        begin = self.pos
+        name = self.match(_NAME)
+        if name is not None and self.peek("["):
+            end = self.text.find("]", self.pos)
+            self.pos = len(self.text) if end < 0 else end + 1
+            if self.take("{"):
+                end = self.text.find("}", self.pos)
+                self.pos = len(self.text) if end < 0 else end + 1
+        found = name is not None and self.peek("=")
+        self.pos = begin
         return found
 
     def _bracket_follows(self) -> bool:
-        found = _NAME.match(self.scanner.text, self.scanner.pos)
-        return self.scanner.text.startswith("[", self.scanner.pos if found is None else found.end())
+        found = _NAME.match(self.text, self.pos)
+        return self.text.startswith("[", self.pos if found is None else found.end())
 
     def _sum(self) -> Expression:
-        scanner = self.scanner
-        scanner.skip()
-        start = scanner.pos
+        self.skip()
+        start = self.pos
         left, terms = self._product(), 1
-        while not scanner.peek("->") and (sign := scanner.take("+", "-")):
+        while not self.peek("->") and (sign := self.take("+", "-")):
             right = self._product()
             terms += 1
             if terms > MAX_DEPTH:
-                scanner.fail(
-                    f"more than {MAX_DEPTH} terms", scanner.pos, hint="make several statements of them"
-                )
-            left = FunctionCall("add" if sign == "+" else "subtract", (left, right), start, scanner.pos)
+                hint = "make several statements of them"
+                self.fail(f"more than {MAX_DEPTH} terms", self.pos, hint=hint)
+            left = FunctionCall("add" if sign == "+" else "subtract", (left, right), start, self.pos)
         return left
 
     def _product(self) -> Expression:
         """Factors in a row are one call; those in brackets are multiplied before it."""
-        scanner = self.scanner
-        scanner.skip()
-        start = scanner.pos
+        self.skip()
+        start = self.pos
         factors: list[Expression] = [self._factor()]
-        sums: list[tuple[str, ...] | None] = []
+        sums: list[Summed] = []
         for count in itertools.count(2):
-            sign = scanner.take("/", *TIMES)
+            sign = self.take("/", *TIMES)
             if not sign:
                 break
             if count > MAX_DEPTH:
-                scanner.fail(
-                    f"more than {MAX_DEPTH} factors", scanner.pos, hint="make several statements of them"
-                )
+                hint = "make several statements of them"
+                self.fail(f"more than {MAX_DEPTH} factors", self.pos, hint=hint)
             if sign == "/":
-                divided = _call_of(factors, sums, start, scanner.pos)
-                factors = [FunctionCall("divide", (divided, self._factor()), start, scanner.pos)]
+                divided = _call_of(factors, sums, start, self.pos)
+                factors = [FunctionCall("divide", (divided, self._factor()), start, self.pos)]
                 sums = []
                 continue
-            words = summed_dims(scanner)
+            words = summed_dims(self)
             sums.append(None if words is None else tuple(word.text for word in words))
             factors.append(self._factor())
-        return _call_of(factors, sums, start, scanner.pos)
+        return _call_of(factors, sums, start, self.pos)
 
     def _factor(self) -> Expression:
-        scanner = self.scanner
-        scanner.skip()
-        start = scanner.pos
-        if scanner.take("("):
+        self.skip()
+        start = self.pos
+        if self.take("("):
             nested = self._nested()
-            scanner.expect(")")
+            self.expect(")")
             return nested
-        if not scanner.peek("->") and scanner.take("-"):
-            if scanner.peek("-"):
-                scanner.fail_here("an array, a function or a number")
-            return FunctionCall("negative", (self._factor(),), start, scanner.pos)
-        if number := scanner.match(_NUMBER):
+        if not self.peek("->") and self.take("-"):
+            if self.peek("-"):
+                self.fail_here("an array, a function or a number")
+            return FunctionCall("negative", (self._factor(),), start, self.pos)
+        if number := self.match(_NUMBER):
             return Literal(float(number.text), number.start, number.stop)
-        name = _NAME.match(scanner.text, scanner.pos)
-        if name is not None and scanner.text.startswith("(", name.end()):
+        name = _NAME.match(self.text, self.pos)
+        if name is not None and self.text.startswith("(", name.end()):
             return self._call()
         return self._mention()
 
     def _nested(self) -> Expression:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            self.scanner.fail(f"more than {plural(MAX_DEPTH, 'bracket')} within each other", self.scanner.pos)
+            self.fail(f"more than {plural(MAX_DEPTH, 'bracket')} within each other", self.pos)
         found = self._sum()
         self._depth -= 1
         return found
 
     def _call(self) -> FunctionCall:
-        scanner = self.scanner
-        function = scanner.name("a function")
-        scanner.expect("(")
+        function = self.name("a function")
+        self.expect("(")
         operands: list[Expression] = []
         merges: list[tuple[str, tuple[str, ...]]] = []
-        for _ in scanner.items(")", last_comma=False):
-            scanner.skip()
+        for _ in self.items(")", last_comma=False):
+            self.skip()
             if self._assigns():
                 merges.append(self._merge())
             else:
                 operands.append(self._nested())
-        return FunctionCall(function.text, tuple(operands), function.start, scanner.pos, merges=tuple(merges))
+        return FunctionCall(function.text, tuple(operands), function.start, self.pos, merges=tuple(merges))
 
     def _merge(self) -> tuple[str, tuple[str, ...]]:
         """``q=nh``, or ``q = heads * head_dim`` where a dimension is a word."""
-        scanner = self.scanner
-        whole = scanner.name("a dimension")
-        scanner.expect("=")
-        words: list[Word] = [scanner.name("the dimensions that it stands for")]
-        while scanner.take(*TIMES):
-            words.append(scanner.name("a dimension"))
+        whole = self.name("a dimension")
+        self.expect("=")
+        words: list[Word] = [self.name("the dimensions that it stands for")]
+        while self.take(*TIMES):
+            words.append(self.name("a dimension"))
         dims = tuple(word.text for word in words)
         if len(dims) == 1:
             dims = tuple(dims[0])
         if len(set(dims)) < max(2, len(dims)):
             hint = f"write {whole.text}=nh for n times h, or {whole.text} = heads * size"
-            scanner.fail(
-                f"{quote(whole.text, 30)} must stand for two dimensions or more, each once,",
-                whole.start,
-                scanner.pos,
-                hint,
-            )
+            problem = f"{quote(whole.text, 30)} must stand for two dimensions or more, each once,"
+            self.fail(problem, whole.start, self.pos, hint)
         return whole.text, dims
 
     def _mention(self) -> Mention:
-        scanner = self.scanner
-        scanner.skip()
-        start = scanner.pos
-        if self._bracket_follows() or scanner.peek("\\math") or scanner.peek("\\text"):
-            array = book_array(scanner, self.axis_sizes)
+        self.skip()
+        start = self.pos
+        if self._bracket_follows() or self.peek("\\math") or self.peek("\\text"):
+            array = book_array(self, self.axis_sizes)
             if not array.name:
-                scanner.fail("an array without a name begins", start, hint="write it as X[b, d]")
-            return Mention(array.name, array, start, len(scanner.text[: scanner.pos].rstrip()))
-        name = scanner.match(_NAME) or scanner.fail_here("an array, a function or a number")
+                self.fail("an array without a name begins", start, hint="write it as X[b, d]")
+            return Mention(array.name, array, start, len(self.text[: self.pos].rstrip()))
+        name = self.match(_NAME) or self.fail_here("an array, a function or a number")
         return Mention(name.text, None, name.start, name.stop)
 
 
-def _call_of(
-    factors: list[Expression], sums: list[tuple[str, ...] | None], start: int, stop: int
-) -> Expression:
+def _call_of(factors: list[Expression], sums: list[Summed], start: int, stop: int) -> Expression:
     """The product of factors, or the only one."""
-    return (
-        factors[0]
-        if len(factors) == 1
-        else FunctionCall("multiply", tuple(factors), start, stop, tuple(sums))
-    )
+    if len(factors) == 1:
+        return factors[0]
+    return FunctionCall("multiply", tuple(factors), start, stop, tuple(sums))

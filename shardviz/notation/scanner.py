@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeVar
 
 from shardviz.errors import NotationError, quote
 from shardviz.sharding import PartitionSpec
@@ -22,6 +22,7 @@ MAX_TEXT = 2**17
 MAX_DIGITS = 18
 """Longer integers do not fit into 64 bits."""
 
+T = TypeVar("T")
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _PART = re.compile(r"\s*+:\s*+\(\s*+([0-9]{1,18}+)\s*+\)\s*+([0-9]{1,18}+)(?![0-9])")
@@ -54,8 +55,15 @@ class Scanner:
             hint = f"write at most {MAX_TEXT:,} characters"
             self.fail(f"{len(text):,} characters are too many, the first too many", MAX_TEXT, hint=hint)
 
-    def fail(self, problem: str, start: int, stop: int | None = None, hint: str = "") -> NoReturn:
+    def fail(self, problem: str, at: int | Word, stop: int | None = None, hint: str = "") -> NoReturn:
+        """Fail at a word, or at the characters from `at` to `stop`."""
+        start, stop = (at.start, at.stop) if isinstance(at, Word) else (at, stop)
         raise NotationError(problem, self.text, start, stop, hint or self.hint)
+
+    def at_most(self, most: int, found: Sized, what: str, at: int | Word, hint: str = "") -> None:
+        """Fail where so many things were found that nobody means them."""
+        if len(found) > most:
+            self.fail(f"more than {most} {what}", at, hint=hint or f"use fewer {what}")
 
     def fail_here(self, expected: str, hint: str = "") -> NoReturn:
         """Fail at the next word: ``expected ')' but found 'x'``."""
@@ -89,25 +97,38 @@ class Scanner:
                 return piece
         return ""
 
-    def expect(self, piece: str, hint: str = "") -> None:
-        if not self.take(piece):
-            self.fail_here(quote(piece), hint)
+    def expect(self, *pieces: str, hint: str = "") -> None:
+        """Pass all of `pieces`."""
+        for piece in pieces:
+            if not self.take(piece):
+                self.fail_here(quote(piece), hint)
 
     def expect_end(self, hint: str = "") -> None:
         if not self.at_end:
             self.fail_here("the end", hint)
 
-    def separate(self, next_item: str, hint: str = "") -> None:
+    def separate(self, next_item: str) -> None:
         """Pass what stands between two items of a list: a comma, spaces or both, or the end."""
         self.skip()
         apart = self.text[self.pos - 1 : self.pos].isspace()
         if self.take(","):
             if self.at_end:
-                self.fail_here(next_item, hint)
+                self.fail_here(next_item)
         elif not (apart or self.at_end):
-            self.fail_here("',' or a space", hint)
+            self.fail_here("',' or a space")
 
-    def items(self, closing: str, hint: str = "", last_comma: bool = True) -> Iterator[None]:
+    def apart(self, next_item: str, closing: str = "") -> Iterator[None]:
+        """Take a turn for each item of a list whose items are apart by commas, spaces or both, up to the
+        closing bracket, or else up to the end."""
+        while not self.at_end and not (closing and self.peek(closing)):
+            yield
+            if not (closing and self.peek(closing)):
+                self.separate(next_item)
+        if closing:
+            self.expect(closing)
+            self.expect_end()
+
+    def items(self, closing: str, last_comma: bool = True) -> Iterator[None]:
         """Take a turn for each item of a list, pass the commas and the closing bracket.
 
         Where `last_comma`, one may stand behind the last item, too.
@@ -119,7 +140,7 @@ class Scanner:
             if self.take(closing):
                 return
             if not self.take(","):
-                self.fail_here(f"',' or {quote(closing)}", hint)
+                self.fail_here(f"',' or {quote(closing)}")
             if last_comma and self.take(closing):
                 return
 
@@ -131,10 +152,10 @@ class Scanner:
         self.pos = found.end()
         return Word(found.group(), found.start(), found.end())
 
-    def name(self, what: str = "a name", hint: str = "") -> Word:
+    def name(self, what: str = "a name") -> Word:
         """A letter, then letters, digits and ``_``."""
         self.skip()
-        return self.match(_NAME) or self.fail_here(what, hint)
+        return self.match(_NAME) or self.fail_here(what)
 
     def axis(self, what: str = "a mesh axis") -> Word:
         """A mesh axis, or a part of one: ``X``, ``X:(1)2``."""
@@ -148,15 +169,27 @@ class Scanner:
         self.pos = found.end()
         return Word(f"{axis.text}:({int(found[1])}){int(found[2])}", axis.start, found.end())
 
-    def string(self, what: str, hint: str = "") -> Word:
+    def braces(self, axis: Callable[[Scanner], T]) -> tuple[list[T], bool]:
+        """``{"X", "Y", ?}``: each `axis` as it is read, and whether ``?`` stands behind them."""
+        self.expect("{")
+        axes: list[T] = []
+        for _ in self.items("}"):
+            if self.take("?"):
+                self.expect("}")
+                return axes, True
+            axes.append(axis(self))
+            self.at_most(MAX_RANK, axes, "axes", self.pos)
+        return axes, False
+
+    def string(self, what: str) -> Word:
         """The contents of a string in single or double quotes, straight or curly, without escapes."""
         self.skip()
         start = self.pos
-        opening = self.match(_QUOTE) or self.fail_here(what, hint)
+        opening = self.match(_QUOTE) or self.fail_here(what)
         alike = next(quotes for quotes in _QUOTES if opening.text in quotes)
         closing = re.compile(f"[{alike}]").search(self.text, self.pos)
         if closing is None:
-            self.fail(f"the string that begins with {opening.text} does not end,", start, hint=hint)
+            self.fail(f"the string that begins with {opening.text} does not end,", start)
         word = Word(self.text[self.pos : closing.start()], self.pos, closing.start())
         self.pos = closing.end()
         return word
@@ -165,7 +198,7 @@ class Scanner:
         """A non-negative integer of at most 18 digits."""
         return self.to_int(self.whole(what, hint))
 
-    def whole(self, what: str = "a number", hint: str = "") -> Word:
+    def whole(self, what: str, hint: str = "") -> Word:
         """The digits of a non-negative integer, where its place is wanted."""
         self.skip()
         return self.match(_DIGITS) or self.fail_here(what, hint)
@@ -173,7 +206,7 @@ class Scanner:
     def to_int(self, word: Word) -> int:
         if len(word.text) > MAX_DIGITS:
             problem = f"the number {quote(word.text, 20)} of {len(word.text)} digits is too large"
-            self.fail(problem, word.start, word.stop, f"use numbers of at most {MAX_DIGITS} digits")
+            self.fail(problem, word, hint=f"use numbers of at most {MAX_DIGITS} digits")
         return int(word.text)
 
     def spec(
@@ -187,25 +220,19 @@ class Scanner:
         Parts that make a larger one, or all of an axis, are joined.
         """
         if len(dims) > MAX_RANK:
-            self.fail(
-                f"a spec of {len(dims)} dimensions is too long", 0, len(self.text), f"use up to {MAX_RANK}"
-            )
+            problem = f"a spec of {len(dims)} dimensions is too long"
+            self.fail(problem, 0, len(self.text), f"use up to {MAX_RANK}")
         used: dict[str, list[str]] = {}
         words = [*(axis for dim in dims for axis in dim), *unreduced]
         for word in words[: MAX_RANK + 1]:
             self._check_axis(word, axis_sizes)
             others = used.setdefault(whole_axis(word.text), [])
             if not all(are_apart(word.text, other) for other in others):
-                self.fail(
-                    f"mesh axis {quote(whole_axis(word.text), 20)} is used twice in one array, again",
-                    word.start,
-                    word.stop,
-                    "an axis can split one dimension of an array, once",
-                )
+                problem = f"mesh axis {quote(whole_axis(word.text), 20)} is used twice in one array, again"
+                self.fail(problem, word, hint="an axis can split one dimension of an array, once")
             others.append(word.text)
-        if len(words) > MAX_RANK:
-            start, stop = words[MAX_RANK].start, words[MAX_RANK].stop
-            self.fail(f"more than {MAX_RANK} mesh axes in one array", start, stop, "use fewer axes")
+        if words[MAX_RANK:]:
+            self.at_most(MAX_RANK, words, "mesh axes in one array", words[MAX_RANK], "use fewer axes")
         sizes = axis_sizes or {}
         pending = sorted((axis.text for axis in unreduced), key=lambda name: axis_part(name) or (name, 0, 0))
         return PartitionSpec(
@@ -225,9 +252,8 @@ class Scanner:
         What names them begins at `start`. Fails for one that the mesh does not have (when `axis_sizes` are
         known), one named twice, and for an array that is split although it is on one device.
         """
-        known = range(
-            math.prod(axis_sizes.values()) if axis_sizes is not None else max(devices, default=0) + 1
-        )
+        size = max(devices, default=0) + 1 if axis_sizes is None else math.prod(axis_sizes.values())
+        known = range(size)
         unknown = next((each for each in devices if each not in known), None)
         if unknown is not None:
             problem = f"the mesh has no device {unknown}"
@@ -247,19 +273,19 @@ class Scanner:
             self.fail_unknown(word, tuple(axis_sizes))
         if not is_axis_name(name):
             hint = "use letters, digits and _, starting with a letter"
-            self.fail(f"{quote(word.text, 20)} is not an axis name", word.start, word.stop, hint)
+            self.fail(f"{quote(word.text, 20)} is not an axis name", word, hint=hint)
         if not colon:
             return
         part = axis_part(word.text)
         if part is None or part.size < 2:
             hint = "write the devices of the parts in front of it, and its own, 2 or more: X:(1)2"
-            self.fail(f"no axis has the part {quote(word.text, 30)}", word.start, word.stop, hint)
+            self.fail(f"no axis has the part {quote(word.text, 30)}", word, hint=hint)
         if axis_sizes is not None and axis_sizes[name] % (part.before * part.size):
             hint = f"{part.before} × {part.size} must divide {axis_sizes[name]}"
-            self.fail(f"mesh axis {name}={axis_sizes[name]} has no part {part}", word.start, word.stop, hint)
+            self.fail(f"mesh axis {name}={axis_sizes[name]} has no part {part}", word, hint=hint)
 
     def fail_unknown(self, word: Word, axis_names: Sequence[str], advice: str = "") -> NoReturn:
         """An axis that the mesh does not have."""
         name = word.text.partition(":")[0]
         hint = f"{axes_like(name, axis_names)}{advice}"
-        self.fail(f"unknown mesh axis {quote(name, 30)}", word.start, word.stop, hint)
+        self.fail(f"unknown mesh axis {quote(name, 30)}", word, hint=hint)

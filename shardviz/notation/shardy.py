@@ -40,13 +40,18 @@ def read_shardy(text: str, context: Context) -> Reading:
         scanner.string("a mesh")
     else:
         scanner.name("a mesh")
-    scanner.expect(",")
-    scanner.expect("[")
+    scanner.expect(",", "[")
     dims: list[list[Word]] = []
     open_dims: list[int] = []
     for _ in scanner.items("]"):
-        axes, is_open = _dim(scanner, len(dims), notes)
-        open_dims += [len(dims)] if is_open else []
+        number = len(dims)
+        axes, is_open = scanner.braces(_axis)
+        if is_open:
+            open_dims.append(number)
+            notes.append(f"dimension {number} is open: the compiler may split it further")
+        scanner.skip()
+        if priority := scanner.match(_PRIORITY):
+            notes.append(f"dimension {number} has priority {priority.text[1:]} in propagation")
         dims.append(axes)
     unreduced: list[Word] = []
     while scanner.take(","):
@@ -90,8 +95,7 @@ def _inline_mesh(scanner: Scanner, context: Context) -> list[int]:
     and one device; the places of its devices, if it names them."""
     scanner.skip()
     start = scanner.pos
-    scanner.expect("mesh<")
-    scanner.expect("[")
+    scanner.expect("mesh<", "[")
     sizes: list[tuple[str, int]] = []
     for _ in scanner.items("]"):
         name = scanner.string("an axis in quotes")
@@ -99,9 +103,7 @@ def _inline_mesh(scanner: Scanner, context: Context) -> list[int]:
         sizes.append((name.text, scanner.integer("the size of the axis")))
     ordered: list[int] = []
     if scanner.take(","):
-        scanner.expect("device_ids")
-        scanner.expect("=")
-        scanner.expect("[")
+        scanner.expect("device_ids", "=", "[")
         while not scanner.take("]"):
             ordered.append(scanner.integer("a device"))
             scanner.take(",")
@@ -114,26 +116,8 @@ def _inline_mesh(scanner: Scanner, context: Context) -> list[int]:
     return ordered
 
 
-def _dim(scanner: Scanner, dim: int, notes: list[str]) -> tuple[list[Word], bool]:
-    """``{"X", "Y", ?}p1``: the axes, and whether the compiler may add to them."""
-    scanner.expect("{")
-    axes, is_open = _axes(scanner, f"dimension {dim}", notes)
-    scanner.skip()
-    priority = scanner.match(_PRIORITY)
-    if priority:
-        notes.append(f"dimension {dim} has priority {priority.text[1:]} in propagation")
-    return axes, is_open
-
-
-def _axes(scanner: Scanner, what: str, notes: list[str]) -> tuple[list[Word], bool]:
-    axes: list[Word] = []
-    for _ in scanner.items("}"):
-        if scanner.take("?"):
-            notes.append(f"{what} is open: the compiler may split it further")
-            scanner.expect("}")
-            return axes, True
-        axes.append(scanner.part_of(scanner.string("an axis in quotes")))
-    return axes, False
+def _axis(scanner: Scanner) -> Word:
+    return scanner.part_of(scanner.string("an axis in quotes"))
 
 
 def _axis_set(scanner: Scanner, notes: list[str]) -> list[Word]:
@@ -146,8 +130,9 @@ def _axis_set(scanner: Scanner, notes: list[str]) -> list[Word]:
         problem = f"the pending reduction is a {reduction}"
         scanner.fail(problem, start, scanner.pos, "shardviz models partial sums only")
     scanner.take("sum")
-    scanner.expect("{")
-    axes, _ = _axes(scanner, f"{kind} axes", notes)
+    axes, is_open = scanner.braces(_axis)
+    if is_open:
+        notes.append(f"{kind} axes is open: the compiler may split it further")
     if kind == "replicated":
         listed = ", ".join(axis.text for axis in axes)
         notes.append(f"the compiler may not split any dimension over {listed}")

@@ -21,16 +21,17 @@ stand in that order along the mesh's axes. One dimension over an axis with a lon
 )``; when the mesh's axes are known, plain ``data`` reads as that axis too, unless it can be read letter by
 letter. In the second and later parts of a chain nothing before the first comma means ``?``. A PartitionSpec
 as Python writes it stands for an operand, too, and so do a tuple of quoted names, a NamedSharding, a
-SingleDeviceSharding and an HLO sharding.
+SingleDeviceSharding and an HLO sharding. Specs of arrays by name, in any order, are written ``W1=_Y, X=X_``;
+those that are not named are not split.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shardviz.errors import NotationError
+from shardviz.errors import NotationError, quote
 from shardviz.notation.einsum import MAX_PARTS
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
@@ -53,8 +54,10 @@ _QUOTED = re.compile(r"['\"‘“]")
 _UNQUOTED = re.compile(r"P\s*\(")
 _HLO = re.compile(r"\{(?!\s*U_)(?:[^{}]|\{[^{}]*\})*\}")
 _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]*(?:{_PART})?|\S")
-_CLOSING = re.compile(rf"(?:[^):]|{_PART}|:)*+\)")
+_MARK = re.compile(rf"[_?]|\((?:[^):]|{_PART}|:)*+\)")
 _LETTER = re.compile(rf"[A-Za-z](?:{_PART})?|\S")
+_NAMED_HINT = "write a spec for each array that is split, as in X=X_,W1=_Y"
+_NAMED = re.compile(r"\s*[A-Za-z][A-Za-z0-9_']*\s*=(?!=)")
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,7 @@ def parse_specs(
     parts = [_part(scanner, axis_sizes, next(known, ()), first=True)]
     while scanner.take(";"):
         parts.append(_part(scanner, axis_sizes, next(known, ()), first=False))
-        if len(parts) > MAX_PARTS:
-            scanner.fail(f"more than {MAX_PARTS} parts", scanner.pos, hint="use a shorter chain")
+        scanner.at_most(MAX_PARTS, parts, "parts", scanner.pos, "use a shorter chain")
     scanner.expect_end()
     return tuple(parts)
 
@@ -172,8 +174,7 @@ def _part(
         operands = [scan_spec(scanner, axis_sizes, next(known, None))]
     while scanner.take(",") and not (closing and scanner.peek(closing)):
         operands.append(scan_spec(scanner, axis_sizes, next(known, None)))
-        if len(operands) > MAX_RANK:
-            scanner.fail(f"more than {MAX_RANK} operands", scanner.pos, hint="use one or two operands")
+        scanner.at_most(MAX_RANK, operands, "operands", scanner.pos, "use one or two operands")
     if closing:
         scanner.expect(closing)
         if scanner.peek(","):
@@ -230,13 +231,13 @@ def scan_spec(
     dims = [] if body is None else _dims(scanner, body, axis_sizes, open_dims)
     unreduced: list[Word] = []
     if scanner.take("{"):
-        scanner.expect("U_", _UNREDUCED_HINT)
+        scanner.expect("U_", hint=_UNREDUCED_HINT)
         inside = scanner.match(_BODY) or scanner.fail_here("a mesh axis", _UNREDUCED_HINT)
         axes = _dims(scanner, inside, axis_sizes, [])
         if [] in axes or not axes:
-            scanner.fail("'{U_}' takes axes only", inside.start, inside.stop, _UNREDUCED_HINT)
+            scanner.fail("'{U_}' takes axes only", inside, hint=_UNREDUCED_HINT)
         unreduced = [axis for entry in axes for axis in entry]
-        scanner.expect("}", _UNREDUCED_HINT)
+        scanner.expect("}", hint=_UNREDUCED_HINT)
     spec = scanner.spec(dims, unreduced, axis_sizes)
     before_devices = scanner.pos
     if not scanner.take("@"):
@@ -275,44 +276,29 @@ def _dims(
     stripped = body.text.strip()
     if stripped == "()":
         return []
-    start = body.start + len(body.text) - len(body.text.lstrip())
-    whole = _long_name(Word(stripped, start, start + len(stripped)), axis_sizes)
-    if whole is not None:
+    start = body.start + body.text.index(stripped)
+    operand = Word(stripped, start, start + len(stripped))
+    if (whole := _long_name(operand, axis_sizes)) is not None:
         return [[whole]]
     spaced = len(stripped.split()) > 1
     dims: list[list[Word]] = []
-    pos, stop = start, start + len(stripped)
-    while pos < stop:
+    for piece in _pieces(scanner, operand, spaced, marks="_?("):
         if len(dims) > MAX_RANK:
-            scanner.fail(f"a spec of more than {MAX_RANK} dimensions is too long", pos, stop)
-        char = scanner.text[pos]
-        if char.isspace():
-            pos += 1
-        elif char == "(":
-            closing = _CLOSING.match(scanner.text, pos + 1, stop)
-            close = -1 if closing is None else closing.end() - 1
-            if close < 0:
-                scanner.fail("'(' is not closed,", pos, hint=_HINT)
+            problem = f"a spec of more than {MAX_RANK} dimensions is too long"
+            scanner.fail(problem, piece.start, operand.stop)
+        axes = piece.text[1:-1].rstrip() if piece.text[0] == "(" else piece.text
+        if axes.endswith("?"):
+            open_dims.append(len(dims))
+        if piece.text[0] == "(":
             # The spaces stay: they make a name of what would be letters.
-            axes = scanner.text[pos + 1 : close]
-            if axes.rstrip().endswith("?"):
-                open_dims.append(len(dims))
-                axes = axes.rstrip()[:-1]
-            inside = Word(axes, pos + 1, pos + 1 + len(axes))
+            axes = axes[:-1] if axes.endswith("?") else piece.text[1:-1]
+            inside = Word(axes, piece.start + 1, piece.start + 1 + len(axes))
             dims.append(_axes_of_one_dim(scanner, inside, axis_sizes, spaced))
-            pos = close + 1
-        elif char in "_?":
-            if char == "?":
-                open_dims.append(len(dims))
-            dims.append([])
-            pos += 1
         else:
-            word = _word(scanner, pos, stop, spaced)
-            dims.append([word])
-            pos = word.stop
-            name = whole_axis(word.text)
-            if axis_sizes is not None and name not in axis_sizes:
-                scanner.fail_unknown(word, tuple(axis_sizes), _advice(name, stripped, axis_sizes, spaced))
+            dims.append([piece] if axes not in "_?" else [])
+            name = whole_axis(axes)
+            if dims[-1] and axis_sizes is not None and name not in axis_sizes:
+                scanner.fail_unknown(piece, tuple(axis_sizes), _advice(name, stripped, axis_sizes, spaced))
     return dims
 
 
@@ -330,8 +316,7 @@ def _axes_of_one_dim(
     scanner: Scanner, inside: Word, axis_sizes: Mapping[str, int] | None, spaced: bool
 ) -> list[Word]:
     """The axes between parentheses; letters when nothing says that they are a name."""
-    whole = _long_name(inside, axis_sizes)
-    if whole is not None:
+    if (whole := _long_name(inside, axis_sizes)) is not None:
         return [whole]
     words = inside.text.split()
     if not words:
@@ -340,26 +325,31 @@ def _axes_of_one_dim(
     if lone and axis_sizes is not None and all(letter in axis_sizes for letter in words[0]):
         spaced = False
     axes: list[Word] = []
-    pos = inside.start
-    while pos < inside.stop:
-        if scanner.text[pos].isspace():
-            pos += 1
-            continue
+    for axis in _pieces(scanner, inside, spaced):
         if len(axes) > MAX_RANK:
-            scanner.fail(f"more than {MAX_RANK} axes on one dimension", pos, inside.stop)
-        axes.append(_word(scanner, pos, inside.stop, spaced))
-        pos = axes[-1].stop
+            scanner.fail(f"more than {MAX_RANK} axes on one dimension", axis.start, inside.stop)
+        axes.append(axis)
     return axes
 
 
-def _word(scanner: Scanner, pos: int, stop: int, spaced: bool) -> Word:
-    """The axis at `pos`: a name, or a single letter in a compact spec."""
-    match = (_NAME if spaced else _LETTER).match(scanner.text, pos, stop)
-    token = match.group() if match else ""
-    if not (token[:1].isascii() and token[:1].isalpha()):
-        scanner.pos = pos
-        scanner.fail_here("an axis, '_' or '('")
-    return Word(token, pos, pos + len(token))
+def _pieces(scanner: Scanner, span: Word, spaced: bool, marks: str = "") -> Iterator[Word]:
+    """The axes in a piece of a spec, names or, in a compact one, letters, and the `marks` between them: with
+    the bracket all that is in parentheses."""
+    start = span.start
+    while start < span.stop:
+        if scanner.text[start].isspace():
+            start += 1
+            continue
+        is_mark = scanner.text[start] in marks
+        pattern = _MARK if is_mark else _NAME if spaced else _LETTER
+        found = pattern.match(scanner.text, start, span.stop)
+        if is_mark and found is None:
+            scanner.fail("'(' is not closed,", start, hint=_HINT)
+        if found is None or not (is_mark or (found[0][0].isascii() and found[0][0].isalpha())):
+            scanner.pos = start
+            scanner.fail_here("an axis, '_' or '('")
+        yield Word(found[0], start, found.end())
+        start = found.end()
 
 
 def _long_name(word: Word, axis_sizes: Mapping[str, int] | None) -> Word | None:
@@ -368,3 +358,45 @@ def _long_name(word: Word, axis_sizes: Mapping[str, int] | None) -> Word | None:
     if axis_sizes is None or len(name) < 2 or name not in axis_sizes:
         return None
     return None if all(char == "_" or char in axis_sizes for char in name) else word
+
+
+def is_named(text: str) -> bool:
+    """Return whether specs are given by the names of their arrays."""
+    return _NAMED.match(text) is not None
+
+
+def parse_named_specs(
+    text: str, axis_sizes: Mapping[str, int] | None, ranks: Mapping[str, int]
+) -> dict[str, PartitionSpec | None]:
+    """Read the specs of arrays by name; None for ``?``, which leaves one open. `ranks` are all arrays'.
+
+    Raises `NotationError` as `parse_specs` does, for a name that is not an array's or stands twice, and for a
+    spec of another rank.
+    """
+    scanner = Scanner(text, _NAMED_HINT)
+    found: dict[str, PartitionSpec | None] = {}
+    while not scanner.at_end:
+        name = scanner.name("the name of an array")
+        if name.text not in ranks:
+            problem = f"no array is called {quote(name.text, 30)}, which is given a spec,"
+            scanner.fail(problem, name, hint=f"the arrays are {', '.join(ranks)}")
+        if name.text in found:
+            scanner.fail(f"{name.text} is given a spec twice, again", name, hint="give it one spec")
+        scanner.expect("=")
+        scanner.skip()
+        start = scanner.pos
+        rank = ranks[name.text]
+        spec = scan_spec(scanner, axis_sizes, rank)
+        if spec is not None and spec.rank != rank:
+            problem = f"the spec {quote(write_spec(spec))} of {name.text} has {spec.rank} of {rank} entries,"
+            hint = "write one entry for each dimension; _ leaves a dimension whole"
+            scanner.fail(problem, start, scanner.pos, hint)
+        found[name.text] = spec
+        if not scanner.at_end and not scanner.take(",", ";"):
+            scanner.fail_here("',' and the next array")
+    return found
+
+
+def write_named_specs(specs: Mapping[str, PartitionSpec | None]) -> str:
+    """The text that `parse_named_specs` reads as `specs`."""
+    return ", ".join(f"{name}={write_spec(spec)}" for name, spec in specs.items())

@@ -80,7 +80,7 @@ def _dtype(scanner: Scanner) -> str:
     try:
         return canonical_dtype(word.text)
     except QuestionError as error:
-        scanner.fail(error.message, word.start, word.stop, error.hint)
+        scanner.fail(error.message, word, hint=error.hint)
 
 
 def _axes(scanner: Scanner) -> list[Word]:

@@ -370,7 +370,7 @@ def named_specs_text(plan: Plan) -> str:
     problem = plan.problem
     if problem.is_chain:
         return specs_text(plan)
-    from shardviz.notation.named_specs import write_named_specs
+    from shardviz.notation.spec_string import write_named_specs
 
     given = {array.name: array.spec for array in (*problem.arguments, problem.result)}
     return write_named_specs({name: spec for name, spec in given.items() if spec is not None and spec.axes})

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError
 from shardviz.sharding.array import ShardedArray, array_bytes
-from shardviz.sharding.axis_parts import axis_part
 from shardviz.sharding.mesh import Mesh
 from shardviz.sharding.partition_spec import PartitionSpec
 
@@ -139,14 +138,22 @@ class Layout:
 
     def partial(self, position: int) -> int:
         """The partial sum that the device holds: 0 unless the array is unreduced."""
-        return self._index(self.mesh.coords(position), self.spec.unreduced)
+        partial: int = self._index(self.mesh.coords(position), self.spec.unreduced)
+        return partial
 
-    def _index(self, coords: tuple[int, ...], axes: tuple[str, ...]) -> int:
-        """The row-major place of coordinates among those along some axes."""
+    def _index(self, coords: Sequence[Any], axes: tuple[str, ...]) -> Any:
+        """The row-major place of coordinates, numbers or arrays of them, among those along some axes."""
         index = 0
         for axis in axes:
             index = index * self.mesh.axis_size(axis) + self.mesh.coordinate(coords, axis)
         return index
+
+    def _number(self, coords: Sequence[Any]) -> Any:
+        """The number of the shard at coordinates."""
+        number = 0
+        for axes in (*self.spec.dims, self.spec.unreduced):
+            number = number * self.mesh.group_size(axes) + self._index(coords, axes)
+        return number
 
     def slices(self, block: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
         """(start, stop) of a block in each dimension, cut at the array's edge."""
@@ -156,15 +163,11 @@ class Layout:
         )
 
     def __getitem__(self, position: int) -> DeviceShard:
-        block = self.block(position)
-        shard = 0
-        for index, parts in zip(block, self.parts, strict=True):
-            shard = shard * parts + index
-        shard = shard * self.mesh.group_size(self.spec.unreduced) + self.partial(position)
-        slices = self.slices(block)
+        coords = self.mesh.coords(position)
+        shard, slices = self._number(coords), self.slices(self.block(position))
         if not self.holds_data(position):
             shard, slices = 1, ((0, 0),) * self.array.rank
-        return DeviceShard(self.mesh.device_id(position), self.mesh.coords(position), slices, shard)
+        return DeviceShard(self.mesh.device_id(position), coords, slices, shard)
 
     def __len__(self) -> int:
         return self.mesh.size
@@ -185,29 +188,23 @@ class Layout:
         """Shard numbers of all positions, shape (devices,)."""
         import numpy as np
 
-        number = np.zeros(self.mesh.axis_sizes, dtype=np.int64)
-        for dim in (*self.spec.dims, self.spec.unreduced):
-            for axis in dim:
-                number *= self.mesh.axis_size(axis)
-                number += self._along(axis)
+        coords = np.ix_(*(np.arange(size, dtype=np.int64) for size in self.mesh.axis_sizes))
+        number = np.broadcast_to(self._number(coords), self.mesh.axis_sizes).reshape(-1)
         if self.spec.only_device is not None:
-            number[...] = 1
-            number.reshape(-1)[self.only_position] = 0
-        return number.reshape(-1)
+            number = np.ones_like(number)
+            number[self.only_position] = 0
+        return number.astype(np.int64)
 
     def bounds(self) -> NDArray[np.int64]:
         """(start, stop) of all positions in all dimensions, shape (devices, rank, 2)."""
         import numpy as np
 
+        coords = np.ix_(*(np.arange(size, dtype=np.int64) for size in self.mesh.axis_sizes))
         bounds = np.empty((*self.mesh.axis_sizes, self.array.rank, 2), dtype=np.int64)
-        for d, (dim, step, size) in enumerate(
-            zip(self.spec.dims, self.shard_shape, self.array.shape, strict=True)
-        ):
-            index = np.zeros((1,) * len(self.mesh.axis_sizes), dtype=np.int64)
-            for axis in dim:
-                index = index * self.mesh.axis_size(axis) + self._along(axis)
-            bounds[..., d, 0] = np.minimum(index * step, size)
-            bounds[..., d, 1] = np.minimum((index + 1) * step, size)
+        for dim, axes in enumerate(self.spec.dims):
+            index, step, size = self._index(coords, axes), self.shard_shape[dim], self.array.shape[dim]
+            bounds[..., dim, 0] = np.minimum(index * step, size)
+            bounds[..., dim, 1] = np.minimum((index + 1) * step, size)
         bounds = bounds.reshape(self.mesh.size, self.array.rank, 2)
         if self.spec.only_device is not None:
             whole = bounds[self.only_position].copy()
@@ -221,16 +218,3 @@ class Layout:
         only, order = self.spec.only_device, self.mesh.device_order
         assert only is not None
         return only if order is None else order.index(only)
-
-    def _along(self, axis: str) -> NDArray[np.int64]:
-        """The coordinate along one axis, or a part of one, broadcastable over the mesh."""
-        import numpy as np
-
-        part = axis_part(axis)
-        place = self.mesh.axis_names.index(axis if part is None else part.axis)
-        shape = [1] * len(self.mesh.axis_sizes)
-        whole = shape[place] = self.mesh.axis_sizes[place]
-        along = np.arange(whole, dtype=np.int64)
-        if part is not None:
-            along = along // (whole // (part.before * part.size)) % part.size
-        return along.reshape(shape)

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from shardviz.errors import QuestionError, did_you_mean, plural, quote
 from shardviz.sharding.axis_parts import SubAxis, axis_part
@@ -74,31 +75,31 @@ class Mesh:
 
         Raises `QuestionError` for an axis that the mesh does not have, and a part that does not divide it.
         """
-        if (part := axis_part(name)) is not None:
-            self._check_part(part)
-            return part.size
-        try:
-            return self.axis_sizes[self.axis_names.index(name)]
-        except ValueError:
-            raise QuestionError(
-                f"unknown mesh axis {quote(name)}", axes_like(name, self.axis_names)
-            ) from None
+        return self._digit(name)[1]
 
-    def _check_part(self, part: SubAxis) -> None:
-        whole = self.axis_size(part.axis)
+    def _digit(self, name: str) -> tuple[int, int, int]:
+        """The number of an axis, its devices, or those of a part of it, and the steps along the axis between
+        neighbours."""
+        part = axis_part(name)
+        axis = name if part is None else part.axis
+        if axis not in self.axis_names:
+            raise QuestionError(f"unknown mesh axis {quote(axis)}", axes_like(axis, self.axis_names))
+        index = self.axis_names.index(axis)
+        whole = self.axis_sizes[index]
+        if part is None:
+            return index, whole, 1
         if whole % (part.before * part.size):
             raise QuestionError(
-                f"mesh axis {part.axis}={whole} has no part {part}",
+                f"mesh axis {axis}={whole} has no part {part}",
                 f"{part.before} × {part.size} must divide {whole}",
             )
+        return index, part.size, whole // (part.before * part.size)
 
-    def coordinate(self, coords: Sequence[int], name: str) -> int:
-        """The coordinate along an axis, or a part of one, of a device at these coordinates."""
-        part = axis_part(name)
-        if part is None:
-            return coords[self.axis_names.index(name)]
-        whole = self.axis_size(part.axis)
-        return coords[self.axis_names.index(part.axis)] // (whole // (part.before * part.size)) % part.size
+    def coordinate(self, coords: Sequence[Any], name: str) -> Any:
+        """The coordinate along an axis, or a part of one, of a device at these coordinates, or of an array of
+        devices."""
+        index, size, step = self._digit(name)
+        return coords[index] // step % size
 
     def group_size(self, axes: Iterable[str]) -> int:
         """Devices in one group of a collective over `axes`."""
@@ -134,11 +135,8 @@ class Mesh:
 
     def stride(self, name: str) -> int:
         """Row-major positions between neighbours along an axis, or a part of one."""
-        size = self.axis_size(name)
-        part = axis_part(name)
-        axis = name if part is None else part.axis
-        below = math.prod(self.axis_sizes[self.axis_names.index(axis) + 1 :])
-        return below if part is None else below * (self.axis_size(axis) // (part.before * size))
+        index, _, step = self._digit(name)
+        return step * math.prod(self.axis_sizes[index + 1 :])
 
     def loops_without(self, axes: Iterable[str]) -> list[tuple[int, int]]:
         """Size and stride of the axes, and parts of axes, that are left without some, the major first."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shardviz.documents.summary_file import load_summary, save_summary, summary_text
+from shardviz.documents.summaries import load_summary, save_summary, summary_text
 from shardviz.errors import QuestionError, quote
 from shardviz.render.paths import short_path
 from shardviz.reports.changes import report_changes

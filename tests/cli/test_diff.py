@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shardviz.cli.group import run
-from shardviz.documents.summary_file import save_summary
+from shardviz.documents.summaries import save_summary
 from shardviz.reports.program_report import program_report
 from shardviz.reports.summary import summary
 

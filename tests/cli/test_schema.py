@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from shardviz.cli.group import run
 from shardviz.documents.kinds import KINDS, schema_of
-from shardviz.documents.plans import INFO
+from shardviz.documents.machines import INFO
 from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.share import Shared, to_string
 

@@ -10,7 +10,7 @@ from shardviz import explain
 from shardviz.devices.job import Job
 from shardviz.devices.question import measure_question
 from shardviz.documents.kinds import schema_of
-from shardviz.documents.measurements import measure_document
+from shardviz.documents.machines import measure_document
 from shardviz.documents.programs import explain_document
 from shardviz.notation import parse_mesh
 

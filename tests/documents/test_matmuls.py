@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from shardviz.documents.matmuls import matmul_document
+from shardviz.documents.rounds import matmul_document
 from tests.stepping.test_collective_matmul import FSDP, GATHER, SUM, found, of
 
 

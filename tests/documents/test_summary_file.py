@@ -11,8 +11,7 @@ from jsonschema import Draft202012Validator
 
 from shardviz.documents.kinds import schema_of
 from shardviz.documents.plans import PHASES
-from shardviz.documents.summaries import CHANGE_KINDS
-from shardviz.documents.summary_file import load_summary, read_summary, save_summary, summary_text
+from shardviz.documents.summaries import CHANGE_KINDS, load_summary, read_summary, save_summary, summary_text
 from shardviz.errors import QuestionError
 from shardviz.reports.changes import ChangeKind
 from shardviz.reports.entries import Phase

@@ -12,7 +12,7 @@ from shardviz import explain
 from shardviz.cli.group import run
 from shardviz.documents.kinds import schema_of
 from shardviz.documents.programs import explain_document
-from shardviz.documents.timelines import timeline_document
+from shardviz.documents.timelines import TIMELINE_KIND
 from shardviz.reports.target_times import TargetTimes, TimesAnswer
 from shardviz.timeline.tellers import TellerComparison
 from tests.render.timelines import LAYER
@@ -21,7 +21,7 @@ PROGRAM = Path(__file__).parent.parent / "benchmarks" / "programs" / "four_layer
 
 
 def test_a_timeline_is_written_whole() -> None:
-    document = timeline_document(LAYER)
+    document = TIMELINE_KIND.document(LAYER)
     Draft202012Validator(schema_of("timeline")).validate(json.loads(json.dumps(document)))
     assert [op["name"] for op in document["ops"]] == [op.name for op in LAYER.ops]
     assert [op["end_seconds"] for op in document["ops"]] == [op.end for op in LAYER.ops]

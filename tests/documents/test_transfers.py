@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from shardviz.documents.rounds import step_document
-from shardviz.documents.transfers import transfers_document
+from shardviz.documents.rounds import step_document, transfers_document
 from tests.render.conftest import _run_of as run_of
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from shardviz.errors import NotationError
-from shardviz.notation.named_specs import is_named, parse_named_specs, write_named_specs
+from shardviz.notation.spec_string import is_named, parse_named_specs, write_named_specs
 from shardviz.sharding import PartitionSpec
 
 RANKS = {"X": 2, "W1": 2, "Y": 3}

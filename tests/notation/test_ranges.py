@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.errors import NotationError
-from shardviz.notation.ranges import parse_range
+from shardviz.notation.numbers import parse_range
 
 
 @pytest.mark.parametrize(

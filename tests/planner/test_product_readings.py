@@ -11,7 +11,7 @@ import pytest
 
 from shardviz.codegen.problem import problem_code
 from shardviz.errors import NotationError
-from shardviz.notation.product_readings import ProductFactors
+from shardviz.notation.book import ProductFactors
 from shardviz.planner import problem_from_text
 from shardviz.planner.planner import plan
 from shardviz.sharding import Mesh

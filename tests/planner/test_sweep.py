@@ -10,7 +10,7 @@ from shardviz.hardware.machine import assumed_machine, machine_of
 from shardviz.hardware.machine_file import read_machine
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
-from shardviz.notation.ranges import parse_range
+from shardviz.notation.numbers import parse_range
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.pricing.sweep import sweep

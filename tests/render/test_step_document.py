@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from shardviz.collectives.verification import VerificationResult
-from shardviz.documents.rounds import comparison_document, plain, step_document
+from shardviz.documents.fields import plain
+from shardviz.documents.rounds import comparison_document, step_document
 from shardviz.reports.target_result import ExecutionResult
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.stepping.verdict import Verdict

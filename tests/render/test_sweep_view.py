@@ -11,7 +11,7 @@ from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.machine_file import read_machine
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
-from shardviz.notation.ranges import parse_range
+from shardviz.notation.numbers import parse_range
 from shardviz.planner import problem_from_text
 from shardviz.planner.pricing.sweep import sweep
 from shardviz.render.palette import PLAIN

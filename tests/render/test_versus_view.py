@@ -2,7 +2,7 @@
 
 import pytest
 
-from shardviz.documents.plans import versus_document
+from shardviz.documents.plans import VERSUS
 from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
@@ -75,7 +75,7 @@ def test_where_there_is_little_room_the_figures_stay_in_columns(width):
 
 
 def test_the_document():
-    found = versus_document(cost("XY,Y_->X_"), cost("X_,_Y->XY"))
+    found = VERSUS.document(first=cost("XY,Y_->X_"), second=cost("X_,_Y->XY"))
     assert found["kind"] == "versus"
     assert [found[each]["plan"]["wire_bytes"] for each in ("first", "second")] == [12_582_912, 0]
 

@@ -15,7 +15,7 @@ import pytest
 from textual.widgets import Input
 
 from shardviz.cli.group import run
-from shardviz.documents.summary_file import save_summary
+from shardviz.documents.summaries import save_summary
 from shardviz.errors import QuestionError
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, to_string

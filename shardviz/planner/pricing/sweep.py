@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from shardviz.errors import NotationError, QuestionError, did_you_mean, quote
 from shardviz.hardware.machine import PlacedMesh
-from shardviz.notation.ranges import SizeRange
+from shardviz.notation.numbers import SizeRange
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.pricing.thresholds import parts_of, resized, resized_problem

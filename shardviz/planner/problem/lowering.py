@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from shardviz.errors import NotationError, plural, quote
+from shardviz.notation.book import ProductFactors, two_readings
 from shardviz.notation.einsum import Einsum
-from shardviz.notation.product_readings import ProductFactors, two_readings
 from shardviz.notation.program import (
     Assignment,
     EinsumCall,
@@ -106,7 +106,7 @@ def lower(program: ProgramText, sizes: Mapping[str, int]) -> LoweredProgram:
     ``Y_1``.
 
     Raises `NotationError` where an array, a function or a dimension does not fit, and for a product that has
-    two readings (`notation.product_readings`).
+    two readings (`notation.book.ProductFactors`).
     """
     lowering = _Lowering(program, sizes)
     for number, assignment in enumerate(program.statements):

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Literal
 
 from shardviz.errors import NotationError, plural
-from shardviz.notation.named_specs import is_named, parse_named_specs
 from shardviz.notation.numbers import parse_sizes
 from shardviz.notation.program import EinsumCall, Mention, ProgramText, mentions, parse_program
-from shardviz.notation.spec_string import parse_specs
+from shardviz.notation.spec_string import is_named, parse_named_specs, parse_specs
 from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram, lower
 from shardviz.planner.problem.padding import padded
 from shardviz.planner.problem.problem import Problem, Statement

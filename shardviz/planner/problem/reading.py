@@ -22,9 +22,8 @@ from shardviz.notation import (
 )
 from shardviz.notation.einsum import Einsum, dims_text, has_words
 from shardviz.notation.mesh import mesh_in_text
-from shardviz.notation.named_specs import is_named, parse_named_specs
-from shardviz.notation.program_text import is_program, split_layers
-from shardviz.notation.spec_string import list_end
+from shardviz.notation.program import is_program, split_layers
+from shardviz.notation.spec_string import is_named, list_end, parse_named_specs
 from shardviz.planner.problem.padding import padded
 from shardviz.planner.problem.problem import Problem, Statement, unused_name
 from shardviz.planner.problem.sizes import dimension_sizes

@@ -7,8 +7,8 @@ from functools import cached_property
 
 from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import Machine
-from shardviz.notation.named_specs import parse_named_specs
-from shardviz.notation.program_text import is_program, split_layers
+from shardviz.notation.program import is_program, split_layers
+from shardviz.notation.spec_string import parse_named_specs
 from shardviz.planner.problem import Problem, Statement, problem_from_text
 from shardviz.planner.problem.programs import read_program
 from shardviz.planner.problem.roles import Roles, roles_of

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from shardviz.compiler.user_file import EXAMPLES, mesh_functions_of
-from shardviz.documents.summary_file import HEAD, says_summary
+from shardviz.documents.summaries import HEAD, says_summary
 from shardviz.errors import ShardvizError, quote
 from shardviz.forms.parsing import looks_like_command
 from shardviz.forms.share import from_string

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardviz.compiler.user_file import UserFileProcess, UserFileRequest, find_function
-from shardviz.documents.summary_file import load_summary
+from shardviz.documents.summaries import load_summary
 from shardviz.errors import CompilerError, QuestionError, TargetError, quote
 from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.machine_file import named_machine

@@ -177,13 +177,13 @@ class StepPane(Pane):
             return super().document()
         run = self.prepared.run
         if self._view == "matmul" and self._matmul is not None:
-            from shardviz.documents.matmuls import matmul_document
+            from shardviz.documents.rounds import matmul_document
 
             return matmul_document(self._matmul, self.chosen.step)
         if unlisted := run.unlisted():
             raise QuestionError(f"the document would list {unlisted}", "take a smaller mesh or array")
         if self._view == "transfers":
-            from shardviz.documents.transfers import transfers_document
+            from shardviz.documents.rounds import transfers_document
 
             return transfers_document(run)
         from shardviz.documents.rounds import step_document

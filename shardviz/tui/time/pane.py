@@ -487,10 +487,10 @@ class TimePane(Pane):
         return [part.timeline for part in self.chart.parts]
 
     def document(self) -> Document:
-        from shardviz.documents.timelines import timeline_document
+        from shardviz.documents.timelines import TIMELINE_KIND
 
         timeline = self.timeline
-        return super().document() if timeline is None else timeline_document(timeline)
+        return super().document() if timeline is None else TIMELINE_KIND.document(timeline)
 
     def on_click(self, event: Click) -> None:
         """On the name of a target."""
