@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -21,7 +23,7 @@ from shardviz.hlo.schedule.collective_matmuls import Permute, collective_matmuls
 from shardviz.hlo.schedule.overlap import Schedules
 from shardviz.hlo.text.call_graph import Call, CallGraph, circle, in_branches, program_order, run_counts
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer, cross_slice_transfers, slices_named
-from shardviz.hlo.text.instruction import Computation, Instruction, InstructionForm, line_at
+from shardviz.hlo.text.instruction import Computation, Instruction, line_at
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.normal_form import normal_form
 from shardviz.hlo.text.opcodes import COMMUNICATING
@@ -39,11 +41,12 @@ MAX_WRAPPERS = 8
 _PLACES = frozenset(("stack_frame_id", "source_file"))
 
 _CANDIDATE = re.compile(
-    r" (?:all-(?:gather|reduce|to-all)|collective-(?:permute|broadcast)"
-    r"|r(?:educe-scatter|agged-all-to-all|ecv)|s(?:end|harding=\{(mesh\[))|(while|conditional|async))"
-    r"(?(1)|(?:-start)?\()"
+    r" (?:a(?:ll-(?:gather|reduce|to-all)(?:-start)?\(|sync-start\()"
+    r"|c(?:ollective-(?:permute|broadcast)(?:-start)?\(|onditional\()"
+    r"|r(?:educe-scatter|agged-all-to-all|ecv)(?:-start)?\(|s(?:end\(|harding=\{mesh\[)|while\()"
 )
 """A collective's opcode, or a sharding that writes a mesh out, or an opcode that runs other computations."""
+_WRITTEN_MESH = " sharding={mesh["
 _MODULE = re.compile(r"HloModule\s+([^\s,]+)")
 _HEADER_NUMBER = re.compile(r"\b(num_partitions|replica_count)=(\d{1,12})")
 _INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?[\w.-]++ = \(?[a-z][a-z0-9]*\[", re.MULTILINE)
@@ -51,13 +54,16 @@ _ANY_INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = [a-z(]", re.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?')
 _QUOTE = re.compile(r'(?<!\\)"')
 _RUNNING = {
-    "while": ("body",),
-    "conditional": ("branch_computations", "true_computation", "false_computation"),
-    "async-start": ("calls",),
+    " while(": ("body",),
+    " conditional(": ("branch_computations", "true_computation", "false_computation"),
+    " async-start(": ("calls",),
 }
 """Opcodes that run other computations, and the attributes that name those."""
-_METADATA = re.compile(r'[ {](stack_frame_id|source_file|source_line|op_name)=("[^"\n]{0,400}"|\d{1,9})')
+_METADATA = re.compile(
+    r'[ {](stack_frame_id|source_file|source_line|op_name)=(?:"((?:[^"\\\n]|\\.)*+)"|(\d{1,9}))'
+)
 """A place in the user's program."""
+_ESCAPED = re.compile(r"\\(.)")
 _SHARDED = re.compile(r"[ ]sharding=\{(?:devices=|mesh\[)")
 
 
@@ -104,6 +110,23 @@ def is_hlo(text: str) -> bool:
     return _MODULE.search(text) is not None or _INSTRUCTION.search(text) is not None
 
 
+@contextmanager
+def without_collection(text: str) -> Iterator[None]:
+    """Python's search for circles of objects stopped while a long text is read, which makes none.
+
+    Of a text of 30 MB it takes a third of the time: it looks at all objects again and again as they become
+    more.
+    """
+    is_stopped = len(text) > MAX_ASKED and gc.isenabled()
+    if is_stopped:
+        gc.disable()
+    try:
+        yield
+    finally:
+        if is_stopped:
+            gc.enable()
+
+
 def read_hlo(
     text: str,
     mesh: Mesh | None = None,
@@ -127,7 +150,8 @@ def read_hlo(
     Text that is cut off or damaged gives what can be read; `HloModule.unread` tells the rest. Raises
     `NotationError` for a text that is not HLO, `QuestionError` when the mesh has another number of devices.
     """
-    return Reader(text, mesh, slices).read(infer=infer, origins=origins)
+    with without_collection(text):
+        return Reader(text, mesh, slices).read(infer=infer, origins=origins)
 
 
 class Reader:
@@ -150,7 +174,7 @@ class Reader:
         self.mesh = mesh
         self.unread: list[str] = []
         self.unread_collectives = 0
-        self.first_sharding = -1
+        self._first_sharding = -1
         self._running: list[int] = []
         self._places: dict[str, dict[str, str]] = {}
         self.collectives = self._collectives()
@@ -193,7 +217,7 @@ class Reader:
                 f"{quote(self.name)} runs on {devices} devices, the mesh {self.mesh} has {self.mesh.size}",
                 f"give a mesh of {devices} devices",
             )
-        written = written_meshes(self.header, self.text, self.first_sharding)
+        written = written_meshes(self.header, self.text, self._first_sharding)
         self.mesh, self.numbers = program_mesh(written, self._unlike, self.numbers, self.mesh, infer=infer)
         calls = self.calls.calls_to(self.collectives)
         roots = self._roots(calls)
@@ -282,7 +306,7 @@ class Reader:
                     shared = alike[key] = shared.having(
                         count=counts.get(start, 0),
                         in_branch=start in chosen,
-                        **self._place(line.form, line.home, sites),
+                        **self._place(line, sites),
                         **schedules.of(line, line.home, position, transfer)._asdict(),
                     )
                 beside = schedules.beside(line, line.home, position, transfer) if shared.is_async else ()
@@ -316,18 +340,19 @@ class Reader:
         last_line = text.rfind("\n") + 1
         found: dict[Computation, dict[int, Instruction]] = {}
         for match in _CANDIDATE.finditer(text):
-            if match[1]:
-                self.first_sharding = match.start() if self.first_sharding < 0 else self.first_sharding
+            opcode, position = match[0], match.start()
+            if opcode in _RUNNING:
+                self._running.append(position)
                 continue
-            if match[2]:
-                self._running.append(match.start())
+            if opcode == _WRITTEN_MESH:
+                self._first_sharding = position if self._first_sharding < 0 else self._first_sharding
                 continue
-            if match.start() < stop:
+            if position < stop:
                 continue
-            line = self.lines.at(match.start())
+            line = self.lines.at(position)
             is_one = line is not None and line.opcode in COMMUNICATING
             if line is None or not is_one or not line.is_alone:
-                start, stop = line_at(text, match.start())
+                start, stop = line_at(text, position)
                 if _stray(text, start, stop, is_one):
                     self._complain(start, "a collective shares its line with another statement")
             if line is None or not is_one:
@@ -347,23 +372,22 @@ class Reader:
         every = (line for lines in self.collectives.values() for line in lines.values())
         return {(line.form, not line.channel): line for line in every}.values()
 
-    def _place(self, form: InstructionForm, home: Computation, sites: Mapping[int, int]) -> dict[str, str]:
+    def _place(self, line: Instruction, sites: Mapping[int, int]) -> dict[str, str]:
         """The ``file:line`` of a collective or of the fusion or wrapper around it, else its op name, as
         `source`; and that name.
 
         `sites` has where each computation is called.
         """
-        attributes = form.attributes
+        place, home = self._metadata(line), line.home
         for _ in range(MAX_WRAPPERS):
-            if home.start not in sites or not _PLACES.isdisjoint(attributes):
+            if home.start not in sites or not _PLACES.isdisjoint(place):
                 break
             caller = self.lines.at(sites[home.start])
             if caller is None or caller.opcode not in ("fusion", "async-start"):
                 break
-            attributes = {**caller.attributes, **attributes}
+            place = {**self._metadata(caller), **place}
             home = caller.home
-        name = attributes.get("op_name", "").replace("\\'", "'")
-        return {"source": self.locations.of(attributes), "op_name": name}
+        return {"source": self.locations.of(place), "op_name": place.get("op_name", "")}
 
     def _names(self, served: Iterable[Instruction]) -> dict[str, str]:
         """The `source` and the op name that all operations have for which a collective is."""
@@ -393,7 +417,9 @@ class Reader:
         metadata = self.text[start : line.stop if stop < 0 else stop]
         if metadata not in self._places:
             written = reversed(_METADATA.findall(metadata))
-            self._places[metadata] = {key: value.strip('"').replace("\\'", "'") for key, value in written}
+            self._places[metadata] = {
+                key: _ESCAPED.sub(r"\1", name or number) for key, name, number in written
+            }
         return self._places[metadata]
 
     def _awaits_partitioner(self) -> bool:
@@ -441,7 +467,7 @@ class Reader:
         missing: dict[str, None] = {}
         for line in dict.fromkeys(map(self.lines.at, self._running)):
             if line is not None:
-                called = line.called(*_RUNNING.get(line.opcode, ()))
+                called = line.called(*_RUNNING.get(f" {line.opcode}(", ()))
                 missing.update(
                     (name, None) for name in called if not self.computations.named(name, line.start)
                 )
@@ -460,7 +486,7 @@ def _stray(text: str, start: int, stop: int, is_one: bool) -> bool:
     """Return whether a line has a collective's opcode where none can be, its own and strings left out."""
     quotes, read = 0, start
     for match in _CANDIDATE.finditer(text, start, stop):
-        if match[1] or match[2]:
+        if match[0] in _RUNNING or match[0] == _WRITTEN_MESH:
             continue
         quotes += sum(1 for _ in _QUOTE.finditer(text, read, match.start()))
         read = match.start()

@@ -28,7 +28,7 @@ MAX_NESTED = 20
 _HEADER_LINE = r"(?!HloModule)(?P<entry>ENTRY\s++)?%?(?P<name>[^\s%(){}=,]++) (?!= )[^\n]*+(?<=\{)(?=\n|\Z)"
 _INSTRUCTION_LINE = r"[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = "
 # A line's beginning is looked for by the end of the line before it, which is several times as fast as ^.
-_MARK, _FIRST_HEADER = re.compile(rf"\n(?:(\}})|{_HEADER_LINE})"), re.compile(_HEADER_LINE)
+_MARK, _FIRST_HEADER = re.compile(rf"\n(?! )(?:(\}})|{_HEADER_LINE})"), re.compile(_HEADER_LINE)
 _INSTRUCTION, _FIRST_INSTRUCTION = re.compile(rf"\n{_INSTRUCTION_LINE}"), re.compile(_INSTRUCTION_LINE)
 _CALL = re.compile(rf", (?:{'|'.join(CALLING)})=(\{{?)%?([^\s,{{}}()=]++)")
 _NEXT_NAME = re.compile(r",\s?%?([^\s,{}()=]++)")
@@ -56,9 +56,10 @@ def reached(start: Iterable[_Item], step: Callable[[_Item], Iterable[_Item]]) ->
     while waiting:
         item = waiting.pop()
         yield item
-        fresh = [following for following in dict.fromkeys(step(item)) if following not in seen]
-        seen.update(fresh)
-        waiting += fresh
+        for following in step(item):
+            if following not in seen:
+                seen.add(following)
+                waiting.append(following)
 
 
 class Computations:
@@ -193,14 +194,15 @@ class Instructions:
             self._read[home] = [*self._in_order(home)]
         return self._read[home]
 
-    def at(self, position: int) -> Instruction | None:
-        """The instruction in whose line a position is."""
+    def at(self, position: int, home: Computation | None = None) -> Instruction | None:
+        """The instruction in whose line a position is, which stands in the computation `home`."""
         start = self.text.rfind("\n", 0, position) + 1
-        if start not in self._at:
+        instruction = self._at.get(start)
+        if instruction is None and start not in self._at:
             instruction = self._at[start] = parse_instruction(self.text, start)
             if instruction is not None:
-                instruction.home = self.computations.around(start)
-        return self._at[start]
+                instruction.home = home or self.computations.around(start)
+        return instruction
 
     def named(self, home: Computation, name: str, before: int | None = None) -> Instruction | None:
         """The instruction of a computation by its name, which is searched for from the position `before` on.
@@ -223,7 +225,7 @@ class Instructions:
         if home not in self._places and self._searched[home] < MAX_SEARCHED * (home.stop - home.start):
             stop = before
             while (place := self.text.rfind(f"{name} = ", home.start, stop)) >= 0:
-                instruction = self.at(place)
+                instruction = self.at(place, home)
                 if instruction is not None and instruction.name == name:
                     self._searched[home] += before - place
                     return instruction
@@ -234,7 +236,7 @@ class Instructions:
             found = _NAMED.finditer(self.text, home.start, home.stop)
             self._places[home] = {match[1]: match.start() + 1 for match in found}
         place = self._places[home].get(name, -1 if home.start else 0)
-        instruction = self.at(place) if place >= 0 else None
+        instruction = self.at(place, home) if place >= 0 else None
         if place < 0 or (instruction is not None and instruction.name == name):
             return instruction
         # Its last definition is damaged.
@@ -245,7 +247,7 @@ class Instructions:
         if home not in self._roots:
             stop, root = home.stop, None
             while root is None and (stop := self.text.rfind("ROOT ", home.start, stop)) >= 0:
-                instruction = self.at(stop)
+                instruction = self.at(stop, home)
                 root = instruction if instruction is not None and instruction.is_root else None
             self._roots[home] = root
         return self._roots[home]
@@ -254,7 +256,7 @@ class Instructions:
         """The instructions of a computation that have this opcode, in program order."""
         position = home.start
         while (position := self.text.find(f" {opcode}(", position, home.stop)) >= 0:
-            instruction = self.at(position)
+            instruction = self.at(position, home)
             position = line_at(self.text, position)[1]
             if instruction is not None and instruction.opcode == opcode:
                 yield instruction
@@ -281,8 +283,8 @@ class Instructions:
         """The instructions of a computation that take the result of one, each once, in program order."""
         if instruction not in self._users:
             name = instruction.name
-            places = self._mentions(instruction.home).get(name, ())
-            found = dict.fromkeys(map(self.at, places))
+            home = instruction.home
+            found = dict.fromkeys(self.at(place, home) for place in self._mentions(home).get(name, ()))
             self._users[instruction] = [user for user in found if user is not None and name in user.operands]
         return self._users[instruction]
 

@@ -6,6 +6,7 @@ XLA's list of opcodes is ``xla/hlo/ir/hlo_opcode.h``; ``-start`` and ``-done`` a
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from shardviz.hlo.collective import OPS
 
@@ -77,6 +78,7 @@ def base_op(opcode: str) -> str:
     return opcode.removesuffix("-start")
 
 
+@cache
 def whole_op(opcode: str) -> str:
     """The operation that an opcode is a part of: ``all-gather`` for ``all-gather-done``, too."""
     return _PART.sub("", opcode)
