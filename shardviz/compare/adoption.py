@@ -17,7 +17,7 @@ from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
-    from shardviz.hlo.mlir.reshard_moves import ShardyMove
+    from shardviz.hlo.mlir.collectives import ShardyMove
     from shardviz.reports.target_result import TargetResult
 
 _JAX_OPS = {hlo: name for name, hlo in HLO_OPS.items() if name != "pmax"}

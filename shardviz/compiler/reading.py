@@ -15,8 +15,10 @@ from shardviz.hardware.machine import machine_of
 from shardviz.hardware.measured import COLLECTIVES
 from shardviz.hlo import HloModule, read_hlo, read_shardy
 from shardviz.hlo.arguments import arguments_of
-from shardviz.hlo.mlir.named_shardings import named_shardings
-from shardviz.hlo.mlir.reshard_moves import ShardyMove, reshard_moves
+from shardviz.hlo.mlir.collectives import ShardyMove, reshard_moves
+from shardviz.hlo.mlir.operations import MlirModule
+from shardviz.hlo.mlir.shardings import named_shardings
+from shardviz.hlo.mlir.shardy import read_module
 from shardviz.hlo.schedule.matmul_order import with_matmul_order
 from shardviz.notation import write_spec
 from shardviz.planner.statements.resharding import is_only_reshard
@@ -60,7 +62,8 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
         return _unfit(answer)
     if target.name == "shardy":
         located = with_parts_of_axes(output.located, problem.mesh) or answer.text
-        shardy = read_shardy(located, problem.mesh)
+        operations = MlirModule(located)
+        shardy = read_module(operations, problem.mesh)
         spec = shardy.result_specs[-1]
         if spec is None and "sdy.mesh" not in answer.text:
             spec = PartitionSpec.replicated(problem.result.rank)
@@ -72,8 +75,8 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
                 replace(one, axes=joined_parts(one.axes, problem.mesh.shape)) for one in shardy.collectives
             ),
             result_spec=None if problem.training else _as_asked(spec, problem),
-            splits=_splits(located, problem),
-            moves=_moves(answer.text, problem),
+            splits=_splits(operations, problem),
+            moves=_moves(operations, problem),
         )
     module = _module(answer, problem.mesh)
     partitioned: tuple[Collective, ...] = ()
@@ -230,21 +233,21 @@ def with_parts_of_axes(text: str, mesh: Mesh) -> str:
     return _PART_AS_AXIS.sub(r'"\1":\2', text)
 
 
-def _splits(located: str, problem: Problem) -> tuple[tuple[str, PartitionSpec], ...]:
+def _splits(module: MlirModule, problem: Problem) -> tuple[tuple[str, PartitionSpec], ...]:
     """The specs in which Shardy leaves what each statement makes; none for a program of one statement."""
     shapes = {part.result.name: part.result.shape for part in problem.forward}
-    found = named_shardings(located, shapes) if len(shapes) > 1 else {}
+    found = named_shardings(module, shapes) if len(shapes) > 1 else {}
     return tuple((name, _joined(spec, problem.mesh)) for name, spec in found.items())
 
 
-def _moves(text: str, problem: Problem) -> tuple[ShardyMove, ...]:
+def _moves(module: MlirModule, problem: Problem) -> tuple[ShardyMove, ...]:
     """The moves of a problem that is a reshard, with neighbouring parts of an axis as one."""
     if not is_only_reshard(problem):
         return ()
     mesh = problem.mesh
     return tuple(
         replace(move, axes=joined_parts(move.axes, mesh.shape), spec=_joined(move.spec, mesh))
-        for move in reshard_moves(text)
+        for move in reshard_moves(module)
     )
 
 

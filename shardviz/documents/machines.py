@@ -237,7 +237,7 @@ def measure_document(
 def _rows(
     rows: Sequence[Measurement], fits: Sequence[TimeFit], placed: PlacedMesh | None
 ) -> Iterator[Beside]:
-    from shardviz.devices.prediction import bound_seconds, predicted_seconds
+    from shardviz.devices.measurement import bound_seconds, predicted_seconds
 
     by_group = {(fit.op, fit.axes): fit for fit in fits if fit.op != "matmul"}
     for row in rows:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from shardviz.hlo.collective import Origin
-from shardviz.hlo.mlir.regions import BLOCK_ARGUMENT, Function, MlirOperation
+from shardviz.hlo.mlir.operations import OperationValue
 from shardviz.hlo.text.instructions import reached
 from shardviz.hlo.text.opcodes import PLACES
 from shardviz.hlo.text.values import Made, folded
@@ -20,9 +20,8 @@ MAX_MOVES = 200
 MAX_ARGUMENTS = 64
 """A value that is made of more arguments than this has no origin worth telling."""
 
-_OPERATION = re.compile(r'"?(?:stablehlo|mhlo|sdy|chlo)\.(\w+)"?|(?:func\.)?(call) @')
-_SHARDING = re.compile(r"stablehlo\.custom_call @(?:Sharding|xla\.sdy\.\w+|SPMD\w+)\(")
-_MLIR_VALUE = re.compile(r"%[\w$.#-]+")
+_DIALECTS = ("stablehlo", "mhlo", "sdy", "chlo", "func")
+_SHARDING = re.compile(r"@(?:Sharding|xla\.sdy\.\w+|SPMD\w+)\(")
 _REGIONS = ("while", "case", "if", "manual_computation", "named_computation", "composite")
 
 _Value = TypeVar("_Value", bound=Hashable)
@@ -93,43 +92,15 @@ def _joined(origins: Sequence[Origin | None], only_moved: bool = True) -> Origin
     return Origin(tuple(sorted(arguments)), bool(arguments) and computed)
 
 
-class OperationOrigins:
-    """The origins of Shardy's and StableHLO's collectives, within one function.
-
-    A value is known by its name, which text defines it (regions beside each other may use its name again),
-    and its number there. Only what stands above an operation is known, so it is asked while the text is
-    walked.
-    """
-
-    def __init__(self, function: Function) -> None:
-        self._function = function
-        self._texts: dict[int, str] = {}
-        self._origins = Origins(self._how)
-
-    def of(self, operation: MlirOperation) -> Origin | None:
-        """The origin of what a collective moves; None when it cannot be told."""
-        operand = _MLIR_VALUE.search(operation.text)
-        key = self._key(operand[0]) if operand else None
-        return self._origins.of([key]) if key else None
-
-    def _key(self, value: str) -> tuple[str, int, int] | None:
-        found = self._function.definition(value)
-        if found is None:
-            return None
-        self._texts[id(found[0])] = found[0]
-        return value.partition("#")[0], id(found[0]), found[1]
-
-    def _how(self, key: tuple[str, int, int]) -> Made[tuple[str, int, int]] | Origin | None:
-        text = self._texts[key[1]]
-        if text is self._function.header:
-            return Origin((key[2],))
-        name = _OPERATION.match(text)
-        if name is None or name[1] in _REGIONS or text.startswith(BLOCK_ARGUMENT):
-            return None
-        values = _MLIR_VALUE.findall(text)
-        operands = tuple(operand for value in values if (operand := self._key(value)) is not None)
-        if len(operands) < len(values):
-            return None
-        opcode = (name[1] or "").replace("_", "-")
-        moves = text.startswith(("sdy.", '"sdy.')) or opcode in PLACES
-        return Made(operands, moves or _SHARDING.match(text) is not None)
+def operation_made(value: OperationValue) -> Made[OperationValue] | Origin | None:
+    """How a value of Shardy's and StableHLO's is made, within one function."""
+    operation = value.operation
+    if operation.name == "func.func":
+        return Origin((value.number,))
+    dialect, _, name = operation.name.rpartition(".")
+    operands = tuple(each for each in operation.operands if each is not None)
+    is_open = value.is_argument or len(operands) < len(operation.operands)
+    if is_open or dialect not in _DIALECTS or name in _REGIONS:
+        return None
+    moves = dialect == "sdy" or (dialect != "func" and name.replace("_", "-") in PLACES)
+    return Made(operands, moves or (name == "custom_call" and _SHARDING.match(operation.text) is not None))

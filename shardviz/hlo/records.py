@@ -164,7 +164,7 @@ class Records:
         if self._mesh is not None and self._numbers.orders > 1:
             # The positions of the others' devices are unknown.
             groups = instruction.attributes.get("replica_groups", "")
-            members = replace(members, axes=axes_by_name(groups, tuple(self._mesh.shape.items())))
+            members = replace(members, axes=axes_by_name(groups, self._mesh.shape))
         shapes = collective_shapes(instruction, members.size, sent)
         if op == "all-reduce" and home and _FUSED_SCATTER.fullmatch(home.name):
             op, shapes = "reduce-scatter", self._fused_scatter(shapes, home)

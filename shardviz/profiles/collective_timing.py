@@ -8,15 +8,15 @@ arrival to the last end.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
 from shardviz.hlo.collective import Collective
-from shardviz.profiles.device_operations import DeviceStretch
+from shardviz.hlo.groups.replica_groups import linked
+from shardviz.profiles.device_operations import PICO, Covered, DeviceStretch
 from shardviz.profiles.device_trace import DeviceTrace
-from shardviz.profiles.intervals import PICO, Covered
 from shardviz.profiles.joined_program import InstructionFacts, JoinedProgram
 from shardviz.profiles.trace_event import Program
 
@@ -89,96 +89,80 @@ class _Arrival(NamedTuple):
     exposed: int
 
 
-@dataclass
-class _Found:
-    """The runs of one collective."""
-
-    name: str
-    program: Program
-    fact: InstructionFacts
-    groups_of: Mapping[str, int]
-    """The number of the group that each device is in; where there is none, all are in one."""
-    is_whole: bool
-    """All devices of these groups are in the profile."""
-    seconds: list[int] = field(default_factory=list)
-    waited: int = 0
-    exposed: int = 0
-    events: int = 0
-    groups: set[tuple[str, ...]] = field(default_factory=set)
-    last: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """By device, for how long others waited in each run in which it was the last."""
-
-    def add(self, group: Sequence[_Arrival]) -> None:
-        """Count a run of one group."""
-        late = max(group, key=lambda each: each.start)
-        waits = [late.start - each.start for each in group]
-        self.seconds.append(max(max(each.end for each in group) - late.start, 0))
-        self.waited += sum(waits)
-        self.exposed += sum(each.exposed for each in group)
-        self.events += len(group)
-        self.groups.add(tuple(each.device.name for each in group))
-        if len(group) > 1 and self.is_whole:
-            self.last[late.device.name].append(sum(waits))
+_Runs = defaultdict[tuple[str, int, int], list[_Arrival]]
+"""Of a collective, those who took part in each run, by host, run of the program, and number in that."""
 
 
 def collective_timings(
     devices: Sequence[DeviceStretch], programs: Mapping[Program, JoinedProgram]
 ) -> tuple[tuple[CollectiveTiming, ...], tuple[Straggler, ...]]:
     """The collectives by the time that they leave exposed, and those who were waited for, the most first."""
-    found: dict[tuple[str, Program], _Found] = {}
-    traces = [each.device.trace for each in devices]
-    for key, fact, arrivals in _runs(devices):
-        if key not in found:
-            program = programs.get(key[1])
-            is_lost = program is not None and key[0] in program.lost
-            found[key] = _Found(*key, fact, *_groups(fact.collective, program, traces, is_lost))
-        each = found[key]
-        groups: defaultdict[int, list[_Arrival]] = defaultdict(list)
-        for arrival in arrivals:
-            groups[each.groups_of.get(arrival.device.name, 0)].append(arrival)
-        for group in groups.values():
-            each.add(group)
     timings, stragglers = [], []
-    for each in found.values():
-        program = programs.get(each.program)
-        is_priced = program is not None and program.machine is not None and each.fact.timed is not None
-        timings.append(_timing(each, each.fact.timed.seconds if is_priced and each.fact.timed else None))
-        for device, waits in each.last.items():
-            stragglers.append(Straggler(device, each.name, len(waits), len(each.seconds), sum(waits) * PICO))
+    traces = [each.device.trace for each in devices]
+    facts, found = _runs(devices)
+    for (name, program), runs in found.items():
+        fact, joined = facts[name, program], programs.get(program)
+        is_lost = joined is not None and name in joined.lost
+        groups_of, is_whole = _groups(fact.collective, joined, traces, is_lost)
+        groups = [group for arrivals in runs.values() for group in _in_groups(arrivals, groups_of)]
+        late = [max(group, key=lambda each: each.start) for group in groups]
+        seconds = [
+            max(max(each.end for each in group) - last.start, 0)
+            for group, last in zip(groups, late, strict=True)
+        ]
+        waits = [
+            sum(last.start - each.start for each in group) for group, last in zip(groups, late, strict=True)
+        ]
+        waited_for: defaultdict[str, list[int]] = defaultdict(list)
+        for group, last, wait in zip(groups, late, waits, strict=True):
+            if len(group) > 1 and is_whole:
+                waited_for[last.device.name].append(wait)
+        most = max(waited_for, key=lambda device: len(waited_for[device]), default="")
+        events = sum(map(len, groups))
+        is_priced = joined is not None and joined.machine is not None and fact.timed is not None
+        timings.append(
+            CollectiveTiming(
+                name,
+                fact.op,
+                program[0],
+                median(seconds) * PICO,
+                min(seconds) * PICO,
+                max(seconds) * PICO,
+                waited=sum(waits) * PICO / events if is_whole else None,
+                exposed=sum(each.exposed for group in groups for each in group) * PICO / events,
+                runs=len(groups),
+                groups=len({tuple(each.device.name for each in group) for group in groups}),
+                last=most,
+                last_share=len(waited_for[most]) / len(groups) if most else 0.0,
+                collective=fact.collective,
+                predicted=fact.timed.seconds if is_priced and fact.timed else None,
+            )
+        )
+        stragglers += [
+            Straggler(device, name, len(each), len(groups), sum(each) * PICO)
+            for device, each in waited_for.items()
+        ]
     timings.sort(key=lambda each: (-each.exposed * each.runs, each.name))
     stragglers.sort(key=lambda each: -each.seconds)
     return tuple(timings), tuple(each for each in stragglers if each.seconds > 0)
 
 
-def _timing(found: _Found, predicted: float | None) -> CollectiveTiming:
-    runs = len(found.seconds)
-    last = max(found.last, key=lambda device: len(found.last[device]), default="")
-    return CollectiveTiming(
-        found.name,
-        found.fact.op,
-        found.program[0],
-        median(found.seconds) * PICO,
-        min(found.seconds) * PICO,
-        max(found.seconds) * PICO,
-        found.waited * PICO / found.events if found.is_whole else None,
-        found.exposed * PICO / found.events,
-        runs,
-        len(found.groups),
-        last,
-        len(found.last[last]) / runs if last else 0.0,
-        found.fact.collective,
-        predicted,
-    )
+def _in_groups(arrivals: Sequence[_Arrival], groups_of: Mapping[str, int]) -> Iterable[list[_Arrival]]:
+    """Those who took part in a run by their groups; where there is none, all are in one."""
+    groups: defaultdict[int, list[_Arrival]] = defaultdict(list)
+    for arrival in arrivals:
+        groups[groups_of.get(arrival.device.name, 0)].append(arrival)
+    return groups.values()
 
 
 def _runs(
     devices: Sequence[DeviceStretch],
-) -> Iterator[tuple[tuple[str, Program], InstructionFacts, list[_Arrival]]]:
-    """Each run of each collective, with all devices that took part in it.
+) -> tuple[dict[tuple[str, Program], InstructionFacts], dict[tuple[str, Program], _Runs]]:
+    """The kind of each collective, and its runs, with all devices that took part in each.
 
-    In a loop it is an instruction's next event in the same run of the program.
+    In a loop a run is an instruction's next event in the same run of the program.
     """
-    found: defaultdict[tuple[str, str, Program, int, int], list[_Arrival]] = defaultdict(list)
+    found: defaultdict[tuple[str, Program], _Runs] = defaultdict(lambda: defaultdict(list))
     facts: dict[tuple[str, Program], InstructionFacts] = {}
     for stretch in devices:
         trace, computed = stretch.device.trace, Covered(stretch.compute)
@@ -194,9 +178,8 @@ def _runs(
             seen[each.instruction, each.run] += 1
             exposed = each.end - each.start - computed.within(each.start, each.end)
             arrival = _Arrival(trace, each.start, each.end, exposed)
-            found[trace.host, *key, each.run, number].append(arrival)
-    for (_, name, program, _, _), arrivals in found.items():
-        yield (name, program), facts[name, program], arrivals
+            found[key][trace.host, each.run, number].append(arrival)
+    return facts, found
 
 
 def _groups(
@@ -219,7 +202,7 @@ def _groups(
     # Of a mesh with an order of its own the groups are ids already, else positions.
     ids = () if program is None or (mesh and mesh.device_order) else program.device_ids
     is_permute = collective.op == "collective-permute"
-    groups = _joined(collective.groups or ()) if is_permute else collective.groups or ()
+    groups = linked(collective.groups or ()) if is_permute else collective.groups or ()
     numbers = {
         ids[position] if position < len(ids) else position: number
         for number, group in enumerate(groups)
@@ -245,12 +228,3 @@ def _device_ids(program: JoinedProgram | None, traces: Sequence[DeviceTrace]) ->
         if len({*found.values()}) == len(traces) and {*found.values()} <= wanted:
             return found
     return None
-
-
-def _joined(pairs: Sequence[tuple[int, ...]]) -> list[set[int]]:
-    """The devices that pairs join, such as those of each ring."""
-    found: dict[int, set[int]] = {}
-    for pair in pairs:
-        joined = set(pair).union(*(found[device] for device in pair if device in found))
-        found |= dict.fromkeys(joined, joined)
-    return list({id(each): each for each in found.values()}.values())

@@ -16,7 +16,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -49,7 +49,7 @@ NO_RUN = -1
 
 
 class TracedInstruction(NamedTuple):
-    """An instruction as a trace names it: its name, its module and its program's number (0: not told).
+    """An instruction as a trace names it: its name and its program.
 
     `opcode` is HLO's where the trace tells it, else "", and `awaited` the operation that a ``-done`` ends.
     `is_async` marks a span of XLA's line of asynchronous operations, beside which the device does something
@@ -58,17 +58,12 @@ class TracedInstruction(NamedTuple):
     """
 
     name: str
-    module: str
-    program_id: int
+    program: Program
     opcode: str = ""
     awaited: str = ""
     is_async: bool = False
     replica_groups: str = ""
     with_host: bool = False
-
-    @property
-    def program(self) -> Program:
-        return self.module, self.program_id
 
 
 class ProgramRun(NamedTuple):
@@ -78,16 +73,11 @@ class ProgramRun(NamedTuple):
     None where it does not.
     """
 
-    module: str
-    program_id: int
+    program: Program
     run_id: int | None
 
-    @property
-    def program(self) -> Program:
-        return self.module, self.program_id
 
-
-@dataclass(frozen=True)
+@dataclass
 class DeviceTrace:
     """A device's operations: entry i of `starts`, `ends` (picoseconds), `instructions` and `runs` is one.
 
@@ -100,14 +90,14 @@ class DeviceTrace:
 
     kind: str
     number: int
-    host: str
-    starts: Sequence[int]
-    ends: Sequence[int]
-    instructions: Sequence[int]
-    runs: Sequence[int]
-    instruction_table: Sequence[TracedInstruction]
-    run_table: Sequence[ProgramRun]
-    step_spans: tuple[tuple[int, int, int], ...] = ()
+    host: str = ""
+    starts: array[int] = field(default_factory=lambda: array("q"))
+    ends: array[int] = field(default_factory=lambda: array("q"))
+    instructions: array[int] = field(default_factory=lambda: array("l"))
+    runs: array[int] = field(default_factory=lambda: array("l"))
+    instruction_table: Sequence[TracedInstruction] = ()
+    run_table: Sequence[ProgramRun] = ()
+    step_spans: Sequence[tuple[int, int, int]] = ()
     steps_of_runs: dict[int, int] = field(default_factory=dict)
     device_id: int | None = None
 
@@ -115,6 +105,13 @@ class DeviceTrace:
     def name(self) -> str:
         """``TPU 3``, with its host where there are several."""
         return f"{self.host} {self.kind} {self.number}".lstrip()
+
+    def append(self, start: int, end: int, instruction: int, run: int) -> None:
+        """Add an operation."""
+        self.starts.append(start)
+        self.ends.append(end)
+        self.instructions.append(instruction)
+        self.runs.append(run)
 
 
 class _ModuleRun(NamedTuple):
@@ -126,28 +123,24 @@ class _ModuleRun(NamedTuple):
     run_id: int | None
 
 
-@dataclass
-class _Columns:
-    starts: array[int] = field(default_factory=lambda: array("q"))
-    ends: array[int] = field(default_factory=lambda: array("q"))
-    instructions: array[int] = field(default_factory=lambda: array("l"))
-    runs: array[int] = field(default_factory=lambda: array("l"))
-    modules: list[_ModuleRun] = field(default_factory=list)
-    """The runs of modules, where the device has a line of them."""
-    steps: list[tuple[int, int, int]] = field(default_factory=list)
+_Device = tuple[str, int]
+"""Kind and number."""
 
 
 class TraceReading:
     """Takes a trace's events one after the other, in any order of lines, and sorts them by device."""
 
-    def __init__(self) -> None:
-        self._devices: dict[tuple[str, int], _Columns] = {}
+    def __init__(self, events: Iterable[TraceEvent] = ()) -> None:
+        self._devices: dict[_Device, DeviceTrace] = {}
+        self._modules: defaultdict[_Device, list[_ModuleRun]] = defaultdict(list)
+        """The runs of modules, where the device has a line of them."""
+        self._steps: defaultdict[_Device, list[tuple[int, int, int]]] = defaultdict(list)
         self._instructions: dict[TracedInstruction, int] = {}
         self._known: dict[tuple[object, ...], int] = {}
         self._known_runs: dict[tuple[object, ...], int] = {}
         """The numbers of instructions and of runs, by what events say of them."""
         self._runs: dict[ProgramRun, int] = {}
-        self._begun: dict[int, tuple[_Columns, int]] = {}
+        self._begun: dict[int, tuple[DeviceTrace, int]] = {}
         """Operations whose end is another event, by what joins the two."""
         self._ended: dict[int, int] = {}
         self._marks: list[tuple[str, int, int, int]] = []
@@ -158,6 +151,8 @@ class TraceReading:
         """The runs that have a number, on a device and on any (None)."""
         self.lacks_ends = False
         """True where the CPU's asynchronous operations look shorter than they are."""
+        for event in events:
+            self.add(event)
 
     def add(self, event: TraceEvent) -> None:
         """Take an event."""
@@ -170,110 +165,88 @@ class TraceReading:
         """The devices by kind and number. `host` is the name by which they are told from other hosts', and
         `device_ids` has the numbers among the devices of all hosts by the names of planes."""
         self._assign_runs()
-        instructions, runs = tuple(self._instructions), tuple(self._runs)
-        steps = self._steps_of_runs()
-        found = []
-        for (kind, number), columns in sorted(self._devices.items()):
-            marks = columns.steps
-            if kind == "GPU" and not marks and all(run.run_id is None for run in runs):
+        steps_of_runs, has_numbers = self._steps_of_runs(), any(run.run_id is not None for run in self._runs)
+        for (kind, number), trace in self._devices.items():
+            steps = self._steps[kind, number]
+            if kind == "GPU" and not steps and not has_numbers:
                 # No run tells which step began it: what runs while a step lasts is its own.
-                marks = [(step, start, end) for _, start, end, step in self._marks]
-            marked = tuple(sorted(marks, key=lambda each: each[1]))
-            found.append(
-                DeviceTrace(
-                    kind,
-                    number,
-                    host,
-                    columns.starts,
-                    columns.ends,
-                    columns.instructions,
-                    columns.runs,
-                    instructions,
-                    runs,
-                    marked,
-                    steps,
-                    device_ids.get(f"/device:{kind}:{number}"),
-                )
-            )
-        return found
+                steps = [(step, start, end) for _, start, end, step in self._marks]
+            trace.host, trace.device_id = host, device_ids.get(f"/device:{kind}:{number}")
+            trace.instruction_table, trace.run_table = tuple(self._instructions), tuple(self._runs)
+            trace.step_spans = tuple(sorted(steps, key=lambda each: each[1]))
+            trace.steps_of_runs = steps_of_runs
+        return [self._devices[device] for device in sorted(self._devices)]
 
-    def _columns(self, device: tuple[str, int]) -> _Columns:
-        found = self._devices.get(device)
-        if found is None:
-            found = self._devices[device] = _Columns()
-        return found
+    def _device(self, device: _Device) -> DeviceTrace:
+        if device not in self._devices:
+            self._devices[device] = DeviceTrace(*device)
+        return self._devices[device]
 
     def _of_host(self, event: TraceEvent) -> None:
         stats = event.stats
         if "hlo_op" in stats and "device_ordinal" in stats:
-            columns = self._columns(("CPU", _int(stats["device_ordinal"])))
+            trace = self._device(("CPU", _int(stats["device_ordinal"]) or 0))
             name, told = stats["hlo_op"], (stats.get("hlo_module", ""), stats.get("program_id"))
+            program, run_id = (str(told[0]), program_number(told[1])), stats.get("run_id")
             instruction = self._known.get((name, *told))
             if instruction is None:
-                traced = TracedInstruction(str(name), str(told[0]), program_number(told[1]))
+                traced = TracedInstruction(str(name), program)
                 instruction = self._known[name, *told] = self._instruction(traced)
-            run_id = stats.get("run_id")
             run = self._known_runs.get((run_id, *told))
             if run is None:
-                traced_run = ProgramRun(str(told[0]), program_number(told[1]), _optional(run_id))
+                traced_run = ProgramRun(program, _int(run_id))
                 run = self._known_runs[run_id, *told] = self._run(traced_run)
                 if traced_run.run_id is not None:
                     self._by_number[None, traced_run.run_id].add(run)
             end = event.end
-            joined = stats.get("_p")
+            joined = _int(stats.get("_p"))
             if joined is None:
                 self.lacks_ends = True
+            elif joined in self._ended:
+                end = max(end, self._ended.pop(joined))
             else:
-                other = self._ended.pop(_int(joined), None)
-                if other is None:
-                    self._begun[_int(joined)] = columns, len(columns.starts)
-                else:
-                    end = max(end, other)
-            _append(columns, event.start, end, instruction, run)
+                self._begun[joined] = trace, len(trace.starts)
+            trace.append(event.start, end, instruction, run)
         elif event.name.startswith(END):
-            if "_c" not in stats:
+            if (joined := _int(stats.get("_c"))) is None:
                 return
-            joined = _int(stats["_c"])
             begun = self._begun.pop(joined, None)
             if begun is None:
                 self._ended[joined] = event.end
             else:
-                columns, place = begun
-                columns.ends[place] = max(columns.ends[place], event.end)
+                trace, place = begun
+                trace.ends[place] = max(trace.ends[place], event.end)
         elif "step_num" in stats:
-            self._marks.append((event.line, event.start, event.end, _int(stats["step_num"])))
+            self._marks.append((event.line, event.start, event.end, _int(stats["step_num"]) or 0))
         elif "run_id" in stats:
             ordinal = stats.get("device_ordinal")
-            self._launches.append((event.start, event.line, _int(stats["run_id"]), ordinal))
+            self._launches.append((event.start, event.line, _int(stats["run_id"]) or 0, ordinal))
 
-    def _of_device(self, device: tuple[str, int], event: TraceEvent) -> None:
+    def _of_device(self, device: _Device, event: TraceEvent) -> None:
         stats, line = event.stats, event.line
         if line == "Steps":
             number = stats.get("step_num", event.name)
             if str(number).lstrip("-").isdecimal():
-                self._columns(device).steps.append((int(number), event.start, event.end))
+                self._device(device)
+                self._steps[device].append((int(number), event.start, event.end))
         elif line == "XLA Modules":
-            columns = self._columns(device)
+            self._device(device)
             named = _MODULE.match(event.name)
-            module = named[1] if named else event.name
-            program = program_number(int(named[2]) if named else stats.get("program_id"))
-            run_id = _optional(stats.get("run_id"))
-            columns.modules.append(_ModuleRun(event.start, event.end, (module, program), run_id))
+            number = program_number(int(named[2]) if named else stats.get("program_id"))
+            program = (named[1] if named else event.name), number
+            run = _ModuleRun(event.start, event.end, program, _int(stats.get("run_id")))
+            self._modules[device].append(run)
         elif event.end >= event.start:
-            self._operation(self._columns(device), event)
-
-    def _operation(self, columns: _Columns, event: TraceEvent) -> None:
-        stats = event.stats
-        module = str(stats.get("hlo_module", ""))
-        key = event.line, event.name, module, (stats.get("hlo_op"), stats.get("program_id"))
-        instruction = self._known.get(key)
-        if instruction is None:
-            instruction = self._known[key] = self._instruction(_of_event(event, module))
-        run = NO_RUN
-        if module and event.line.startswith("Stream"):
-            told = ProgramRun(module, program_number(stats.get("program_id")), _optional(stats.get("run_id")))
-            run = self._run(told)
-        _append(columns, event.start, event.end, instruction, run)
+            module = str(stats.get("hlo_module", ""))
+            key = line, event.name, module, (stats.get("hlo_op"), stats.get("program_id"))
+            instruction = self._known.get(key)
+            if instruction is None:
+                instruction = self._known[key] = self._instruction(_of_event(event, module))
+            run_number = NO_RUN
+            if module and line.startswith("Stream"):
+                program = module, program_number(stats.get("program_id"))
+                run_number = self._run(ProgramRun(program, _int(stats.get("run_id"))))
+            self._device(device).append(event.start, event.end, instruction, run_number)
 
     def _instruction(self, instruction: TracedInstruction) -> int:
         return self._instructions.setdefault(instruction, len(self._instructions))
@@ -284,34 +257,29 @@ class TraceReading:
     def _assign_runs(self) -> None:
         """Give each operation the run of a module during which it starts, and that one's name, where the
         device has a line of these: its operations name their program by its number alone, or not at all."""
-        found = {device: sorted(columns.modules) for device, columns in self._devices.items()}
-        orders = _joined_runs(found)
-        for device, modules in found.items():
-            if not modules:
-                continue
+        sorted_modules = {device: sorted(modules) for device, modules in self._modules.items()}
+        orders = _joined_runs(sorted_modules)
+        for device, modules in sorted_modules.items():
             runs = []
             for each, order in zip(modules, orders[device], strict=True):
-                runs.append(self._run(ProgramRun(*each.program, order)))
+                runs.append(self._run(ProgramRun(each.program, order)))
                 if each.run_id is not None:
                     self._by_number[None, each.run_id].add(runs[-1])
                     self._by_number[device[1], each.run_id].add(runs[-1])
             self._assign(self._devices[device], modules, runs)
 
-    def _assign(self, columns: _Columns, modules: Sequence[_ModuleRun], runs: Sequence[int]) -> None:
+    def _assign(self, trace: DeviceTrace, modules: Sequence[_ModuleRun], runs: Sequence[int]) -> None:
         begins, table = [each.start for each in modules], [*self._instructions]
         changed: dict[tuple[int, Program], int] = {}
-        for place, start in enumerate(columns.starts):
+        for place, start in enumerate(trace.starts):
             at = bisect_right(begins, start) - 1
             if at < 0 or start >= modules[at].end:
                 continue
-            columns.runs[place] = runs[at]
-            module, program_id = modules[at].program
-            key = columns.instructions[place], (module, program_id)
-            number = changed.get(key)
-            if number is None:
-                whole = table[key[0]]._replace(module=module, program_id=program_id)
-                number = changed[key] = self._instruction(whole)
-            columns.instructions[place] = number
+            trace.runs[place] = runs[at]
+            key = trace.instructions[place], modules[at].program
+            if key not in changed:
+                changed[key] = self._instruction(table[key[0]]._replace(program=key[1]))
+            trace.instructions[place] = changed[key]
 
     def _steps_of_runs(self) -> dict[int, int]:
         """The step of each run: the one during which it was begun, on the thread that marked the step, or on
@@ -331,16 +299,16 @@ class TraceReading:
         return other | own
 
 
-def _joined_runs(found: Mapping[tuple[str, int], Sequence[_ModuleRun]]) -> dict[tuple[str, int], list[int]]:
+def _joined_runs(found: Mapping[_Device, Sequence[_ModuleRun]]) -> dict[_Device, list[int]]:
     """The number of each run of a device among its program's, the same on all devices for one launch.
 
     Devices launch a program in one order, but a profile may begin or end between their first or last runs:
     each device's are shifted against those of the device with most so that runs overlap as long as they can.
     """
-    by_program: defaultdict[Program, dict[tuple[str, int], list[int]]] = defaultdict(dict)
+    by_program: defaultdict[Program, defaultdict[_Device, list[int]]] = defaultdict(lambda: defaultdict(list))
     for device, modules in found.items():
         for place, each in enumerate(modules):
-            by_program[each.program].setdefault(device, []).append(place)
+            by_program[each.program][device].append(place)
     orders = {device: [0] * len(modules) for device, modules in found.items()}
     for places in by_program.values():
         most = max(places, key=lambda device: len(places[device]))
@@ -374,37 +342,31 @@ def _step_at(marks: Sequence[tuple[str, int, int, int]], time: int) -> int | Non
     return marks[place][3] if place >= 0 and time <= marks[place][2] else None
 
 
-def _append(columns: _Columns, start: int, end: int, instruction: int, run: int) -> None:
-    columns.starts.append(start)
-    columns.ends.append(end)
-    columns.instructions.append(instruction)
-    columns.runs.append(run)
-
-
 def _of_event(event: TraceEvent, module: str) -> TracedInstruction:
     """The instruction of a device's event."""
     stats = event.stats
-    program, is_async = program_number(stats.get("program_id")), event.line == "Async XLA Ops"
+    program, is_async = (module, program_number(stats.get("program_id"))), event.line == "Async XLA Ops"
     line = str(stats.get("long_name", event.name))
+    name = str(stats.get("hlo_op", event.name))
     written = _HLO_LINE.match(line)
     if written is not None:
         ended = _ENDED.match(line, written.end()) if written[2].endswith("-done") else None
-        awaited = ended[1] if ended else ""
         groups = _REPLICA_GROUPS.search(line, written.end())
-        said = groups[1] if groups else ""
-        with_host = _HOST_MEMORY.search(line) is not None
-        return TracedInstruction(written[1], module, program, written[2], awaited, is_async, said, with_host)
+        return TracedInstruction(
+            written[1],
+            program,
+            written[2],
+            awaited=ended[1] if ended else "",
+            is_async=is_async,
+            replica_groups=groups[1] if groups else "",
+            with_host=_HOST_MEMORY.search(line) is not None,
+        )
     if event.line.startswith("Stream"):
-        opcode = next((what for what, name in _ON_STREAMS.items() if name.search(event.name)), "")
-        return TracedInstruction(str(stats.get("hlo_op", event.name)), module, program, opcode)
+        opcode = next((what for what, named in _ON_STREAMS.items() if named.search(event.name)), "")
+        return TracedInstruction(name, program, opcode)
     opcode = "" if "hlo_op" in stats else str(stats.get("hlo_category", ""))
-    name = str(stats.get("hlo_op", event.name))
-    return TracedInstruction(name, module, program, opcode, is_async=is_async)
+    return TracedInstruction(name, program, opcode, is_async=is_async)
 
 
-def _int(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _optional(value: object) -> int | None:
+def _int(value: object) -> int | None:
     return value if isinstance(value, int) else None

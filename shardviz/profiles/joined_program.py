@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -100,16 +100,16 @@ class JoinedProgram:
     machine: Machine | None
     device_ids: tuple[int, ...] = ()
     lost: frozenset[str] = frozenset()
-    _ops: dict[str, TimedOp] = field(default_factory=dict)
 
     @cached_property
     def collectives(self) -> dict[str, Collective]:
         """The collectives by their names."""
         return {each.name: each for each in self.module.collectives}
 
-    def op(self, name: str) -> TimedOp | None:
-        """An operation as it was predicted."""
-        return self._ops.get(name)
+    @cached_property
+    def ops(self) -> dict[str, TimedOp]:
+        """The operations as they were predicted, by their names."""
+        return {op.name: op for op in self.predicted.ops}
 
     @cached_property
     def lines(self) -> dict[str, tuple[str, str]]:
@@ -122,6 +122,11 @@ class JoinedProgram:
                 names = line.operands if ends else ()
                 found[line.name] = line.opcode, names[0] if names else ""
         return found
+
+    def facts(self, timed: TimedOp, role: Role, awaited: str = "") -> InstructionFacts:
+        """The kind of what was predicted."""
+        record = self.collectives.get(timed.collective)
+        return InstructionFacts(timed.op, self.predicted.lanes[timed.lane], role, awaited, timed, record)
 
 
 def join_program(
@@ -140,8 +145,7 @@ def join_program(
     module, predicted = timed_program(
         text, machine or assumed_machine(), mesh=given, infer=True, origins=True
     )
-    ops = {op.name: op for op in predicted.ops}
-    return JoinedProgram(text, module, predicted, machine, device_ids, lost, ops)
+    return JoinedProgram(text, module, predicted, machine, device_ids, lost)
 
 
 def with_devices(text: str, device_ids: tuple[tuple[int, ...], ...]) -> str:
@@ -177,16 +181,15 @@ def with_groups(text: str, said: Mapping[str, str]) -> tuple[str, frozenset[str]
 
 def facts_of(instruction: TracedInstruction, program: JoinedProgram | None) -> InstructionFacts:
     """The kind of a traced instruction: by the program's text, else by the trace, else by its name."""
-    timed = None if program is None else program.op(instruction.name)
     opcode, awaited = instruction.opcode, instruction.awaited
+    is_on_stream = opcode in _ON_STREAMS
     if program is not None:
         opcode, awaited = program.lines.get(instruction.name, (opcode, awaited))
-    if program is not None and timed is not None:
-        record = program.collectives.get(timed.collective)
-        if record is None and instruction.opcode in _ON_STREAMS:
-            return InstructionFacts("memcpy", _ON_STREAMS[instruction.opcode], "work", "", timed)
-        role: Role = "begins" if timed.is_async else "work"
-        return InstructionFacts(timed.op, program.predicted.lanes[timed.lane], role, "", timed, record)
+        timed = program.ops.get(instruction.name)
+        if timed is not None and timed.collective not in program.collectives and is_on_stream:
+            return InstructionFacts("memcpy", _ON_STREAMS[instruction.opcode], timed=timed)
+        if timed is not None:
+            return program.facts(timed, "begins" if timed.is_async else "work")
     named = _opcode_of_name(instruction.name)
     opcode = named if not opcode or named.startswith("async-collective-") else opcode
     copies = HOST if instruction.with_host else COPIES
@@ -194,16 +197,12 @@ def facts_of(instruction: TracedInstruction, program: JoinedProgram | None) -> I
         return InstructionFacts(opcode, COMPUTE, "frame")
     base = opcode.removesuffix("-done").removesuffix("-update")
     if base != opcode:
-        begun = None if program is None else program.op(awaited)
-        if program is not None and begun is not None:
-            lane = program.predicted.lanes[begun.lane]
-            return InstructionFacts(
-                begun.op, lane, "ends", awaited, begun, program.collectives.get(begun.collective)
-            )
+        if program is not None and awaited in program.ops:
+            return program.facts(program.ops[awaited], "ends", awaited)
         lane = UNKNOWN_LINKS if base in _COLLECTIVES else copies if f"{base}-start" in _COPIES else COMPUTE
         return InstructionFacts(base, lane, "ends", awaited)
     base = base_op(opcode)
-    role = "begins" if base != opcode else "work"
+    role: Role = "begins" if base != opcode else "work"
     if base in _COLLECTIVES:
         return InstructionFacts(base, UNKNOWN_LINKS, role)
     if opcode in _COPIES:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from shardviz.errors import plural
-from shardviz.profiles.device_operations import DeviceStretch
-from shardviz.profiles.intervals import PICO, Covered, total, union
+from shardviz.profiles.device_operations import PICO, Covered, DeviceStretch, total, union
 from shardviz.profiles.joined_program import InstructionFacts
 from shardviz.timeline.link_times import COMPUTE
 from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp, TimeSpan

@@ -8,7 +8,7 @@ import mmap
 import struct
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -18,8 +18,7 @@ from typing import BinaryIO
 from shardviz.errors import QuestionError, quote
 from shardviz.profiles.chrome_trace import chrome_events
 from shardviz.profiles.device_trace import DeviceTrace, TraceReading
-from shardviz.profiles.steps import main_program
-from shardviz.profiles.trace_event import Program, ProgramRecord, TraceEvent
+from shardviz.profiles.trace_event import Program, ProgramRecord
 from shardviz.profiles.xplane import device_ids, hostname, programs, xplane_events
 from shardviz.user_files import open_file
 
@@ -60,6 +59,17 @@ class ProfileFiles:
     def main(self) -> Program | None:
         """The program that runs longest: looked for once, among all operations."""
         return main_program(self.devices)
+
+
+def main_program(devices: Sequence[DeviceTrace]) -> Program | None:
+    """The program that runs longest on all devices; None where no operation names its program."""
+    found: defaultdict[Program, int] = defaultdict(int)
+    for device in devices:
+        programs = [each.program if each.program[0] else None for each in device.instruction_table]
+        for number, start, end in zip(device.instructions, device.starts, device.ends, strict=True):
+            if (program := programs[number]) is not None:
+                found[program] += end - start
+    return max(found, key=lambda each: found[each], default=None)
 
 
 def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFiles:
@@ -164,7 +174,7 @@ def _read(file: Path, tell: Callable[[int], None]) -> _Read:
             if head.startswith(GZIP) or head.lstrip()[:1] in (b"{", b"["):
                 return _read_chrome(file, opened, tell)
             with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                reading = _collected(xplane_events(data, tell))
+                reading = TraceReading(xplane_events(data, tell))
                 return hostname(data) or host_name(file), programs(data), reading, device_ids(data)
     except DAMAGED as error:
         # The words of the others are about Python's own types.
@@ -182,12 +192,5 @@ def _read_chrome(file: Path, opened: BinaryIO, tell: Callable[[int], None]) -> _
     opened.seek(0)
     source: BinaryIO = gzip.GzipFile(fileobj=opened) if head == GZIP else opened  # type: ignore[assignment]
     with io.TextIOWrapper(source, encoding="utf-8", errors="replace") as text:
-        reading = _collected(chrome_events(text, lambda: tell(opened.tell())))
+        reading = TraceReading(chrome_events(text, lambda: tell(opened.tell())))
     return host_name(file), [], reading, {}
-
-
-def _collected(events: Iterator[TraceEvent]) -> TraceReading:
-    reading = TraceReading()
-    for event in events:
-        reading.add(event)
-    return reading

@@ -17,7 +17,6 @@ from itertools import compress, islice, repeat
 
 import numpy as np
 
-from shardviz.profiles.event_columns import INT64, REFERENCE, UINT64, event_groups
 from shardviz.profiles.trace_event import (
     SKIPPED,
     STATS,
@@ -26,7 +25,20 @@ from shardviz.profiles.trace_event import (
     is_read,
     program_number,
 )
-from shardviz.profiles.wire_format import LENGTH, LONGER, Bytes, fields, signed, text, varint
+from shardviz.profiles.wire_format import (
+    INT64,
+    LENGTH,
+    LONGER,
+    REFERENCE,
+    UINT64,
+    Bytes,
+    event_groups,
+    fields,
+    find,
+    signed,
+    text,
+    varint,
+)
 
 Stat = str | int | float
 _Events = tuple[list[int], list[int], list[int], list[Mapping[str, Stat]]]
@@ -55,8 +67,9 @@ _DEVICE_ASSIGNMENT, _COMPUTATION_DEVICES = 15, 3
 
 @dataclass
 class _Plane:
-    """A plane's tables, and where its lines are."""
+    """A plane's tables, where its lines are, and where it stops."""
 
+    stop: int
     name: str = ""
     lines: list[tuple[int, int]] = field(default_factory=list)
     events: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -69,61 +82,51 @@ def xplane_events(data: Bytes, on_progress: Callable[[int], None]) -> Iterator[T
 
     Raises `ValueError` for bytes that are not such a message, or that break off.
     """
-    for start, stop in _planes(data):
-        plane = _plane(data, start, stop)
+    for plane in _planes(data):
         if plane.name.startswith(("/host:", "/device:")) and plane.name != PROTOS:
             yield from _events(data, plane, on_progress)
-        on_progress(stop)
+        on_progress(plane.stop)
 
 
 def programs(data: Bytes) -> list[ProgramRecord]:
     """The programs that a profile brings with it; none where it was taken without them."""
     found = []
-    for start, stop in _planes(data):
-        plane = _plane(data, start, stop)
-        if plane.name != PROTOS:
-            continue
+    for plane in (each for each in _planes(data) if each.name == PROTOS):
         for key, (first, last) in plane.events.items():
             # ``jit_step(12)``
-            name, _, number = _metadata_name(data, first, last).removesuffix(")").rpartition("(")
+            name, _, number = _string(data, first, last, _METADATA_NAME).removesuffix(")").rpartition("(")
             program_id = program_number(int(number) if number.lstrip("-").isdecimal() else key)
             for field_number, begin, end in fields(data, first, last):
-                if field_number != _METADATA_STATS:
-                    continue
-                hlo = _message(data, begin, end, plane.stats, PROTO_STAT)
-                modules = fields(data, *hlo) if hlo else ()
-                if proto := next((data[a:b] for part, a, b in modules if part == _HLO_MODULE), b""):
-                    found.append(ProgramRecord(name, program_id, proto, _device_ids(proto)))
+                if field_number == _METADATA_STATS and (hlo := _message(data, begin, end, plane, PROTO_STAT)):
+                    module = find(data, *hlo, _HLO_MODULE)
+                    if proto := data[slice(*module)] if module else b"":
+                        found.append(ProgramRecord(name, program_id, proto, _device_ids(proto)))
     return found
 
 
 def device_ids(data: Bytes) -> dict[str, int]:
     """The numbers of devices among those of all hosts, by the names of their planes, of TPUs alone."""
     found = {}
-    for start, stop in _planes(data):
-        plane = _plane(data, start, stop)
+    for plane in _planes(data):
         for first, last in plane.own_stats:
-            if details := _message(data, first, last, plane.stats, _CORE_DETAILS):
-                # A number that is 0, as that of the first device, is left out.
-                numbers = (
-                    varint(data, at)[0] for key, at, _ in fields(data, *details) if key == _GLOBAL_CORE_ID
-                )
-                found[plane.name] = next(numbers, 0)
+            if details := _message(data, first, last, plane, _CORE_DETAILS):
+                found[plane.name] = _number(data, *details, _GLOBAL_CORE_ID)
     return found
 
 
 def hostname(data: Bytes) -> str:
     """The machine on which it was taken, "" where it does not say."""
-    found = fields(data, 0, len(data))
-    return next((text(data, start, stop) for number, start, stop in found if number == _HOSTNAMES), "")
+    return _string(data, 0, len(data), _HOSTNAMES)
 
 
-def _planes(data: Bytes) -> list[tuple[int, int]]:
-    return [(start, stop) for number, start, stop in fields(data, 0, len(data)) if number == _PLANES]
+def _planes(data: Bytes) -> Iterator[_Plane]:
+    for number, start, stop in fields(data, 0, len(data)):
+        if number == _PLANES:
+            yield _plane(data, start, stop)
 
 
 def _plane(data: Bytes, start: int, stop: int) -> _Plane:
-    plane = _Plane()
+    plane = _Plane(stop)
     for number, begin, end in fields(data, start, stop):
         if number == _PLANE_NAME:
             plane.name = text(data, begin, end)
@@ -132,39 +135,31 @@ def _plane(data: Bytes, start: int, stop: int) -> _Plane:
         elif number == _PLANE_STATS:
             plane.own_stats.append((begin, end))
         elif number in (_EVENT_NAMES, _STAT_NAMES):
-            key, value = _entry(data, begin, end)
+            # An entry of a map: its key and its value.
+            key, value = _number(data, begin, end, 1), find(data, begin, end, 2) or (end, end)
             if number == _EVENT_NAMES:
                 plane.events[key] = value
             else:
-                plane.stats[key] = _metadata_name(data, *value)
+                plane.stats[key] = _string(data, *value, _METADATA_NAME)
     return plane
 
 
-def _entry(data: Bytes, start: int, stop: int) -> tuple[int, tuple[int, int]]:
-    """An entry of a map: its key, and where its value is."""
-    key, value = 0, (stop, stop)
-    for number, begin, end in fields(data, start, stop):
-        if number == 1:
-            key = varint(data, begin)[0]
-        else:
-            value = begin, end
-    return key, value
+def _string(data: Bytes, start: int, stop: int, number: int) -> str:
+    """The string in a field, "" where it is left out."""
+    place = find(data, start, stop, number)
+    return text(data, *place) if place else ""
 
 
-def _metadata_name(data: Bytes, start: int, stop: int) -> str:
-    found = fields(data, start, stop)
-    return next((text(data, at, end) for number, at, end in found if number == _METADATA_NAME), "")
+def _number(data: Bytes, start: int, stop: int, number: int) -> int:
+    """The number in a field; one that is 0, as that of the first device, is left out."""
+    place = find(data, start, stop, number)
+    return varint(data, place[0])[0] if place else 0
 
 
-def _message(data: Bytes, start: int, stop: int, stats: dict[int, str], name: str) -> tuple[int, int] | None:
+def _message(data: Bytes, start: int, stop: int, plane: _Plane, name: str) -> tuple[int, int] | None:
     """Where the message in a stat of this name is, None where it is another stat."""
-    found, value = "", (stop, stop)
-    for number, begin, end in fields(data, start, stop):
-        if number == 1:
-            found = stats.get(varint(data, begin)[0], "")
-        elif number == _BYTES:
-            value = begin, end
-    return value if found == name else None
+    is_other = plane.stats.get(_number(data, start, stop, 1), "") != name
+    return None if is_other else find(data, start, stop, _BYTES) or (stop, stop)
 
 
 def _device_ids(proto: bytes) -> tuple[tuple[int, ...], ...]:
@@ -184,7 +179,7 @@ def _device_ids(proto: bytes) -> tuple[tuple[int, ...], ...]:
 
 
 def _events(data: Bytes, plane: _Plane, on_progress: Callable[[int], None]) -> Iterator[TraceEvent]:
-    names = {key: _metadata_name(data, *value) for key, value in plane.events.items()}
+    names = {key: _string(data, *value, _METADATA_NAME) for key, value in plane.events.items()}
     reader = _EventReader(plane)
     for key, (start, stop) in plane.events.items():
         if not names[key].startswith(SKIPPED):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from shardviz.hardware import Placement
     from shardviz.hlo import Collective, CollectiveMatmul
-    from shardviz.hlo.mlir.reshard_moves import ShardyMove
+    from shardviz.hlo.mlir.collectives import ShardyMove
     from shardviz.sharding import PartitionSpec
     from shardviz.timeline.compiler_schedule import CompilerSchedule
     from shardviz.timeline.memory import MemoryReport

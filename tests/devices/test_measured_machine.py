@@ -9,8 +9,7 @@ import pytest
 
 from shardviz.devices.fitting import fits
 from shardviz.devices.measured_machine import bare_machine, links_not_measured, measured_machine
-from shardviz.devices.measurement import Measurement
-from shardviz.devices.prediction import bound_seconds, predicted_seconds
+from shardviz.devices.measurement import Measurement, bound_seconds, predicted_seconds
 from shardviz.devices.question import measure_question
 from shardviz.hardware.machine_file import machine_toml, named_machine, read_machine
 from shardviz.hardware.mesh_placement import place_mesh

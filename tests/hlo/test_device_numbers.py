@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.errors import QuestionError
-from shardviz.hlo.groups.device_numbers import slice_positions
-from shardviz.hlo.groups.replica_groups import ReplicaGroups, row_major
+from shardviz.hlo.groups.device_numbers import across, slice_positions
+from shardviz.hlo.groups.replica_groups import ReplicaGroups, placed_lists, row_major
 
 
 def sets(groups: ReplicaGroups) -> list[tuple[int, ...]]:
@@ -33,10 +33,10 @@ def test_slices_in_any_order(num_slices, shape, rng):
     (outer, inner) = row_major(shape)
     for groups in (ReplicaGroups((outer,), (inner,)), ReplicaGroups((inner,), (outer,))):
         expected = sorted(tuple(of[i] for i in group) for of in where for group in groups.expand())
-        assert sets(positions.within(groups)) == expected
-        assert sets(positions.within(ReplicaGroups(lists=groups.expand()))) == expected
-        assert sorted(positions.pairs_within(groups.expand())) == expected
-    assert sets(positions.across()) == sorted(zip(*where, strict=True))
+        assert sets(groups.placed(positions)) == expected
+        assert sets(ReplicaGroups(lists=groups.expand()).placed(positions)) == expected
+        assert sorted(placed_lists(groups.expand(), positions)) == expected
+    assert sets(across(positions)) == sorted(zip(*where, strict=True))
     if kind == "outermost":
         assert positions == slice_positions(num_slices, per_slice)
 

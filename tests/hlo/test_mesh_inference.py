@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from shardviz.hlo import read, read_hlo
 from shardviz.hlo.groups.mesh_inference import mesh_of_groups
-from shardviz.hlo.groups.replica_groups import ReplicaGroups
-from shardviz.hlo.mlir.attributes import AxisRef, axis_groups
+from shardviz.hlo.groups.replica_groups import ReplicaGroups, axis_groups
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.hlo_view import hlo_view
 from shardviz.reports.program_report import report_of
 from shardviz.sharding import Mesh
+from shardviz.sharding.axis_parts import SubAxis
 
 HEADER = "HloModule m, num_partitions={devices}{more}\n\nENTRY %main (p: f32[8]) -> f32[8] {{\n"
 
@@ -121,7 +121,7 @@ def test_groups_along_axes_of_a_mesh_give_that_mesh_back(sizes, data):
     names = data.draw(st.permutations(list(shape)))
     groups = []
     for name in names:
-        found = axis_groups([AxisRef(name, 1, shape[name], True)], shape)
+        found = axis_groups([SubAxis(name, 1, shape[name])], shape)
         groups.append(data.draw(st.sampled_from([found, ReplicaGroups(lists=found.expand())])))
     assert mesh_of_groups(math.prod(sizes), groups) == Mesh(tuple(shape), tuple(sizes))
 

@@ -14,6 +14,7 @@ from shardviz.hlo.groups.group_text import parse_pairs, parse_replica_groups
 from shardviz.hlo.groups.replica_groups import (
     MAX_IRREGULAR,
     ReplicaGroups,
+    axis_groups,
     cut,
     device_ids,
     group_axes,
@@ -25,9 +26,9 @@ from shardviz.hlo.groups.replica_groups import (
     pieces,
     row_major,
 )
-from shardviz.hlo.mlir.attributes import AxisRef, axis_groups
 from shardviz.hlo.text.instruction import parse_instruction
 from shardviz.sharding import Mesh
+from shardviz.sharding.axis_parts import SubAxis
 
 
 def expand(text: str, devices: int = 8) -> list[list[int]]:
@@ -194,7 +195,7 @@ XY = Mesh(("X", "Y"), (2, 4))
 def test_axes_are_found_in_the_order_of_the_ids(sizes, random, listed):
     mesh = Mesh(tuple("ABCD"[: len(sizes)]), tuple(sizes))
     axes = tuple(random.sample(mesh.axis_names, random.randint(0, len(sizes))))
-    groups = axis_groups([AxisRef(name, 1, mesh.axis_size(name), True) for name in axes], mesh.shape)
+    groups = axis_groups([SubAxis(name, 1, mesh.axis_size(name)) for name in axes], mesh.shape)
     lists = mesh.replica_groups(axes)
     assert set(groups.expand()) == set(lists)
     found = group_axes(ReplicaGroups(lists=lists) if listed else groups, mesh)

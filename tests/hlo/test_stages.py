@@ -179,7 +179,8 @@ def test_a_tensor_that_must_be_split_in_another_way_is_told():
 
 
 def test_values_are_known_by_their_place_and_not_by_their_names():
-    from shardviz.hlo.mlir.tensor_shardings import changed_shardings, tensor_shardings
+    from shardviz.hlo.mlir.operations import MlirModule
+    from shardviz.hlo.mlir.shardings import changed_shardings, tensor_shardings
 
     def text(*lines):
         return (
@@ -196,7 +197,7 @@ def test_values_are_known_by_their_place_and_not_by_their_names():
         f"%0 = stablehlo.add %cst, %cst {split}: tensor<4xf32>",
         f"%1 = stablehlo.add %0, %0 {split}: tensor<4xf32>",
     )
-    (changed,) = changed_shardings(tensor_shardings(before), tensor_shardings(after))
+    (changed,) = changed_shardings(*(tensor_shardings(MlirModule(each)) for each in (before, after)))
     assert (changed.name, changed.op, changed.before, changed.dims) == ("%1", "add", None, (("X",),))
 
 

@@ -17,7 +17,7 @@ def device(
     """A device whose operations run in the runs 0, 1, … of jit_f; those that are `asynchronous` stand on
     XLA's line of such spans."""
     names = [*dict.fromkeys(name for name, *_ in operations)]
-    table = [TracedInstruction(name, "jit_f", 1, is_async=name in asynchronous) for name in names]
+    table = [TracedInstruction(name, ("jit_f", 1), is_async=name in asynchronous) for name in names]
     runs = range(max((run for *_, run in operations), default=0) + 1)
     return DeviceTrace(
         kind,
@@ -28,7 +28,7 @@ def device(
         array("l", [names.index(name) for name, *_ in operations]),
         array("l", [run for *_, run in operations]),
         table,
-        [ProgramRun("jit_f", 1, 40 + run) for run in runs],
+        [ProgramRun(("jit_f", 1), 40 + run) for run in runs],
     )
 
 

@@ -102,13 +102,13 @@ def test_a_tpu_names_operations_by_their_lines_and_runs_by_those_of_its_modules(
         ("all-reduce.3", 103, 130),
     ]
     done = device.instruction_table[device.instructions[2]]
-    assert (done.opcode, done.awaited, done.module, done.program_id) == (
+    assert (done.opcode, done.awaited, *done.program) == (
         "all-gather-done",
         "all-gather-start.1",
         "jit_step",
         5,
     )
-    assert device.run_table == (ProgramRun("jit_step", 5, 0), ProgramRun("jit_step", 5, 1))
+    assert device.run_table == (ProgramRun(("jit_step", 5), 0), ProgramRun(("jit_step", 5), 1))
     assert [*device.runs] == [0] * 5 + [1] * 5 + [0, 1]
     assert [number for number, *_ in device.step_spans] == [0, 1]
     used = {device.instruction_table[number] for number in device.instructions}
@@ -132,7 +132,7 @@ def test_a_line_with_the_types_of_its_operands_and_a_number_of_64_bits() -> None
         one, other = (device.instruction_table[number] for number in device.instructions)
         assert (one.name, one.opcode, one.awaited) == ("copy-start.1", "copy-start", "")
         assert (other.name, other.opcode, other.awaited) == ("copy-done.1", "copy-done", "copy-start.1")
-        assert one.program_id == other.program_id == 2**63 + 5
+        assert one.program[1] == other.program[1] == 2**63 + 5
 
 
 def test_runs_without_a_number_are_counted() -> None:

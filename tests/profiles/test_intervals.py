@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardviz.profiles.intervals import Covered, total, union
+from shardviz.profiles.device_operations import Covered, total, union
 
 STRETCHES = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=12)
 

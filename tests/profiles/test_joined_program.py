@@ -39,7 +39,7 @@ from tests.profiles.traces import TPU_TEXT
 def test_without_a_text_the_name_and_the_opcode_tell(
     name: str, opcode: str, expected: tuple[str, str, str]
 ) -> None:
-    found = facts_of(TracedInstruction(name, "jit_f", 1, opcode), None)
+    found = facts_of(TracedInstruction(name, ("jit_f", 1), opcode), None)
     assert (found.op, found.lane.kind, found.role) == expected
 
 
@@ -47,7 +47,7 @@ def test_the_text_goes_before_the_name() -> None:
     text = TPU_TEXT.replace("%all-reduce.3", "%fusion.77").replace("%fusion.1 ", "%all-gather.8 ")
     program = join_program(text, None, None)
     moved, computed = (
-        facts_of(TracedInstruction(name, "jit_step", 5), program) for name in ("fusion.77", "all-gather.8")
+        facts_of(TracedInstruction(name, ("jit_step", 5)), program) for name in ("fusion.77", "all-gather.8")
     )
     assert (moved.op, moved.lane.kind, moved.is_communication) == ("all-reduce", "axis", True)
     assert moved.collective is not None
@@ -57,8 +57,8 @@ def test_the_text_goes_before_the_name() -> None:
 
 def test_a_copy_on_a_gpus_stream_is_one_whatever_the_text_calls_it() -> None:
     program = join_program(TPU_TEXT, None, None)
-    found = facts_of(TracedInstruction("fusion.1", "jit_step", 5, HBM_COPY), program)
-    assert (found.op, found.lane.kind, found.timed) == ("memcpy", "copy", program.op("fusion.1"))
+    found = facts_of(TracedInstruction("fusion.1", ("jit_step", 5), HBM_COPY), program)
+    assert (found.op, found.lane.kind, found.timed) == ("memcpy", "copy", program.ops["fusion.1"])
 
 
 def test_groups_are_read_back_from_the_events() -> None:
@@ -85,7 +85,7 @@ def test_a_text_whose_groups_are_there_stays_as_it_is() -> None:
 def test_what_ends_is_known_by_what_it_waits_for() -> None:
     program = join_program(TPU_TEXT, None, None)
     names = ("all-gather-start.1", "all-gather-done.1")
-    begins, ends = (facts_of(TracedInstruction(name, "jit_step", 5), program) for name in names)
+    begins, ends = (facts_of(TracedInstruction(name, ("jit_step", 5)), program) for name in names)
     assert (begins.role, ends.role, ends.awaited) == ("begins", "ends", "all-gather-start.1")
     assert begins.collective == ends.collective
     assert begins.lane == ends.lane
@@ -93,7 +93,7 @@ def test_what_ends_is_known_by_what_it_waits_for() -> None:
 
 def test_matmuls_are_told_from_other_compute() -> None:
     program = join_program(TPU_TEXT, None, None)
-    assert facts_of(TracedInstruction("convolution.2", "jit_step", 5), program).op == "matmul"
+    assert facts_of(TracedInstruction("convolution.2", ("jit_step", 5)), program).op == "matmul"
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,10 @@ def test_a_marked_step_has_the_runs_that_the_device_of_that_number_began() -> No
     for event in xplane_events(xspace(planes), lambda _: None):
         reading.add(event)
     for device in reading.devices(""):
-        steps = {device.run_table[run][::2]: step for run, step in device.steps_of_runs.items()}
+        steps = {
+            (device.run_table[run].program[0], device.run_table[run].run_id): step
+            for run, step in device.steps_of_runs.items()
+        }
         assert steps == {("jit_f", 0): 7, ("jit_f", 1): 8}
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shardviz.profiles.device_trace import NO_RUN
-from shardviz.profiles.steps import are_marked, main_program, runs_in_order, step_rule
+from shardviz.profiles.profile import are_marked, runs_in_order, step_rule
+from shardviz.profiles.trace_files import main_program
 from tests.profiles.hand_made import device
 
 RUNS = device([("dot.1", 30, 40, 1), ("dot.1", 10, 20, 0), ("dot.1", 50, 60, 2)])
 
 
 def test_the_main_program_is_the_one_that_runs_longest() -> None:
-    table = [*RUNS.instruction_table, RUNS.instruction_table[0]._replace(module="jit_g", program_id=2)]
+    table = [*RUNS.instruction_table, RUNS.instruction_table[0]._replace(program=("jit_g", 2))]
     other = replace(RUNS, instruction_table=table, instructions=[1, 1, 0])
     assert main_program([RUNS]) == ("jit_f", 1)
     assert main_program([other]) == ("jit_g", 2)
-    nameless = [each._replace(module="") for each in RUNS.instruction_table]
+    nameless = [each._replace(program=("", 1)) for each in RUNS.instruction_table]
     assert main_program([replace(RUNS, instruction_table=nameless)]) is None
 
 

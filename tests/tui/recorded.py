@@ -7,7 +7,7 @@ from pathlib import Path
 
 from shardviz.compiler.requests import settled
 from shardviz.hlo import Collective, read_hlo, read_shardy
-from shardviz.hlo.mlir.tensor_shardings import ShardedTensor
+from shardviz.hlo.mlir.shardings import ShardedTensor
 from shardviz.hlo.passes.stages import PassStage
 from shardviz.notation import parse_mesh
 from shardviz.reports.pass_trace import PassTrace

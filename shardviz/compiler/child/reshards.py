@@ -15,8 +15,9 @@ from jaxlib.mlir.dialects import sdy, stablehlo
 
 from shardviz.compiler.child.shardy import name_in, operations_inside, passes
 from shardviz.errors import QuestionError
+from shardviz.hlo.mlir.attributes import element_type
 from shardviz.reports.explicit_reshards import ARGUMENT, ExplicitReshards, Meeting, SplitArgument
-from shardviz.sharding import PartitionSpec, canonical_dtype
+from shardviz.sharding import PartitionSpec
 
 RESHARDS = "insert-explicit-reshards"
 CRASHING_JAX = (0, 9, 2)
@@ -302,14 +303,10 @@ def _array(kind: Any) -> Array | None:
     """The shape and dtype of a type; None for one that is not an array of fixed size and known dtype."""
     if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
         return None
-    name = str(kind.element_type)
-    if name.startswith("complex<"):
-        name = {"complex<f32>": "c64", "complex<f64>": "c128"}.get(name, name)
     try:
-        dtype = canonical_dtype(name.replace("ui", "u", 1) if name.startswith("ui") else name)
+        return tuple(kind.shape), element_type(str(kind.element_type))
     except QuestionError:
         return None
-    return tuple(kind.shape), dtype
 
 
 def _local(split: Split, shape: Sequence[int]) -> tuple[int, ...]:

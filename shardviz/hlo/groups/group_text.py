@@ -18,20 +18,21 @@ from typing import NamedTuple
 
 from shardviz.errors import NotationError
 from shardviz.hlo.groups.replica_groups import (
+    AxisSizes,
     Lists,
     Loop,
     ReplicaGroups,
+    axis_groups,
     check_listable,
     cut,
-    groups_over,
     ids,
     length,
     merge,
-    nest_of,
     one_group,
+    part_name,
     row_major,
-    through,
 )
+from shardviz.sharding.axis_parts import SubAxis
 
 MAX_IDS = 2**40
 """More ids than any program has; larger numbers in a text are nonsense."""
@@ -47,6 +48,11 @@ class WrittenMesh(NamedTuple):
 
     axes: Axes
     order: tuple[int, ...] | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of its devices."""
+        return math.prod(size for _, size in self.axes)
 
 
 _QUOTED = r"'[^'\n]*+'|\"[^\"\n]*+\""
@@ -83,7 +89,12 @@ def parse_replica_groups(text: str, devices: int) -> ReplicaGroups:
     if match := _IOTA.fullmatch("".join(text.split())):
         return _iota(text, *match.groups())
     if match := _MESH.fullmatch(text):
-        return _mesh(text, *match.groups())
+        axes = _named_sizes(text, match[1])
+        sizes = dict(axes)
+        if len(sizes) < len(axes):
+            raise _unreadable(text)
+        groups = axis_groups(_used_axes(text, sizes, match[3]), sizes)
+        return groups if match[2] is None else groups.placed(_device_order(text, match[2], groups.total))
     raise _unreadable(text)
 
 
@@ -95,22 +106,30 @@ def parse_pairs(text: str) -> Lists:
     return pairs
 
 
-def _listed(text: str, devices: int) -> ReplicaGroups:
-    lists = _lists(text)
-    if not any(lists):
-        # XLA takes ``{}``, ``{{}}`` and ``{{},{}}`` for one group of all.
-        return one_group(devices)
-    if not all(lists):
-        raise NotationError("a group has no devices", text, 0, len(text))
-    _check_once(text, lists)
-    groups = ReplicaGroups(lists=lists)
-    nest = groups.member_loops
-    if nest is not None and groups.count * groups.size == sum(map(len, lists)):
-        firsts = [group[0] for group in lists]
-        outer = nest_of(firsts)
-        if outer is not None and list(lists[0]) == ids(nest):
-            return ReplicaGroups(outer, nest)
-    return groups
+def written_mesh(text: str) -> WrittenMesh | None:
+    """The mesh of the third form; None for another. Raises `NotationError` when it cannot be read."""
+    match = _MESH.fullmatch(text.strip())
+    return _written(text, match[1], match[2]) if match else None
+
+
+def mesh_of_sharding(text: str, start: int) -> WrittenMesh | None:
+    """The mesh of an attribute ``sharding={mesh['x'=2,'y'=4], [{'x'}, {}]}`` at `start`; None for another.
+
+    Raises `NotationError` when it cannot be read.
+    """
+    match = _SHARDING_MESH.match(text, start)
+    return _written(match[0][:60], match[1], match[2]) if match else None
+
+
+def axes_by_name(text: str, sizes: AxisSizes) -> tuple[str, ...]:
+    """The axes that groups of the third form name, a part as ``y:(2)2``; none where theirs is another mesh.
+
+    Raises `NotationError` when they cannot be read.
+    """
+    match = _MESH.fullmatch(text.strip())
+    if match is None or _named_sizes(text, match[1]) != tuple(sizes.items()):
+        return ()
+    return tuple(part_name(part, sizes) for part in _used_axes(text, sizes, match[3]))
 
 
 def check_ids(text: str, highest: int, devices: int) -> None:
@@ -122,20 +141,25 @@ def check_ids(text: str, highest: int, devices: int) -> None:
     raise NotationError(f"there is no device {highest} among the {devices} of the program", text, start, stop)
 
 
-def _check_once(text: str, lists: Lists) -> None:
-    """Raise `NotationError` for a device that is in two groups, or twice in one."""
+def _listed(text: str, devices: int) -> ReplicaGroups:
+    lists = _lists(text)
+    if not any(lists):
+        # XLA takes ``{}``, ``{{}}`` and ``{{},{}}`` for one group of all.
+        return one_group(devices)
+    if not all(lists):
+        raise NotationError("a group has no devices", text, 0, len(text))
     seen: set[int] = set()
-    for group in lists:
-        for i in group:
-            if i in seen:
-                raise NotationError(f"device {i} appears twice", text, 0, len(text))
-            seen.add(i)
+    for i in (i for group in lists for i in group):
+        if i in seen:
+            raise NotationError(f"device {i} appears twice", text, 0, len(text))
+        seen.add(i)
+    return ReplicaGroups.of_lists(lists)
 
 
 def _lists(text: str) -> Lists:
+    body = text[1:-1].strip()
     if not (text.startswith("{") and text.endswith("}")):
         raise _unreadable(text)
-    body = text[1:-1].strip()
     if not body:
         return ()
     if not (body.startswith("{") and body.endswith("}")):
@@ -157,7 +181,7 @@ def _iota(text: str, shape: str, dims: str, perm: str | None) -> ReplicaGroups:
     sizes = _numbers(text, shape)
     if len(sizes) != 2:
         raise NotationError("an iota of groups has the shape [groups,size]", text, 0, len(text))
-    nest = _transposed(text, _numbers(text, dims), perm)
+    nest = _transposed(text, dims, perm)
     if math.prod(sizes) != length(nest):
         raise NotationError(
             f"{sizes[0]} groups of {sizes[1]} are not the {length(nest)} ids of the iota", text, 0, len(text)
@@ -170,54 +194,64 @@ def _iota(text: str, shape: str, dims: str, perm: str | None) -> ReplicaGroups:
     return ReplicaGroups(lists=tuple(tuple(flat[i : i + sizes[1]]) for i in range(0, len(flat), sizes[1])))
 
 
-def _transposed(text: str, dims: list[int], perm: str | None) -> tuple[Loop, ...]:
-    order = list(range(len(dims))) if perm is None else _numbers(text, perm, least=0)
-    if sorted(order) != list(range(len(dims))):
+def _transposed(text: str, dims: str, perm: str | None) -> tuple[Loop, ...]:
+    nest = row_major(_numbers(text, dims))
+    order = list(range(len(nest))) if perm is None else _numbers(text, perm, least=0)
+    if sorted(order) != list(range(len(nest))):
         raise NotationError(
-            f"T({perm}) is not a permutation of the {len(dims)} dimensions", text, 0, len(text)
+            f"T({perm}) is not a permutation of the {len(nest)} dimensions", text, 0, len(text)
         )
-    nest = row_major(dims)
     return tuple(nest[i] for i in order)
 
 
-def written_mesh(text: str) -> WrittenMesh | None:
-    """The mesh of the third form; None for another. Raises `NotationError` when it cannot be read."""
-    match = _MESH.fullmatch(text.strip())
-    return _written(text, match[1], match[2]) if match else None
-
-
-def axes_by_name(text: str, mesh: Axes) -> tuple[str, ...]:
-    """The axes that groups of the third form name, a part as ``y:(2)2``; none where theirs is another mesh.
-
-    Raises `NotationError` when they cannot be read.
-    """
-    match = _MESH.fullmatch(text.strip())
-    if match is None or _named_sizes(text, match[1]) != mesh:
-        return ()
-    return tuple(
-        mesh[number][0] if size == mesh[number][1] else f"{mesh[number][0]}:({above}){size}"
-        for number, above, size in _used_axes(text, mesh, match[3])
-    )
-
-
-def mesh_of_sharding(text: str, start: int) -> WrittenMesh | None:
-    """The mesh of an attribute ``sharding={mesh['x'=2,'y'=4], [{'x'}, {}]}`` at `start`; None for another.
-
-    Raises `NotationError` when it cannot be read.
-    """
-    match = _SHARDING_MESH.match(text, start)
-    return _written(match[0][:60], match[1], match[2]) if match else None
-
-
 def _written(text: str, axes: str, order: str | None) -> WrittenMesh:
-    named = _named_sizes(text, axes)
+    mesh = WrittenMesh(_named_sizes(text, axes))
     if order is None:
-        return WrittenMesh(named)
-    total = math.prod(size for _, size in named)
-    check_listable(total, text)
-    places = _device_order(text, order, total)
-    numbers = tuple(ids(places) if isinstance(places, tuple) else places)
-    return WrittenMesh(named, None if numbers == tuple(range(total)) else numbers)
+        return mesh
+    check_listable(mesh.size, text)
+    (numbers,) = _device_order(text, order, mesh.size).expand()
+    return mesh if numbers == tuple(range(mesh.size)) else mesh._replace(order=numbers)
+
+
+def _device_order(text: str, device_ids: str, total: int) -> ReplicaGroups:
+    """``device_ids=(3,1,0,2)``, or ``device_ids=([4,2]T(1,0))`` as a nest of loops over ids: one group."""
+    body = device_ids.removeprefix("device_ids=").removeprefix("(").strip()
+    iota = _DEVICE_IDS.match(body)
+    if iota is None or (iota[2] is None and iota[1].count(",") + 1 == total > 1):
+        order = _numbers(text, iota[1] if iota else body.removesuffix(")"), least=0)
+        if sorted(order) != list(range(total)):
+            raise NotationError(f"device_ids are not a permutation of {total} devices", text, 0, len(text))
+        return ReplicaGroups(lists=(tuple(order),))
+    nest = _transposed(text, *iota.groups())
+    if length(nest) != total:
+        raise NotationError(f"device_ids are not {total} devices", text, 0, len(text))
+    return ReplicaGroups(inner=nest)
+
+
+def _named_sizes(text: str, axes: str) -> Axes:
+    """``mesh['x'=2,'y'=4]`` as names and sizes."""
+    items = _items(text, _MESH_AXIS, axes[axes.index("[") + 1 : -1])
+    found = tuple((_axis_name(axis[1]), int(axis[2])) for axis in items)
+    _numbers(text, ",".join(str(size) for _, size in found))
+    return found
+
+
+def _used_axes(text: str, sizes: AxisSizes, used: str) -> Iterator[SubAxis]:
+    """The axes of a mesh that ``{'x','y':(2)2}`` takes, or parts of them."""
+    for axis in _items(text, _AXIS, used[1:-1]):
+        name = _axis_name(axis[1])
+        if name not in sizes:
+            # XLA's parser takes the number of an axis for its name, where no axis is called that.
+            numbered = dict(zip(map(str, range(len(sizes))), sizes, strict=True))
+            if name not in numbered:
+                raise _unreadable(text)
+            name = numbered[name]
+        before, size = (1, sizes[name]) if axis[2] is None else (int(axis[2]), int(axis[3]))
+        if before * size < 1 or sizes[name] % (before * size):
+            raise NotationError(
+                f"axis {name} of size {sizes[name]} has no part ({before}){size}", text, 0, len(text)
+            )
+        yield SubAxis(name, before, size)
 
 
 def _items(text: str, pattern: re.Pattern[str], body: str) -> Iterator[re.Match[str]]:
@@ -231,77 +265,10 @@ def _items(text: str, pattern: re.Pattern[str], body: str) -> Iterator[re.Match[
         position = item.end()
 
 
-def _named_sizes(text: str, axes: str) -> Axes:
-    """``mesh['x'=2,'y'=4]`` as names and sizes."""
-    items = _items(text, _MESH_AXIS, axes[axes.index("[") + 1 : -1])
-    found = tuple((_axis_name(axis[1]), int(axis[2])) for axis in items)
-    _numbers(text, ",".join(str(size) for _, size in found))
-    return found
-
-
 def _axis_name(quoted: str) -> str:
     """The name of an axis; ``batch_dim`` for ``'batch dim'``, as specs have no spaces within names."""
     name = quoted.strip("'\"")
     return "_".join(name.split()) if " " in name else name
-
-
-def _mesh(text: str, axes: str, device_ids: str | None, used: str) -> ReplicaGroups:
-    named = _named_sizes(text, axes)
-    strides = row_major([size for _, size in named])
-    inner: list[Loop] = []
-    for number, above, size in _used_axes(text, named, used):
-        whole, stride = strides[number]
-        inner.append((size, stride * (whole // (above * size))))
-    groups = groups_over(inner, math.prod(size for _, size in named))
-    return groups if device_ids is None else _renumbered(text, groups, device_ids)
-
-
-def _used_axes(text: str, named: Axes, used: str) -> Iterator[tuple[int, int, int]]:
-    """The axes of a mesh that ``{'x','y':(2)2}`` takes: the number of each, and of its part what stands
-    above it and its size."""
-    names = [name for name, _ in named]
-    for axis in _items(text, _AXIS, used[1:-1]):
-        name = _axis_name(axis[1])
-        # XLA's parser takes the number of an axis for its name, where no axis is called that.
-        is_number = name not in names and name in map(str, range(len(names)))
-        if name not in names and not is_number:
-            raise _unreadable(text)
-        number = int(name) if is_number else names.index(name)
-        whole = named[number][1]
-        above, size = (1, whole) if axis[2] is None else (int(axis[2]), int(axis[3]))
-        if above * size < 1 or whole % (above * size):
-            raise NotationError(
-                f"axis {name} of size {whole} has no part ({above}){size}", text, 0, len(text)
-            )
-        yield number, above, size
-
-
-def _renumbered(text: str, groups: ReplicaGroups, device_ids: str) -> ReplicaGroups:
-    """The groups of mesh positions as those of the devices that stand there."""
-    order = _device_order(text, device_ids, groups.total)
-    if isinstance(order, tuple):
-        mapped = [through(part, order) for part in (groups.outer, groups.inner)]
-        if mapped[0] is not None and mapped[1] is not None:
-            return ReplicaGroups(mapped[0], mapped[1])
-        check_listable(groups.total, text)
-        order = ids(order)
-    return ReplicaGroups(lists=tuple(tuple(order[i] for i in group) for group in groups.expand()))
-
-
-def _device_order(text: str, device_ids: str, total: int) -> tuple[Loop, ...] | list[int]:
-    """``device_ids=(3,1,0,2)`` as a list, ``device_ids=([4,2]T(1,0))`` as a nest of loops over ids."""
-    body = device_ids.removeprefix("device_ids=").removeprefix("(").strip()
-    iota = _DEVICE_IDS.match(body)
-    if iota is None or (iota[2] is None and iota[1].count(",") + 1 == total > 1):
-        listed = iota[1] if iota else body.removesuffix(")")
-        order = _numbers(text, listed, least=0)
-        if sorted(order) != list(range(total)):
-            raise NotationError(f"device_ids are not a permutation of {total} devices", text, 0, len(text))
-        return order
-    nest = _transposed(text, _numbers(text, iota[1]), iota[2])
-    if length(nest) != total:
-        raise NotationError(f"device_ids are not {total} devices", text, 0, len(text))
-    return nest
 
 
 def _numbers(text: str, body: str, least: int = 1) -> list[int]:

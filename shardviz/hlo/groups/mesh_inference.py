@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from shardviz.errors import NotationError
 from shardviz.hlo.collective import Collective
-from shardviz.hlo.groups.device_numbers import DeviceNumbers, reordered
-from shardviz.hlo.groups.group_text import Axes, WrittenMesh, mesh_of_sharding, written_mesh
-from shardviz.hlo.groups.replica_groups import Lists, Loop, ReplicaGroups, pieces, row_major
+from shardviz.hlo.groups.device_numbers import DeviceNumbers, across, reordered
+from shardviz.hlo.groups.group_text import WrittenMesh, mesh_of_sharding, written_mesh
+from shardviz.hlo.groups.replica_groups import Lists, Loop, ReplicaGroups, linked, pieces, row_major
 from shardviz.hlo.mlir.attributes import mesh_literals
 from shardviz.hlo.text.instruction import Instruction
 from shardviz.sharding import Mesh
@@ -52,8 +51,7 @@ def program_mesh(
         written = [*written, *meshes_of_groups(instructions)]
         ordered = {each.axes for each in written if each.order is not None and _fits(each, numbers.total)}
         if mesh is None and len(ordered) == 1:
-            (axes,) = ordered
-            mesh = Mesh(tuple(name for name, _ in axes), tuple(size for _, size in axes))
+            mesh = Mesh(*zip(*ordered.pop(), strict=True))
         orders = {each.order for each in written if mesh and each.axes == tuple(mesh.shape.items())}
         if mesh is not None and len(orders) == 1:
             mesh = replace(mesh, device_order=orders.pop())
@@ -100,19 +98,10 @@ def mesh_of_instructions(
     some follow no axes, or when no mesh has the axes of all. A permute has a say where its pairs link devices
     to rings or chains that are such groups.
     """
-    cases: dict[tuple[str | None, ...], Instruction] = {}
-    for each in instructions:
-        attributes = each.attributes
-        cases.setdefault(
-            (
-                attributes.get("replica_groups"),
-                attributes.get("source_target_pairs"),
-                attributes.get("use_global_device_ids"),
-                "channel" if each.channel else None,
-                each.opcode,
-            ),
-            each,
-        )
+    keys = ("replica_groups", "source_target_pairs", "use_global_device_ids")
+    cases = {
+        (*map(each.attributes.get, keys), bool(each.channel), each.opcode): each for each in instructions
+    }
     groups, permutes = [], []
     written = [*written, *meshes_of_groups(instructions)]
     total = numbers.total
@@ -128,10 +117,10 @@ def mesh_of_instructions(
             continue
     if not numbers.is_known:
         highest = [i for pairs in permutes for pair in pairs for i in pair]
-        sizes = [math.prod(size for _, size in each.axes) for each in written]
+        sizes = [each.size for each in written]
         total = max([*(found.total for found in groups), *(i + 1 for i in highest), *sizes], default=0)
     if numbers.slices is not None:
-        groups.append(numbers.slices.across())
+        groups.append(across(numbers.slices))
         written = [each for each in written if each.order is None]
     return mesh_of_groups(total, groups, permutes, written)
 
@@ -169,22 +158,24 @@ def mesh_of_groups(
     if any(each.total != devices for each in groups):
         return None
     nests = {each.member_loops for each in groups}
-    named = {each for each in map(_without_ones, written) if each.axes and _fits(each, devices)}
     permutes = [*permutes]
+    cuts = _cuts([nest for nest in nests if nest is not None], {1, devices})
+    found = [mesh for mesh in {*map(_without_ones, written)} if mesh.axes and _fits(mesh, devices)]
+    # Names that somebody chose come before XLA's own, devices that count up before others, more axes before
+    # fewer.
+    for mesh in sorted(
+        found, key=lambda each: (_is_unnamed(each), each.order is not None, -len(each.axes), each)
+    ):
+        names, sizes = zip(*mesh.axes, strict=True)
+        placed = nests
+        if mesh.order is not None:
+            positions = reordered(mesh.order)
+            placed = {each.placed(positions).member_loops for each in groups}
+        if _explains(sizes, placed) and (not _is_unnamed(mesh) or cuts <= _cuts([row_major(sizes)], {1})):
+            return Mesh(names, sizes, mesh.order)
+    if None in nests or not _is_chain(cuts) or not (nests or permutes or found):
+        return None
     rings = {nest for pairs in permutes if (nest := _ring(pairs, devices)) is not None}
-    if not nests and not permutes and not named:
-        return None
-    known = {nest for nest in nests if nest is not None}
-    cuts = _cuts(known, {1, devices})
-    for mesh in sorted(named, key=_preference):
-        sizes = tuple(size for _, size in mesh.axes)
-        own = not _is_unnamed(mesh.axes)
-        if _explains(sizes, nests if mesh.order is None else _reordered_nests(groups, mesh.order)) and (
-            own or cuts <= _cuts([row_major(sizes)], {1})
-        ):
-            return Mesh(tuple(name for name, _ in mesh.axes), sizes, mesh.order)
-    if None in nests or not _is_chain(cuts):
-        return None
     for ring in sorted(rings, key=lambda nest: (-math.prod(size for size, _ in nest), nest)):
         finer = _cuts([ring], cuts)
         if _is_chain(finer):
@@ -193,41 +184,21 @@ def mesh_of_groups(
     return Mesh(tuple(f"axis_{i}" for i in range(len(sizes))), sizes)
 
 
-def _preference(mesh: WrittenMesh) -> tuple[bool, bool, int, WrittenMesh]:
-    """Names that somebody chose come before XLA's own, devices that count up before others, more axes before
-    fewer."""
-    return _is_unnamed(mesh.axes), mesh.order is not None, -len(mesh.axes), mesh
-
-
 def _without_ones(mesh: WrittenMesh) -> WrittenMesh:
     """XLA's own axes of size 1 say nothing."""
-    if not _is_unnamed(mesh.axes):
-        return mesh
-    return mesh._replace(axes=tuple(axis for axis in mesh.axes if axis[1] > 1))
+    return mesh._replace(axes=tuple(axis for axis in mesh.axes if axis[1] > 1)) if _is_unnamed(mesh) else mesh
 
 
-def _is_unnamed(axes: Axes) -> bool:
-    return any(_UNNAMED.fullmatch(name) for name, _ in axes)
+def _is_unnamed(mesh: WrittenMesh) -> bool:
+    return any(_UNNAMED.fullmatch(name) for name, _ in mesh.axes)
 
 
 def _fits(mesh: WrittenMesh, devices: int) -> bool:
     """Return whether it can be the mesh of so many devices; an order that is not XLA's is the user's."""
     names = [name for name, _ in mesh.axes]
-    in_order = mesh.order is None or (
-        not _is_unnamed(mesh.axes) and sorted(mesh.order) == list(range(devices))
-    )
-    return (
-        math.prod(size for _, size in mesh.axes) == devices
-        and len(set(names)) == len(names)
-        and all(map(is_axis_name, names))
-        and in_order
-    )
-
-
-def _reordered_nests(groups: Iterable[ReplicaGroups], order: Sequence[int]) -> set[Nest]:
-    """The nests of the groups where the devices stand in an order."""
-    positions = reordered(order)
-    return {positions.within(each).member_loops for each in groups}
+    if mesh.order is not None and (_is_unnamed(mesh) or sorted(mesh.order) != list(range(devices))):
+        return False
+    return mesh.size == devices and len({*names}) == len(names) and all(map(is_axis_name, names))
 
 
 def _explains(sizes: Sequence[int], nests: Iterable[Nest]) -> bool:
@@ -247,19 +218,5 @@ def _ring(pairs: Lists, devices: int) -> tuple[Loop, ...] | None:
     # Groups of one size, two devices or more, need at least as many pairs as half the devices.
     if 2 * len(pairs) < devices or any(not 0 <= i < devices for pair in pairs for i in pair):
         return None
-    heads = list(range(devices))
-
-    def head(i: int) -> int:
-        while heads[i] != i:
-            heads[i] = i = heads[heads[i]]
-        return i
-
-    for source, target in pairs:
-        a, b = head(source), head(target)
-        heads[max(a, b)] = min(a, b)
-    linked: dict[int, list[int]] = defaultdict(list)
-    for i in range(devices):
-        linked[head(i)].append(i)
-    if len(linked) == devices:
-        return None
-    return ReplicaGroups(lists=tuple(map(tuple, linked.values()))).member_loops
+    groups = ReplicaGroups(lists=tuple(map(tuple, linked(pairs))))
+    return groups.member_loops if groups.size > 1 and groups.total == devices else None

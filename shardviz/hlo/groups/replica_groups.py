@@ -2,7 +2,9 @@
 
 A `Loop` is (size, stride). A nest of them, major first, stands for the ids ``sum(i_k * stride_k)`` in
 row-major order of the indices: ``((2, 4), (4, 1))`` is 0 … 7, ``((4, 1), (2, 4))`` is 0, 4, 1, 5, 2, 6, 3, 7.
-So a million ids stay a few numbers.
+So a million ids stay a few numbers. Groups are two nests: ``{{0,4},{1,5},{2,6},{3,7}}`` has the first ids
+((4, 1)) and the members ((2, 4)). On a mesh X=2, Y=4, whose positions are the nest ((2, 4), (4, 1)), the
+members' loop is that of X; (2, 2) would be the major half of Y, written ``Y:(1)2``.
 
 XLA numbers the devices of a program by their row-major position in the mesh, whatever their ids are: with
 ``Mesh(numpy.array(jax.devices())[[3, 1, 4, 0, 5, 7, 2, 6]].reshape(2, 4), ...)`` the groups over the second
@@ -13,12 +15,14 @@ and only what is shown to the user is translated into device ids.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from shardviz.errors import NotationError
 from shardviz.sharding import Mesh
+from shardviz.sharding.axis_parts import SubAxis
 
 Loop = tuple[int, int]
 
@@ -153,6 +157,14 @@ class ReplicaGroups:
     inner: tuple[Loop, ...] = ()
     lists: Lists | None = None
 
+    @classmethod
+    def of_lists(cls, lists: Lists) -> ReplicaGroups:
+        """Groups that are listed, as nests where they are nests in this order."""
+        groups = cls(lists=lists)
+        inner, outer = groups.member_loops, nest_of([group[0] for group in lists if group])
+        is_nest = inner is not None and outer is not None and list(lists[0]) == ids(inner)
+        return cls(outer or (), inner or ()) if is_nest else groups
+
     @property
     def count(self) -> int:
         return length(self.outer) if self.lists is None else len(self.lists)
@@ -210,40 +222,52 @@ class ReplicaGroups:
         `GetCollectiveOpGroupMode` has it: replicas, partitions, replicas with all their partitions, or
         already device numbers.
         """
-        if use_global and channel:
+        if channel and use_global:
             return self
         if channel and use_global is None:
-            return self._times(replicas, partitions) if replicas > 1 else self
-        spread = self._scaled(partitions)
-        if channel:
-            return spread._filled(partitions)
-        return spread._times(partitions, 1) if partitions > 1 else spread
+            return self._spread(1, (replicas, partitions), (1, 1))
+        every = (partitions, 1)
+        return self._spread(partitions, (1, 1), every) if channel else self._spread(partitions, every, (1, 1))
 
-    def _scaled(self, by: int) -> ReplicaGroups:
-        if self.lists is not None:
-            return ReplicaGroups(lists=tuple(tuple(i * by for i in group) for group in self.lists))
-        scale = [tuple((size, stride * by) for size, stride in nest) for nest in (self.outer, self.inner)]
-        return ReplicaGroups(scale[0], scale[1])
-
-    def _times(self, copies: int, stride: int) -> ReplicaGroups:
-        """Every group once for each of `copies` shifts by `stride`."""
+    def _spread(self, scale: int, copies: Loop, filling: Loop) -> ReplicaGroups:
+        """Every id times `scale`, with those of the loop `filling` behind it, and every group once for each
+        id of the loop `copies`."""
+        if scale == copies[0] == filling[0] == 1:
+            return self
         if self.lists is None:
-            return replace(self, outer=((copies, stride), *self.outer))
-        check_listable(self.total * copies, str(self.lists[0]))
+            outer, inner = (
+                tuple((size, stride * scale) for size, stride in nest) for nest in (self.outer, self.inner)
+            )
+            return ReplicaGroups(merge((copies, *outer)), merge((*inner, filling)))
+        check_listable(self.total * copies[0] * filling[0], str(self.lists[0]))
         return ReplicaGroups(
             lists=tuple(
-                tuple(i + copy * stride for i in group) for copy in range(copies) for group in self.lists
+                tuple(first + i * scale + more for i in group for more in ids([filling]))
+                for first in ids([copies])
+                for group in self.lists
             )
         )
 
-    def _filled(self, count: int) -> ReplicaGroups:
-        """Every id with the `count` - 1 that follow it."""
-        if self.lists is None:
-            return replace(self, inner=(*self.inner, (count, 1)))
-        check_listable(self.total * count, str(self.lists[0]))
-        return ReplicaGroups(
-            lists=tuple(tuple(i + k for i in group for k in range(count)) for group in self.lists)
-        )
+    def placed(self, places: ReplicaGroups) -> ReplicaGroups:
+        """The groups of numbers as groups of positions, once for each group of `places`, which has the
+        position of every number: an order of devices is one such group, the slices of a TPU are several."""
+        if self.lists is None and places.lists is None:
+            outer, inner = through(self.outer, places.inner), through(self.inner, places.inner)
+            if outer is not None and inner is not None:
+                return ReplicaGroups((*places.outer, *outer), inner)
+        check_listable(self.total * places.count, f"{self.count:,} groups")
+        return ReplicaGroups(lists=placed_lists(self.expand(), places))
+
+
+def placed_lists(groups: Lists, places: ReplicaGroups) -> Lists:
+    """The same for lists, such as the pairs of a permute."""
+    check_listable(sum(map(len, groups)) * places.count, f"{len(groups):,} pairs")
+    # An id that a slice does not have stays what it is: it is refused where ids are looked at.
+    return tuple(
+        tuple(where[i] if 0 <= i < len(where) else i for i in group)
+        for where in places.expand()
+        for group in groups
+    )
 
 
 def one_group(count: int) -> ReplicaGroups:
@@ -251,20 +275,22 @@ def one_group(count: int) -> ReplicaGroups:
     return ReplicaGroups(inner=((count, 1),))
 
 
-def groups_over(inner: Sequence[Loop], total: int) -> ReplicaGroups:
-    """Groups that run through `inner`, one for each of the places that it leaves out of 0 … total-1.
+def linked(pairs: Iterable[Sequence[int]]) -> list[list[int]]:
+    """The devices that pairs link to one another, such as those of each ring, in ascending order."""
+    heads: dict[int, int] = {}
 
-    Raises `NotationError` when the loops overlap.
-    """
-    outer: list[Loop] = []
-    top = total
-    for size, stride in sorted((loop for loop in inner if loop[0] > 1), key=lambda loop: -loop[1]):
-        if top % (size * stride):
-            raise NotationError("the axes of a group overlap", str(list(inner)), 0)
-        outer.append((top // (size * stride), size * stride))
-        top = stride
-    outer.append((top, 1))
-    return ReplicaGroups(merge(outer), merge(inner))
+    def head(i: int) -> int:
+        while heads.setdefault(i, i) != i:
+            heads[i] = i = heads[heads[i]]
+        return i
+
+    for source, target in pairs:
+        a, b = head(source), head(target)
+        heads[max(a, b)] = min(a, b)
+    found: dict[int, list[int]] = defaultdict(list)
+    for i in sorted(heads):
+        found[head(i)].append(i)
+    return list(found.values())
 
 
 def check_listable(total: int, text: str) -> None:
@@ -274,44 +300,60 @@ def check_listable(total: int, text: str) -> None:
         raise NotationError(problem, text, 0)
 
 
+AxisSizes = Mapping[str, int]
+
+
+def part_name(part: SubAxis, sizes: AxisSizes) -> str:
+    """``Y:(1)2``, or the name alone of a part that is the whole axis."""
+    return part.axis if part.size == sizes[part.axis] else str(part)
+
+
+def part_loops(axes: Iterable[SubAxis], sizes: AxisSizes) -> list[Loop]:
+    """The loop that each axis, or part of one, is in the row-major numbering of a mesh of those `sizes`."""
+    loops = dict(zip(sizes, row_major(tuple(sizes.values())), strict=True))
+    return [(size, loops[axis][1] * (loops[axis][0] // (before * size))) for axis, before, size in axes]
+
+
+def axis_groups(axes: Iterable[SubAxis], sizes: AxisSizes) -> ReplicaGroups:
+    """The groups of a collective over `axes`, as positions in a mesh of those `sizes`.
+
+    Raises `NotationError` when the axes overlap.
+    """
+    inner = part_loops(axes, sizes)
+    outer: list[Loop] = []
+    top = math.prod(sizes.values())
+    for size, stride in sorted((loop for loop in inner if loop[0] > 1), key=lambda loop: -loop[1]):
+        if top % (size * stride):
+            raise NotationError("the axes of a group overlap", str(inner), 0)
+        outer.append((top // (size * stride), size * stride))
+        top = stride
+    outer.append((top, 1))
+    return ReplicaGroups(merge(outer), merge(inner))
+
+
 def group_axes(groups: ReplicaGroups, mesh: Mesh) -> tuple[str, ...]:
     """The axes over which ids vary within a group, in the order in which they vary, major first.
 
     Groups of single devices, groups that leave out devices and groups that follow no axes give ().
     """
-    if groups.size <= 1 or groups.total != mesh.size:
+    nest = groups.member_loops if groups.size > 1 and groups.total == mesh.size else ()
+    found = [pieces(loop, mesh.axis_sizes) for loop in nest or ()]
+    if None in found:
         return ()
-    nest = groups.member_loops
-    if nest is None:
-        return ()
-    parts = []
-    for loop in nest:
-        found = pieces(loop, mesh.axis_sizes)
-        if found is None:
-            return ()
-        parts.extend(found)
-    return tuple(sub_axis(mesh, index, above, size) for index, above, size in parts)
+    parts = (part for parts in found for part in parts or ())
+    return tuple(part_name(SubAxis(mesh.axis_names[i], *part), mesh.shape) for i, *part in parts)
 
 
 def pair_axes(pairs: Iterable[tuple[int, ...]], mesh: Mesh) -> tuple[str, ...]:
     """The axes along which the source and the target of some pair differ, in the mesh's order."""
-    moved: set[int] = set()
+    moved: set[str] = set()
     for source, target in pairs:
         if not (0 <= source < mesh.size and 0 <= target < mesh.size):
             return ()
         if source != target:
-            moved.update(
-                index
-                for index, (a, b) in enumerate(zip(mesh.coords(source), mesh.coords(target), strict=True))
-                if a != b
-            )
-    return tuple(name for index, name in enumerate(mesh.axis_names) if index in moved)
-
-
-def sub_axis(mesh: Mesh, index: int, above: int, size: int) -> str:
-    """An axis, or a part of it as Shardy writes one: ``Y:(above)size``."""
-    name = mesh.axis_names[index]
-    return name if size == mesh.axis_sizes[index] else f"{name}:({above}){size}"
+            places = zip(mesh.axis_names, mesh.coords(source), mesh.coords(target), strict=True)
+            moved.update(name for name, a, b in places if a != b)
+    return tuple(name for name in mesh.axis_names if name in moved)
 
 
 def device_ids(groups: Lists, mesh: Mesh | None) -> Lists:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from shardviz.errors import NotationError, QuestionError
-from shardviz.hlo.groups.replica_groups import ReplicaGroups, groups_over, row_major
+from shardviz.hlo.groups.replica_groups import AxisSizes, part_name
 from shardviz.hlo.text.shapes import MAX_ELEMENTS, ArrayShape
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
+from shardviz.sharding.axis_parts import SubAxis
 from shardviz.sharding.mesh import MAX_DEVICES, is_axis_name
 
 _TENSOR = re.compile(r"tensor<([\dx?]*)(complex<\w+>|!?[A-Za-z][\w.]*)")
@@ -23,11 +24,9 @@ _PADDING = -1
 """Fills a row of groups that has fewer members than others."""
 MAX_HEX = 2**22
 """Longest dense array in hexadecimal digits that is read."""
-AxisSizes = dict[str, int]
-_DECLARATION = re.compile(
-    r'sdy\.mesh @(?:"([^"]*)"|([\w.$-]+)) = <\[([^\]]*)\](?:, device_ids=\[([\d, ]*)\])?'
-)
-_LITERAL = re.compile(r"#sdy\.mesh<\[([^\]]*)\](?:, device_ids=\[([\d, ]*)\])?>")
+_MESH = re.compile(r"<\[([^\]]*)\](?:, device_ids=\[([\d, ]*)\])?")
+_MESH_NAME = re.compile(r'@"([^"]*)"|@([\w.$-]+)|sym_name = "([^"]*)"')
+_LITERAL = re.compile(rf"#sdy\.mesh{_MESH.pattern}>")
 _NUMBER = re.compile(r"\d{1,15}")
 _DECLARED_AXIS = re.compile(r'"([^"]*)"\s*=\s*(\d{1,12})')
 _MESH_REF = re.compile(r'\s*<(?:@"([^"]*)"|@([\w.$-]+)|mesh<\[([^\]]*)\][^>]*>)\s*,\s*')
@@ -36,53 +35,54 @@ _AXIS = re.compile(r'\s*"([^"]*)"(?:\s*:\s*\((\d{1,12})\)\s*(\d{1,12}))?\s*,?')
 _EXTRA = re.compile(r"\s*,\s*(replicated|unreduced)=\{([^{}]*)\}")
 _COMMA = re.compile(r"\s*,")
 
-
-@dataclass(frozen=True)
-class AxisRef:
-    """A mesh axis, or the part of it of `size` below `above` parts: Shardy's ``"Y":(above)size``."""
-
-    name: str
-    above: int
-    size: int
-    whole: bool
-
-    def __str__(self) -> str:
-        return self.name if self.whole else f"{self.name}:({self.above}){self.size}"
-
-
-Dims = tuple[tuple[AxisRef, ...], ...]
+Dims = tuple[tuple[SubAxis, ...], ...]
 
 
 @dataclass(frozen=True)
 class TensorSharding:
-    """The axes on each dimension, major first, and those over which the tensor is a pending sum."""
+    """The axes on each dimension, major first, and those over which the tensor is a pending sum; `sizes` are
+    those of the mesh's axes, none where nothing is said of a tensor."""
 
     dims: Dims
-    unreduced: tuple[AxisRef, ...] = ()
+    unreduced: tuple[SubAxis, ...] = ()
+    sizes: tuple[tuple[str, int], ...] = ()
 
-    def without(self, names: Sequence[str]) -> TensorSharding:
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """Into how many parts each dimension is cut."""
+        return tuple(map(cuts, self.dims))
+
+    def without(self, names: Collection[str]) -> TensorSharding:
         """As seen inside a manual computation over the axes `names`."""
-        return TensorSharding(
-            tuple(tuple(axis for axis in dim if axis.name not in names) for dim in self.dims)
-        )
+        dims = tuple(tuple(part for part in dim if part.axis not in names) for dim in self.dims)
+        return TensorSharding(dims, (), self.sizes)
+
+    def names(self, axes: Iterable[SubAxis]) -> tuple[str, ...]:
+        """Axes, and parts of axes, as Shardy writes them."""
+        sizes = dict(self.sizes)
+        return tuple(part_name(part, sizes) for part in axes)
 
     def spec(self) -> PartitionSpec:
         """The same as a `PartitionSpec`. Raises `QuestionError` where parts of an axis overlap."""
-        return PartitionSpec(
-            tuple(tuple(map(str, dim)) for dim in self.dims), tuple(map(str, self.unreduced))
-        )
+        return PartitionSpec(tuple(map(self.names, self.dims)), self.names(self.unreduced))
+
+
+def cuts(axes: Iterable[SubAxis]) -> int:
+    """Into how many parts the axes cut a dimension."""
+    return math.prod(part.size for part in axes)
 
 
 class Meshes:
-    """The meshes that a module declares, by name."""
+    """The meshes that a module declares, by name: the sizes of their axes, and the order of their devices."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, declarations: Iterable[str]) -> None:
         self.sizes: dict[str, AxisSizes] = {}
         self.device_orders: dict[str, tuple[int, ...] | None] = {}
-        for match in _DECLARATION.finditer(text):
-            name = match[1] or match[2] or ""
-            self.sizes[name] = _axis_sizes(match[3])
-            self.device_orders[name] = tuple(map(int, _NUMBER.findall(match[4] or ""))) or None
+        for text in declarations:
+            name, mesh = _MESH_NAME.search(text), _MESH.search(text)
+            if name is not None and mesh is not None:
+                key = next(filter(None, name.groups()), "")
+                self.sizes[key], self.device_orders[key] = _mesh(mesh)
 
     def mesh(self) -> Mesh | None:
         """The first mesh as an object of its own, where its axes have ordinary names."""
@@ -97,42 +97,40 @@ def mesh_literals(header: str) -> list[tuple[AxisSizes, tuple[int, ...] | None]]
 
     With each its ``device_ids`` in row-major order, None where it has none.
     """
-    return [
-        (_axis_sizes(match[1]), tuple(map(int, _NUMBER.findall(match[2] or ""))) or None)
-        for match in _LITERAL.finditer(header)
-    ]
+    return list(map(_mesh, _LITERAL.finditer(header)))
 
 
-def parse_sharding(text: str, start: int, meshes: Meshes) -> tuple[TensorSharding, AxisSizes, int]:
-    """The sharding at `start`, the axis sizes of its mesh, and where it ends.
+def _mesh(found: re.Match[str]) -> tuple[AxisSizes, tuple[int, ...] | None]:
+    return _axis_sizes(found[1]), tuple(map(int, _NUMBER.findall(found[2] or ""))) or None
+
+
+def parse_sharding(text: str, start: int, meshes: Meshes) -> tuple[TensorSharding, int]:
+    """The sharding at `start`, and where it ends.
 
     Raises `NotationError` when there is none, or it names a mesh or an axis that is not declared.
     """
     ref = _MESH_REF.match(text, start)
     if ref is None:
         raise NotationError("this is not a sharding", text, start, min(len(text), start + 20))
-    if ref[3] is not None:
-        sizes = _axis_sizes(ref[3])
-    else:
-        declared = meshes.sizes.get(ref[1] or ref[2])
-        if declared is None:
-            raise NotationError(f"the mesh {ref[1] or ref[2]} is not declared", text, ref.start(), ref.end())
-        sizes = declared
+    name = ref[1] or ref[2]
+    sizes = _axis_sizes(ref[3]) if ref[3] is not None else meshes.sizes.get(name)
+    if sizes is None:
+        raise NotationError(f"the mesh {name} is not declared", text, ref.start(), ref.end())
     dims, position = parse_dims(text, ref.end(), sizes)
-    unreduced: tuple[AxisRef, ...] = ()
+    unreduced: tuple[SubAxis, ...] = ()
     while extra := _EXTRA.match(text, position):
         if extra[1] == "unreduced":
             unreduced = parse_axes(extra[2], sizes)
         position = extra.end()
-    return TensorSharding(dims, unreduced), sizes, position + text.startswith(">", position)
+    return TensorSharding(dims, unreduced, tuple(sizes.items())), position + text.startswith(">", position)
 
 
-def parse_sharding_list(text: str, start: int, meshes: Meshes) -> Iterator[tuple[TensorSharding, AxisSizes]]:
+def parse_sharding_list(text: str, start: int, meshes: Meshes) -> Iterator[TensorSharding]:
     """The shardings of a list ``[<...>, <...>]``, whose bracket is at `start`."""
     position = start + text.startswith("[", start)
     while text.startswith("<", position):
-        sharding, sizes, position = parse_sharding(text, position, meshes)
-        yield sharding, sizes
+        sharding, position = parse_sharding(text, position, meshes)
+        yield sharding
         if (comma := _COMMA.match(text, position)) is None:
             return
         position = comma.end() + text.startswith(" ", comma.end())
@@ -145,18 +143,17 @@ def parse_dims(text: str, start: int, sizes: AxisSizes) -> tuple[Dims, int]:
     position, dims = start + 1, []
     while match := _AXES.match(text, position):
         dims.append(parse_axes(match[1], sizes))
-        position = match.end()
-        if comma := _COMMA.match(text, position):
-            position = comma.end()
+        comma = _COMMA.match(text, match.end())
+        position = comma.end() if comma else match.end()
     return tuple(dims), position + text.startswith("]", position)
 
 
-def parse_axes(body: str, sizes: AxisSizes) -> tuple[AxisRef, ...]:
+def parse_axes(body: str, sizes: AxisSizes) -> tuple[SubAxis, ...]:
     """``"X", "Y":(1)2``: axes and parts of axes; ``?`` and what else may stand there is passed over."""
-    return tuple(axis_ref(match, sizes) for match in _AXIS.finditer(body))
+    return tuple(axis_of(match, sizes) for match in _AXIS.finditer(body))
 
 
-def axis_ref(found: re.Match[str], sizes: AxisSizes) -> AxisRef:
+def axis_of(found: re.Match[str], sizes: AxisSizes) -> SubAxis:
     """The axis whose name, and maybe the parts above it and its own size, are groups of a match.
 
     Raises `NotationError` for an axis, or a part of one, that the mesh does not have.
@@ -164,26 +161,11 @@ def axis_ref(found: re.Match[str], sizes: AxisSizes) -> AxisRef:
     name, size = found[1], sizes.get(found[1])
     if size is None:
         raise NotationError(f"the mesh has no axis {name}", found.string, found.start(), found.end())
-    above, part = (1, size) if found[2] is None else (int(found[2]), int(found[3]))
-    if above < 1 or part < 1 or size % (above * part):
+    before, part = (1, size) if found[2] is None else (int(found[2]), int(found[3]))
+    if before < 1 or part < 1 or size % (before * part):
         problem = f"axis {name} of size {size} has no such part"
         raise NotationError(problem, found.string, found.start(), found.end())
-    return AxisRef(name, above, part, part == size)
-
-
-def axis_groups(axes: Sequence[AxisRef], sizes: AxisSizes) -> ReplicaGroups:
-    """The groups of a collective over `axes`, as positions in a mesh of those `sizes`."""
-    loops = dict(zip(sizes, row_major(tuple(sizes.values())), strict=True))
-    inner = []
-    for axis in axes:
-        whole, stride = loops[axis.name]
-        inner.append((axis.size, stride * (whole // (axis.above * axis.size))))
-    return groups_over(inner, math.prod(sizes.values()))
-
-
-def parts(axes: Sequence[AxisRef]) -> int:
-    """Into how many parts the axes cut a dimension."""
-    return math.prod(axis.size for axis in axes)
+    return SubAxis(name, before, part)
 
 
 def parse_tensor(text: str, start: int = 0) -> ArrayShape:
@@ -197,9 +179,16 @@ def parse_tensor(text: str, start: int = 0) -> ArrayShape:
     return _tensor(text, match)
 
 
-def parse_tensors(text: str) -> Iterator[ArrayShape]:
+def parse_tensors(text: str) -> list[ArrayShape]:
     """Every tensor type in a text."""
-    return (_tensor(text, match) for match in _TENSOR.finditer(text))
+    return [_tensor(text, match) for match in _TENSOR.finditer(text)]
+
+
+def element_type(name: str) -> str:
+    """The dtype that MLIR calls ``bf16``, ``i32``, ``ui8`` or ``complex<f32>``. Raises `QuestionError`."""
+    if name.startswith("complex<"):
+        name = {"complex<f32>": "c64", "complex<f64>": "c128"}.get(name, name)
+    return canonical_dtype(name.replace("ui", "u", 1) if name.startswith("ui") else name)
 
 
 def _tensor(text: str, match: re.Match[str]) -> ArrayShape:
@@ -207,18 +196,10 @@ def _tensor(text: str, match: re.Match[str]) -> ArrayShape:
     if "?" in match[1] or any(len(part) > 15 for part in sizes) or len(sizes) > 64:
         raise NotationError("a tensor of fixed size was expected", text, match.start(), match.end())
     shape = tuple(map(int, sizes))
-    product = 1
-    for size in shape:
-        product *= max(size, 1)
-    if product > MAX_ELEMENTS:
+    if math.prod(max(size, 1) for size in shape) > MAX_ELEMENTS:
         raise NotationError("no tensor is that large", text, match.start(), match.end())
-    name = match[2]
-    if name.startswith("complex<"):
-        name = {"complex<f32>": "c64", "complex<f64>": "c128"}.get(name, name)
     try:
-        return ArrayShape(
-            canonical_dtype(name.replace("ui", "u", 1) if name.startswith("ui") else name), shape
-        )
+        return ArrayShape(element_type(match[2]), shape)
     except QuestionError as error:
         raise NotationError(error.message, text, match.start(2), match.end(2)) from None
 
@@ -250,7 +231,7 @@ def _unpadded(row: Iterable[int]) -> tuple[int, ...]:
     return tuple(number for number in row if number != _PADDING)
 
 
-def _axis_sizes(body: str) -> AxisSizes:
+def _axis_sizes(body: str) -> dict[str, int]:
     sizes = {match[1]: int(match[2]) for match in _DECLARED_AXIS.finditer(body)}
     if 0 in sizes.values() or math.prod(sizes.values()) > MAX_DEVICES:
         raise NotationError("a mesh of 1 to 2**40 devices was expected", body, 0, len(body))

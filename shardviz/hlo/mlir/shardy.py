@@ -8,29 +8,25 @@ from dataclasses import dataclass, replace
 
 from shardviz.errors import NotationError, QuestionError, plural
 from shardviz.hlo.collective import Collective
-from shardviz.hlo.mlir.attributes import AxisSizes, Meshes, parse_sharding, parse_tensor
-from shardviz.hlo.mlir.named_shardings import NAMED_PLACE, PLACE
-from shardviz.hlo.mlir.normal_form import unwrapped, with_own_form
-from shardviz.hlo.mlir.regions import Function, Loop, MlirOperation, Walk
-from shardviz.hlo.mlir.sdy_op import sdy_collective
-from shardviz.hlo.mlir.stablehlo import stablehlo_collective
-from shardviz.hlo.origins import OperationOrigins
+from shardviz.hlo.mlir.attributes import parse_sharding, parse_tensor
+from shardviz.hlo.mlir.collectives import sdy_collective, stablehlo_collective
+from shardviz.hlo.mlir.operations import FunctionHeader, MlirModule, Operation
+from shardviz.hlo.origins import Origins, operation_made
 from shardviz.hlo.text.call_graph import Call, in_branches, program_order, run_counts, times
 from shardviz.sharding import Mesh, PartitionSpec
 
 MAX_UNREAD = 100
 """No more complaints than this about one text."""
 
+_CALLING = ("func.call", "stablehlo.composite", "stablehlo.custom_call")
 _SYMBOL = re.compile(r'@("[^"]*"|[\w.$-]+)')
 _CALLEES = re.compile(
-    r'^(?:func\.)?call (@(?:"[^"]*"|[\w.$-]+))|\b(?:callee|decomposition) = (@(?:"[^"]*"|[\w.$-]+))'
-    r"|\bcalled_computations = \[([^\]]*)\]"
+    r'\b(?:callee|decomposition) = (@(?:"[^"]*"|[\w.$-]+))|\bcalled_computations = \[([^\]]*)\]'
 )
-"""Functions that an operation names: that of a call, of a composite, those of a custom call."""
-_MODULE = re.compile(r'^[ \t]*+module(?: @("[^"]*"|[\w.$-]+))?', re.MULTILINE)
+"""Functions that an operation names: that of a call or a composite, those of a custom call."""
 _MLIR = re.compile(r"func\.func|stablehlo\.\w|sdy\.\w|mhlo\.\w")
 _SPLIT = re.compile(r'sdy\.sharding(?:_per_value)? ?[<=][^\n{]{0,200}\{"|mhlo\.sharding = "\{devices=')
-_NUMBER = {key: re.compile(rf"mhlo\.{key} = (\d{{1,12}})") for key in ("num_partitions", "num_replicas")}
+_NUMBER = {key: re.compile(rf"mhlo\.{key}\s*=\s*(\d{{1,12}})") for key in ("num_partitions", "num_replicas")}
 
 
 @dataclass(frozen=True)
@@ -75,119 +71,124 @@ def read_shardy(text: str, mesh: Mesh | None = None) -> ShardyModule:
         raise NotationError(
             "this is neither StableHLO nor Shardy text", text, 0, hint="print one with lowered.as_text()"
         )
-    return _Reader(with_own_form(unwrapped(text)), mesh).read()
+    return read_module(MlirModule(text), mesh)
+
+
+def read_module(module: MlirModule, mesh: Mesh | None = None) -> ShardyModule:
+    """The same of operations that are read already."""
+    return _Reader(module, mesh).read()
 
 
 class _Reader:
-    """One reading of one text."""
+    """One reading of one module."""
 
-    def __init__(self, text: str, mesh: Mesh | None) -> None:
-        self.text = text
-        self.meshes = Meshes(text)
+    def __init__(self, module: MlirModule, mesh: Mesh | None) -> None:
+        self.module, self.meshes = module, module.meshes
         self.mesh = mesh or self.meshes.mesh()
-        declared = [_written(sizes) for sizes in self.meshes.sizes.values() if sizes]
+        declared = [
+            ",".join(f"{name}={size}" for name, size in sizes.items())
+            for sizes in self.meshes.sizes.values()
+            if sizes
+        ]
         if mesh is not None and declared and str(mesh) not in declared:
             raise QuestionError(
                 f"the mesh of the module is {declared[0]}, not {mesh}", "give the module's own mesh, or none"
             )
-        self.partitions, self.replicas = (
-            _header_number(text, key) for key in ("num_partitions", "num_replicas")
-        )
+        found = (_NUMBER[key].search(module.text) for key in ("num_partitions", "num_replicas"))
+        self.partitions, self.replicas = (max(1, int(number[1])) if number else 1 for number in found)
         self.unread: list[str] = []
         self.unread_collectives = 0
         self.is_plan = False
-        self.known: dict[str, Collective] = {}
-        self.places = dict(NAMED_PLACE.findall(text))
+        self.known: dict[tuple[str, str], Collective] = {}
+        """Collectives of two layers often differ only in the operand."""
 
     def read(self) -> ShardyModule:
-        walk = Walk(self.text)
-        found: dict[tuple[int, int], tuple[Collective, MlirOperation]] = {}
-        called: list[tuple[int, MlirOperation, str]] = []
-        origins: dict[int, OperationOrigins] = {}
-        for operation in walk.operations():
-            home = operation.function.index
-            if call := _CALLEES.search(operation.text):
-                names_called = _SYMBOL.findall(next(filter(None, call.groups()), ""))
-                called += ((home, operation, name.strip('"')) for name in names_called)
-            elif (collective := self._collective(operation)) is not None:
-                if operation.function.name == "main":
-                    if home not in origins:
-                        origins[home] = OperationOrigins(operation.function)
-                    collective = replace(collective, origin=origins[home].of(operation))
-                if source := self._place(operation):
-                    collective = replace(collective, source=source)
-                found[home, operation.order] = collective, operation
-        if not walk.functions[1:] and "func.func" in self.text:
+        module, functions = self.module, self.module.functions
+        if not functions[1:] and "func.func" in module.text:
             raise NotationError(
                 "this MLIR has no function on a line of its own",
-                self.text,
+                module.text[1:],
                 0,
                 hint="save lowered.as_text() with its line ends, all of it",
             )
-        names = {function.name: function.index for function in walk.functions[1:]}
+        collectives, called = self._collectives()
         calls = [
             Call(
-                home,
-                names[callee],
-                operation.order,
-                _runs(operation.loops),
-                "conditional" if operation.in_branch else "",
+                operation.around.function.index,
+                callee,
+                operation.line,
+                _runs(operation),
+                "conditional" if operation.around.in_branch else "",
             )
-            for home, operation, callee in called
-            if callee in names
+            for operation, callee in called
         ]
-        main = _main(walk.functions)
-        uncalled = [each for each in walk.functions[1:] if each.index not in {call.callee for call in calls}]
-        roots = [0, *(each.index for each in uncalled if each.is_public)]
+        uncalled = [each for each in functions[1:] if each.index not in {call.callee for call in calls}]
+        roots = [0, *(each.index for each in uncalled if each.header.is_public)]
         if len(roots) == 1:
             roots += [each.index for each in uncalled]
         counts, chosen = run_counts(dict.fromkeys(roots, 1), calls), in_branches(calls)
-        places: dict[int, set[str]] = defaultdict(set)
-        for _, operation, callee in called:
-            if callee in names:
-                places[names[callee]].add(self._place(operation))
-        callers = {home: one for home, (one, *others) in places.items() if not others}
-        positions: dict[int, list[int]] = defaultdict(list)
-        for home, order in found:
-            positions[home].append(order)
-        collectives = []
-        for home, orders in program_order(roots, calls, positions):
-            for order in orders:
-                collective, operation = found[home, order]
-                if (caller := callers.get(home)) and collective.source:
+        callers: dict[int, set[str]] = defaultdict(set)
+        for operation, callee in called:
+            callers[callee].add(module.place(operation))
+        in_order: list[Collective] = []
+        positions = {home: [*found] for home, found in collectives.items()}
+        for home, lines in program_order(roots, calls, positions):
+            caller = next(iter(callers[home])) if len(callers[home]) == 1 else ""
+            for line in lines:
+                collective, operation = collectives[home][line]
+                if caller and collective.source:
                     # The body of a function that JAX has set apart names its operations anew.
                     collective = replace(collective, source=f"{caller}/{collective.source}")
-                count = times(counts.get(home, 0), _runs(operation.loops))
-                in_branch = operation.in_branch or home in chosen
-                collectives.append(replace(collective, count=count, in_branch=in_branch))
-        if idle := sum(home not in counts for home, _ in found):
+                count = times(counts.get(home, 0), _runs(operation))
+                in_branch = operation.around.in_branch or home in chosen
+                in_order.append(replace(collective, count=count, in_branch=in_branch))
+        if idle := sum(len(found) for home, found in collectives.items() if home not in counts):
             stand = plural(idle, "collective is", "collectives are")
             self.unread.append(f"{stand} in functions that nothing calls")
-        if not walk.is_closed:
+        if not module.is_closed:
             self.unread.append("the text breaks off inside the module")
-        module = _MODULE.search(self.text)
+        header = module.main.header if module.main else FunctionHeader()
         return ShardyModule(
-            (module[1] or "").strip('"') if module else "",
+            module.name,
             self.mesh,
-            tuple(collectives),
-            tuple(self._spec(chunk) for chunk in (main.arguments if main else ())),
-            tuple(self._spec(chunk) for chunk in (main.results if main else ())),
+            tuple(in_order),
+            tuple(map(self._spec, header.arguments)),
+            tuple(map(self._spec, header.results)),
             tuple(self.unread[:MAX_UNREAD]),
             self.unread_collectives,
-            _SPLIT.search(self.text) is not None and not self.is_plan,
+            not self.is_plan and any(_SPLIT.search(each.text) for each in module.operations),
             self.partitions * self.replicas,
         )
 
-    def _place(self, operation: MlirOperation) -> str:
-        """The name of the place where an operation stands in the program, "" where the text has none."""
-        place = PLACE.search(operation.text)
-        return (place[2] or self.places.get(place[1], "")) if place else ""
+    def _collectives(
+        self,
+    ) -> tuple[dict[int, dict[int, tuple[Collective, Operation]]], list[tuple[Operation, int]]]:
+        """The collectives of each function by their lines, and the calls of functions that the text has."""
+        numbers = {function.header.name: function.index for function in self.module.functions[1:]}
+        found: dict[int, dict[int, tuple[Collective, Operation]]] = defaultdict(dict)
+        called: list[tuple[Operation, int]] = []
+        origins = Origins(operation_made)
+        for operation in self.module.operations:
+            function = operation.around.function
+            if operation.is_open:
+                continue
+            if callees := _callees(operation):
+                called += [(operation, numbers[name]) for name in callees if name in numbers]
+            elif (collective := self._collective(operation)) is not None:
+                if function.header.name == "main" and (operand := next(iter(operation.operands), None)):
+                    collective = replace(collective, origin=origins.of([operand]))
+                if source := self.module.place(operation):
+                    collective = replace(collective, source=source)
+                found[function.index][operation.line] = collective, operation
+        return found, called
 
-    def _collective(self, operation: MlirOperation) -> Collective | None:
+    def _collective(self, operation: Operation) -> Collective | None:
         try:
-            if operation.text.startswith(('"', "stablehlo.")):
+            if operation.name.startswith("stablehlo."):
                 return stablehlo_collective(operation, self.meshes, self.mesh, self.replicas, self.partitions)
-            key = _without_operand(operation.text)
+            text = operation.text
+            start = text.find("%")
+            key = operation.name, text if start < 0 else text[:start] + text[text.find(" ", start) :]
             if key not in self.known:
                 found = sdy_collective(operation, self.meshes, self.mesh)
                 if found is None:
@@ -199,45 +200,32 @@ class _Reader:
             return replace(self.known[key], name=operation.value)
         except NotationError as error:
             self.unread_collectives += 1
-            self.unread.append(f"line {operation.order} cannot be read: {error.message}")
+            self.unread.append(f"line {operation.line} cannot be read: {error.message}")
             return None
 
-    def _spec(self, chunk: str) -> PartitionSpec | None:
+    def _spec(self, text: str) -> PartitionSpec | None:
         """The spec of one argument or result; one without a sharding is whole on every device."""
-        at = chunk.find("#sdy.sharding<")
+        at = text.find("#sdy.sharding<")
         try:
             if at >= 0:
-                return parse_sharding(chunk, at + len("#sdy.sharding"), self.meshes)[0].spec()
-            return PartitionSpec.replicated(len(parse_tensor(chunk).sizes)) if self.meshes.sizes else None
+                return parse_sharding(text, at + len("#sdy.sharding"), self.meshes)[0].spec()
+            return PartitionSpec.replicated(len(parse_tensor(text).sizes)) if self.meshes.sizes else None
         except (NotationError, QuestionError):
             return None
 
 
-def _without_operand(text: str) -> str:
-    """The text that decides all but a permute: collectives of two layers often differ only in the operand."""
-    start = text.find("%")
-    return text if start < 0 else text[:start] + text[text.find(" ", start) :]
+def _callees(operation: Operation) -> list[str]:
+    """The functions that an operation names."""
+    if operation.name not in _CALLING:
+        return []
+    own = _SYMBOL.match(operation.text) if operation.name == "func.call" else None
+    named = own or _CALLEES.search(operation.text)
+    return [name.strip('"') for name in _SYMBOL.findall(named[0])] if named else []
 
 
-def _main(functions: list[Function]) -> Function | None:
-    public = [function for function in functions[1:] if function.is_public]
-    named = [function for function in functions[1:] if function.name == "main"]
-    return next(iter(named or public or functions[1:]), None)
-
-
-def _runs(loops: tuple[tuple[Loop, bool], ...]) -> int | None:
-    """The runs of something in these loops; a condition is tried once more than the body."""
+def _runs(operation: Operation) -> int | None:
+    """The runs of something in its loops; a condition is tried once more than the body."""
     count: int | None = 1
-    for loop, is_condition in loops:
-        trips = loop.trips
-        count = times(count, None if trips is None else trips + is_condition)
+    for loop, is_condition in operation.around.loops:
+        count = times(count, None if loop.trips is None else loop.trips + is_condition)
     return count
-
-
-def _written(sizes: AxisSizes) -> str:
-    return ",".join(f"{name}={size}" for name, size in sizes.items())
-
-
-def _header_number(text: str, key: str) -> int:
-    match = _NUMBER[key].search(text)
-    return max(1, int(match[1])) if match else 1

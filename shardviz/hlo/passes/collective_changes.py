@@ -27,7 +27,7 @@ def collective_changes(
     if not gone and not here:
         return _moved(before, after) if in_order else ()
     found: list[str] = []
-    for rule in (_joined, _taken_apart, _turned, _halved, _permuted, _altered):
+    for rule in (_joined, _replaced, _permuted, _altered):
         found += rule(gone, here)
     if gone and here:
         found.append(f"{described(gone)}{over(gone)} became {described(here)}{over(here)}{of_bytes(here)}")
@@ -74,15 +74,12 @@ def _with(op: str, like: Collective, those: Sequence[Collective]) -> list[Collec
 
 
 def _joined(gone: list[Collective], here: list[Collective]) -> list[str]:
-    """Several that now are one, of several arrays or of a longer one."""
-    return [
+    """Several that now are one, of several arrays or of a longer one, and one that now is several."""
+    found = [
         f"{plural(len(parts), whole.op)}{over(parts)} joined into one of {human_bytes(whole.bytes)}"
         for parts, whole in _sums(gone, here)
     ]
-
-
-def _taken_apart(gone: list[Collective], here: list[Collective]) -> list[str]:
-    return [
+    return found + [
         f"{one(whole.op)}{over([whole])} of {human_bytes(whole.bytes)} taken apart into {len(parts)}"
         for parts, whole in _sums(here, gone)
     ]
@@ -101,35 +98,38 @@ def _sums(many: list[Collective], few: list[Collective]) -> list[tuple[list[Coll
     return found
 
 
-def _turned(gone: list[Collective], here: list[Collective]) -> list[str]:
-    """An all-reduce of which each device keeps a part, as a reduce-scatter, and the other way around."""
+_BECAME = (
+    (
+        "all-reduce",
+        ("reduce-scatter", "all-gather"),
+        "an all-reduce{over} became a reduce-scatter and an all-gather",
+    ),
+    (
+        "all-reduce",
+        ("reduce-scatter",),
+        "an all-reduce{over} and the slice after it became a reduce-scatter: {bytes}",
+    ),
+    (
+        "reduce-scatter",
+        ("all-reduce",),
+        "a reduce-scatter{over} became an all-reduce and a slice after it: {bytes}",
+    ),
+)
+"""A collective, those between the same devices that do its work now, and a sentence."""
+
+
+def _replaced(gone: list[Collective], here: list[Collective]) -> list[str]:
+    """An all-reduce as its two halves, or as the one of which each device keeps a part."""
     found = []
-    for old_op, new_op, says in (
-        (
-            "all-reduce",
-            "reduce-scatter",
-            "an all-reduce{} and the slice after it became a reduce-scatter: {}",
-        ),
-        ("reduce-scatter", "all-reduce", "a reduce-scatter{} became an all-reduce and a slice after it: {}"),
-    ):
-        for old in [each for each in gone if each.op == old_op]:
-            if (others := _with(new_op, old, here)) and not _with("all-gather", old, here):
-                found.append(says.format(over([old]), bytes_of(old, others[0])))
+    for op, others, says in _BECAME:
+        for old in [each for each in gone if each.op == op]:
+            new = [next(iter(_with(other, old, here)), None) for other in others]
+            taken = [each for each in new if each is not None]
+            if len(taken) == len(new):
+                found.append(says.format(over=over([old]), bytes=bytes_of(old, taken[0])))
                 gone.remove(old)
-                here.remove(others[0])
-    return found
-
-
-def _halved(gone: list[Collective], here: list[Collective]) -> list[str]:
-    """An all-reduce as a reduce-scatter and an all-gather."""
-    found = []
-    for each in [each for each in gone if each.op == "all-reduce"]:
-        scatters, gathers = (_with(op, each, here) for op in ("reduce-scatter", "all-gather"))
-        if scatters and gathers:
-            found.append(f"an all-reduce{over([each])} became a reduce-scatter and an all-gather")
-            gone.remove(each)
-            here.remove(scatters[0])
-            here.remove(gathers[0])
+                for each in taken:
+                    here.remove(each)
     return found
 
 

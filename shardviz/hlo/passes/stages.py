@@ -10,14 +10,15 @@ from itertools import pairwise
 
 from shardviz.errors import NotationError, QuestionError, plural
 from shardviz.hlo.collective import OPS, Collective, CollectiveMatmul
-from shardviz.hlo.mlir.shardy import read_shardy
-from shardviz.hlo.mlir.tensor_shardings import (
+from shardviz.hlo.mlir.operations import MlirModule
+from shardviz.hlo.mlir.shardings import (
     ARGUMENT,
     RESULT,
     ShardedTensor,
     changed_shardings,
     tensor_shardings,
 )
+from shardviz.hlo.mlir.shardy import read_module
 from shardviz.hlo.module import read_hlo
 from shardviz.hlo.passes.collective_changes import INSERTED, collective_changes, described, one
 from shardviz.hlo.passes.dump_files import pass_name
@@ -128,19 +129,20 @@ def _shardy_states(dumps: Sequence[Dump], mesh: Mesh | None) -> list[_State]:
     for dump in dumps:
         if "sdy.mesh @" not in dump.text or not _IS_SHARDY.search(dump.text):
             continue
+        module = MlirModule(dump.text)
         with suppress(NotationError):
-            found.append(_State(dump, _shardy_collectives(dump.text, mesh), tensor_shardings(dump.text)))
+            found.append(_State(dump, _shardy_collectives(module, mesh), tensor_shardings(module)))
     return found
 
 
-def _shardy_collectives(text: str, mesh: Mesh | None) -> tuple[Collective, ...]:
+def _shardy_collectives(module: MlirModule, mesh: Mesh | None) -> tuple[Collective, ...]:
     try:
-        return read_shardy(text, mesh).collectives
+        return read_module(module, mesh).collectives
     except NotationError:
         raise
     except QuestionError:
         # Shardy inside XLA leaves out axes of size 1.
-        return read_shardy(text).collectives
+        return read_module(module).collectives
 
 
 def _shardy_stages(states: Sequence[_State]) -> Iterator[PassStage]:

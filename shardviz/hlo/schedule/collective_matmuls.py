@@ -23,7 +23,7 @@ from typing import NamedTuple
 from shardviz.errors import NotationError
 from shardviz.hlo.collective import Collective, CollectiveMatmul
 from shardviz.hlo.groups.group_text import parse_pairs
-from shardviz.hlo.groups.replica_groups import Lists
+from shardviz.hlo.groups.replica_groups import Lists, linked
 from shardviz.hlo.text.call_graph import Call
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.instructions import Instructions
@@ -98,15 +98,8 @@ class Chain:
     @property
     def group_size(self) -> int:
         """The devices among which the data goes around."""
-        reached = {self.rings[0].pairs[0][0]}
-        targets = [_targets(pairs) for pairs in self.directions]
-        waiting = [*reached]
-        while waiting:
-            device = waiting.pop()
-            for each in {target.get(device, device) for target in targets} - reached:
-                reached.add(each)
-                waiting.append(each)
-        return len(reached)
+        groups = linked(pair for pairs in self.directions for pair in pairs)
+        return next(len(group) for group in groups if self.rings[0].pairs[0][0] in group)
 
     @property
     def hops(self) -> int | None:
@@ -170,15 +163,13 @@ class _Search:
 
     def _look_back(self, ring: Ring) -> None:
         """Find what a ring sends, and where that comes from."""
-        sent = [self._flow.back(source, self._flow.is_move) for source in self._flow.sources(ring.value)]
-        found = {value for values in sent for value in values}
-        ring.earlier = {value for value in found if value in self._rings}
+        flow = self._flow
+        found = {value for source in flow.sources(ring.value) for value in flow.back(source, flow.is_move)}
+        ring.earlier = found & self._rings.keys()
         ring.sent = frozenset(found - ring.earlier)
-        ring.origins = frozenset(value for value in ring.sent if self._begins(value))
-
-    def _begins(self, value: ProgramValue) -> bool:
-        """Return whether it is made here, or comes from a computation around, which is not looked into."""
-        return not self._flow.is_move(value) or not self._flow.sources(value)
+        # It is made here, or comes from a computation around, which is not looked into.
+        begins = (value for value in ring.sent if not flow.is_move(value) or not flow.sources(value))
+        ring.origins = frozenset(begins)
 
     def _look_ahead(self, ring: Ring) -> None:
         """Find what is done with what arrives."""
@@ -285,16 +276,14 @@ class _Search:
         A sum may begin with zeros, which are sent on before anything is added to them. XLA sends them once
         for all sums of one shape: such a permute begins several chains.
         """
-        linked = {value: self._linked(ring) for value, ring in self._rings.items() if ring.op}
-        first = {
-            value: ring for value, ring in self._rings.items() if ring.sums and linked[value] <= ring.met
-        }
+        links = {value: self._linked(ring) for value, ring in self._rings.items() if ring.op}
+        first = {value: ring for value, ring in self._rings.items() if ring.sums and links[value] <= ring.met}
         chain_of: dict[ProgramValue, Chain] = {}
-        for value in [value for value in linked if value not in first]:
+        for value in [value for value in links if value not in first]:
             ring = self._rings[value]
-            begun_by = [first[each] for each in linked[value] & first.keys()]
+            begun_by = [first[each] for each in links[value] & first.keys()]
             products = {matmul for each in begun_by for matmul in each.added_before([ring])}
-            others = [chain_of[each] for each in linked[value] - first.keys() | products if each in chain_of]
+            others = [chain_of[each] for each in links[value] - first.keys() | products if each in chain_of]
             chains = {id(other): other for other in others if other.rings[0].op == ring.op}.values()
             chain = max(chains, key=lambda other: len(other.rings), default=Chain([]))
             for other in chains:
@@ -305,7 +294,7 @@ class _Search:
             chain_of.update((each, chain) for each in {value, *products})
         found = [*{id(chain): chain for chain in chain_of.values()}.values()]
         for value, ring in first.items():
-            begun = [chain for chain in found if any(value in linked[each.value] for each in chain.rings)]
+            begun = [chain for chain in found if any(value in links[each.value] for each in chain.rings)]
             for chain in begun:
                 chain.rings.append(replace(ring, matmuls=ring.added_before(chain.rings)))
             if not begun:
@@ -393,27 +382,11 @@ def ring_pairs(text: str) -> Lists:
         pairs = parse_pairs(text)
     except NotationError:
         return ()
-    target = _targets(pairs)
-    if len(target) != len(pairs) or target.keys() != set(target.values()):
+    target = {pair[0]: pair[1] for pair in pairs}
+    if len(target) != len(pairs) or target.keys() != {*target.values()}:
         return ()
-    sizes = _ring_sizes(target)
+    sizes = {len(group) for group in linked(pairs)}
     return pairs if len(sizes) == 1 and 1 not in sizes else ()
-
-
-def _targets(pairs: Lists) -> dict[int, int]:
-    return {pair[0]: pair[1] for pair in pairs}
-
-
-def _ring_sizes(target: dict[int, int]) -> set[int]:
-    sizes, seen = set(), set()
-    for device in target:
-        size = 0
-        while device not in seen:
-            seen.add(device)
-            device, size = target[device], size + 1
-        if size:
-            sizes.add(size)
-    return sizes
 
 
 def joined(chains: Iterable[Chain]) -> list[Chain]:

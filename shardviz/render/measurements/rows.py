@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from shardviz.devices.measurement import Measurement
-from shardviz.devices.prediction import bound_seconds, predicted_seconds
+from shardviz.devices.measurement import Measurement, bound_seconds, predicted_seconds
 from shardviz.devices.question import Case, MeasureQuestion
 from shardviz.errors import plural
 from shardviz.hardware.machine import PlacedMesh

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.hlo.mlir.tensor_shardings import ARGUMENT, RESULT, Axes, ShardedTensor
+from shardviz.hlo.mlir.shardings import ARGUMENT, RESULT, Axes, ShardedTensor
 from shardviz.hlo.passes.collective_changes import lacking
 from shardviz.hlo.passes.stages import PassStage
 from shardviz.notation import write_spec

@@ -1,0 +1,217 @@
+"""The shardings that Shardy's text tells: of a value, of a program's tensors, of what its statements make."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from shardviz.errors import NotationError, QuestionError
+from shardviz.hlo.mlir.attributes import (
+    Meshes,
+    TensorSharding,
+    parse_sharding,
+    parse_sharding_list,
+    parse_tensors,
+)
+from shardviz.hlo.mlir.operations import LOOP, MlirModule, Operation, OperationValue
+from shardviz.hlo.named_scopes import named_scope
+from shardviz.hlo.text.shapes import ArrayShape
+from shardviz.sharding import PartitionSpec
+
+Axes = tuple[tuple[str, ...], ...]
+"""The mesh axes of each dimension, major first; a part of an axis as Shardy's ``Y:(1)2``."""
+
+PER_VALUE = "sdy.sharding_per_value<"
+_LISTS = tuple(re.compile(rf"{key} ?= ?(?:#{PER_VALUE})?(?=\[)") for key in ("in_shardings", "out_shardings"))
+_MANUAL_AXES = re.compile(r"manual_axes ?= ?(?:#sdy<manual_axes)?\{([^{}]*)\}")
+_QUOTED = re.compile(r'"([^"]*)"')
+_RESHARDS = ("sdy.reshard", "sdy.sharding_constraint")
+_SINGLE = re.compile(r"(?:\bout_sharding ?= ?|#sdy\.sharding|^%\S+ )(?=<)")
+_FIRST_SHARDING = re.compile(rf"(?:\bout_sharding ?= ?(?:#sdy\.sharding)?|{re.escape(PER_VALUE)}\[)(?=<)")
+ARGUMENT, RESULT, RESHARD = "argument", "result", "reshard"
+
+
+def sharding_of(value: OperationValue, meshes: Meshes, rank: int) -> TensorSharding | None:
+    """A value's sharding as its definition says; None when that is not to be found.
+
+    A definition that says nothing leaves the value whole on every device.
+    """
+    operation, index, is_argument = value
+    text = operation.text
+    if operation.name == "func.func":
+        arguments = operation.regions[0].function.header.arguments
+        text, index = arguments[index] if index < len(arguments) else "", 0
+    elif is_argument and operation.name != LOOP:
+        place, manual = _LISTS[0].search(text), _MANUAL_AXES.search(text)
+        inside = _numbered(text, place.end(), index, meshes) if place else None
+        return inside.without(_QUOTED.findall(manual[1])) if inside and manual else inside
+    if place := _LISTS[1].search(text):
+        return _numbered(text, place.end(), index, meshes)
+    if (at := text.rfind(PER_VALUE)) >= 0:
+        return _numbered(text, at + len(PER_VALUE), index, meshes)
+    *_, single = (None, *_SINGLE.finditer(text))
+    if single is not None:
+        return parse_sharding(text, single.end(), meshes)[0]
+    return None if operation.name == LOOP else TensorSharding(((),) * rank)
+
+
+def _numbered(text: str, start: int, index: int, meshes: Meshes) -> TensorSharding | None:
+    listed = listed_shardings(text, start, meshes)
+    return listed[index] if index < len(listed) else None
+
+
+def listed_shardings(text: str, start: int, meshes: Meshes) -> list[TensorSharding]:
+    """The shardings of a list of them at `start`."""
+    return [*parse_sharding_list(text, start, meshes)]
+
+
+@dataclass(frozen=True)
+class ShardedTensor:
+    """A tensor of the program and how Shardy has it split.
+
+    `op` is what makes it (``dot``), or "argument" or "result" of the program, or "reshard" where the text
+    only says that it must be split in another way from there on. `name` is its name in the text, ``%0``;
+    arguments and results are numbered from 0. `shape` is global; `dims` has the axes of each dimension and
+    `before` those before the pass, or before the reshard; None where the text leaves it open. `unreduced`
+    are the axes of a pending sum.
+    """
+
+    name: str
+    op: str
+    shape: tuple[int, ...]
+    dtype: str
+    before: Axes | None
+    dims: Axes | None
+    unreduced: tuple[str, ...] = ()
+
+
+def tensor_shardings(module: MlirModule) -> tuple[ShardedTensor, ...]:
+    """The arguments, the values and the results of a program, in the order of the text.
+
+    `before` is open but for reshards. What cannot be read is passed over.
+    """
+    main = next((each for each in module.functions if each.header.name == "main"), None)
+    arguments, results, values = [], [], []
+    known: dict[OperationValue, Axes | None] = {}
+    if main is not None and main.operation is not None:
+        for number, argument in enumerate(main.header.arguments):
+            arguments += _tensors(str(number), ARGUMENT, argument, argument, module.meshes)
+        for number, result in enumerate(main.header.results):
+            results += _tensors(str(number), RESULT, result, result, module.meshes)
+        known = {OperationValue(main.operation, int(each.name), True): each.dims for each in arguments}
+    for operation in module.operations:
+        for split in _values(operation, module.meshes, known):
+            _, _, index = split.name.partition("#")
+            known[OperationValue(operation, int(index or 0))] = split.dims
+            values.append(split)
+    return (*arguments, *values, *results)
+
+
+def changed_shardings(
+    before: Sequence[ShardedTensor], after: Sequence[ShardedTensor]
+) -> tuple[ShardedTensor, ...]:
+    """The splits of `after` that are new or different, each with how its tensor was split before.
+
+    Values keep no names from one text to the next: the third ``dot`` of one is the third of the other,
+    where both have as many.
+    """
+    old: dict[str, list[ShardedTensor]] = defaultdict(list)
+    for split in before:
+        old[split.op].append(split)
+    many = Counter(split.op for split in after)
+    alike = Counter(map(_known_as, before))
+    place: Counter[str] = Counter()
+    found = []
+    for split in after:
+        place[split.op] += 1
+        if split.op == RESHARD and split.before == split.dims:
+            continue
+        if len(old[split.op]) == many[split.op]:
+            same = old[split.op][place[split.op] - 1]
+            if (same.dims, same.unreduced) != (split.dims, split.unreduced):
+                is_same = split.op != RESHARD and same.shape == split.shape
+                found.append(replace(split, before=same.dims) if is_same else split)
+        elif alike[_known_as(split)]:
+            alike[_known_as(split)] -= 1
+        elif any(split.dims or ()) or split.unreduced:
+            found.append(split)
+    return tuple(found)
+
+
+def _known_as(split: ShardedTensor) -> tuple[object, ...]:
+    return split.op, split.shape, split.dims, split.unreduced
+
+
+def _values(
+    operation: Operation, meshes: Meshes, known: Mapping[OperationValue, Axes | None]
+) -> list[ShardedTensor]:
+    """The values that an operation defines; `known` are the splits of those before it."""
+    if not operation.value:
+        return []
+    types = operation.text.partition(" attributes {")[0]
+    types = types[max(types.rfind(" -> "), types.rfind(" : "), 0) :]
+    is_reshard = operation.name in _RESHARDS
+    op = RESHARD if is_reshard else operation.name.rpartition(".")[2]
+    found = _tensors(operation.value, op, types, operation.text, meshes)
+    if not is_reshard:
+        return found
+    operand = next(iter(operation.operands), None)
+    return [replace(split, before=known.get(operand) if operand else None) for split in found]
+
+
+def _tensors(name: str, op: str, types: str, text: str, meshes: Meshes) -> list[ShardedTensor]:
+    """Tensors of the types in one text, of which another may have the shardings."""
+    is_one = op in (ARGUMENT, RESULT, RESHARD)
+    try:
+        tensors = parse_tensors(types)[: 1 if is_one else None]
+        shardings: list[TensorSharding | None] = [None] * len(tensors)
+        *_, single = (None, *_SINGLE.finditer(text)) if is_one else (None,)
+        if single is not None:
+            shardings = [parse_sharding(text, single.end(), meshes)[0]]
+        elif not is_one and (at := text.find(PER_VALUE)) >= 0:
+            shardings = [*parse_sharding_list(text, at + len(PER_VALUE), meshes)]
+    except (NotationError, QuestionError):
+        return []
+    names = [name] if len(tensors) == 1 else [f"{name}#{index}" for index in range(len(tensors))]
+    return [
+        _split(name, op, tensor, sharding)
+        for name, tensor, sharding in zip(names, tensors, shardings, strict=False)
+        if sharding is None or len(tensor.sizes) == len(sharding.dims)
+    ]
+
+
+def _split(name: str, op: str, tensor: ArrayShape, sharding: TensorSharding | None) -> ShardedTensor:
+    if sharding is None:
+        return ShardedTensor(name, op, tensor.sizes, tensor.dtype, None, None)
+    dims = tuple(map(sharding.names, sharding.dims))
+    return ShardedTensor(name, op, tensor.sizes, tensor.dtype, None, dims, sharding.names(sharding.unreduced))
+
+
+def named_shardings(module: MlirModule, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, PartitionSpec]:
+    """The sharding in which each array of `shapes` is left by the operations that make it, as their places
+    name it.
+
+    These stand one after the other, with the collectives that add its partial sums or move it at once; what
+    stands later moves it for one of its uses.
+    """
+    found: dict[str, PartitionSpec] = {}
+    finished: set[str] = set()
+    current = ""
+    for operation in module.operations:
+        scope = named_scope(place, shapes) if (place := module.place(operation)) else None
+        name = scope.name if scope is not None and scope.phase == "forward" else ""
+        if name != current and current in found:
+            finished.add(current)
+        current = name
+        sharding = _FIRST_SHARDING.search(operation.text)
+        if not name or name in finished or sharding is None:
+            continue
+        try:
+            spec = parse_sharding(operation.text, sharding.end(), module.meshes)[0].spec()
+            if parse_tensors(operation.text)[-1].sizes == shapes[name]:
+                found[name] = spec
+        except (NotationError, QuestionError, IndexError):
+            continue
+    return found
