@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
-    from shardviz.timeline.memory import MemoryReport
+    from shardviz.timeline.program_timeline import MemoryReport
 
 
 NOTE_WIDTH = 80
@@ -230,7 +230,7 @@ class WhyReport(Shown):
         from rich.text import Text
 
         from shardviz.render.programs.why_lines import shape_lines, why_lines
-        from shardviz.reports.selection import BY_COST
+        from shardviz.reports.entries import BY_COST
 
         if not self.report.entries:
             return [Text("no collective: nothing is sent")]

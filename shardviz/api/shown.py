@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     from shardviz.render.palette import Palette
     from shardviz.reports.target_times import TargetTimes
-    from shardviz.timeline.memory import MemoryReport
-    from shardviz.timeline.program_timeline import ProgramTimeline
+    from shardviz.timeline.program_timeline import MemoryReport, ProgramTimeline
 
 MIN_WIDTH = 40
 """Columns below which pictures cannot be drawn."""

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shardviz.hardware.machine import Machine
-    from shardviz.reports.changes import ReportChanges
-    from shardviz.reports.limits import Limit
+    from shardviz.reports.changes import Limit, ReportChanges
     from shardviz.reports.summary import ReportSummary
     from shardviz.reports.target_program import TargetProgram
     from shardviz.sharding import Mesh
@@ -84,8 +83,7 @@ def command(
     """
     from shardviz.hardware.machine_file import named_machine
     from shardviz.notation import parse_mesh
-    from shardviz.reports.changes import report_changes
-    from shardviz.reports.limits import broken_limits, parse_limits
+    from shardviz.reports.changes import broken_limits, parse_limits, report_changes
 
     limits = () if fail_on is None else parse_limits(fail_on)
     if old == new == STDIN:

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
     from shardviz.hlo import ShardyModule
     from shardviz.hlo.passes.dump_files import DumpFile
-    from shardviz.reports.dumped_modules import DumpedModule
-    from shardviz.reports.selection import Selection
+    from shardviz.reports.entries import Selection
+    from shardviz.reports.program_report import DumpedModule
     from shardviz.reports.summary import ReportSummary
     from shardviz.sharding import Mesh
 
@@ -259,7 +259,7 @@ def _list_modules(
 ) -> ExitCode:
     """Print a line for each module, or the documents of all."""
     from shardviz.hardware.machine_file import named_machine
-    from shardviz.reports.dumped_modules import read_dumped
+    from shardviz.reports.program_report import read_dumped
 
     on = named_machine(machine) if machine else None
     modules = [read_dumped(each, read_text(each.path), given, on) for each in finals]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from shardviz.planner import Problem
     from shardviz.planner.problem import Objective
-    from shardviz.reports.selection import Sort
+    from shardviz.reports.entries import Sort
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -195,7 +195,7 @@ def selection(command: Callable[..., Any]) -> Callable[..., Any]:
         **more: Any,
     ) -> Any:
         from shardviz.hardware.quantities import SIZE
-        from shardviz.reports.selection import Selection
+        from shardviz.reports.entries import Selection
 
         least = 0 if least_bytes is None else SIZE.parse(least_bytes)
         return command(*given, selection=Selection(sort, top, ops, axes, least, source), **more)

@@ -17,7 +17,7 @@ from shardviz.forms.form import SPECS
 from shardviz.targets import parse_targets
 
 if TYPE_CHECKING:
-    from shardviz.reports.pass_trace import PassTrace
+    from shardviz.reports.target_result import PassTrace
     from shardviz.targets import Target
 
 ALL = "all"

@@ -16,8 +16,8 @@ from shardviz.forms.form import PROBLEM_FIELDS
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
+    from shardviz.reports.entries import Selection
     from shardviz.reports.program_report import ProgramReport
-    from shardviz.reports.selection import Selection
     from shardviz.reports.suggestions import Suggestion
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.target_times import TimesAnswer

@@ -5,10 +5,13 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import plural
 from shardviz.sharding import Mesh, PartitionSpec
+
+if TYPE_CHECKING:
+    from shardviz.collectives.operations.several_dims import Rearrangement
 
 WIDTH = 92
 """Columns of comments, and of lines that need not be longer."""
@@ -66,6 +69,16 @@ def parameters_code(parameters: Mapping[str, Any], rank: int) -> str:
             value %= max(1, rank)
         written.append(f", {name}={list(value) if isinstance(value, tuple) else value}")
     return "".join(written)
+
+
+def rearranged_code(name: str, into: Rearrangement) -> str:
+    """An array as a grid, its dimensions in another order, joined to a shape."""
+    if into.grid == into.shape:
+        return name
+    grid = f"jnp.reshape({name}, {tuple_code(into.grid)})"
+    if list(into.order) != sorted(into.order):
+        grid = f"jnp.transpose({grid}, {tuple_code(into.order)})"
+    return f"jnp.reshape({grid}, {tuple_code(into.shape)})"
 
 
 def shard_map_spec(spec: PartitionSpec) -> str:

@@ -16,12 +16,12 @@ from shardviz.codegen.code_literals import (
     parameters_code,
     printed_code,
     program_text,
+    rearranged_code,
     shard_map_spec,
     spec_code,
     stacked_shape,
     tuple_code,
 )
-from shardviz.codegen.move_code import rearranged_code
 from shardviz.codegen.statement_code import dtype_code
 from shardviz.collectives.operations.several_dims import OfSeveral, PSumScatterOfSeveral
 from shardviz.errors import QuestionError
@@ -162,13 +162,11 @@ def _program(question: CollectiveQuestion) -> list[str]:
 
 def _body_of_several(operation: OfSeveral, shape: tuple[int, ...], shard: str, axes: str) -> list[str]:
     """The pieces for each device, along a dimension in front, are sent; what arrives is put together."""
-    dealt = operation.deal(shape)
-    lines = [f"pieces = {rearranged_code(shard, dealt.grid, dealt.order, dealt.shape)}"]
+    lines = [f"pieces = {rearranged_code(shard, operation.deal(shape))}"]
     if isinstance(operation, PSumScatterOfSeveral):
         return [*lines, f"jax.lax.psum_scatter(pieces, {axes})"]
     lines.append(f"arrived = jax.lax.all_to_all(pieces, {axes}, 0, 0, tiled=True)")
-    found = operation.collect(shape)
-    return [*lines, rearranged_code("arrived", found.grid, found.order, found.shape)]
+    return [*lines, rearranged_code("arrived", operation.collect(shape))]
 
 
 def _shard(question: CollectiveQuestion) -> str:

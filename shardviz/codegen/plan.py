@@ -17,16 +17,18 @@ from shardviz.codegen.code_literals import (
     parameters_code,
     printed_code,
     program_text,
+    rearranged_code,
     shard_map_spec,
     stacked_shape,
 )
-from shardviz.codegen.move_code import MoveCode
 from shardviz.codegen.part_axes import plan_on_parts
 from shardviz.codegen.problem import MAX_BYTES, SURE, is_small, is_uneven, title_of
 from shardviz.codegen.program_function import ProgramFunction, returned_arrays
 from shardviz.codegen.statement_code import LocalDims, dtype_code, statement_code
+from shardviz.collectives.operations.several_dims import collected, dealt
 from shardviz.errors import QuestionError
 from shardviz.sharding import PartitionSpec, ShardedArray, shard_shape
+from shardviz.stepping.plan_step import moved_axes, operation_of_step
 from shardviz.targets import MAX_CPU_DEVICES, check_devices
 
 if TYPE_CHECKING:
@@ -205,14 +207,42 @@ class _Writer:
         (name,) = operands
         if step.op in ("psum", "pmax"):
             return f"jax.lax.{step.op}({name}, {axes_code(step.axes)})"
-        move = MoveCode(step, self.plan.problem.mesh, self.shard(self.copy(step.array, step.from_spec)))
-        if step.op in ("slice", "mask") or (step.op != "ppermute" and not move.is_of_one_dim):
-            return move.code(name)
-        from shardviz.stepping.plan_step import operation_of_step
-
-        number = self.plan.steps.index(step) + 1
-        given = parameters_code(operation_of_step(self.plan, number).parameters, self.arrays[step.array].rank)
+        if step.op != "ppermute" and not self._is_of_one_dim(step):
+            return self._moved(step, name)
+        operation = operation_of_step(self.plan, self.plan.steps.index(step) + 1)
+        given = parameters_code(operation.parameters, self.arrays[step.array].rank)
         return f"jax.lax.{step.op}({name}, {axes_code(step.axes)}{given})"
+
+    def _is_of_one_dim(self, step: Step) -> bool:
+        is_local = step.op in ("slice", "mask")
+        return not is_local and moved_axes(step, self.plan.problem.mesh).is_of_one_dim
+
+    def _moved(self, step: Step, name: str) -> str:
+        """A local move, or a collective that changes several dimensions at once, while whose pieces are sent
+        they stand along a dimension of their own, in front."""
+        mesh, axes = self.plan.problem.mesh, axes_code(step.axes)
+        shape, moved = self.shard(self.copy(step.array, step.from_spec)), moved_axes(step, mesh)
+        sizes = tuple(map(mesh.axis_size, step.axes))
+        match step.op:
+            case "all_gather":
+                gathered = f"jax.lax.all_gather({name}, {axes})"
+                return rearranged_code(gathered, collected(shape, moved.removed, sizes))
+            case "psum_scatter":
+                pieces = rearranged_code(name, dealt(shape, moved.appended, sizes))
+                return f"jax.lax.psum_scatter({pieces}, {axes})"
+            case "all_to_all":
+                deal = dealt(shape, moved.appended, sizes)
+                sent = f"jax.lax.all_to_all({rearranged_code(name, deal)}, {axes}, 0, 0, tiled=True)"
+                return rearranged_code(sent, collected(deal.shape[1:], moved.removed, sizes))
+            case "mask":
+                return f"jnp.where(jax.lax.axis_index({axes}) == 0, {name}, 0)"
+        for dim, places in enumerate(moved.appended):
+            if places:
+                own = tuple(step.axes[place] for place in places)
+                size = shape[dim] // mesh.group_size(own)
+                start = f"jax.lax.axis_index({axes_code(own)}) * {size}"
+                name = f"jax.lax.dynamic_slice_in_dim({name}, {start}, {size}, axis={dim})"
+        return name
 
     def _local(self, step: Step) -> LocalDims:
         """The dimensions of a statement as one device has them when it works on them."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 if TYPE_CHECKING:
-    from shardviz.reports.explicit_reshards import ExplicitReshards
+    from shardviz.reports.lowered_module import ExplicitReshards
     from shardviz.reports.target_result import TargetResult
     from shardviz.targets.hardware import TopologyRequest
 

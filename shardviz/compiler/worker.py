@@ -18,7 +18,7 @@ from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.devices.job import Job
 from shardviz.errors import JobLost, ShardvizError, TargetError
 from shardviz.lazy_names import lazy_module
-from shardviz.reports.target_result import without_answer
+from shardviz.reports.target_result import PassTrace, read_traced, without_answer
 from shardviz.targets import check_axis_types, check_devices, check_mesh
 from shardviz.targets.installed import check_installed
 
@@ -32,19 +32,17 @@ if TYPE_CHECKING:
     from shardviz.devices.measurement import Measurement, NoMeasurement
     from shardviz.devices.question import Case
     from shardviz.planner.problem import Problem
-    from shardviz.reports import pass_trace, target_program
+    from shardviz.reports import target_program
     from shardviz.reports.lowered_module import LoweredModule
-    from shardviz.reports.pass_trace import PassTrace
     from shardviz.reports.suggestions import ShardingCandidate
     from shardviz.reports.target_program import TargetProgram
-    from shardviz.reports.target_result import ExecutionResult, HeldArray, TargetResult
+    from shardviz.reports.target_result import ExecutionResult, HeldArray, PassTrace, TargetResult
     from shardviz.sharding import Mesh, ShardedArray
     from shardviz.targets import ProcessName, Target
 else:
     # Loaded on first use: to start a compiler none of them is needed.
     question = lazy_module("shardviz.compiler.question")
     reading = lazy_module("shardviz.compiler.reading")
-    pass_trace = lazy_module("shardviz.reports.pass_trace")
     target_program = lazy_module("shardviz.reports.target_program")
 
 T = TypeVar("T")
@@ -171,11 +169,11 @@ class Worker:
         """Ask a target about a problem, pass by pass; otherwise as `submit`. Such answers are not kept."""
         missing = _missing(problem, target)
         if missing is not None:
-            return settled(pass_trace.PassTrace(missing))
+            return settled(PassTrace(missing))
 
         def read(output: Output, folder: str, versions: Versions) -> PassTrace:
             answer = reading.read_output(output, problem, target, versions)
-            return pass_trace.read_traced(answer, folder, problem)
+            return read_traced(answer, folder, problem)
 
         asked = replace(question.question_for(problem, target), dumps="passes")
         return self._compile("answer.answer", asked, target, read, on_progress, due, rank)

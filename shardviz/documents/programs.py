@@ -27,14 +27,12 @@ if TYPE_CHECKING:
     from shardviz.devices.job import Job
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
-    from shardviz.reports.dumped_modules import DumpedModule
-    from shardviz.reports.pass_trace import PassTrace
-    from shardviz.reports.program_report import ProgramReport
+    from shardviz.reports.entries import Selection
+    from shardviz.reports.program_report import DumpedModule, ProgramReport
     from shardviz.reports.rematerialization import Rematerialization
-    from shardviz.reports.selection import Selection
     from shardviz.reports.suggestions import Suggestion
     from shardviz.reports.target_program import TargetProgram
-    from shardviz.reports.target_result import TargetResult
+    from shardviz.reports.target_result import PassTrace, TargetResult
     from shardviz.reports.target_times import TimesAnswer
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh

@@ -14,9 +14,8 @@ from shardviz.hlo.groups.group_text import GROUPS, LISTED_GROUPS
 from shardviz.hlo.module import HloModule, Reader
 from shardviz.hlo.text.opcodes import base_op
 from shardviz.profiles.device_trace import HBM_COPY, HOST_COPY, PEER_COPY, SOME_COPY, TracedInstruction
-from shardviz.timeline.link_times import COMPUTE, COPIES, HOST, UNKNOWN_LINKS
 from shardviz.timeline.of_program import timed_program
-from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
+from shardviz.timeline.program_timeline import COMPUTE, COPIES, HOST, LINKS, Lane, ProgramTimeline, TimedOp
 
 if TYPE_CHECKING:
     from shardviz.sharding import Mesh
@@ -32,7 +31,7 @@ _COPIES = frozenset(("copy-start", "slice-start", "dynamic-slice-start", "dynami
 _ON_STREAMS = {
     HOST_COPY: HOST,
     HBM_COPY: COPIES,
-    PEER_COPY: UNKNOWN_LINKS,
+    PEER_COPY: LINKS,
     SOME_COPY: Lane("copy", "copies"),
 }
 """The lanes of a GPU's copies."""
@@ -199,12 +198,12 @@ def facts_of(instruction: TracedInstruction, program: JoinedProgram | None) -> I
     if base != opcode:
         if program is not None and awaited in program.ops:
             return program.facts(program.ops[awaited], "ends", awaited)
-        lane = UNKNOWN_LINKS if base in _COLLECTIVES else copies if f"{base}-start" in _COPIES else COMPUTE
+        lane = LINKS if base in _COLLECTIVES else copies if f"{base}-start" in _COPIES else COMPUTE
         return InstructionFacts(base, lane, "ends", awaited)
     base = base_op(opcode)
     role: Role = "begins" if base != opcode else "work"
     if base in _COLLECTIVES:
-        return InstructionFacts(base, UNKNOWN_LINKS, role)
+        return InstructionFacts(base, LINKS, role)
     if opcode in _COPIES:
         return InstructionFacts(base, copies, "begins")
     if opcode in _ON_STREAMS:

@@ -7,12 +7,10 @@ from collections import defaultdict
 from shardviz.errors import plural
 from shardviz.profiles.device_operations import PICO, Covered, DeviceStretch, total, union
 from shardviz.profiles.joined_program import InstructionFacts
-from shardviz.timeline.link_times import COMPUTE
-from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp, TimeSpan
+from shardviz.timeline.program_timeline import COMPUTE, LANE_KINDS, Lane, ProgramTimeline, TimedOp, TimeSpan
 
 MAX_OPS = 100_000
 """Operations of one timeline, the longest; a page with more of them is slow."""
-_ORDER = ("compute", "copy", "axis", "network", "host")
 
 
 def measured_timeline(stretch: DeviceStretch, title: str) -> ProgramTimeline:
@@ -25,7 +23,7 @@ def measured_timeline(stretch: DeviceStretch, title: str) -> ProgramTimeline:
     start, end = stretch.span
     activity, computed = stretch.activity(), Covered(stretch.compute)
     lanes_found = {facts[each.instruction].lane: None for each in stretch.transfers}
-    lanes = sorted({COMPUTE, *lanes_found}, key=lambda lane: (_ORDER.index(lane.kind), lane.name))
+    lanes = sorted({COMPUTE, *lanes_found}, key=lambda lane: (LANE_KINDS.index(lane.kind), lane.name))
     numbers = {lane: number for number, lane in enumerate(lanes)}
     rows = [(trace.starts[p], trace.ends[p], trace.instructions[p]) for p in stretch.computed]
     rows += [(each.start, each.end, each.instruction) for each in stretch.transfers]

@@ -1,4 +1,6 @@
-"""The differences between two reports of one program: what a change to it has cost."""
+"""The differences between two reports of one program: what a change to it has cost, and the limits that it
+must keep: ``new-collective,bytes+5%,seconds+2ms,memory+1GiB``.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,13 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal
 
+from shardviz.errors import NotationError, did_you_mean, plural, quote
+from shardviz.hardware.quantities import SIZE, TIME
 from shardviz.reports.summary import ReportSummary, SummaryLine
+from shardviz.units import estimated_seconds, human_bytes
 
 ChangeKind = Literal[
     "added",
@@ -73,31 +79,15 @@ def report_changes(before: ReportSummary, after: ReportSummary) -> ReportChanges
     the shape and the runs in place of the place, so that other names make no difference.
     """
     kept = {*before.lines} & {*after.lines}
-    gone = [line for line in before.lines if line not in kept]
-    new = [line for line in after.lines if line not in kept]
-    changes: list[Change] = []
-    for old_key, new_key in _KEYS:
-        for old, line in _taken_pairs(gone, new, old_key, new_key):
-            changes += _changes_of(old, line)
+    gone, new = ([line for line in each.lines if line not in kept] for each in (before, after))
+    pairs = (pair for old_key, new_key in _KEYS for pair in _taken_pairs(gone, new, old_key, new_key))
+    changes = [change for old, line in pairs for change in _changes_of(old, line)]
     changes += [Change("removed", line, None) for line in gone]
     changes += [Change("added", None, line) for line in new]
     return ReportChanges(before, after, tuple(sorted(changes, key=lambda each: -abs(each.wire_bytes))))
 
 
-def _place_and_shape(line: SummaryLine) -> object:
-    return line.op, line.axes, line.phase, line.place, line.shape
-
-
-def _named_place(line: SummaryLine) -> object:
-    return (line.op, line.axes, line.phase, line.place) if line.place else None
-
-
-def _shape_and_runs(line: SummaryLine) -> object:
-    return line.op, line.axes, line.phase, line.shape, line.runs
-
-
-def _shape_of_any_phase(line: SummaryLine) -> object:
-    return line.op, line.axes, line.shape, line.runs
+_Key = Callable[[SummaryLine], object]
 
 
 def _nameless(line: SummaryLine) -> object:
@@ -116,8 +106,13 @@ def _outside(line: SummaryLine) -> object:
     return (line.op, line.axes, line.phase, line.shape) if line.place and not line.in_loop else None
 
 
-_Key = Callable[[SummaryLine], object]
-_BOTH: tuple[_Key, ...] = (_place_and_shape, _named_place, _shape_and_runs, _shape_of_any_phase, _nameless)
+_BOTH: tuple[_Key, ...] = (
+    attrgetter("op", "axes", "phase", "place", "shape"),
+    lambda line: (line.op, line.axes, line.phase, line.place) if line.place else None,
+    attrgetter("op", "axes", "phase", "shape", "runs"),
+    attrgetter("op", "axes", "shape", "runs"),
+    _nameless,
+)
 _KEYS = (*((key, key) for key in _BOTH), (_outside, _carried), (_carried, _outside))
 """By what an old line and a new one are the same collective, the surest first."""
 
@@ -143,26 +138,138 @@ def _taken_pairs(
 
 
 def _changes_of(old: SummaryLine, line: SummaryLine) -> list[Change]:
-    found: list[Change] = []
+    kinds: list[ChangeKind] = []
     size, old_size = (line.wire_bytes, line.bytes), (old.wire_bytes, old.bytes)
     if line.runs != old.runs and line.in_loop != old.in_loop:
-        found.append(Change("into a loop" if line.in_loop else "out of a loop", old, line))
+        kinds.append("into a loop" if line.in_loop else "out of a loop")
     elif size != old_size:
-        found.append(Change("grown" if size > old_size else "shrunk", old, line))
+        kinds.append("grown" if size > old_size else "shrunk")
+    elif line.runs is None or old.runs is None:
+        kinds += ["other runs"] if line.runs != old.runs else []
     elif line.runs != old.runs:
-        found.append(Change(_other_runs(old, line), old, line))
-    is_told = (line.runs is None) == (old.runs is None)
-    if is_told and line.overlapped_share != old.overlapped_share:
-        is_better = line.overlapped_share > old.overlapped_share
-        found.append(Change("more overlapped" if is_better else "less overlapped", old, line))
-    return found
-
-
-def _other_runs(old: SummaryLine, line: SummaryLine) -> ChangeKind:
-    if old.runs is None or line.runs is None:
-        return "other runs"
-    return "more runs" if line.runs > old.runs else "fewer runs"
+        kinds.append("more runs" if line.runs > old.runs else "fewer runs")
+    share, old_share = line.overlapped_share, old.overlapped_share
+    if (line.runs is None) == (old.runs is None) and share != old_share:
+        kinds.append("more overlapped" if share > old_share else "less overlapped")
+    return [Change(kind, old, line) for kind in kinds]
 
 
 def _sent(line: SummaryLine | None) -> int:
     return 0 if line is None else line.all_wire_bytes or 0
+
+
+Quantity = Literal["new-collective", "bytes", "seconds", "memory"]
+QUANTITIES: tuple[Quantity, ...] = ("new-collective", "bytes", "seconds", "memory")
+HINT = "write limits with commas between them: new-collective, bytes+5%, seconds+2ms, memory+1GiB"
+
+_LIMIT = re.compile(r"([a-z-]*[a-z])(?:\s*\+\s*(\d+(?:\.\d+)?)\s*(%|[A-Za-zµ]+))?")
+_FIGURES: dict[Quantity, Callable[[ReportSummary], float | None]] = {
+    "bytes": attrgetter("wire_bytes"),
+    "seconds": attrgetter("seconds"),
+    "memory": attrgetter("memory"),
+}
+RISING: tuple[ChangeKind, ...] = ("added", "grown", "into a loop", "other runs")
+"""The changes by which a collective of an unknown number of runs may send more."""
+MOST_SHARE = 3
+"""A ratio above which it is told as a factor."""
+ROUNDING = 1 + 1e-9
+"""A limit that is met to the last digit is kept."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """At most `amount` more of a quantity than before: bytes, seconds, or with `is_share` a part of what was
+    there. A "new-collective" has no amount. `text` is what was typed."""
+
+    quantity: Quantity
+    text: str
+    amount: float = 0.0
+    is_share: bool = False
+
+
+@dataclass(frozen=True)
+class BrokenLimit:
+    """A limit that a change does not keep, and a sentence with the figures."""
+
+    limit: Limit
+    message: str
+
+
+def parse_limits(text: str) -> tuple[Limit, ...]:
+    """Read limits with commas between them. Raises `NotationError`."""
+    found, start = [], 0
+    for piece in text.split(","):
+        found.append(_limit(piece, text, start))
+        start += len(piece) + 1
+    return tuple(found)
+
+
+def _limit(piece: str, text: str, start: int) -> Limit:
+    stripped = piece.strip()
+    start += len(piece) - len(piece.lstrip())
+    stop = start + len(stripped)
+    match = _LIMIT.fullmatch(stripped)
+    name = match[1] if match else stripped.partition("+")[0].strip()
+    quantity = next((each for each in QUANTITIES if each == name), None)
+    if quantity is None:
+        hint = did_you_mean(name, QUANTITIES) + HINT
+        raise NotationError(
+            f"there is no limit {quote(name)}" if name else "a limit is missing", text, start, stop, hint
+        )
+    if match is None or (match[2] is None) != (quantity == "new-collective"):
+        problem = "takes no amount" if quantity == "new-collective" else "needs an amount, such as +5%"
+        raise NotationError(f"{quantity} {problem}", text, start, stop, HINT)
+    if quantity == "new-collective":
+        return Limit(quantity, stripped)
+    units = (TIME if quantity == "seconds" else SIZE).units
+    if match[3] == "%":
+        return Limit(quantity, stripped, float(match[2]) / 100, True)
+    if match[3] not in units:
+        hint = f"use % or one of {', '.join(units)}"
+        raise NotationError(f"{quote(match[3])} is not a unit of {quantity}", text, start, stop, hint)
+    return Limit(quantity, stripped, float(match[2]) * units[match[3]])
+
+
+def broken_limits(limits: tuple[Limit, ...], found: ReportChanges) -> tuple[BrokenLimit, ...]:
+    """The limits that the changes do not keep. What only one of the programs tells breaks its limit."""
+    broken = []
+    for limit in limits:
+        message = _new_collectives(found) if limit.quantity == "new-collective" else _more(limit, found)
+        if message:
+            broken.append(BrokenLimit(limit, message))
+    return tuple(broken)
+
+
+def _new_collectives(found: ReportChanges) -> str:
+    new = [each.after for each in found.changes if each.kind == "added" and each.after is not None]
+    if not new:
+        return ""
+    others = f" and {plural(len(new) - 1, 'other')}" if len(new) > 1 else ""
+    return f"{_named(new[0])}{others} {'is' if len(new) == 1 else 'are'} new"
+
+
+def _named(line: SummaryLine) -> str:
+    return f"{line.op} over {', '.join(line.axes)}" if line.axes else line.op
+
+
+def _more(limit: Limit, found: ReportChanges) -> str:
+    quantity = limit.quantity
+    before, after = (_FIGURES[quantity](each) for each in (found.before, found.after))
+    if before is None and after is None:
+        return ""
+    if before is None or after is None:
+        return f"{quantity}: one of the two programs has no figure for it"
+    # A collective may cost more than before of which nobody knows how often it runs.
+    rising = (each.after for each in found.changes if quantity == "bytes" and each.kind in RISING)
+    for line in rising:
+        if line is not None and line.runs is None:
+            return f"bytes: {_named(line)} is in a loop of unknown length"
+    allowed = before * limit.amount if limit.is_share else limit.amount
+    if after - before <= allowed * ROUNDING:
+        return ""
+    written = estimated_seconds if quantity == "seconds" else lambda count: human_bytes(round(count))
+    rise = f"from {written(before)} to {written(after)}"
+    if before:
+        ratio = after / before
+        rise += f", ×{ratio:,.3g}" if ratio > MOST_SHARE else f", {(ratio - 1) * 100:.1f} % more"
+    return f"{quantity} {'rises' if quantity == 'memory' else 'rise'} {rise}: the limit is {limit.text}"

@@ -1,21 +1,35 @@
-"""Collectives with what they cost in all their runs, and where in the user's program they stand."""
+"""Collectives with what they cost in all their runs and where in the user's program they stand: alike ones
+together, their sums, and those of them that somebody asks for, in an order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
-from shardviz.errors import plural
+from shardviz.errors import QuestionError, did_you_mean, plural, quote
 from shardviz.hlo import ShardyModule
 from shardviz.hlo.arguments import pieces_of, shared_steps
+from shardviz.hlo.collective import OPS
 from shardviz.hlo.named_scopes import program_place
 
 if TYPE_CHECKING:
     from shardviz.hlo import Collective, HloModule
+    from shardviz.sharding import Mesh
     from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp
 
 Phase = Literal["forward", "recomputed", "backward", "optimizer"]
+By = Literal["op", "axes", "link", "phase", "source"]
+Sort = Literal["cost", "order", "bytes"]
+EVERY = "*"
+"""In a name, in place of a number in which its collectives differ."""
+_NUMBER = re.compile(r"\d+")
+_PLACE_ENDS = re.compile(r"[/:]|$")
+_Amount = TypeVar("_Amount", int, float)
 
 
 @dataclass(frozen=True)
@@ -28,7 +42,8 @@ class CollectiveEntry:
     argument whose elements it moves, "" where they are computed, or several arguments'; `gradient_of` has the
     paths of those whose gradients it sums, () where that is not certain. `link` names the slowest links that
     it uses ("ICI", "DCN", "NVLink", "network"), "" where that is not known. `seconds` and `exposed` are those
-    of one run: all of it, and those for which the device waits; None where nobody can tell.
+    of one run: all of it, and those for which the device waits; None where nobody can tell. What is of all
+    runs is None in a loop of unknown length, too.
     """
 
     collective: Collective
@@ -57,25 +72,28 @@ class CollectiveEntry:
         rest = self.collective.arrays - len(pieces)
         return f"{told}, {plural(rest, 'more array')}" if rest > 0 else told
 
+    def _in_all(self, amount: _Amount | None) -> _Amount | None:
+        return None if amount is None or self.runs is None else amount * self.runs
+
     @property
     def all_bytes(self) -> int | None:
         """`Collective.bytes` of all runs."""
-        return None if self.runs is None else self.runs * self.collective.bytes
+        return self._in_all(self.collective.bytes)
 
     @property
     def all_wire_bytes(self) -> int | None:
         """Bytes that a device sends at least, in all runs."""
-        return None if self.runs is None else self.runs * self.collective.wire_bytes
+        return self._in_all(self.collective.wire_bytes)
 
     @property
     def all_seconds(self) -> float | None:
         """Seconds of all runs, hidden or not."""
-        return None if self.seconds is None or self.runs is None else self.seconds * self.runs
+        return self._in_all(self.seconds)
 
     @property
     def all_exposed(self) -> float | None:
         """Seconds of all runs for which the device waits."""
-        return None if self.exposed is None or self.runs is None else self.exposed * self.runs
+        return self._in_all(self.exposed)
 
 
 def entries_of(
@@ -88,43 +106,269 @@ def entries_of(
     moving = [each for each in module.collectives if each.op != "slice"]
     places = [program_place(each.op_name) for each in moving]
     takes_gradients = any(place.phase == "backward" for place in places)
-    names, gradients, uses = (
-        ((), {}, frozenset())
-        if isinstance(module, ShardyModule)
-        else (module.argument_names, module.gradients, module.gradient_uses)
-    )
+    compiled = None if isinstance(module, ShardyModule) else module
+    names = () if compiled is None else compiled.argument_names
+    gradients = {} if compiled is None else compiled.gradients
+    uses = frozenset() if compiled is None else compiled.gradient_uses
     timed = {} if timeline is None else {op.collective: op for op in timeline.ops}
-    found = []
+    entries = []
     for collective, place in zip(moving, places, strict=True):
         phase: Phase | None = place.phase
         if takes_gradients and not place.is_differentiated:
             phase = "optimizer" if collective.name in uses else None
+        # The one argument whose elements it moves.
+        origin = collective.origin
+        moved = () if origin is None or origin.computed or len(origin.arguments) != 1 else origin.arguments
         op = timed.get(collective.name)
-        found.append(
+        entries.append(
             CollectiveEntry(
                 collective,
                 phase,
                 place.scopes,
-                _argument(collective, names),
+                "".join(names[number] for number in moved if number < len(names)),
                 tuple(names[number] for number in gradients.get(collective.name, ())),
                 link="" if op is None or timeline is None else _link(op, timeline),
                 seconds=None if op is None else op.seconds,
                 exposed=None if op is None or op.seconds is None else op.exposed,
             )
         )
-    return tuple(found)
-
-
-def _argument(collective: Collective, names: Sequence[str]) -> str:
-    """The one argument whose elements a collective moves, by its path."""
-    origin = collective.origin
-    if origin is None or origin.computed or len(origin.arguments) != 1:
-        return ""
-    (number,) = origin.arguments
-    return names[number] if number < len(names) else ""
+    return tuple(entries)
 
 
 def _link(op: TimedOp, timeline: ProgramTimeline) -> str:
     """The slowest kind of links that an operation uses."""
     lane = timeline.lanes[op.lane]
     return lane.name if lane.kind == "network" else timeline.links if lane.kind == "axis" else ""
+
+
+@dataclass(frozen=True)
+class AlikeEntries:
+    """Entries that differ in numbers of their scopes and arguments alone, in program order.
+
+    `name` is their place (`CollectiveEntry.place`), with `EVERY` in place of such a number. `bytes` and
+    `wire_bytes` are as those of `Collective`. All are those of all runs, and None where one of them is not
+    known.
+    """
+
+    entries: tuple[CollectiveEntry, ...]
+    name: str
+
+    @property
+    def first(self) -> CollectiveEntry:
+        return self.entries[0]
+
+    @property
+    def runs(self) -> int | None:
+        return _sum(each.runs for each in self.entries)
+
+    @property
+    def bytes(self) -> int | None:
+        return _sum(each.all_bytes for each in self.entries)
+
+    @property
+    def wire_bytes(self) -> int | None:
+        return _sum(each.all_wire_bytes for each in self.entries)
+
+    @property
+    def seconds(self) -> float | None:
+        return _sum((each.all_seconds for each in self.entries), math.fsum)
+
+    @property
+    def exposed(self) -> float | None:
+        return _sum((each.all_exposed for each in self.entries), math.fsum)
+
+
+def _sum(amounts: Iterable[_Amount | None], add: Callable[[list[_Amount]], _Amount] = sum) -> _Amount | None:
+    every = list(amounts)
+    known = [amount for amount in every if amount is not None]
+    return add(known) if len(known) == len(every) else None
+
+
+def alike(entries: Iterable[CollectiveEntry], by_schedule: bool = True) -> tuple[AlikeEntries, ...]:
+    """The entries in groups, in the order of each group's first.
+
+    Without `by_schedule`, those that the compiler has begun earlier and those that it has not are together,
+    and so are those of several source lines.
+    """
+    groups: dict[tuple[object, ...], list[CollectiveEntry]] = {}
+    for each in entries:
+        one = each.collective
+        key = (
+            (one.op, one.axes, one.operand_shape, one.result_shape, one.dtype, one.arrays, one.bytes),
+            (one.source, one.is_async) if by_schedule else (),
+            (one.between_slices, one.is_host_transfer, one.count is None),
+            # Without axes the groups tell who takes part.
+            () if one.axes else one.groups,
+            (each.phase, numberless("/".join(each.scopes)), numberless(each.argument), each.link),
+            numberless(" ".join(each.gradient_of)),
+        )
+        groups.setdefault(key, []).append(each)
+    return tuple(
+        AlikeEntries(tuple(those), common_name(each.place for each in those)) for those in groups.values()
+    )
+
+
+def numberless(name: str) -> str:
+    """A name with `EVERY` in place of its numbers."""
+    return _NUMBER.sub(EVERY, name)
+
+
+def common_name(alike_names: Iterable[str]) -> str:
+    """Names that are the same without their numbers as one, in which only the numbers that differ are
+    replaced."""
+    names = list(dict.fromkeys(alike_names))
+    numbers = [_NUMBER.findall(name) for name in names]
+    same = iter([len(set(column)) == 1 for column in zip(*numbers, strict=False)])
+    return _NUMBER.sub(lambda number: number[0] if next(same, False) else EVERY, names[0])
+
+
+@dataclass(frozen=True)
+class CostSum:
+    """The entries of one `name` ("" where it is not known), in all their runs on one device.
+
+    `bytes` and `wire_bytes` are as those of `Collective`; they and the seconds are without the `unknown`
+    entries, which are in loops of unknown length. `exposed` and `seconds` are None without a machine, or
+    where none of the entries has an estimate; `untimed` counts those that have none.
+    """
+
+    name: str
+    count: int
+    runs: int
+    bytes: int
+    wire_bytes: int
+    seconds: float | None
+    exposed: float | None
+    unknown: int = 0
+    untimed: int = 0
+
+
+_KEYS: dict[By, Callable[[CollectiveEntry], str]] = {
+    "op": lambda each: each.collective.op,
+    "axes": lambda each: ", ".join(each.collective.axes),
+    "link": lambda each: each.link,
+    "phase": lambda each: each.phase or "",
+    "source": lambda each: each.collective.source,
+}
+
+
+def sums(entries: Iterable[CollectiveEntry], by: By) -> tuple[CostSum, ...]:
+    """A sum for each name, the most expensive first: by exposed seconds, then by bytes sent."""
+    named: defaultdict[str, list[CollectiveEntry]] = defaultdict(list)
+    for each in entries:
+        named[_KEYS[by](each)].append(each)
+    made = [cost_sum(those, name) for name, those in named.items()]
+    return tuple(sorted(made, key=lambda each: (-(each.exposed or 0.0), -each.wire_bytes)))
+
+
+def cost_sum(entries: Iterable[CollectiveEntry], name: str = "") -> CostSum:
+    """The sum of some entries."""
+    every = list(entries)
+    known = [each for each in every if each.runs is not None]
+    timed = [each for each in known if each.seconds is not None]
+    return CostSum(
+        name,
+        len(every),
+        sum(each.runs or 0 for each in known),
+        sum(each.all_bytes or 0 for each in known),
+        sum(each.all_wire_bytes or 0 for each in known),
+        math.fsum(each.all_seconds or 0.0 for each in timed) if timed else None,
+        math.fsum(each.all_exposed or 0.0 for each in timed) if timed else None,
+        len(every) - len(known),
+        len(known) - len(timed),
+    )
+
+
+_Group = TypeVar("_Group", bound=AlikeEntries)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The part of a program that is shown.
+
+    `sort` is "cost" (exposed seconds, or bytes sent where there are none), "order" (the program's) or
+    "bytes" (those that a device sends in all runs). `top` is how many groups are shown, None for all. `ops`
+    are HLO's names, `axes` mesh axes of which one must be among a collective's, `least_bytes` those of all
+    runs, and `source` is a file, ``file:line`` or a part of a scope, or of the path of an argument that is
+    moved or whose gradient is summed.
+    """
+
+    sort: Sort = "cost"
+    top: int | None = None
+    ops: tuple[str, ...] = ()
+    axes: tuple[str, ...] = ()
+    least_bytes: float = 0
+    source: str = ""
+
+    def chosen(self, entries: Iterable[CollectiveEntry]) -> tuple[CollectiveEntry, ...]:
+        """The entries that pass the filters, in program order. Those of loops of unknown length may have any
+        number of bytes."""
+        return tuple(each for each in entries if self._has(each))
+
+    def groups(self, entries: Iterable[CollectiveEntry]) -> tuple[AlikeEntries, ...]:
+        """All that pass the filters, alike ones together, in the order that is asked for."""
+        return self.in_order(alike(self.chosen(entries)))
+
+    def in_order(self, groups: tuple[_Group, ...]) -> tuple[_Group, ...]:
+        """Groups in the order that is asked for; of equal cost as they come, and those whose cost nobody can
+        tell first."""
+        if self.sort == "order":
+            return groups
+        by_time = self.sort == "cost" and any(each.exposed is not None for each in groups)
+
+        def cost(group: AlikeEntries) -> tuple[float, float]:
+            exposed, sent = (
+                math.inf if amount is None else amount for amount in (group.exposed, group.wire_bytes)
+            )
+            return (-exposed if by_time else 0.0, -sent)
+
+        return tuple(sorted(groups, key=cost))
+
+    def shown(self, entries: Iterable[CollectiveEntry]) -> tuple[CollectiveEntry, ...]:
+        """The entries of the first `top` groups, in program order."""
+        chosen = self.chosen(entries)
+        if self.top is None:
+            return chosen
+        first = {id(each) for group in self.groups(chosen)[: self.top] for each in group.entries}
+        return tuple(each for each in chosen if id(each) in first)
+
+    def check(self, entries: Iterable[CollectiveEntry], mesh: Mesh | None = None) -> None:
+        """Raise `QuestionError` for an operation or an axis that the program does not have."""
+        moving = [each.collective for each in entries]
+        ops = dict.fromkeys(each.op for each in moving)
+        axes = dict.fromkeys(() if mesh is None else mesh.axis_names)
+        axes |= dict.fromkeys(axis.partition(":")[0] for each in moving for axis in each.axes)
+        # A collective that this program happens to lack is a fair question.
+        _check(self.ops, ops, OPS, "operation", "an operation")
+        _check(self.axes, axes, (), "mesh axis", "a mesh axis")
+
+    def _has(self, entry: CollectiveEntry) -> bool:
+        one = entry.collective
+        if self.ops and one.op not in self.ops:
+            return False
+        if self.axes and not {axis.partition(":")[0] for axis in one.axes} & {*self.axes}:
+            return False
+        if entry.all_bytes is not None and entry.all_bytes < self.least_bytes:
+            return False
+        return not self.source or _stands_in(entry, self.source)
+
+
+def _check(
+    asked: Iterable[str], known: Mapping[str, None], fair: Collection[str], kind: str, a_kind: str
+) -> None:
+    for name in asked:
+        if name not in known and name not in fair:
+            there = f"this program has {', '.join(known)}" if known else f"this program has no {kind}"
+            hint = did_you_mean(name, known) + there
+            raise QuestionError(f"{quote(name)} is not {a_kind} of this program", hint)
+
+
+def _stands_in(entry: CollectiveEntry, place: str) -> bool:
+    source = entry.collective.source
+    start = source.find(place)
+    if start >= 0 and (start == 0 or source[start - 1] == "/"):
+        return _PLACE_ENDS.match(source, start + len(place)) is not None
+    return any(place in each for each in ("/".join(entry.scopes), entry.argument, *entry.gradient_of))
+
+
+BY_COST = Selection()
+"""Everything, the most expensive first."""

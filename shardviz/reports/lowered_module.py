@@ -1,10 +1,19 @@
-"""A program before any compiler has seen it."""
+"""A program before any compiler has seen it, and the places in it where two shardings of one value meet.
+
+After Shardy's pass `insert-explicit-reshards` each change of a sharding is an operation of its own, between
+the operation that made the value and the one that wants it split in another way; so is each sum of the parts
+that devices have of a value.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from shardviz.sharding import Mesh
+from shardviz.sharding import Mesh, PartitionSpec
+
+ARGUMENT = "argument"
+"""In place of the operation that makes an argument of the function around it."""
 
 
 @dataclass(frozen=True)
@@ -34,3 +43,59 @@ class LoweredModule:
     def mesh(self) -> Mesh:
         """The mesh that is laid on the devices."""
         return self.meshes[0] if self.meshes else Mesh(("device",), (self.devices,))
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """A value split as `before` says, where `after` is wanted; `kind` is "sum" where every device has a part
+    of a sum over `axes`, and then both are equal.
+
+    `shape` is global. `producer` and `consumer` are the operations on both sides ("dot_general", "argument",
+    "return"), `producer_name` and `consumer_name` JAX's names of them, as of `Collective.op_name`, "" where
+    the text has none; `name` is that of the change itself.
+    `argument` is the path of the program's argument that it is. Inside of a function, which does not tell, it
+    is the first that has its shape and sharding, or that does along all dimensions but the first, as the
+    layers of a scan do; "" where none has. `calls` counts the calls of the function around it, and
+    `consumer_shape` is that of what the consumer makes, () where the text does not tell.
+    """
+
+    kind: Literal["reshard", "sum"]
+    axes: tuple[str, ...]
+    before: PartitionSpec
+    after: PartitionSpec
+    shape: tuple[int, ...]
+    dtype: str
+    producer: str
+    consumer: str
+    producer_name: str
+    consumer_name: str
+    name: str
+    argument: str = ""
+    calls: int = 1
+    consumer_shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class SplitArgument:
+    """An argument of the program, by its path and its number; `shape` is global.
+
+    One whose shape and dtype a result has `is_returned`, as the state of a step is and its batch is not.
+    """
+
+    number: int
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    spec: PartitionSpec
+    is_returned: bool = False
+
+
+@dataclass(frozen=True)
+class ExplicitReshards:
+    """A program in whose text every reshard is an operation: the `meetings` in the order in which they run,
+    the `arguments` whose sharding and place it tells, and the multiplications of one device in all of its
+    matmuls, each counted once."""
+
+    meetings: tuple[Meeting, ...] = ()
+    arguments: tuple[SplitArgument, ...] = ()
+    products: int = 0

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shardviz.hlo import read_hlo
+from shardviz.errors import QuestionError
+from shardviz.hlo import HloModule, ShardyModule, read, read_hlo
 from shardviz.reports.entries import CollectiveEntry, entries_of
-from shardviz.timeline.of_program import timed_program
+from shardviz.timeline.of_program import program_timeline, timed_program
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
     from shardviz.hardware.placement import Placement
-    from shardviz.hlo import HloModule, ShardyModule
+    from shardviz.hlo.passes.dump_files import DumpFile
     from shardviz.sharding import Mesh
     from shardviz.timeline.program_timeline import ProgramTimeline
 
@@ -48,3 +49,38 @@ def program_report(
         slices = None if placement is None else placement.slices
         return report_of(read_hlo(text, mesh, infer=infer, origins=True, slices=slices))
     return report_of(*timed_program(text, machine, mesh=mesh, placement=placement, infer=infer, origins=True))
+
+
+@dataclass(frozen=True)
+class DumpedModule:
+    """The final program of a module in a folder of XLA's dumps, which is read on its own; `report` is None
+    where it cannot be read, and `error` says why.
+
+    With a report the `error` is the first part of the text that cannot be read, or why the machine cannot run
+    it; the report then has no timeline, nor where no machine is named.
+    """
+
+    file: DumpFile
+    report: ProgramReport | None = None
+    error: str = ""
+
+
+def read_dumped(file: DumpFile, text: str, given: Mesh | None, machine: Machine | None) -> DumpedModule:
+    """Read one. A process compiles programs for other devices than the mesh's too, whose axes are
+    inferred."""
+    refused = ""
+    for mesh in dict.fromkeys((given, None)):
+        try:
+            module = read(text, mesh, infer=True, origins=True)
+            break
+        except QuestionError as error:
+            refused = error.message
+    else:
+        return DumpedModule(file, error=refused)
+    problem, timeline = next(iter(module.unread), ""), None
+    if not problem and machine is not None and isinstance(module, HloModule):
+        try:
+            timeline = program_timeline(text, machine, mesh=module.mesh, infer=True, module=module)
+        except QuestionError as error:
+            problem = error.message
+    return DumpedModule(file, report_of(module, timeline), problem)

@@ -29,7 +29,7 @@ from shardviz.planner.states.moves import Node, reshard_move, spec_of, state_of,
 from shardviz.planner.states.paths import ArrayKind
 from shardviz.planner.states.prices import Prices
 from shardviz.reports.entries import CollectiveEntry
-from shardviz.reports.explicit_reshards import Meeting
+from shardviz.reports.lowered_module import Meeting
 from shardviz.reports.why import meeting_of
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, shard_shape
 

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shardviz.reports.entries import entries_of
-from shardviz.reports.explicit_reshards import Meeting, SplitArgument
+from shardviz.reports.lowered_module import Meeting, SplitArgument
 from shardviz.reports.target_program import TargetProgram
-from shardviz.reports.train_step import TrainStep
-from shardviz.reports.why import Reason
+from shardviz.reports.why import Reason, TrainStep
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes, shard_shape
 
 MOST = 8

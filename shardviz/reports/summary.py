@@ -9,8 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from shardviz.reports.alike import AlikeEntries, alike
-from shardviz.reports.entries import Phase
+from shardviz.reports.entries import AlikeEntries, Phase, alike
 from shardviz.reports.program_report import ProgramReport
 
 

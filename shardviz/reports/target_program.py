@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 from shardviz.errors import CompilerError, ShardvizError, TargetError
 from shardviz.hlo import HloModule
 from shardviz.reports.entries import CollectiveEntry, entries_of
-from shardviz.reports.explicit_reshards import ExplicitReshards
+from shardviz.reports.lowered_module import ExplicitReshards
 from shardviz.reports.program_report import ProgramReport, report_of
 from shardviz.reports.rematerialization import Rematerialization, unwarned_rematerializations
 from shardviz.reports.target_result import TargetResult, bytes_sent, without_answer
 from shardviz.reports.target_times import TimesAnswer, answer_times
-from shardviz.reports.train_step import TrainStep
-from shardviz.reports.why import Reason, lost_batch, reasons
+from shardviz.reports.why import Reason, TrainStep, lost_batch, reasons
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
     from shardviz.hlo import Collective, ShardyModule
     from shardviz.reports.lowered_module import LoweredModule
-    from shardviz.timeline.memory import MemoryReport
+    from shardviz.timeline.program_timeline import MemoryReport
 
 _FLOAT = re.compile(r"\b(bf16|f\d\w*)\[")
 

@@ -1,23 +1,29 @@
-"""A target's answer to a problem or a collective, and how much of its traffic leaves a slice or a node."""
+"""A target's answer to a problem or a collective, pass by pass too; what of it leaves a slice or a node."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shardviz.errors import ShardvizError, TargetError
+from shardviz.errors import CompilerError, ShardvizError, TargetError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     from shardviz.hardware import Placement
     from shardviz.hlo import Collective, CollectiveMatmul
     from shardviz.hlo.mlir.collectives import ShardyMove
-    from shardviz.sharding import PartitionSpec
+    from shardviz.hlo.passes.stages import PassStage
+    from shardviz.planner.problem import Problem
+    from shardviz.sharding import Mesh, PartitionSpec
     from shardviz.timeline.compiler_schedule import CompilerSchedule
-    from shardviz.timeline.memory import MemoryReport
+    from shardviz.timeline.program_timeline import MemoryReport
+
+_MODULE = re.compile(r"^\s*(?:HloModule |module @)([^\s,{]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class TargetResult:
     `placement` is where the mesh's devices stand on a TPU or GPU target; None elsewhere.
     `schedule` is the compiler's own simulation (`shardviz.timeline.scheduler` draws it), None where it was
     not asked for or the compiler left none. `memory` is the compiler's account of one device's memory
-    (`shardviz.timeline.compiler_memory.on_clock` gives it a timeline's seconds), None where it was not asked
+    (`shardviz.timeline.of_program.on_clock` gives it a timeline's seconds), None where it was not asked
     for; a program that does not fit has status "error", and `memory` without being asked for.
     `splits` is how Shardy splits what each statement of a program makes: (name, spec); `moves` are those by
     which it reshards the array of a problem that only copies or transposes one.
@@ -100,3 +106,74 @@ def without_answer(target: str, error: ShardvizError) -> TargetResult:
 def bytes_sent(collectives: Iterable[Collective]) -> int:
     """The least bytes that one device sends in all of them; a loop of unknown length counts once."""
     return sum(one.wire_bytes * (1 if one.count is None else one.count) for one in collectives)
+
+
+@dataclass(frozen=True)
+class PassTrace:
+    """One target's answer to one problem, and the stages of its compilation; none where it gave no answer."""
+
+    compiled: TargetResult
+    stages: tuple[PassStage, ...] = ()
+
+
+def read_traced(compiled: TargetResult, folder: str, problem: Problem) -> PassTrace:
+    """The stages of the compilation whose dumps stand in `folder`. Raises `CompilerError` when none do."""
+    from shardviz.hlo.passes.dump_files import dump_files
+    from shardviz.hlo.passes.stages import Dump, read_passes
+
+    module = _MODULE.search(compiled.text)
+    if compiled.status != "ok" or module is None:
+        return PassTrace(compiled)
+    paths = [path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file()]
+    dumps = [
+        Dump(file.path, Path(folder, file.path).read_text(encoding="utf-8", errors="replace"))
+        for file in dump_files(paths, module[1])
+    ]
+    if not dumps:
+        raise CompilerError(
+            f"the {compiled.target} compiler left no dump of its passes",
+            "look at XLA_FLAGS: a flag of the user's may switch the dumps off",
+        )
+    mesh, placement = problem.mesh, compiled.placement
+    placed = (mesh,) if placement is None else (placement.on(mesh), placement.slices)
+    return PassTrace(compiled, read_passes(dumps, *placed))
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """The collectives of an answer by where their groups lie, in terms of a `unit`, "slice" or "node".
+
+    The groups of those in `between` have one device of each unit that they reach, so that all bytes cross
+    its edge; the groups of those in `inside` lie in one unit; those in `both` do some of each.
+    """
+
+    unit: str
+    between: tuple[Collective, ...]
+    both: tuple[Collective, ...]
+    inside: tuple[Collective, ...]
+
+
+def traffic_of(compiled: TargetResult, mesh: Mesh) -> Traffic | None:
+    """The parts of the traffic; None where all devices are in one slice or node, or nobody knows."""
+    placement = compiled.placement
+    if placement is None or placement.units < 2:
+        return None
+    parts: dict[str, list[Collective]] = {"between": [], "both": [], "inside": []}
+    for one in compiled.collectives:
+        units = [] if one.between_slices else [*_units_of_groups(one, placement, mesh)]
+        if one.between_slices:
+            part = "between"
+        elif all(len({*own}) < 2 for own in units):
+            part = "inside"
+        else:
+            part = "between" if all(len({*own}) == len(own) for own in units) else "both"
+        if one.wire_bytes:
+            parts[part].append(one)
+    return Traffic(placement.unit, *map(tuple, parts.values()))
+
+
+def _units_of_groups(one: Collective, placement: Placement, mesh: Mesh) -> Iterable[list[int]]:
+    """For each group, the slice or node of each of its devices."""
+    places = dict(zip(placement.ids if one.groups else count(), placement.places, strict=False))
+    groups = one.groups or mesh.groups(one.axes)
+    return [[places[device].slice for device in group if device in places] for group in groups]

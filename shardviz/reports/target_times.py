@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.hardware.machine import machine_of
 from shardviz.targets import parse_targets
-from shardviz.timeline.compiler_memory import on_clock
 from shardviz.timeline.compiler_schedule import is_dummy
-from shardviz.timeline.of_program import program_timeline
+from shardviz.timeline.of_program import on_clock, program_timeline
 from shardviz.timeline.scheduler import NO_ESTIMATES, NO_SCHEDULER, NOT_SIMULATED, scheduler_timeline
 from shardviz.timeline.tellers import compare_tellers
 
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from shardviz.hlo import HloModule
     from shardviz.reports.target_result import TargetResult
     from shardviz.sharding import Mesh
-    from shardviz.timeline.memory import MemoryReport
-    from shardviz.timeline.program_timeline import ProgramTimeline
+    from shardviz.timeline.program_timeline import MemoryReport, ProgramTimeline
     from shardviz.timeline.tellers import TellerComparison
 
 

@@ -2,25 +2,30 @@
 
 The compiler inserts collectives where a value is split in one way and an operation wants it in another, and
 where a dimension that is summed over is split. Shardy's own text, before any collective is in it, has each of
-these places (`hlo/mlir/reshards.py`); a collective of the compiled program belongs to the one with its axes,
+these places (`ExplicitReshards`); a collective of the compiled program belongs to the one with its axes,
 its kind, JAX's name and its size. Without that text its shapes and groups tell what moves, and not why.
+
+What a train step has by design is proved by its arguments and its sums. A step returns its state anew and not
+its batch: arguments whose types no result has are data, and the axes that split the first split dimension of
+all of them split the batch. A sum over these axes while gradients are taken, of an array with a parameter's
+dimensions, is a gradient: nothing else contracts the batch. What has no such proof is called nothing.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import PurePath
 from typing import Literal
 
+from shardviz.hlo.arguments import pieces_of
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.named_scopes import program_place
-from shardviz.reports.alike import AlikeEntries, common_name, numberless
-from shardviz.reports.entries import CollectiveEntry
-from shardviz.reports.explicit_reshards import ARGUMENT, ExplicitReshards, Meeting
-from shardviz.reports.train_step import TrainStep
+from shardviz.reports.entries import AlikeEntries, CollectiveEntry, common_name, numberless
+from shardviz.reports.lowered_module import ARGUMENT, ExplicitReshards, Meeting, SplitArgument
 from shardviz.sharding import Mesh, shard_shape
 from shardviz.units import human_bytes
 
@@ -41,7 +46,7 @@ class Reason:
     that hold parts of the batch, a "parameter" is stored in parts and wanted whole, a "constraint" and a
     "result" are split as the program says, and in a "reshard" two operations want a value in two ways. Where
     the kind is "unknown" there is no `meeting`, and `words` say what shapes and groups tell. It `is_expected`
-    where it is proved to be there by design (`train_step`).
+    where it is proved to be there by design (`TrainStep`).
     """
 
     kind: ReasonKind
@@ -138,50 +143,51 @@ def _of_gradient(axes: Sequence[str]) -> str:
     return f"a gradient, of which each device along {' and '.join(axes) or 'its groups'} holds a partial sum"
 
 
-def meeting_of(entry: CollectiveEntry, found: Sequence[Meeting], mesh: Mesh) -> Meeting | None:
+def meeting_of(entry: CollectiveEntry, meetings: Sequence[Meeting], mesh: Mesh) -> Meeting | None:
     """The meeting that fits a collective best; None where none has its axes, and its name or its size."""
+    points = [_points(entry, meeting, mesh) for meeting in meetings]
+    most = max(points, default=0.0)
+    return meetings[points.index(most)] if most >= LEAST else None
+
+
+def _points(entry: CollectiveEntry, meeting: Meeting, mesh: Mesh) -> float:
     collective = entry.collective
-    axes = {axis.partition(":")[0] for axis in collective.axes}
-    best, score = None, 0.0
-    for meeting in found:
-        own = {axis.partition(":")[0] for axis in meeting.axes}
-        if not axes or not _is_of_kind(entry, meeting) or not axes <= own:
-            continue
-        if not _axes_of(meeting) <= set(mesh.axis_names):
-            # It is on another of the program's meshes.
-            continue
-        size = _size_points(collective, meeting, mesh)
-        if not size and entry.argument and meeting.argument not in ("", entry.argument):
-            continue
-        points = _likeness(collective.op_name or collective.source, meeting) + size
-        points += (axes == own) * 0.5 + (meeting.argument != "" and meeting.argument == entry.argument)
-        if points > score and points >= LEAST:
-            best, score = meeting, points
-    return best
+    axes, own = _whole_axes(collective.axes), _whole_axes(meeting.axes)
+    if not axes or not axes <= own or not _is_of_kind(entry, meeting):
+        return 0.0
+    named = own | _whole_axes(chain(*meeting.before.dims, *meeting.after.dims))
+    if not named <= {*mesh.axis_names}:
+        # It is on another of the program's meshes.
+        return 0.0
+    size = _size_points(collective, meeting, mesh)
+    is_argument = meeting.argument != "" and meeting.argument == entry.argument
+    if not size and entry.argument and meeting.argument and not is_argument:
+        return 0.0
+    likeness = _likeness(collective.op_name or collective.source, meeting)
+    return likeness + size + (axes == own) * 0.5 + is_argument
 
 
-def _axes_of(meeting: Meeting) -> set[str]:
-    """The mesh axes that its shardings name."""
-    dims = (*meeting.before.dims, *meeting.after.dims)
-    return {axis.partition(":")[0] for dim in dims for axis in dim} | {
-        axis.partition(":")[0] for axis in meeting.axes
-    }
+def _whole_axes(axes: Iterable[str]) -> frozenset[str]:
+    """The mesh axes that some are, or are parts of."""
+    return frozenset(axis.partition(":")[0] for axis in axes)
 
 
 def _is_of_kind(entry: CollectiveEntry, meeting: Meeting) -> bool:
-    collective = entry.collective
+    op = entry.collective.op
     # A matmul in steps sends a parameter's parts in permutes, and the sums of a gradient, of no argument.
-    in_steps = collective.op == "collective-permute" and not entry.argument and entry.phase == "backward"
+    in_steps = op == "collective-permute" and not entry.argument and entry.phase == "backward"
     if meeting.kind == "sum":
-        return in_steps or collective.op in ("all-reduce", "reduce-scatter")
-    if in_steps and meeting.argument:
-        return False
-    dims = [*zip(meeting.before.dims, meeting.after.dims, strict=True)]
-    if collective.op == "all-to-all" and all(set(new) <= set(old) for old, new in dims):
-        # Nothing is cut in another way: it is gathered.
+        return in_steps or op in ("all-reduce", "reduce-scatter")
+    # Where nothing is cut in another way, it is gathered.
+    if (in_steps and meeting.argument) or (op == "all-to-all" and _only_gathers(meeting)):
         return False
     # A reshard that only cuts further sends nothing.
-    return collective.op in _MOVES and any(new[: len(old)] != old for old, new in dims)
+    dims = zip(meeting.before.dims, meeting.after.dims, strict=True)
+    return op in _MOVES and any(new[: len(old)] != old for old, new in dims)
+
+
+def _only_gathers(meeting: Meeting) -> bool:
+    return all({*new} <= {*old} for old, new in zip(meeting.before.dims, meeting.after.dims, strict=True))
 
 
 def _likeness(op_name: str, meeting: Meeting) -> float:
@@ -218,13 +224,10 @@ def _dims(shape: Sequence[int]) -> tuple[int, ...]:
 def _kind(entry: CollectiveEntry, meeting: Meeting, step: TrainStep) -> ReasonKind:
     if meeting.kind == "sum":
         return "gradient" if entry.gradient_of or step.is_gradient(meeting) else "contraction"
-    if (entry.argument or meeting.argument) and all(
-        set(new) <= set(old) for old, new in zip(meeting.before.dims, meeting.after.dims, strict=True)
-    ):
+    if (entry.argument or meeting.argument) and _only_gathers(meeting):
         return "parameter"
-    if program_place(meeting.name).primitive in CONSTRAINTS or (
-        program_place(meeting.consumer_name).primitive in CONSTRAINTS
-    ):
+    names = meeting.name, meeting.consumer_name
+    if any(program_place(name).primitive in CONSTRAINTS for name in names):
         return "constraint"
     return "result" if meeting.consumer == "return" else "reshard"
 
@@ -284,3 +287,82 @@ def _of_shapes(collective: Collective) -> str:
             return f"devices along {axes} hold other blocks of the value than they want"
         case _:
             return f"the value is split over {axes} in one way, and wanted in another"
+
+
+class TrainStep:
+    """A program with explicit reshards, if it is a train step."""
+
+    def __init__(self, program: ExplicitReshards) -> None:
+        self.program = program
+        data = [one for one in program.arguments if any(one.spec.dims) and not one.is_returned]
+        split = [{*next(filter(None, one.spec.dims))} for one in data]
+        self.batch_axes = frozenset(set.intersection(*split)) if split else frozenset()
+        self._state = [one for one in program.arguments if one.is_returned]
+
+    def is_gradient(self, meeting: Meeting) -> bool:
+        """Return whether a sum is of a parameter's gradient, over axes that split the batch."""
+        is_backward = program_place(meeting.name).phase == "backward"
+        over_batch = {*meeting.axes} <= self.batch_axes
+        return meeting.kind == "sum" and is_backward and over_batch and self._places(meeting.shape) > 0
+
+    def sums_once(self, meeting: Meeting, runs: int | None) -> bool:
+        """Return whether all gradients like this one are summed no more often than there are parameters of
+        its shape: not in every micro-batch. `runs` are those of a collective for it."""
+        alike = (
+            each.calls
+            for each in self.program.meetings
+            if each.axes == meeting.axes and _dims(each.shape) == _dims(meeting.shape)
+            if self.is_gradient(each)
+        )
+        return runs is not None and 0 < sum(alike) * runs <= self._places(meeting.shape)
+
+    def gathers_parameter(self, path: str, meeting: Meeting, runs: int | None) -> bool:
+        """Return whether the argument at `path` is a parameter that FSDP stores in parts: its gradient is
+        summed over the axes over which it is gathered, in a gather that no micro-batch repeats."""
+        for one in self._state:
+            layers = _layers(one, meeting.shape)
+            if one.name == path and layers and runs is not None and runs <= layers:
+                return {*meeting.axes} <= self.batch_axes and any(
+                    {*meeting.axes} <= {*each.axes} and _layers(one, each.shape) == layers
+                    for each in self.program.meetings
+                    if self.is_gradient(each)
+                )
+        return False
+
+    def lost_batch(self) -> Meeting | None:
+        """The first place at which a value that is split as the batch is, outside of the gradients, is split
+        over its axes no longer: from there on every device works on more than its part."""
+        state = {one.name for one in self._state}
+        for each in self.program.meetings:
+            before, after = (frozenset(chain(*spec.dims)) for spec in (each.before, each.after))
+            lost = (before - after) & self.batch_axes
+            is_backward = program_place(each.name).phase == "backward"
+            if each.kind == "reshard" and lost and not is_backward and each.argument not in state:
+                return each
+        return None
+
+    @property
+    def state(self) -> dict[str, SplitArgument]:
+        """The arguments that the step returns anew, by their paths."""
+        return {one.name: one for one in self._state}
+
+    def _places(self, shape: Sequence[int]) -> int:
+        """The parameters with these dimensions, those of every layer counted where they are stacked."""
+        trees: Counter[tuple[str, ...]] = Counter()
+        for one in self._state:
+            trees[_tree(one.name)] += _layers(one, shape)
+        return min(filter(None, trees.values()), default=0)
+
+
+def _tree(path: str) -> tuple[str, ...]:
+    """The steps to the tree of an argument: parameters and their states in an optimizer have one each."""
+    first, *rest = pieces_of(path) or [""]
+    return (first, *(each for each in rest[:1] if each.startswith(".") or "param" in each))
+
+
+def _layers(one: SplitArgument, shape: Sequence[int]) -> int:
+    """1 where an argument has these dimensions in some order, their number where it stacks arrays of them,
+    else 0."""
+    if _dims(one.shape) == _dims(shape):
+        return 1
+    return one.shape[0] if one.shape and _dims(one.shape[1:]) == _dims(shape) else 0

@@ -137,7 +137,7 @@ def _before(plan: Plan, step: Step) -> Layout:
 
 def _final(step: Step, before: Layout) -> tuple[str, tuple[int, ...]]:
     """The spec after the step, and the holders of its parts in order: where dimension 0 alone has parts."""
-    is_stacked = step.op == "all_gather" and not _ends(step, before.mesh).is_of_one_dim
+    is_stacked = step.op == "all_gather" and not moved_axes(step, before.mesh).is_of_one_dim
     if any(step.to_spec.dims[1:]) or step.to_spec.unreduced or is_stacked:
         return "", ()
     after = Layout(before.array.with_spec(step.to_spec), before.mesh)
@@ -165,24 +165,24 @@ def _operation(step: Step, before: Layout, mesh: Mesh) -> Operation:
         return PPermute(step.axes, ((0, 0),))
     if step.op == "ppermute":
         return PPermute(step.axes, _permutation(step, before, mesh))
-    ends = _ends(step, mesh)
+    moved = moved_axes(step, mesh)
     if step.op == "all_gather":
-        if ends.is_of_one_dim:
-            return AllGather(step.axes, axis=ends.removed_from[0])
+        if moved.is_of_one_dim:
+            return AllGather(step.axes, axis=moved.removed_from[0])
         # The pieces stand one after the other before each device puts them together.
         return AllGather(step.axes, axis=0, tiled=False)
-    sizes = tuple(map(mesh.axis_size, ends.group))
+    sizes = tuple(map(mesh.axis_size, moved.group))
     if step.op == "psum_scatter":
-        if not ends.is_of_one_dim:
-            return PSumScatterOfSeveral(ends.group, sizes=sizes, split=ends.appended)
-        return PSumScatter(step.axes, scatter_dimension=ends.appended_to[0])
-    if not ends.is_of_one_dim:
-        return AllToAllOfSeveral(ends.group, sizes=sizes, split=ends.appended, joined=ends.removed)
-    return AllToAll(step.axes, split_axis=ends.appended_to[0], concat_axis=ends.removed_from[0])
+        if not moved.is_of_one_dim:
+            return PSumScatterOfSeveral(moved.group, sizes=sizes, split=moved.appended)
+        return PSumScatter(step.axes, scatter_dimension=moved.appended_to[0])
+    if not moved.is_of_one_dim:
+        return AllToAllOfSeveral(moved.group, sizes=sizes, split=moved.appended, joined=moved.removed)
+    return AllToAll(step.axes, split_axis=moved.appended_to[0], concat_axis=moved.removed_from[0])
 
 
 @dataclass(frozen=True)
-class _Ends:
+class MovedAxes:
     """The axes that a step takes from the minor end of each dimension, and those that it appends there: by
     their places in the `group`, the step's axes or the parts of them that go to different dimensions.
 
@@ -208,7 +208,8 @@ class _Ends:
         return all([*filter(None, side)] in ([], everything) for side in (self.removed, self.appended))
 
 
-def _ends(step: Step, mesh: Mesh) -> _Ends:
+def moved_axes(step: Step, mesh: Mesh) -> MovedAxes:
+    """The axes that a step takes from dimensions and appends to others."""
     named = [*step.from_spec.axes, *step.to_spec.axes, *step.axes]
     finest = [part for parts in finest_parts(mesh.shape, named).values() for part in parts]
 
@@ -222,7 +223,7 @@ def _ends(step: Step, mesh: Mesh) -> _Ends:
         return tuple(map(group.index, longer[len(shorter) :]))
 
     removed = tuple(places(old, new) for old, new in dims)
-    return _Ends(group, removed, tuple(places(new, old) for old, new in dims))
+    return MovedAxes(group, removed, tuple(places(new, old) for old, new in dims))
 
 
 def _permutation(step: Step, before: Layout, mesh: Mesh) -> tuple[tuple[int, int], ...]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from shardviz.api.arguments import MachineLike, MeshLike
     from shardviz.api.modelling import ModelLike, RulesLike
     from shardviz.reports.program_report import ProgramReport
-    from shardviz.timeline.memory import MemoryReport
+    from shardviz.timeline.program_timeline import MemoryReport
 
 Runs = int | EllipsisType
 """A number of runs; ``...`` is any number of them."""

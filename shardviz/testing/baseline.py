@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any
 from shardviz.documents.summaries import load_summary, save_summary, summary_text
 from shardviz.errors import QuestionError, quote
 from shardviz.render.paths import short_path
-from shardviz.reports.changes import report_changes
-from shardviz.reports.limits import broken_limits, parse_limits
+from shardviz.reports.changes import broken_limits, parse_limits, report_changes
 from shardviz.testing.assertions import TIMEOUT, report_on
 from shardviz.testing.outcomes import RENEWED, UPDATE, BaselineChanged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shardviz.reports.changes import ReportChanges
-    from shardviz.reports.limits import Limit
+    from shardviz.reports.changes import Limit, ReportChanges
     from shardviz.reports.summary import ReportSummary
 
 WIDTH = 80

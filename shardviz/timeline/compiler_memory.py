@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from shardviz.hlo.text.instruction import parse_instruction
 from shardviz.hlo.text.source_locations import SourceLocations
-from shardviz.timeline.memory import LiveBuffer, MemoryReport
-from shardviz.timeline.program_timeline import ProgramTimeline
+from shardviz.timeline.live_memory import MAX_BUFFERS
+from shardviz.timeline.program_timeline import BufferKind, LiveBuffer, MemoryReport, live_bytes
 
-BufferKind = Literal["argument", "output", "temporary", "constant"]
-
-MAX_BUFFERS = 100
-"""As many of the largest buffers are told."""
 GIB = 2**30
 
 _LINE = re.compile(
@@ -40,6 +35,9 @@ _ON_CHIP = re.compile(
 )
 """libtpu: ``… for %f.1 = f32[8,8]{1,0} custom-call(…) … Scoped allocation with size 64.00M and limit 16.00M
 exceeded scoped vmem limit by 48.00M``."""
+_NAMED = re.compile(r"^\s*(?:ROOT )?%?(\S+) = .*", re.MULTILINE)
+_WHOLE: tuple[BufferKind, ...] = ("argument", "constant")
+"""Kinds that are live all the time."""
 _BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": GIB, "T": 2**40}
 
 
@@ -51,8 +49,8 @@ class _Value:
     name: str
     shape: str
     bytes: int
-    offset: int
-    allocation: int
+    place: tuple[int, int]
+    """The allocation and the offset in it."""
     kind: BufferKind
     start: int | None = None
     end: int | None = None
@@ -71,21 +69,23 @@ def read_memory(
     or empty gives what can be read of it. `module` tells the buffers' source lines.
     """
     order = _INSTRUCTION.findall(live_ranges)
-    allocations, values = _assigned(assignment, live_ranges, len(order))
-    curve = _live_bytes(allocations, values, len(order))
-    peak_at = max(range(len(curve)), key=curve.__getitem__, default=0)
-    sums: defaultdict[str, int] = defaultdict(int)
-    for kind, size in allocations:
-        sums[kind] += size
+    sums, values = _assigned(assignment, live_ranges, len(order))
+    places: defaultdict[tuple[int, int], list[_Value]] = defaultdict(list)
+    for value in values:
+        if value.kind not in _WHOLE:
+            places[value.place].append(value)
+    spans = (span for those in places.values() for span in _spans(those, len(order)))
+    curve = live_bytes(spans, len(order), sum(sums[kind] for kind in _WHOLE))
+    most = max(curve, default=0)
     return MemoryReport(
         "compiler",
         sizes.get("argument", sums["argument"]),
         sizes.get("output", sums["output"]),
         sizes.get("alias", 0),
         sizes.get("temporary", sums["temporary"]),
-        _peak(sizes, sum(sums.values()), max(curve, default=0)),
+        _peak(sizes, sums.total(), most),
         limit_bytes,
-        tuple(_buffers(values, order, peak_at, module)),
+        tuple(_buffers(values, order, curve.index(most) if curve else 0, module)),
         order=tuple(zip(order, curve, strict=True)),
     )
 
@@ -165,65 +165,28 @@ def ways_to_fit(report: MemoryReport) -> str:
     return max(parts)[1]
 
 
-def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
-    """The report with the seconds of a timeline of the same program.
-
-    An instruction that the timeline does not draw, as it takes no time, stands where the one before it ends.
-    """
-    starts: dict[str, float] = {}
-    ends: dict[str, float] = {}
-    under_way = {op.name for op in timeline.ops if op.is_async}
-    for op in timeline.ops:
-        starts[op.name] = min(op.start, starts.get(op.name, op.start))
-        ends[op.name] = max(op.end, ends.get(op.name, op.end))
-    now = done = 0.0
-    curve: list[tuple[float, int]] = []
-    begins: dict[str, float] = {}
-    finishes: dict[str, float] = {}
-    for name, live in report.order:
-        begins[name] = now = max(now, starts.get(name, done))
-        finishes[name] = max(now, ends.get(name, now))
-        if name not in under_way:
-            done = finishes[name]
-        if curve and curve[-1][0] == now:
-            curve[-1] = (now, max(live, curve[-1][1]))
-        elif not curve or curve[-1][1] != live:
-            curve.append((now, live))
-    buffers = (
-        replace(each, start=begins.get(each.first), end=finishes.get(each.last)) for each in report.buffers
-    )
-    peak_at = max(curve, key=lambda each: each[1], default=(0.0, 0))[0]
-    return replace(report, buffers=tuple(buffers), curve=tuple(curve), peak_at=peak_at)
-
-
 def _assigned(
     assignment: str, live_ranges: str, instructions: int
-) -> tuple[list[tuple[BufferKind, int]], list[_Value]]:
-    """The allocations in HBM, (kind, bytes) each, and the values in them; parts of tuples as their own."""
+) -> tuple[Counter[BufferKind], list[_Value]]:
+    """The bytes of the allocations in HBM by kind, and the values in them; parts of tuples as their own."""
     ranges = {
-        (name, index): (int(start), int(end)) for name, index, start, end in _RANGE.findall(live_ranges)
+        (name, index): (int(start), min(int(end), instructions - 1))
+        for name, index, start, end in _RANGE.findall(live_ranges)
     }
-    allocations: list[tuple[BufferKind, int]] = []
+    sums: Counter[BufferKind] = Counter()
     values: list[_Value] = []
     in_hbm, kind = False, _kind("")
-    for line in _LINE.finditer(assignment):
+    for number, line in enumerate(_LINE.finditer(assignment)):
         if line["size"]:
-            in_hbm, kind = line["color"] in (None, "0"), _kind(line["kind"])
-            if in_hbm:
-                allocations.append((kind, int(line["size"])))
+            allocation, in_hbm, kind = number, line["color"] in (None, "0"), _kind(line["kind"])
+            sums[kind] += int(line["size"]) if in_hbm else 0
         elif in_hbm:
-            index = line["index"] or "{}"
-            start, end = ranges.get((line["name"], index), (None, None))
-            if kind in ("argument", "constant"):
-                start = end = None
-            elif end is not None:
-                end = min(end, instructions - 1)
-            shape = _LAYOUT.sub("", line["shape"])
-            number = len(allocations) - 1
+            known = None if kind in _WHOLE else ranges.get((line["name"], line["index"] or "{}"))
+            shape, place = _LAYOUT.sub("", line["shape"]), (allocation, int(line["offset"]))
             values.append(
-                _Value(line["name"], shape, int(line["bytes"]), int(line["offset"]), number, kind, start, end)
+                _Value(line["name"], shape, int(line["bytes"]), place, kind, *(known or (None, None)))
             )
-    return allocations, values
+    return sums, values
 
 
 def _kind(text: str) -> BufferKind:
@@ -233,32 +196,6 @@ def _kind(text: str) -> BufferKind:
     if "maybe-live-out" in text:
         return "output"
     return "constant" if text.startswith("constant") else "temporary"
-
-
-def _live_bytes(
-    allocations: list[tuple[BufferKind, int]], values: list[_Value], instructions: int
-) -> list[int]:
-    """The bytes that are live while each instruction runs.
-
-    Values at one offset of an allocation that are live at once are one buffer: the largest of them counts.
-    """
-    changes = [0] * (instructions + 1)
-    fixed = {number for number, (kind, _) in enumerate(allocations) if kind in ("argument", "constant")}
-    if instructions:
-        changes[0] = sum(allocations[number][1] for number in fixed)
-    buffers: defaultdict[tuple[int, int], list[_Value]] = defaultdict(list)
-    for value in values:
-        if value.allocation not in fixed:
-            buffers[value.allocation, value.offset].append(value)
-    for buffer in buffers.values():
-        for start, end, size in _spans(buffer, instructions):
-            changes[start] += size
-            changes[end] -= size
-    live, curve = 0, []
-    for change in changes[:instructions]:
-        live += change
-        curve.append(live)
-    return curve
 
 
 def _spans(buffer: Iterable[_Value], instructions: int) -> list[tuple[int, int, int]]:
@@ -286,37 +223,19 @@ def _buffers(values: list[_Value], order: list[str], at: int, module: str) -> It
     """The largest buffers that are live at an instruction, each place in an allocation once."""
     places: dict[tuple[int, int], _Value] = {}
     for value in values:
-        if value.bytes and value.is_live(at):
-            place = value.allocation, value.offset
-            if place not in places or value.bytes > places[place].bytes:
-                places[place] = value
-    largest = sorted(places.values(), key=lambda each: -each.bytes)[:MAX_BUFFERS]
-    metadata = _Metadata(module, {each.name for each in largest})
-    for each in largest:
-        first = "" if each.start is None else order[each.start] if each.start < len(order) else ""
-        last = "" if each.end is None else order[each.end] if each.end < len(order) else ""
-        source = metadata.source(each.name)
+        if value.is_live(at) and value.bytes > (places[value.place].bytes if value.place in places else 0):
+            places[value.place] = value
+    largest = sorted(places.values(), key=lambda value: -value.bytes)[:MAX_BUFFERS]
+    names, locations = {value.name for value in largest}, SourceLocations(module)
+    lines = {line[1]: line[0] for line in _NAMED.finditer(module) if line[1] in names}
+    for value in largest:
+        first, last = ("" if n is None or n >= len(order) else order[n] for n in (value.start, value.end))
+        made = parse_instruction(lines.get(value.name, ""))
+        source = "" if made is None else locations.of(made.attributes)
         # Of an argument it is the user's name of it: ``params['w'][0]``.
-        is_named = each.kind == "argument" and source and not {*source} & {*"/:"}
-        name = source if is_named else each.name
-        yield LiveBuffer(name, each.kind, each.shape, each.bytes, source, first=first, last=last)
-
-
-class _Metadata:
-    """The user's lines of some instructions of a module."""
-
-    def __init__(self, module: str, names: set[str]) -> None:
-        self._locations = SourceLocations(module)
-        self._lines: dict[str, str] = {}
-        for line in module.split("\n"):
-            name = line.partition(" = ")[0].strip().removeprefix("ROOT ").removeprefix("%")
-            if name in names:
-                self._lines[name] = line
-
-    def source(self, name: str) -> str:
-        """The line, or the op name, of an instruction; "" where the module does not have it."""
-        instruction = parse_instruction(self._lines.get(name, ""))
-        return "" if instruction is None else self._locations.of(instruction.attributes)
+        is_named = value.kind == "argument" and source and not {*source} & {*"/:"}
+        name = source if is_named else value.name
+        yield LiveBuffer(name, value.kind, value.shape, value.bytes, source, first=first, last=last)
 
 
 def _bytes(number: str, unit: str) -> int:

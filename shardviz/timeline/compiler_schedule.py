@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 from shardviz.errors import NotationError
 
@@ -78,29 +77,18 @@ class CompilerSchedule:
     entry: str = ""
     is_complete: bool = True
 
-    @property
-    def by_id(self) -> dict[int, ScheduledComputation]:
-        return {each.id: each for each in self.computations}
-
     def seconds(self, cycles: float) -> float:
         """The duration of so many cycles."""
         return cycles / self.cycles_per_microsecond * 1e-6
 
 
-_COMPUTATION = "\n  computations {\n"
-_INSTRUCTION = "\n    instructions {\n"
-_NAME = re.compile(r'\s*name: "((?:[^"\\]|\\.)*+)"')
-_OPCODE = re.compile(r'\n {6}opcode: "([^"\n]*)"')
-_ID = re.compile(r"\n {4}id: (\d+)$", re.MULTILINE)
-_ENTRY = re.compile(r'^  entry_computation_name: "((?:[^"\\]|\\.)*+)"', re.MULTILINE)
-_FIELD = re.compile(
-    r'\n  (?:    (?:name: "((?:[^"\\]|\\.)*+)"(?:\n      opcode: "([^"\n]*)")?|id: (\d+)'
-    r"|called_computation_ids: (\d+))"
-    r'|  (?:name: "((?:[^"\\]|\\.)*+)"|id: (\d+))|entry_computation_name: "((?:[^"\\]|\\.)*+)")(?=\n)'
-)
-"""Fields by depth: name, opcode, id and calls of an instruction, name and id of a computation."""
 _FIELD = re.compile(r"^ *(?:(\w+): ([^\n]*)|(\w+) \{|(\}))$", re.MULTILINE)
-_SCHEDULES = "computation_schedules {"
+_IN_MODULE = re.compile(
+    r"^( {2,6})(entry_computation_name|name|opcode|id|operand_ids|called_computation_ids): ([^\n]+)$",
+    re.MULTILINE,
+)
+"""Fields of the module (indented by 2), of its computations (by 4) and of their instructions (by 6)."""
+_SCHEDULES = "computation_schedules"
 _CALLING = ("while", "conditional", "call")
 _ENDS = ("-done", "-update")
 _MESSAGES = ("send", "recv")
@@ -116,9 +104,9 @@ def read_schedule(text: str) -> CompilerSchedule:
 
     Raises `NotationError` for a text without any schedule.
     """
-    begin = text.find(_SCHEDULES)
+    begin = text.find(f"{_SCHEDULES} {{")
     while begin > 0 and text[begin - 1] != "\n":
-        begin = text.find(_SCHEDULES, begin + 1)
+        begin = text.find(f"{_SCHEDULES} {{", begin + 1)
     if begin < 0:
         raise NotationError(
             "this is not a schedule of XLA's latency-hiding scheduler",
@@ -126,141 +114,106 @@ def read_schedule(text: str) -> CompilerSchedule:
             0,
             hint="dump one with xla_dump_latency_hiding_schedule: it has a line computation_schedules {",
         )
+    messages, is_complete = _read_messages(text, begin)
     # A program that does not fit is scheduled again: the last simulation of a computation counts.
-    simulated = {each.fields.get("computation_id", ""): each for each in _simulated(text, begin)}.values()
-    module = _read_module(text[:begin])
-    cycles = (_number(each.fields.get("cycles_per_microsecond", "")) for each in simulated)
+    simulated = {each.get("computation_id", ""): each for each in messages}.values()
+    entry, names, instructions = _read_module(text[:begin])
+    cycles = (_number(each, "cycles_per_microsecond") for each in simulated)
     return CompilerSchedule(
-        tuple(_computation(each, module) for each in simulated),
-        next((each for each in cycles if each), 1.0),
-        module.entry,
-        all(each.is_complete for each in simulated),
+        tuple(_computation(each, names, instructions) for each in simulated),
+        next(filter(None, cycles), 1.0),
+        entry,
+        is_complete,
     )
 
 
-@dataclass
-class _Simulated:
-    """The message of one computation, its values still text."""
+def _read_messages(text: str, begin: int) -> tuple[list[dict[str, Any]], bool]:
+    """The computations' messages, their values still text, and whether the last one is complete.
 
-    fields: dict[str, str]
-    instructions: list[dict[str, str]]
-    statistics: dict[str, str]
-    is_complete: bool = False
-
-
-def _simulated(text: str, begin: int) -> Iterator[_Simulated]:
-    """The computations' messages; of one that breaks off the instructions that are complete."""
-    path: list[str] = []
-    found = _Simulated({}, [], {})
-    fields: dict[str, str] = {}
+    Of one that breaks off there are the parts that are complete.
+    """
+    open_: list[tuple[str, dict[str, Any]]] = [("", {})]
     for key, value, opened, closed in _FIELD.findall(text, begin):
         if key:
-            (found.fields if len(path) < 2 else fields)[key] = value
+            open_[-1][1][key] = value
         elif opened:
-            path.append(opened)
-            if len(path) == 1:
-                found = _Simulated({}, [], {})
-            elif len(path) == 2:
-                fields = {}
-        elif closed and path:
-            match [*path]:
-                case ["computation_schedules"]:
-                    found.is_complete = True
-                    yield found
-                case ["computation_schedules", "instructions"]:
-                    found.instructions.append(fields)
-                case ["computation_schedules", "scheduler_statistics"]:
-                    found.statistics = fields
-            path.pop()
-    if path[:1] == ["computation_schedules"]:
-        yield found
+            open_.append((opened, {}))
+        elif closed and len(open_) > 1:
+            name, message = open_.pop()
+            open_[-1][1].setdefault(name, []).append(message)
+    messages: list[dict[str, Any]] = open_[0][1].get(_SCHEDULES, [])
+    broken = [message for name, message in open_[1:2] if name == _SCHEDULES]
+    return messages + broken, not broken
 
 
-class _InModule(NamedTuple):
-    """An instruction, as the module has it."""
-
-    name: str
-    opcode: str
-    calls: tuple[int, ...]
-    operands: tuple[int, ...]
-
-
-@dataclass
-class _Module:
-    """Instructions, and names of computations, by id."""
-
-    entry: str
-    computations: dict[int, str]
-    instructions: dict[int, _InModule]
-
-
-def _read_module(text: str) -> _Module:
-    """The module in front of the simulation; found by its line breaks, as it is a hundred times as long."""
-    entry = _ENTRY.search(text)
-    module = _Module(entry[1] if entry else "", {}, {})
-    for computation in text.split(_COMPUTATION)[1:]:
-        head, *instructions = f"\n{computation}".split(_INSTRUCTION)
-        name, id_ = _NAME.match(head), _ID.search(instructions[-1] if instructions else head)
-        if name and id_:
-            module.computations[int(id_[1])] = name[1]
-        for each in instructions:
-            name, opcode = _NAME.match(each), _OPCODE.search(each)
-            number = _numbers(each, "id")
-            if name and number:
-                code = opcode[1] if opcode else ""
-                calls = _numbers(each, "called_computation_ids") if code in _CALLING else ()
-                operands = _numbers(each, "operand_ids") if code.endswith(_ENDS) else ()
-                module.instructions[number[0]] = _InModule(name[1], code, calls, operands)
-    return module
+def _read_module(text: str) -> tuple[str, dict[int, str], dict[int, dict[str, list[str]]]]:
+    """The entry's name, the names of computations and the fields of instructions by their ids."""
+    entry = name = ""
+    computations: dict[int, str] = {}
+    instructions: dict[int, dict[str, list[str]]] = {}
+    fields: dict[str, list[str]] = {}
+    # The module is a hundred times as long as the simulation: only lines that matter are looked at.
+    for indent, key, written in _IN_MODULE.findall(text):
+        value = written.strip('"')
+        match len(indent), key:
+            case 2, "entry_computation_name":
+                entry = value
+            case 4, "name":
+                name = value
+            case 4, "id" if value.isdecimal():
+                computations[int(value)] = name
+            case 6, "name":
+                fields = {"name": [value]}
+            case 6, "id" if value.isdecimal():
+                instructions[int(value)] = fields
+            case 6, _:
+                fields.setdefault(key, []).append(value)
+    return entry, computations, instructions
 
 
-def _numbers(instruction: str, field: str) -> tuple[int, ...]:
-    """The values of a field of an instruction's message."""
-    found = []
-    line = f"\n      {field}: "
-    start = instruction.find(line)
-    while start >= 0:
-        start += len(line)
-        stop = instruction.find("\n", start)
-        value = instruction[start : stop if stop >= 0 else len(instruction)]
-        if value.isdecimal():
-            found.append(int(value))
-        start = instruction.find(line, start)
-    return tuple(found)
-
-
-def _computation(found: _Simulated, module: _Module) -> ScheduledComputation:
-    id_ = int(_number(found.fields.get("computation_id", "")))
-    instructions = []
-    for each in found.instructions:
-        number = int(_number(each.get("id", "")))
-        start, end = (_number(each.get(f"{when}_timestamp_cycles", "")) for when in ("start", "end"))
-        name, opcode, calls, operands = module.instructions.get(
-            number, _InModule(f"{number & _LOCAL}", "", (), ())
+def _computation(
+    simulated: dict[str, Any], names: dict[int, str], instructions: dict[int, dict[str, list[str]]]
+) -> ScheduledComputation:
+    id_ = int(_number(simulated, "computation_id"))
+    scheduled = []
+    for each in simulated.get("instructions", ()):
+        number = int(_number(each, "id"))
+        start, end = (_number(each, f"{when}_timestamp_cycles") for when in ("start", "end"))
+        fields = instructions.get(number, {})
+        opcode = fields.get("opcode", [""])[0]
+        calls = fields.get("called_computation_ids", []) if opcode in _CALLING else []
+        operands = fields.get("operand_ids", []) if opcode.endswith(_ENDS) else []
+        scheduled.append(
+            ScheduledInstruction(
+                number,
+                fields.get("name", [f"{number & _LOCAL}"])[0],
+                opcode,
+                start,
+                max(start, end),
+                int(_number(each, "memory_usage_after")),
+                tuple(int(called) for called in calls if called.isdecimal()),
+                tuple(int(operand) for operand in operands if operand.isdecimal()),
+            )
         )
-        memory = int(_number(each.get("memory_usage_after", "")))
-        instructions.append(
-            ScheduledInstruction(number, name, opcode, start, max(start, end), memory, calls, operands)
-        )
-    statistics = {key: _number(value) for key, value in found.statistics.items()}
+    statistics = simulated.get("scheduler_statistics", [{}])[-1]
     wasted = (
-        (key.removesuffix(_WASTED), cycles)
-        for key, cycles in statistics.items()
-        if key.endswith(_WASTED) and key != f"total{_WASTED}" and cycles
+        (key.removesuffix(_WASTED), _number(statistics, key))
+        for key in statistics
+        if key.endswith(_WASTED) and key != f"total{_WASTED}"
     )
     return ScheduledComputation(
         id_,
-        module.computations.get(id_, ""),
-        tuple(instructions),
-        statistics.get("total_cycles", 0.0),
-        tuple(wasted),
+        names.get(id_, ""),
+        tuple(scheduled),
+        _number(statistics, "total_cycles"),
+        tuple((op, cycles) for op, cycles in wasted if cycles),
     )
 
 
-def _number(text: str) -> float:
+def _number(message: dict[str, Any], field: str) -> float:
     """A field's value; 0, as for one that is left out, where it is not a positive number."""
     try:
-        number = float(text)
+        number = float(message.get(field, 0.0))
     except ValueError:
         return 0.0
     return number if 0 < number < math.inf else 0.0

@@ -10,26 +10,32 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shardviz.errors import plural
 from shardviz.hlo.text.instruction import Instruction
-from shardviz.hlo.text.instructions import Instructions
-from shardviz.hlo.text.memory_layout import HBM, HOST, placed_arrays
+from shardviz.hlo.text.memory_layout import HBM, placed_arrays
+from shardviz.hlo.text.memory_layout import HOST as HOST_MEMORY
 from shardviz.hlo.text.opcodes import MATMULS, NAMING, WRAPPERS
 from shardviz.timeline.instruction_work import InstructionWork, Matmuls
+from shardviz.timeline.program_timeline import COMPUTE, COPIES, HOST, Estimate, Lane
 from shardviz.units import human_bytes, rate
 
 if TYPE_CHECKING:
     from shardviz.hardware.chips import DeviceFigures
     from shardviz.hlo.text.instruction import Computation
-    from shardviz.timeline.program_timeline import Estimate
+    from shardviz.hlo.text.instructions import Instructions
 
+TICKS = 10**15
+"""Ticks in a second."""
 UNUSABLE = 2**63 - 1
 """Cycles that libtpu writes on operations of the SparseCores: no figure."""
 DOUBTED = 0.98
 """An estimate below this part of the roofline breaks it; peaks are rounded to two or three digits."""
+
+Channel = tuple[str, int]
+"""The links of a physical dimension, by its name, in one of the two directions."""
 
 _CYCLES = re.compile(r'"estimated_cycles":"(\d{1,19})"')
 _REIFIED = re.compile(r'"exec_time_us":([\d.eE+-]{1,24})[^{}]*"name":"([^"]{0,40})"')
@@ -41,22 +47,29 @@ _WORKERS = frozenset((*MATMULS, *WRAPPERS, "custom-call"))
 _NO_TIME = NAMING | {"bitcast-convert", "token", "infeed-token"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Duration:
-    """The seconds of one run, None where nobody can tell; `estimate`, `bound`, `detail` are as in `TimedOp`.
+    """The seconds of one run, None where nobody can tell, and the `lane` and the `channels` that it occupies:
+    the device's own work has no channels.
 
-    `least` is the time of the roofline, None where it is not known. `doubtful` marks a compiler's figure
-    that is shorter.
+    `estimate`, `bound` and `detail` are as in `TimedOp`. `least` is the time of the roofline, None where it
+    is not known.
     """
 
     seconds: float | None
-    estimate: Estimate
+    estimate: Estimate = "unknown"
     bound: str = ""
     detail: str = ""
     bytes: int = 0
     flops: int = 0
     least: float | None = None
-    doubtful: bool = False
+    lane: Lane = COMPUTE
+    channels: tuple[Channel, ...] = ()
+
+    @property
+    def ticks(self) -> int:
+        """Whole ticks; none for what takes an unknown time."""
+        return 0 if self.seconds is None else round(self.seconds * TICKS)
 
 
 class Durations:
@@ -68,17 +81,14 @@ class Durations:
         self._text = lines.text
         self._device = device
         self._known: dict[tuple[object, ...], Duration] = {}
-        self._plain: dict[tuple[str, ...], Duration] = {}
         self.flops_by_dtype: Counter[str] = Counter()
         """Of the instructions so far, each once."""
 
     def takes_time(self, line: Instruction) -> bool:
         """Return whether an instruction is more than a name for memory or a number."""
-        if line.opcode in _NO_TIME:
-            return False
         if line.opcode == "custom-call":
             return line.search(_MEMORY) is None
-        return True
+        return line.opcode not in _NO_TIME
 
     def of(self, line: Instruction, home: Computation) -> Duration:
         """The duration of an instruction that occupies the device."""
@@ -86,63 +96,56 @@ class Durations:
             return self._told(line, home)
         # What moves or changes elements, one by one: of the same shapes it takes as long.
         key = line.opcode, line.shape, *self.work.operand_shapes(line, home)
-        found = self._plain.get(key)
-        if found is None:
-            found = self._plain[key] = self._told(line, home)
-        return found
+        if key not in self._known:
+            self._known[key] = self._told(line, home)
+        return self._known[key]
 
     def _told(self, line: Instruction, home: Computation) -> Duration:
-        cycles = line.search(_CYCLES)
-        compiled = self._compiled(int(cycles[1])) if cycles else self._reified(line)
+        cycles = line.search(_CYCLES) if line.says('"estimated_cycles"') else None
+        compiled = self._reified(line) if cycles is None else self._compiled(int(cycles[1]))
         matmuls = self.work.matmuls(line, home)
         self.flops_by_dtype[matmuls.dtype] += matmuls.flops
         hbm = self.work.hbm_bytes(line, home)
-        key = (compiled, matmuls, hbm, line.opcode)
+        key = compiled, matmuls, hbm
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self._duration(compiled, cycles, matmuls, hbm)
-        if found.seconds is None or line.opcode != "custom-call" or compiled is not None:
+        if line.opcode != "custom-call" or found.seconds is None or compiled is not None or matmuls.flops:
             return found
         # A kernel whose work nobody has written down may take any time.
-        is_known = matmuls.flops or self.work.estimated_bytes(line) is not None
-        return (
-            found if is_known else Duration(None, "unknown", detail="a kernel without an estimate", bytes=hbm)
-        )
+        is_known = self.work.estimated_bytes(line) is not None
+        return found if is_known else Duration(None, detail="a kernel without an estimate", bytes=hbm)
 
     def _duration(
-        self,
-        compiled: float | None,
-        cycles: re.Match[str] | None,
-        matmuls: Matmuls,
-        hbm: int,
+        self, compiled: float | None, cycles: re.Match[str] | None, matmuls: Matmuls, hbm: int
     ) -> Duration:
         flops, dtype = matmuls.flops, matmuls.dtype
         peak = self._peak(matmuls) if flops else None
-        compute = flops / peak if peak else (0.0 if not flops else None)
         bandwidth = self._device.hbm_bandwidth
-        memory = hbm / bandwidth if bandwidth else (0.0 if not hbm else None)
-        known = [each for each in (compute, memory) if each is not None]
-        least = max(known) if known else None
+        compute = flops / peak if peak else None if flops else 0.0
+        memory = hbm / bandwidth if bandwidth else None if hbm else 0.0
+        least = max((seconds for seconds in (compute, memory) if seconds is not None), default=None)
         bound = "compute" if compute is not None and compute == least and flops else "HBM" if hbm else ""
+        told = Duration(None, bound=bound, bytes=hbm, flops=flops)
         if compiled is not None:
-            doubtful = least is not None and compiled < DOUBTED * least
             clock = self._device.clock
-            said = (
-                f"{int(cycles[1]):,} cycles at {clock / 1e9:.4g} GHz"
-                if cycles and clock
-                else "the compiler's estimate"
-            )
+            detail = "the compiler's estimate"
+            if cycles and clock:
+                detail = f"{int(cycles[1]):,} cycles at {clock / 1e9:.4g} GHz"
             if least:
-                said += f", {compiled / least:.2f} × the roofline"
-            return Duration(compiled, "compiler", bound, said, hbm, flops, least, doubtful)
-        if compute is None or memory is None:
-            missing = f"no peak of {dtype} is known" if compute is None else "no bandwidth of HBM is known"
-            return Duration(None, "unknown", bound, missing, hbm, flops)
+                detail += f", {compiled / least:.2f} × the roofline"
+            return replace(told, seconds=compiled, estimate="compiler", detail=detail, least=least)
+        if compute is None:
+            return replace(told, detail=f"no peak of {dtype} is known")
+        if memory is None:
+            return replace(told, detail="no bandwidth of HBM is known")
         if bound == "compute":
-            said = f"{flops:.4g} FLOPs of {dtype} at {peak:.4g} FLOP/s{self._how(matmuls)}"
+            detail = f"{flops:.4g} FLOPs of {dtype} at {peak:.4g} FLOP/s"
+            if dtype == "f32" and self._device.flops_per_second("f32") is None:
+                detail += f", in bf16, {plural(matmuls.passes, 'pass', 'passes')}"
         else:
-            said = f"{human_bytes(hbm)} at {rate(bandwidth or 0)}" if hbm else "on the chip"
-        return Duration(max(compute, memory), "roofline", bound, said, hbm, flops, least)
+            detail = f"{human_bytes(hbm)} at {rate(bandwidth or 0)}" if hbm else "on the chip"
+        return replace(told, seconds=least, estimate="roofline", detail=detail, least=least)
 
     def _peak(self, matmuls: Matmuls) -> float | None:
         """The peak; without one for f32, as on TPUs, that of the passes in bf16 of which it is made."""
@@ -151,11 +154,6 @@ class Durations:
             half = self._device.flops_per_second("bf16")
             return half / matmuls.passes if half else None
         return peak
-
-    def _how(self, matmuls: Matmuls) -> str:
-        if matmuls.dtype != "f32" or self._device.flops_per_second("f32") is not None:
-            return ""
-        return f", in bf16, {plural(matmuls.passes, 'pass', 'passes')}"
 
     def _compiled(self, cycles: int) -> float | None:
         clock = self._device.clock
@@ -167,28 +165,53 @@ class Durations:
         if not line.says('"reification_cost"'):
             return None
         costs = {name: float(time) for time, name in _REIFIED.findall(self._text, line.inside, line.stop)}
-        micros = costs.get("sol")
-        return micros * 1e-6 if micros is not None else None
+        return costs["sol"] * 1e-6 if "sol" in costs else None
 
     def of_copy(self, line: Instruction) -> Duration:
         """The duration of a copy between memories that runs beside the program.
 
         Its tuple has the destination, the source and flags; a slice's the source, then the destination.
         """
-        arrays = [array for array in placed_arrays(line.shape) if array.sizes or array.space == HBM]
+        arrays = [array for array in placed_arrays(line.shape) if array.sizes or array.space == HBM][:2]
+        spaces, moved = {array.space for array in arrays}, min((array.bytes for array in arrays), default=0)
+        copy = Duration(None, bytes=moved, lane=COPIES, channels=(("HBM", 0),))
         if len(arrays) < 2:
-            return Duration(None, "unknown", detail="its shape is not a copy's")
-        moved = min(arrays[0].bytes, arrays[1].bytes)
-        spaces = {arrays[0].space, arrays[1].space}
-        bandwidth = self._device.hbm_bandwidth
-        if HOST in spaces:
-            return Duration(None, "unknown", "host", "no bandwidth between host and device is known", moved)
+            return replace(copy, detail="its shape is not a copy's", bytes=0)
+        if HOST_MEMORY in spaces:
+            return on_host(moved)
         if HBM not in spaces:
-            return Duration(0.0, "roofline", "", "on the chip", 0)
+            return replace(copy, seconds=0.0, estimate="roofline", detail="on the chip", bytes=0)
+        bandwidth = self._device.hbm_bandwidth
         if not bandwidth:
-            return Duration(None, "unknown", "HBM", "no bandwidth of HBM is known", moved)
-        both = 2 if spaces == {HBM} else 1
-        took = both * moved / bandwidth
+            return replace(copy, bound="HBM", detail="no bandwidth of HBM is known")
+        passed = moved * 2 if spaces == {HBM} else moved
+        seconds, detail = passed / bandwidth, f"{human_bytes(passed)} at {rate(bandwidth)}"
+        return replace(copy, seconds=seconds, estimate="roofline", bound="HBM", detail=detail, least=seconds)
+
+    def of_thread(self, callee: Computation, name: str) -> Duration:
+        """The duration of a computation that another thread runs: its instructions one after the other."""
+        parts = [self.of(line, callee) for line in self._lines.of(callee) if self.takes_time(line)]
+        known = [part.seconds for part in parts if part.seconds is not None]
+        is_known = bool(parts) and len(known) == len(parts)
         return Duration(
-            took, "roofline", "HBM", f"{human_bytes(both * moved)} at {rate(bandwidth)}", moved, 0, took
+            sum(known) if len(known) == len(parts) else None,
+            parts[0].estimate if is_known else "unknown",
+            parts[0].bound if parts else "",
+            parts[0].detail if len(parts) == 1 else "",
+            sum(part.bytes for part in parts),
+            sum(part.flops for part in parts),
+            lane=Lane("host" if name == "host" else "compute", name),
+            channels=((name, 0),),
         )
+
+
+def on_host(moved: int) -> Duration:
+    """The duration of a transfer between device and host, which nobody knows."""
+    detail = "no bandwidth between host and device is known"
+    channels = ("host", 0), ("host", 1)
+    return Duration(None, "unknown", "host", detail, moved, lane=HOST, channels=channels)
+
+
+def is_doubtful(seconds: float | None, estimate: Estimate, least: float | None) -> bool:
+    """Return whether a compiler's figure is shorter than the roofline."""
+    return estimate == "compiler" and least is not None and (seconds or 0.0) < DOUBTED * least

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.instructions import MAX_NESTED, Instructions
 from shardviz.hlo.text.memory_layout import PlacedArray, bytes_in, placed_arrays
-from shardviz.hlo.text.opcodes import MOVES, SLICES, WRAPPERS
+from shardviz.hlo.text.opcodes import MATMULS, MOVES, SLICES, WRAPPERS
 
 _CONTRACTING = re.compile(r'lhs_contracting_dim(?:ension)?s\\?"?[=:][\[{]([\d,"\\]*)[\]}]')
 _LABELS = re.compile(r"dim_labels=([^\s,]+)->([^\s,]+)")
@@ -18,13 +19,14 @@ _WINDOW = re.compile(r"window=\{([^{}]*)\}")
 _GROUPS = re.compile(r"(feature|batch)_group_count=(\d{1,9})")
 _ESTIMATE = re.compile(r"cost_estimate\W{1,8}(\{[^{}]*\})")
 _ESTIMATED = re.compile(r"(flops|bytes_accessed)\W{1,8}?(\d{1,18})")
-_MATMUL = re.compile(r" (?:dot|convolution|custom-call|fusion|call)\(")
-_IN_PLACE = re.compile(r" (?:dynamic-(?:update-)?slice|slice|gather)\(")
+_MULTIPLYING = (*MATMULS, "custom-call", "fusion", "call")
+"""Opcodes that may multiply matrices, by themselves or in what they run."""
+_IN_PLACE = (*SLICES, "dynamic-update-slice")
 _PRECISION = re.compile(r"operand_precision=\{[^{}]*?(highest|high)\b")
 _PASSES_OF = {"high": 3, "highest": 6}
 _ALIAS = re.compile(r"\{([\d, ]*)\}: \((\d{1,6}), \{([\d, ]*)\}")
 _OUTPUT_ALIAS = re.compile(r"output_to_operand_aliasing=\{((?:[^{}]|\{[^{}]*\})*)\}")
-_COLLECTIVE = re.compile(r" (?:all-(?:gather|reduce|to-all)|reduce-scatter|collective-permute)\(")
+_COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "reduce-scatter", "collective-permute")
 Path = tuple[int, ...]
 """The number of an element of a tuple, then of the tuple in it, and so on."""
 MAX_POSITIONS = 2**16
@@ -75,17 +77,26 @@ class InstructionWork:
         return self._matmuls[home.start]
 
     def _sum(self, home: Computation, depth: int) -> Matmuls:
-        found: dict[str, int] = {}
+        flops: Counter[str] = Counter()
         passes = 1
-        for place in _MATMUL.finditer(self._text, home.start, home.stop):
-            line = self.lines.at(place.start())
-            if line is not None and line.inside == place.end():
+        for opcode in _MULTIPLYING:
+            for line in self._with_opcode(opcode, home):
                 work = self.matmuls(line, home, depth + 1)
-                found[work.dtype] = found.get(work.dtype, 0) + work.flops
+                flops[work.dtype] += work.flops
                 passes = max(passes, work.passes)
-        if not any(found.values()):
-            return NONE
-        return Matmuls(sum(found.values()), max(found, key=lambda dtype: found[dtype]), passes)
+        most = flops.most_common(1)
+        return Matmuls(flops.total(), most[0][0], passes) if most and most[0][1] else NONE
+
+    def _with_opcode(self, opcode: str, home: Computation) -> Iterator[Instruction]:
+        position, words = home.start, f" {opcode}("
+        while (position := self._text.find(words, position, home.stop)) >= 0:
+            line = self.lines.at(position)
+            position += len(words)
+            if line is not None and line.inside == position:
+                yield line
+
+    def _has(self, home: Computation, opcodes: Iterable[str]) -> bool:
+        return any(self._text.find(f" {opcode}(", home.start, home.stop) >= 0 for opcode in opcodes)
 
     def estimated_bytes(self, line: Instruction) -> int | None:
         """The bytes that the author of a kernel says it reads and writes (Pallas' ``cost_estimate``)."""
@@ -176,7 +187,7 @@ class InstructionWork:
         if line.opcode == "dynamic-update-slice":
             return 2 * sum(bytes_in(shape) for shape in shapes[1:2])
         callee = self.lines.callee(line) if line.opcode == "fusion" else None
-        if callee is not None and _COLLECTIVE.search(self._text, callee.start, callee.stop):
+        if callee is not None and self._has(callee, _COLLECTIVES):
             return self._beside_collective(line, shapes)
         sliced, written = self._partial(callee) if callee is not None else ({}, None)
         total = bytes_in(line.shape) if written is None else written
@@ -198,64 +209,52 @@ class InstructionWork:
         """By the number of a parameter, the bytes that are read of it where that is not all; and the bytes
         that are written where the result is an operand updated in place."""
         if callee.start not in self._traffic:
-            found: tuple[dict[int, int], int | None] = ({}, None)
-            if _IN_PLACE.search(self._text, callee.start, callee.stop):
-                found = self._slices(callee)
-            self._traffic[callee.start] = found
+            is_whole = not self._has(callee, _IN_PLACE)
+            self._traffic[callee.start] = ({}, None) if is_whole else self._slices(callee)
         return self._traffic[callee.start]
 
     def _slices(self, callee: Computation) -> tuple[dict[int, int], int | None]:
-        every = self.lines.of(callee)
         behind: dict[str, int] = {}
         """The parameter that a name is, bitcast or converted at most."""
-        read: dict[int, int] = {}
+        results: dict[str, int] = {}
+        """The bytes that are written of a parameter that a name is, updated."""
+        read: Counter[int] = Counter()
         whole: set[int] = set()
         written: int | None = None
-        updated: set[int] = set()
-        results: dict[str, int] = {}
-        for line in every:
-            if line.opcode == "parameter":
-                number = line.parameter_number
-                if number is not None:
+        for line in self.lines.of(callee):
+            opcode, names = line.opcode, line.operands
+            if opcode == "parameter":
+                if (number := line.parameter_number) is not None:
                     behind[line.name] = number
                 continue
-            names = line.operands
-            if line.opcode in MOVES and names and names[0] in behind and not line.is_root:
-                behind[line.name] = behind[names[0]]
+            is_move, first = opcode in MOVES, names[0] if names else ""
+            if is_move and first in behind and not line.is_root:
+                behind[line.name] = behind[first]
                 continue
             for place, name in enumerate(names):
-                if (number := behind.get(name)) is None:
+                number = behind.get(name)
+                if number is None:
                     continue
-                if line.opcode in SLICES and place == 0:
-                    read[number] = read.get(number, 0) + _unplaced(line.shape)
-                elif line.opcode == "dynamic-update-slice" and place == 0:
-                    updated.add(number)
-                elif not (line.opcode in ("dynamic-slice", "dynamic-update-slice") and place > 1):
+                if not place and (opcode in SLICES or opcode == "dynamic-update-slice"):
+                    read[number] += _unplaced(line.shape) if opcode in SLICES else 0
+                elif place < 2 or opcode not in ("dynamic-slice", "dynamic-update-slice"):
                     whole.add(number)
-            if line.opcode == "dynamic-update-slice" and names[:1] and names[0] in behind and len(names) > 1:
+            if opcode == "dynamic-update-slice" and first in behind and len(names) > 1:
                 update = self.lines.named(callee, names[1])
                 results[line.name] = _unplaced(update.shape) if update else 0
-            elif line.opcode in MOVES and names and names[0] in results:
-                results[line.name] = results[names[0]]
-            if line.is_root:
-                if line.name in results:
-                    written = results[line.name]
-                elif line.opcode == "tuple" and any(name in results for name in names):
-                    written = sum(self._written(callee, name, results) for name in names)
-        for number in updated - whole:
-            read.setdefault(number, 0)
+            elif is_move and first in results:
+                results[line.name] = results[first]
+            if line.is_root and line.name in results:
+                written = results[line.name]
+            elif line.is_root and opcode == "tuple" and not results.keys().isdisjoint(names):
+                made = ((name, self.lines.named(callee, name)) for name in names)
+                written = sum(results.get(name, bytes_in(each.shape) if each else 0) for name, each in made)
         return {number: size for number, size in read.items() if number not in whole}, written
-
-    def _written(self, callee: Computation, name: str, results: dict[str, int]) -> int:
-        if name in results:
-            return results[name]
-        line = self.lines.named(callee, name)
-        return bytes_in(line.shape) if line else 0
 
 
 def aliased_outputs(line: Instruction) -> list[tuple[Path, int, Path]]:
     """The parts of an instruction's result that are an operand: the path, the operand, the path in it."""
-    aliases = line.search(_OUTPUT_ALIAS)
+    aliases = line.search(_OUTPUT_ALIAS) if line.says("output_to_operand_aliasing") else None
     return [*alias_paths(aliases[1])] if aliases else []
 
 

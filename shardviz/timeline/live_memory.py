@@ -11,15 +11,15 @@ packs buffers into one allocation, which this does not imitate: holes in it are 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from shardviz.hlo.module import Reader
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.memory_layout import HBM, placed_arrays
 from shardviz.hlo.text.opcodes import ALIASES, ARITHMETIC, BODIES, CONTROL, begins
 from shardviz.timeline.instruction_work import Path, alias_paths, aliased_outputs
-from shardviz.timeline.memory import LiveBuffer, MemoryReport
+from shardviz.timeline.program_timeline import BufferKind, LiveBuffer, MemoryReport, live_bytes
 
 MAX_BUFFERS = 100
 """As many of the largest buffers are told."""
@@ -47,7 +47,7 @@ class _Buffer:
     bytes: int
     start: int
     end: int
-    kind: str = "temporary"
+    kind: BufferKind = "temporary"
 
 
 Node = _Buffer | None | list["Node"]
@@ -56,31 +56,19 @@ Node = _Buffer | None | list["Node"]
 
 def live_memory(reader: Reader, limit_bytes: int | None = None) -> MemoryReport:
     """The estimate for the entry of a module; without one, all zero. `on_clock` places it on a timeline."""
-    entry = reader.computations.entry
-    found = _Liveness(reader)
-    if entry is not None:
-        found.program(entry)
-    return found.report(limit_bytes)
-
-
-@dataclass(slots=True)
-class _Scope:
-    """A computation that is followed: the values of its names."""
-
-    home: Computation
-    depth: int
-    values: dict[str, Node] = field(default_factory=dict)
+    liveness = _Liveness(reader)
+    if reader.computations.entry is not None:
+        liveness.program(reader.computations.entry)
+    return liveness.report(limit_bytes)
 
 
 class _Liveness:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._text = reader.text
         self._lines = reader.lines
         self._order: list[str] = []
         self._buffers: list[_Buffer] = []
-        self._arguments: list[_Buffer] = []
-        self._outputs: list[_Buffer] = []
+        self._arguments: dict[int, Node] = {}
         self._dying: list[tuple[int, list[_Buffer], _Buffer]] = []
         """Operands that an instruction's result may take the place of, if it is their last use."""
         self._alias_bytes = 0
@@ -88,19 +76,17 @@ class _Liveness:
 
     def program(self, entry: Computation) -> None:
         """Follow the entry, its arguments and its results."""
-        scope = _Scope(entry, 0)
-        result = self._follow(scope, None)
+        result = self._follow(entry, None, 0)
         last = len(self._order)
-        parameters: dict[int, Node] = {}
-        for line in self._lines.of(entry):
-            if line.opcode == "parameter" and (number := line.parameter_number) is not None:
-                parameters[number] = scope.values[line.name]
-        for node in parameters.values():
-            for buffer in _flat(node):
-                buffer.kind, buffer.start, buffer.end = "argument", 0, last
-                self._arguments.append(buffer)
-        donated = {path for path, _, _ in self._aliases()}
-        held = {id(buffer) for buffer in self._arguments}
+        held = set()
+        for buffer in _flat([*self._arguments.values()]):
+            buffer.kind, buffer.start, buffer.end = "argument", 0, last
+            held.add(id(buffer))
+        header = self._reader.header
+        start = header.find("input_output_alias={")
+        stop = header.find(" }", start)
+        aliases = header[start : stop if stop >= 0 else None] if start >= 0 else ""
+        donated = {path for path, _, _ in alias_paths(aliases)}
         for path, node in _leaves(result):
             if node is None:
                 continue
@@ -115,70 +101,71 @@ class _Liveness:
                 self._buffers.append(node)
             held.add(id(node))
             node.kind, node.start, node.end = "output", 0, last
-            self._outputs.append(node)
 
-    def _aliases(self) -> list[tuple[Path, int, Path]]:
-        """The results that are written over an argument."""
-        header = self._reader.header
-        start = header.find("input_output_alias={")
-        stop = header.find(" }", start)
-        return [*alias_paths(header[start : stop if stop >= 0 else len(header)])] if start >= 0 else []
-
-    def _follow(self, scope: _Scope, given: list[Node] | None) -> Node:
-        """The value of a computation's result; `given` are those of its parameters."""
+    def _follow(self, home: Computation, given: Sequence[Node] | None, depth: int) -> Node:
+        """The value of a computation's result; `given` are those of its parameters, None of the entry's."""
         result: Node = None
         if len(self._order) > MAX_FOLLOWED:
             return result
-        for line in self._lines.of(scope.home):
-            node = self._value(scope, line, given)
-            scope.values[line.name] = node
+        values: dict[str, Node] = {}
+        for line in self._lines.of(home):
+            opcode = line.opcode
+            if opcode == "parameter":
+                node = self._parameter(line, given)
+            elif opcode == "constant":
+                node = None
+            else:
+                operands = [values.get(name) for name in line.operands]
+                if opcode == "tuple":
+                    node = operands
+                elif opcode == "get-tuple-element":
+                    node = _element(operands[0], line.element_index) if operands else None
+                elif opcode in ALIASES:
+                    node = operands[0] if operands else None
+                else:
+                    node = self._run(line, operands, depth)
+            values[line.name] = node
             if line.is_root:
                 result = node
-        for buffer in _flat(result):
-            buffer.end = max(buffer.end, len(self._order))
+        self._keep(result)
         return result
 
-    def _value(self, scope: _Scope, line: Instruction, given: list[Node] | None) -> Node:
-        opcode = line.opcode
-        if opcode == "parameter":
-            number = line.parameter_number
-            if given is not None and number is not None and number < len(given):
-                return given[number]
-            return self._made(line, len(self._order))
-        if opcode == "constant":
-            return None
-        operands = [*map(scope.values.get, line.operands)]
-        if opcode == "tuple":
-            return operands
-        if opcode == "get-tuple-element":
-            index = line.element_index
-            tuple_ = operands[0] if operands else None
-            if isinstance(tuple_, list) and index is not None and index < len(tuple_):
-                return tuple_[index]
-            return tuple_ if not isinstance(tuple_, list) else None
-        if opcode in ALIASES:
-            return operands[0] if operands else None
+    def _parameter(self, line: Instruction, given: Sequence[Node] | None) -> Node:
+        number = line.parameter_number
+        if given is not None and number is not None and number < len(given):
+            return given[number]
+        node = self._made(line, len(self._order))
+        if given is None and number is not None:
+            self._arguments[number] = node
+        return node
+
+    def _keep(self, node: Node) -> None:
+        """A value is live up to now."""
         now = len(self._order)
-        self._order.append(line.name)
+        for buffer in _flat(node):
+            buffer.end = now
+
+    def _run(self, line: Instruction, operands: list[Node], depth: int) -> Node:
+        """The value of an instruction that does something, and the end of its operands so far."""
+        opcode, now = line.opcode, len(self._order)
         for operand in operands:
             if isinstance(operand, _Buffer):
-                operand.end = max(operand.end, now)
+                operand.end = now
             elif operand is not None:
-                for buffer in _flat(operand):
-                    buffer.end = max(buffer.end, now)
-        if opcode == "while":
-            return self._loop(scope, line, operands)
+                self._keep(operand)
+        self._order.append(line.name)
         if opcode in CONTROL:
-            return self._called(scope, line, operands, now)
+            return self._called(line, operands, now, depth)
         if opcode.endswith("-done"):
             return _done(opcode, operands[0] if operands else None)
-        if begins(opcode):
-            return self._started(line, operands, now)
         node = self._made(line, now)
+        if begins(opcode):
+            return _started(opcode, operands, node)
         for path, number, inner in aliased_outputs(line):
             if number < len(operands):
                 node = _with_leaf(node, path, _leaf(operands[number], inner))
-        self._share(line, operands, node, now)
+        if node is not None:
+            self._share(line, operands, node, now)
         return node
 
     def _made(self, line: Instruction, now: int) -> Node:
@@ -203,37 +190,28 @@ class _Liveness:
         arrays = placed_arrays(shape)
         if not arrays or arrays[0].space != HBM or not arrays[0].bytes:
             return None
-        found = _Buffer(line, shape, arrays[0].bytes, now, now)
-        self._buffers.append(found)
-        return found
+        buffer = _Buffer(line, shape, arrays[0].bytes, now, now)
+        self._buffers.append(buffer)
+        return buffer
 
     def _share(self, line: Instruction, operands: list[Node], node: Node, now: int) -> None:
         """Note the operands whose buffer the result may take."""
-        if node is None:
-            return
         results = [node] if isinstance(node, _Buffer) else [leaf for _, leaf in _leaves(node)]
-        if not any(results):
-            return
-        said = False
-        if (lists := line.search(_SHARES)) is not None:
-            said = True
-            for found in _INDICES.findall(lists[1]):
-                numbers = [int(number) for number in re.findall(r"\d{1,6}", found)]
+        lists = line.search(_SHARES) if line.says('"aliasing_operands"') else None
+        if lists is not None:
+            for indices in _INDICES.findall(lists[1]):
+                numbers = [int(number) for number in re.findall(r"\d{1,6}", indices)]
                 of_operands = [operands[n] for n in numbers if n < len(operands)]
                 for number in numbers:
-                    place = number - len(operands)
-                    if 0 <= place < len(results) and (result := results[place]) is not None:
-                        self._may_share(now, of_operands, result)
-        if said or not (line.opcode in _ELEMENTWISE or self._is_loop_fusion(line)):
-            return
-        for result in results:
-            if result is not None:
+                    if len(operands) <= number < len(operands) + len(results):
+                        self._may_share(now, of_operands, results[number - len(operands)])
+        elif line.opcode in _ELEMENTWISE or (line.opcode == "fusion" and line.says("kind=kLoop")):
+            for result in results:
                 self._may_share(now, operands, result)
 
-    def _is_loop_fusion(self, line: Instruction) -> bool:
-        return line.opcode == "fusion" and line.says("kind=kLoop")
-
-    def _may_share(self, now: int, operands: Iterable[Node], result: _Buffer) -> None:
+    def _may_share(self, now: int, operands: Iterable[Node], result: _Buffer | None) -> None:
+        if result is None:
+            return
         size, candidates = result.bytes, []
         for operand in operands:
             buffers = (operand,) if isinstance(operand, _Buffer) else _flat(operand)
@@ -241,48 +219,26 @@ class _Liveness:
         if candidates:
             self._dying.append((now, candidates, result))
 
-    def _started(self, line: Instruction, operands: list[Node], now: int) -> Node:
-        """The buffers of what runs beside: its operands, and its results."""
+    def _called(self, line: Instruction, operands: list[Node], now: int, depth: int) -> Node:
+        """A loop, which writes what it carries in place, a call, or a conditional, whose first operand
+        chooses among branches with an operand each."""
+        callees = self._lines.called(line, *BODIES) if depth < MAX_DEPTH else []
+        if line.opcode == "while":
+            state = operands[0] if operands else None
+            if callees:
+                result = self._follow(callees[0], [state], depth + 1)
+                held = {id(buffer) for buffer in _flat(state)}
+                for (_, before), (_, after) in zip(_leaves(state), _leaves(result), strict=False):
+                    if before is not None and after is not None and id(after) not in held:
+                        after.bytes = 0
+            self._keep(state)
+            return state
+        if line.opcode == "call" and callees:
+            return self._follow(callees[0], operands, depth + 1)
         node = self._made(line, now)
-        if not isinstance(node, list) or len(node) < 2:
-            return node
-        if line.opcode in ("copy-start", "send"):
-            source, at = operands[0] if operands else None, 1 if line.opcode == "copy-start" else 0
-        elif line.opcode == "recv":
-            return node
-        else:
-            source, at = (operands if isinstance(node[0], list) or len(operands) > 1 else operands[0]), 0
-        for buffer in _flat(node[at]):
-            buffer.bytes = 0
-        node[at] = source
-        return node
-
-    def _loop(self, scope: _Scope, line: Instruction, operands: list[Node]) -> Node:
-        """A loop, which writes what it carries in place."""
-        state = operands[0] if operands else None
-        body = self._lines.called(line, *BODIES)[:1]
-        if body and scope.depth < MAX_DEPTH:
-            inner = _Scope(body[0], scope.depth + 1)
-            result = self._follow(inner, [state])
-            held = {id(buffer) for buffer in _flat(state)}
-            for (_, before), (_, after) in zip(_leaves(state), _leaves(result), strict=False):
-                if before is not None and after is not None and id(after) not in held:
-                    after.bytes = 0
-        for buffer in _flat(state):
-            buffer.end = max(buffer.end, len(self._order))
-        return state
-
-    def _called(self, scope: _Scope, line: Instruction, operands: list[Node], now: int) -> Node:
-        """A call, or a conditional, whose first operand chooses among branches with an operand each."""
-        callees = self._lines.called(line, *BODIES)
-        if not callees or scope.depth >= MAX_DEPTH:
-            return self._made(line, now)
-        if line.opcode == "call":
-            return self._follow(_Scope(callees[0], scope.depth + 1), operands)
-        node = self._made(line, now)
-        for number, branch in enumerate(callees):
-            result = self._follow(_Scope(branch, scope.depth + 1), operands[number + 1 : number + 2])
-            held = {id(buffer) for operand in operands for buffer in _flat(operand)}
+        held = {id(buffer) for buffer in _flat(operands)}
+        for number, branch in enumerate(callees, 1):
+            result = self._follow(branch, operands[number : number + 1], depth + 1)
             for buffer in _flat(result):
                 if id(buffer) not in held:
                     buffer.bytes = 0
@@ -298,27 +254,21 @@ class _Liveness:
                         # It is made where the output lies, which nothing else takes.
                         buffer.kind, buffer.bytes = "output", 0
                     break
-        count = max(1, len(self._order))
-        changes = [0] * (count + 1)
-        fixed = sum(buffer.bytes for buffer in (*self._arguments, *self._outputs))
-        for buffer in self._buffers:
-            if buffer.kind == "temporary" and buffer.bytes:
-                changes[min(buffer.start, count)] += buffer.bytes
-                changes[min(buffer.end + 1, count)] -= buffer.bytes
-        live, curve = fixed, []
-        for change in changes[:count]:
-            live += change
-            curve.append(live)
-        peak_at = max(range(count), key=curve.__getitem__)
+        arguments = sum(each.bytes for each in self._buffers if each.kind == "argument")
+        fixed = arguments + sum(each.bytes for each in self._buffers if each.kind == "output")
+        temporaries = [each for each in self._buffers if each.kind == "temporary" and each.bytes]
+        spans = ((each.start, each.end + 1, each.bytes) for each in temporaries)
+        curve = live_bytes(spans, max(1, len(self._order)), fixed)
+        peak = max(curve)
         return MemoryReport(
             "estimate",
-            sum(buffer.bytes for buffer in self._arguments),
+            arguments,
             self._output_bytes,
             self._alias_bytes,
-            curve[peak_at] - fixed,
-            curve[peak_at],
+            peak - fixed,
+            peak,
             limit_bytes,
-            tuple(self._largest(peak_at)),
+            tuple(self._largest(curve.index(peak))),
             order=tuple(zip(self._order, curve, strict=False)),
         )
 
@@ -330,7 +280,7 @@ class _Liveness:
             is_named = buffer.kind == "argument" and bool(source)
             yield LiveBuffer(
                 source if is_named else buffer.line.name,
-                buffer.kind,  # type: ignore[arg-type]
+                buffer.kind,
                 _LAYOUT.sub("", buffer.shape),
                 buffer.bytes,
                 "" if is_named else source,
@@ -350,6 +300,20 @@ class _Liveness:
         return self._order[min(number, len(self._order) - 1)] if self._order else ""
 
 
+def _started(opcode: str, operands: list[Node], node: Node) -> Node:
+    """The buffers of what runs beside: its operands, and its results."""
+    if opcode == "recv" or not isinstance(node, list) or len(node) < 2:
+        return node
+    place = 1 if opcode == "copy-start" else 0
+    source: Node = operands[0] if operands else None
+    if opcode not in ("copy-start", "send") and (isinstance(node[0], list) or len(operands) > 1):
+        source = operands
+    for buffer in _flat(node[place]):
+        buffer.bytes = 0
+    node[place] = source
+    return node
+
+
 def _done(opcode: str, node: Node) -> Node:
     """The result of something that ran beside, out of the tuple that its start gave."""
     if not isinstance(node, list) or not node:
@@ -357,6 +321,12 @@ def _done(opcode: str, node: Node) -> Node:
     if opcode in ("copy-done", "recv-done"):
         return node[0]
     return node[1] if opcode != "send-done" and len(node) > 1 else None
+
+
+def _element(node: Node, index: int | None) -> Node:
+    if not isinstance(node, list):
+        return node
+    return node[index] if index is not None and index < len(node) else None
 
 
 def _leaf(node: Node, path: Path) -> Node:
@@ -367,7 +337,7 @@ def _leaf(node: Node, path: Path) -> Node:
 
 
 def _with_leaf(node: Node, path: Path, leaf: Node) -> Node:
-    """A new value with another part at a path, whose own buffer is none."""
+    """A value with another part at a path, whose own buffer is none."""
     if not path:
         for buffer in _flat(node):
             buffer.bytes = 0

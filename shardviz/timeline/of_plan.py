@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 
 from shardviz.errors import plural
-from shardviz.planner.plan import Step, axes_words
+from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.costs import PlanCost
 from shardviz.planner.pricing.priced_steps import PricedStep, ResidentArray
 from shardviz.planner.problem import Problem
 from shardviz.planner.problem.problem import named_statement
-from shardviz.timeline.memory import LiveBuffer, MemoryReport
-from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
+from shardviz.timeline.program_timeline import (
+    COMPUTE,
+    Lane,
+    LiveBuffer,
+    MemoryReport,
+    ProgramTimeline,
+    TimedOp,
+)
 from shardviz.units import estimated_seconds, shaped
-
-COMPUTE = Lane("compute", "compute")
 
 
 def plan_timeline(cost: PlanCost) -> ProgramTimeline:
@@ -23,41 +28,33 @@ def plan_timeline(cost: PlanCost) -> ProgramTimeline:
     A collective over several axes stands on the lane of the first, and its `detail` names all. Each waits for
     the step before, so every collective is exposed. A step whose time is not known takes no room.
     """
-    lanes = [COMPUTE]
-    ops: list[TimedOp] = []
-    starts: list[float] = []
-    clock = 0.0
-    for number, priced in enumerate(cost.steps):
-        lane = _lane(priced)
-        if lane not in lanes:
-            lanes.append(lane)
-        starts.append(clock)
-        end = clock + (priced.seconds or 0.0)
-        name = _name(priced.step, cost.plan.problem)
-        ops.append(_timed(priced, name, number, lanes.index(lane), clock, end))
-        clock = end
-    by_lane = {lane.name: 0.0 for lane in lanes[1:]}
+    edges = (*accumulate((priced.seconds or 0.0 for priced in cost.steps), initial=0.0),)
+    lanes = [*dict.fromkeys((COMPUTE, *map(_lane, cost.steps)))]
+    ops = tuple(
+        _timed(priced, cost.plan.problem, number, lanes.index(_lane(priced)), *edges[number : number + 2])
+        for number, priced in enumerate(cost.steps)
+    )
+    communication = {lane.name: 0.0 for lane in lanes[1:]}
     for op in ops:
         if op.lane:
-            by_lane[lanes[op.lane].name] += op.seconds or 0.0
-    communication = tuple(by_lane.items())
+            communication[lanes[op.lane].name] += op.seconds or 0.0
     return ProgramTimeline(
         title=_title(cost.plan.problem),
         machine=cost.machine.name,
         lanes=tuple(lanes),
-        ops=tuple(ops),
+        ops=ops,
         spans=(),
         seconds=cost.serial_seconds,
-        drawn_seconds=clock,
+        drawn_seconds=edges[-1],
         compute_seconds=cost.compute_seconds,
-        communication_seconds=communication,
-        exposed_seconds=communication,
+        communication_seconds=tuple(communication.items()),
+        exposed_seconds=tuple(communication.items()),
         flops=cost.flops,
         utilisation=cost.serial_utilisation,
         critical_path=tuple(range(len(ops))),
         unknown=tuple(op.name for op in ops if op.seconds is None),
         notes=_notes(cost),
-        memory=_memory(cost, (*starts, clock)),
+        memory=_memory(cost, edges),
     )
 
 
@@ -72,17 +69,12 @@ def _lane(priced: PricedStep) -> Lane:
     return Lane("axis", priced.step.axes[0]) if priced.is_collective else COMPUTE
 
 
-def _name(step: Step, problem: Problem) -> str:
-    """``psum Y``, ``einsum bd,df->bf``; of a program's statement ``H = X * W1``."""
-    if step.op in ("einsum", "apply") and not problem.is_chain:
-        return named_statement(problem.parts[step.part])
-    return f"{step.function or step.op} {step.einsum or step.array}"
-
-
-def _timed(priced: PricedStep, name: str, number: int, lane: int, start: float, end: float) -> TimedOp:
+def _timed(priced: PricedStep, problem: Problem, number: int, lane: int, start: float, end: float) -> TimedOp:
     step = priced.step
+    name = f"{step.function or step.op} {step.einsum or step.array}"
+    if step.op in ("einsum", "apply") and not problem.is_chain:
+        name = named_statement(problem.parts[step.part])
     over = f"over {axes_words(step.axes)}: " if len(step.axes) > 1 else ""
-    known = "links" if priced.is_collective else "roofline"
     return TimedOp(
         name=name,
         op=step.op,
@@ -90,7 +82,7 @@ def _timed(priced: PricedStep, name: str, number: int, lane: int, start: float, 
         start=start,
         end=end,
         seconds=priced.seconds,
-        estimate="unknown" if priced.seconds is None else known,  # type: ignore[arg-type]
+        estimate="unknown" if priced.seconds is None else "links" if priced.is_collective else "roofline",
         exposed=(priced.seconds or 0.0) if priced.is_collective else 0.0,
         bound=priced.bound,
         detail=over + priced.convention,

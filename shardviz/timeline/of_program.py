@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from shardviz.errors import QuestionError, plural, quote
@@ -10,18 +11,24 @@ from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.hardware.placement import Placement
 from shardviz.hlo.module import HloModule, Reader
 from shardviz.sharding import Mesh
-from shardviz.timeline.compiler_memory import on_clock
-from shardviz.timeline.critical_path import critical_path, savings
-from shardviz.timeline.drawing import draw
-from shardviz.timeline.durations import Durations
-from shardviz.timeline.link_times import COMPUTE, LinkTimes
+from shardviz.timeline.drawing import Drawing, draw
+from shardviz.timeline.durations import TICKS, Durations, is_doubtful
+from shardviz.timeline.link_times import LinkTimes
 from shardviz.timeline.live_memory import live_memory
-from shardviz.timeline.program_timeline import Estimate, ProgramTimeline
-from shardviz.timeline.simulation import TICKS, Simulation, lane_ticks
+from shardviz.timeline.program_timeline import COMPUTE, MemoryReport, ProgramTimeline, Saving, TimedOp
+from shardviz.timeline.simulation import lane_seconds, simulate
 from shardviz.timeline.walk import Walker
+from shardviz.units import estimated_seconds
 
 MAX_NAMED = 5
 """Names in a note."""
+MAX_SAVINGS = 5
+"""The savings that are told."""
+WORTH = 0.001
+"""A saving below this part of the total is not told, unless all of them together are `MUCH` of it."""
+MUCH = 0.01
+SLOW = 1.5
+"""Compute is told that takes so many times as long as its roofline."""
 
 
 def program_timeline(
@@ -66,10 +73,8 @@ def timed_program(
         module = reader.read(infer=infer, origins=origins)
     if mesh is None and module.mesh is not None:
         placed = place_mesh(machine, module.mesh, placement, of_program=True)
-    mesh = module.mesh or mesh
-    notes: list[str] = []
     durations = Durations(reader.lines, machine.device)
-    links = LinkTimes(machine, placed, mesh)
+    links = LinkTimes(machine, placed, module.mesh or mesh)
     walker = Walker(reader, module, durations, links)
     entry = walker.entry()
     if entry is None:
@@ -77,23 +82,13 @@ def timed_program(
             "the text has no ENTRY computation, which says what runs",
             "give all of a module: compiled.as_text()",
         )
-    run = Simulation().program(entry)
+    run = simulate(entry)
     drawing = draw(run)
-    totals = run.totals
-    total = run.duration / TICKS
-    unknown = tuple(dict.fromkeys(op.name for op in drawing.ops if op.seconds is None))
-    doubtful = [op.name for op in drawing.ops if op.name in walker.doubtful]
-    estimates = {op.estimate for op in drawing.ops if drawing.lanes[op.lane].kind == "compute"}
-    small = [op.name for op in drawing.ops if op.estimate == "links" and op.bound == "latency"]
+    totals, total = run.totals, run.duration / TICKS
     busy = {lane: ticks for lane, ticks in totals.busy.items() if lane != COMPUTE.name}
-    if not module.is_scheduled:
-        notes.insert(
-            0,
-            "this module is not scheduled: the order of its lines is not the order in which it runs; "
-            "give the text of a compiled program, compiled.as_text(), whose header has is_scheduled=true",
-        )
-    notes += _notes(walker, links, machine, estimates, unknown, doubtful, small, len(module.unread))
-    peak = _peak(machine, durations)
+    # The FLOP/s that utilisation is of: in bf16, or in the type of most FLOPs where that is faster.
+    most = max(durations.flops_by_dtype.items(), key=lambda pair: pair[1], default=("", 0))[0]
+    peak = max(machine.device.flops_per_second(dtype) or 0.0 for dtype in ("bf16", most))
     timeline = ProgramTimeline(
         title=module.name or "a program without a name",
         machine=machine.name,
@@ -102,72 +97,159 @@ def timed_program(
         spans=drawing.spans,
         seconds=total,
         drawn_seconds=drawing.seconds,
-        compute_seconds=totals.busy.get(COMPUTE.name, 0) / TICKS,
-        communication_seconds=lane_ticks(busy),
-        exposed_seconds=lane_ticks(totals.exposed),
+        compute_seconds=totals.busy[COMPUTE.name] / TICKS,
+        communication_seconds=lane_seconds(busy),
+        exposed_seconds=lane_seconds(totals.exposed),
         flops=totals.flops,
         utilisation=totals.flops / (peak * total) if peak and total and totals.flops else None,
-        critical_path=critical_path(drawing.causes, drawing.last),
-        savings=savings(drawing.ops, drawing.lanes, drawing.least, total),
-        unknown=unknown,
-        notes=tuple(notes),
+        critical_path=_critical_path(drawing),
+        savings=_savings(drawing, total),
+        unknown=tuple(dict.fromkeys(op.name for op in drawing.ops if op.seconds is None)),
         links=machine.family.link_name,
     )
     memory = live_memory(reader, machine.device.usable_bytes)
-    return module, replace(timeline, memory=on_clock(memory, timeline))
+    notes = tuple(_notes(module, machine, timeline, drawing, sorted(links.assumed), walker.unknown_loops))
+    return module, replace(timeline, memory=on_clock(memory, timeline), notes=notes)
 
 
-def _peak(machine: Machine, durations: Durations) -> float | None:
-    """The FLOP/s that utilisation is of: in bf16, or in the type of most FLOPs where that is faster."""
-    most = max(durations.flops_by_dtype.items(), key=lambda each: each[1], default=("", 0))[0]
-    peaks = (machine.device.flops_per_second(dtype) for dtype in ("bf16", most))
-    return max((peak for peak in peaks if peak), default=None)
+def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
+    """The report with the seconds of a timeline of the same program.
+
+    An instruction that the timeline does not draw, as it takes no time, stands where the one before it ends.
+    """
+    starts: dict[str, float] = {}
+    ends: dict[str, float] = {}
+    under_way = {op.name for op in timeline.ops if op.is_async}
+    for op in timeline.ops:
+        starts[op.name] = min(op.start, starts.get(op.name, op.start))
+        ends[op.name] = max(op.end, ends.get(op.name, op.end))
+    now = done = 0.0
+    curve: list[tuple[float, int]] = []
+    begins: dict[str, float] = {}
+    finishes: dict[str, float] = {}
+    for name, live in report.order:
+        begins[name] = now = max(now, starts.get(name, done))
+        finishes[name] = max(now, ends.get(name, now))
+        if name not in under_way:
+            done = finishes[name]
+        if curve and curve[-1][0] == now:
+            curve[-1] = (now, max(live, curve[-1][1]))
+        elif not curve or curve[-1][1] != live:
+            curve.append((now, live))
+    buffers = (
+        replace(each, start=begins.get(each.first), end=finishes.get(each.last)) for each in report.buffers
+    )
+    peak_at = max(curve, key=lambda each: each[1], default=(0.0, 0))[0]
+    return replace(report, buffers=tuple(buffers), curve=tuple(curve), peak_at=peak_at)
 
 
 def _notes(
-    walker: Walker,
-    links: LinkTimes,
+    module: HloModule,
     machine: Machine,
-    estimates: set[Estimate],
-    unknown: tuple[str, ...],
-    doubtful: list[str],
-    small: list[str],
-    unread: int,
-) -> list[str]:
-    notes = []
+    timeline: ProgramTimeline,
+    drawing: Drawing,
+    assumed: Sequence[str],
+    unknown_loops: Iterable[str],
+) -> Iterable[str]:
+    if not module.is_scheduled:
+        yield (
+            "this module is not scheduled: the order of its lines is not the order in which it runs; "
+            "give the text of a compiled program, compiled.as_text(), whose header has is_scheduled=true"
+        )
     if machine.assumed:
-        notes.append(
-            f"no machine was named: {machine.name} chips are assumed, and each mesh axis a ring of its own"
-        )
-    if links.assumed:
-        stand = (
-            "stands for groups of that size" if len(links.assumed) == 1 else "stand for groups of those sizes"
-        )
-        notes.append(f"the mesh is not known: {', '.join(sorted(links.assumed))} {stand}")
-    if walker.unknown_loops:
-        notes.append(
-            f"the text does not tell how often {_named([*walker.unknown_loops])} "
-            f"{'runs' if len(walker.unknown_loops) == 1 else 'run'}: counted once"
-        )
+        yield f"no machine was named: {machine.name} chips are assumed, and each mesh axis a ring of its own"
+    if assumed:
+        stand = "stands for groups of that size" if len(assumed) == 1 else "stand for groups of those sizes"
+        yield f"the mesh is not known: {', '.join(assumed)} {stand}"
+    if loops := [*unknown_loops]:
+        runs = "runs" if len(loops) == 1 else "run"
+        yield f"the text does not tell how often {_named(loops)} {runs}: counted once"
+    estimates = {op.estimate for op in drawing.ops if drawing.lanes[op.lane].kind == "compute"}
     if "compiler" not in estimates and "roofline" in estimates:
-        notes.append(
+        yield (
             "the text has no estimates of its compiler: compute counts as its FLOPs and bytes over the "
             "device's figures, which is a lower bound"
         )
-    if unknown:
-        notes.append(f"the total leaves out what nobody can estimate: {_named(unknown)}")
-    if doubtful:
-        notes.append(f"doubtful: the compiler's estimate of {_named(doubtful)} is faster than the roofline")
+    if timeline.unknown:
+        yield f"the total leaves out what nobody can estimate: {_named(timeline.unknown)}"
+    least = zip(drawing.ops, drawing.least, strict=True)
+    if doubtful := [op.name for op, least in least if is_doubtful(op.seconds, op.estimate, least)]:
+        yield f"doubtful: the compiler's estimate of {_named(doubtful)} is faster than the roofline"
+    small = [op.name for op in drawing.ops if op.estimate == "links" and op.bound == "latency"]
     if small and not machine.measured:
-        notes.append(
-            f"latency bounds {_named(small)}: real transfers as small take some µs more than estimated"
-        )
-    if unread:
-        notes.append(f"{plural(unread, 'piece')} of the text could not be read")
-    return notes
+        yield f"latency bounds {_named(small)}: real transfers as small take some µs more than estimated"
+    if unread := len(module.unread):
+        yield f"{plural(unread, 'piece')} of the text could not be read"
 
 
-def _named(names: list[str] | tuple[str, ...]) -> str:
+def _named(names: Sequence[str]) -> str:
     shown = ", ".join(quote(name) for name in names[:MAX_NAMED])
     more = len(names) - MAX_NAMED
     return f"{shown} and {plural(more, 'other')}" if more > 0 else shown
+
+
+def _critical_path(drawing: Drawing) -> tuple[int, ...]:
+    """The operations from the last one back through the one whose end let each begin, first to last."""
+    path: dict[int, None] = {}
+    number = drawing.last
+    while number >= 0 and number not in path:
+        path[number] = None
+        number = drawing.causes[number]
+    return tuple(reversed(path))
+
+
+def _savings(drawing: Drawing, total: float) -> tuple[Saving, ...]:
+    """The most that could be saved, alike operations of one source line together."""
+    groups: dict[tuple[object, ...], list[tuple[float, int]]] = {}
+    for number, (op, least) in enumerate(zip(drawing.ops, drawing.least, strict=True)):
+        if (saved := _saved(op, least)) > 0:
+            key = op.op, op.lane, op.source or op.name
+            groups.setdefault(key, []).append((saved, number))
+    sums = sorted(((sum(saved for saved, _ in those), those) for those in groups.values()), key=_most_first)
+    told = [(seconds, those) for seconds, those in sums if seconds >= WORTH * total]
+    if not told and sum(seconds for seconds, _ in sums) >= MUCH * total:
+        # Of very many lines none may be worth it alone.
+        told = sums
+    return tuple(_saving(drawing, seconds, those) for seconds, those in told[:MAX_SAVINGS])
+
+
+def _most_first(saving: tuple[float, object]) -> float:
+    return -saving[0]
+
+
+def _runs(op: TimedOp) -> int:
+    return 1 if op.runs is None else op.runs
+
+
+def _saved(op: TimedOp, least: float | None) -> float:
+    """Seconds of all runs: what the device waits for, or what compute takes beyond its roofline, `least`.
+
+    Where an operation waits for others on its links, no more than its own time: those would still be there.
+    """
+    if op.exposed or op.seconds is None or not least or op.seconds < SLOW * least:
+        return min(op.exposed, op.seconds or 0.0) * _runs(op)
+    return (op.seconds - least) * _runs(op)
+
+
+def _saving(drawing: Drawing, seconds: float, those: Sequence[tuple[float, int]]) -> Saving:
+    """A sentence about operations that are alike, by the one that saves most."""
+    first = max(those, key=lambda pair: pair[0])[1]
+    op = drawing.ops[first]
+    lane = drawing.lanes[op.lane]
+    runs = sum(_runs(drawing.ops[number]) for _, number in those)
+    who = op.name if op.op in op.name else f"{op.op} {op.name}"
+    if len(those) > 1:
+        who += f" and {len(those) - 1:,} alike"
+    if lane.kind in ("axis", "network"):
+        who += f" along {lane.name}"
+    if op.source:
+        who += f" ({op.source})"
+    amount = estimated_seconds(seconds) + (f" in {runs:,} runs" if runs > 1 else "")
+    one_many = 1 if len(those) > 1 else 0
+    if lane.kind == "compute" and not op.exposed:
+        message = f"{who} {('takes', 'take')[one_many]} {amount} more than {op.bound or 'HBM'} allows"
+    elif op.is_async:
+        message = f"{who} {('is', 'are')[one_many]} exposed for {amount}"
+    else:
+        message = f"{who} {('blocks', 'block')[one_many]} the device for {amount}"
+    return Saving(seconds, message, first)

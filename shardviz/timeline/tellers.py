@@ -45,6 +45,7 @@ _FRACTION = re.compile(r"\b(\d+)/(\d+) of ")
 _ROOFLINE = re.compile(r"([\d.]+) × the roofline")
 _HOPS = re.compile(r"\bhops? along ")
 _OPERANDS = re.compile(r"%([^\s,(){}=%]+)")
+_NAMED = re.compile(r"^\s*(?:ROOT )?%?(\S+) = (.*)", re.MULTILINE)
 _ON_CHIP = "S(1)"
 
 
@@ -92,43 +93,42 @@ class TellerComparison:
 def compare_tellers(model: ProgramTimeline, scheduler: ProgramTimeline, text: str = "") -> TellerComparison:
     """Compare a model's timeline with the scheduler's of the same program; `text` is the final module."""
     lines = _Lines(text)
-    found: list[EstimateDifference] = []
-    causes: defaultdict[str, float] = defaultdict(float)
+    alike: list[EstimateDifference] = []
+    differ: list[EstimateDifference] = []
     for op, other in _pairs(model, scheduler):
-        if op is None:
-            assert other is not None
-            found.append(_difference(other, None, _busy(other, scheduler), GONE))
-        elif other is None:
-            is_outside = bool(scheduler.unknown) and not _in_loop(op, model)
-            found.append(_difference(op, _busy(op, model), None, OUTSIDE if is_outside else ADDED))
-        else:
-            ours, theirs = _busy(op, model), _busy(other, scheduler)
+        ours = None if op is None else _busy(op, model)
+        theirs = None if other is None else _busy(other, scheduler)
+        told, cause = op or other, ""
+        assert told is not None
+        if op is None or ours is None:
+            cause = GONE
+        elif other is None or theirs is None:
+            cause = OUTSIDE if scheduler.unknown and not _in_loop(op, model) else ADDED
+        elif op.seconds is None:
             cause = UNKNOWN
-            if op.seconds is not None:
-                kind = model.lanes[op.lane].kind
-                if kind == "compute":
-                    cause = _of_work(op, other, lines)
-                elif kind == "network" and other.seconds and _is_round(other.seconds):
-                    cause = NETWORK
-                else:
-                    cause = _of_transfer(op, other, ours > theirs)
-            difference = _difference(op, ours, theirs, cause)
-            if not _alike(ours, theirs):
-                found.append(difference)
-            else:
-                causes[cause] += difference.seconds
-    for each in found:
+        elif (kind := model.lanes[op.lane].kind) == "compute":
+            cause = _of_work(op, other, lines)
+        elif kind == "network" and other.seconds and _is_round(other.seconds):
+            cause = NETWORK
+        else:
+            cause = _of_transfer(op, other, ours > theirs)
+        runs = 1 if told.runs is None else told.runs
+        seconds = ((theirs or 0.0) - (ours or 0.0)) * runs
+        is_alike = ours is not None and theirs is not None and _alike(ours, theirs)
+        (alike if is_alike else differ).append(
+            EstimateDifference(told.name, told.op, ours, theirs, told.runs, seconds, cause, told.source)
+        )
+    causes: defaultdict[str, float] = defaultdict(float)
+    for each in (*alike, *differ):
         causes[each.cause] += each.seconds
     least = MATTERS * max(model.seconds, scheduler.seconds)
+    differ.sort(key=lambda each: -abs(each.seconds))
+    by_cause = sorted(causes.items(), key=lambda pair: -abs(pair[1]))
     return TellerComparison(
         model.seconds,
         scheduler.seconds,
-        tuple(
-            each for each in sorted(found, key=lambda each: -abs(each.seconds)) if abs(each.seconds) >= least
-        ),
-        tuple(
-            each for each in sorted(causes.items(), key=lambda each: -abs(each[1])) if abs(each[1]) >= least
-        ),
+        tuple(each for each in differ if abs(each.seconds) >= least),
+        tuple((cause, seconds) for cause, seconds in by_cause if abs(seconds) >= least),
     )
 
 
@@ -173,12 +173,6 @@ def _busy(op: TimedOp, timeline: ProgramTimeline) -> float:
 
 def _alike(one: float, other: float) -> bool:
     return abs(one - other) <= TOLERANCE * max(one, other)
-
-
-def _difference(op: TimedOp, model: float | None, scheduler: float | None, cause: str) -> EstimateDifference:
-    runs = 1 if op.runs is None else op.runs
-    seconds = ((scheduler or 0.0) - (model or 0.0)) * runs
-    return EstimateDifference(op.name, op.op, model, scheduler, op.runs, seconds, cause, op.source)
 
 
 def _of_transfer(op: TimedOp, other: TimedOp, is_longer: bool) -> str:
@@ -227,16 +221,11 @@ class _Lines:
 
     @cached_property
     def _of(self) -> dict[str, str]:
-        parts = (line.partition(" = ") for line in self._text.split("\n"))
-        return {name.strip().removeprefix("ROOT ").removeprefix("%"): rest for name, _, rest in parts if rest}
+        return dict(_NAMED.findall(self._text))
 
     def is_on_chip(self, name: str) -> bool:
         """Return whether an instruction's result or an operand lies in on-chip memory (space 1)."""
-        shape, operands = self._parts(name)
-        names = _OPERANDS.findall(operands.partition(")")[0])
-        return any(_ON_CHIP in each for each in (shape, *(self._parts(name)[0] for name in names)))
-
-    def _parts(self, name: str) -> tuple[str, str]:
-        """The shape and opcode of an instruction, and all that follows on its opening parenthesis."""
-        shape, parenthesis, operands = self._of.get(name, "").partition("(%")
-        return shape, f"%{operands}" if parenthesis else ""
+        shape, _, operands = self._of.get(name, "").partition("(%")
+        names = _OPERANDS.findall(f"%{operands}".partition(")")[0])
+        shapes = (self._of.get(each, "").partition("(%")[0] for each in names)
+        return _ON_CHIP in shape or any(_ON_CHIP in each for each in shapes)

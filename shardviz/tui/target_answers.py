@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.errors import ShardvizError
     from shardviz.planner import Plan
-    from shardviz.reports.pass_trace import PassTrace
-    from shardviz.reports.target_result import TargetResult
+    from shardviz.reports.target_result import PassTrace, TargetResult
     from shardviz.stepping.verdict import Verdict
     from shardviz.targets import Target
 

@@ -30,7 +30,7 @@ from shardviz.reports.entries import entries_of
 from shardviz.reports.target_program import TargetProgram
 from shardviz.reports.target_result import TargetResult
 from shardviz.targets.installed import EXTRAS
-from shardviz.timeline.memory import LiveBuffer, MemoryReport
+from shardviz.timeline.program_timeline import LiveBuffer, MemoryReport
 
 ROWS = ((3, 1, 4, 0), (5, 7, 2, 6))
 """The device ids along Y of the fixture's mesh."""

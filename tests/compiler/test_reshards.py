@@ -7,7 +7,7 @@ from jax.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 
 from shardviz.compiler.child.reshards import Reshards, explicit_reshards
-from shardviz.reports.explicit_reshards import ExplicitReshards
+from shardviz.reports.lowered_module import ExplicitReshards
 from shardviz.sharding import PartitionSpec
 
 MESH = 'sdy.mesh @mesh = <["X"=2, "Y"=4]>\n'

@@ -10,7 +10,7 @@ from jax.sharding import PartitionSpec as P
 
 from shardviz.compiler.lowering import lower_program
 from shardviz.reports.entries import entries_of
-from shardviz.reports.explicit_reshards import ExplicitReshards, Meeting, SplitArgument
+from shardviz.reports.lowered_module import ExplicitReshards, Meeting, SplitArgument
 from shardviz.reports.suggestions import (
     ShardingCandidate,
     Suggestion,
@@ -18,8 +18,7 @@ from shardviz.reports.suggestions import (
     dearest_reasons,
     suggestions,
 )
-from shardviz.reports.train_step import TrainStep
-from shardviz.reports.why import alike_reasons
+from shardviz.reports.why import TrainStep, alike_reasons
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.targets import parse_targets
 

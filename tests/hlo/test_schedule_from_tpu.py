@@ -17,8 +17,8 @@ from jax.sharding import PartitionSpec as P
 from shardviz.hlo import HloModule, read_hlo
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.hlo_view import hlo_view
+from shardviz.reports.entries import Selection
 from shardviz.reports.program_report import report_of
-from shardviz.reports.selection import Selection
 from shardviz.sharding import Mesh
 
 TWO_BY_FOUR = Mesh(("X", "Y"), (2, 4))

@@ -13,8 +13,8 @@ from shardviz.hlo.text.trip_count import with_trip_counts
 from shardviz.notation import parse_mesh
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.cost_lines import cost_lines, sum_lines
+from shardviz.reports.entries import Selection
 from shardviz.reports.program_report import program_report
-from shardviz.reports.selection import Selection
 
 PROGRAM = Path(__file__).with_name("program.txt").read_text(encoding="utf-8")
 XY = parse_mesh("X=2,Y=4")

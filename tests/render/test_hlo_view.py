@@ -17,8 +17,8 @@ from shardviz.notation import parse_mesh
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.programs.hlo_picture import HloPicture, hlo_picture
 from shardviz.render.programs.hlo_view import hlo_view
+from shardviz.reports.entries import Selection
 from shardviz.reports.program_report import report_of
-from shardviz.reports.selection import Selection
 
 PROGRAM = Path(__file__).with_name("program.txt").read_text(encoding="utf-8")
 XY = parse_mesh("X=2,Y=4")

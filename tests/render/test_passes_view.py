@@ -14,8 +14,7 @@ from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.programs.passes_view import passes_view
-from shardviz.reports.pass_trace import PassTrace
-from shardviz.reports.target_result import TargetResult
+from shardviz.reports.target_result import PassTrace, TargetResult
 
 PROBLEM = problem_from_text(
     "bd,df->bf", mesh=parse_mesh("X=2,Y=4"), specs="XY,Y_->X_", sizes="b=8,d=2048,f=8192", dtype="bf16"

@@ -13,7 +13,7 @@ from shardviz.render.times.memory_curve import MemoryCurve, memory_lines
 from shardviz.render.times.report import seconds_by_op, timeline_view
 from shardviz.render.times.timeline_rows import TimelineRows
 from shardviz.render.times.window import TimeWindow
-from shardviz.timeline.memory import MemoryReport
+from shardviz.timeline.program_timeline import MemoryReport
 from tests.render.timelines import LAYER, MS, timed
 
 

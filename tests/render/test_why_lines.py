@@ -8,8 +8,8 @@ from shardviz.hlo import read_hlo
 from shardviz.notation import parse_mesh
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.why_lines import why_lines
+from shardviz.reports.entries import Selection
 from shardviz.reports.program_report import ProgramReport
-from shardviz.reports.selection import Selection
 from shardviz.reports.why import Reason
 from tests.reports.entries import entry
 

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shardviz.timeline.memory import LiveBuffer, MemoryReport
-from shardviz.timeline.program_timeline import Lane, ProgramTimeline, Saving, TimedOp, TimeSpan
+from shardviz.timeline.program_timeline import (
+    Lane,
+    LiveBuffer,
+    MemoryReport,
+    ProgramTimeline,
+    Saving,
+    TimedOp,
+    TimeSpan,
+)
 
 LANES = (Lane("compute", "compute"), Lane("copy", "HBM copies"), Lane("axis", "X"), Lane("axis", "Y"))
 MS = 1e-3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardviz.reports.alike import alike
+from shardviz.reports.entries import alike
 from tests.reports.entries import entry
 
 

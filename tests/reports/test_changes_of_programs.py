@@ -11,8 +11,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import shardviz
-from shardviz.reports.changes import report_changes
-from shardviz.reports.limits import broken_limits, parse_limits
+from shardviz.reports.changes import broken_limits, parse_limits, report_changes
 
 MESH = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 4), ("X", "Y"), axis_types=(AxisType.Auto,) * 2)
 

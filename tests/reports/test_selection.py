@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.errors import QuestionError
-from shardviz.reports.selection import Selection
+from shardviz.reports.entries import Selection
 from shardviz.sharding import Mesh
 from tests.reports.entries import entry
 

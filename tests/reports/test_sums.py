@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.reports.sums import all_of, sums
+from shardviz.reports.entries import cost_sum, sums
 from tests.reports.entries import entry
 
 ENTRIES = (
@@ -28,7 +28,7 @@ ENTRIES = (
 def test_the_most_expensive_comes_first(by, names):
     found = sums(ENTRIES, by)
     assert tuple(each.name for each in found) == names
-    whole = all_of(found)
+    whole = cost_sum(ENTRIES)
     assert (whole.count, whole.runs, whole.wire_bytes, whole.bytes) == (4, 7, 62, 124)
     assert (whole.seconds, whole.exposed, whole.unknown, whole.untimed) == (17.0, 13.0, 1, 1)
 
@@ -42,4 +42,4 @@ def test_what_is_not_known_is_counted_apart():
 
 def test_nothing():
     assert sums((), "op") == ()
-    assert all_of(()).seconds is None
+    assert cost_sum(()).seconds is None

@@ -11,12 +11,11 @@ from shardviz.timeline.compiler_memory import (
     does_not_fit,
     memory_over_limit,
     on_chip_misfit,
-    on_clock,
     read_memory,
     ways_to_fit,
 )
-from shardviz.timeline.memory import LiveBuffer, MemoryReport
-from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
+from shardviz.timeline.of_program import on_clock
+from shardviz.timeline.program_timeline import Lane, LiveBuffer, MemoryReport, ProgramTimeline, TimedOp
 
 GIB = 2**30
 SIZES = {"argument": 100, "output": 40, "alias": 0, "temporary": 60, "peak": 999}

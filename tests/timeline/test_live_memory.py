@@ -16,7 +16,7 @@ from jax.sharding import PartitionSpec as P
 
 from shardviz.hlo.module import Reader
 from shardviz.timeline.live_memory import live_memory
-from shardviz.timeline.memory import MemoryReport
+from shardviz.timeline.program_timeline import MemoryReport
 
 MIB = 2**20
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from shardviz.timeline.memory import LiveBuffer, MemoryReport
-from shardviz.timeline.program_timeline import Lane, ProgramTimeline, Saving, TimedOp, TimeSpan
+from shardviz.timeline.program_timeline import (
+    Lane,
+    LiveBuffer,
+    MemoryReport,
+    ProgramTimeline,
+    Saving,
+    TimedOp,
+    TimeSpan,
+)
 
 GIB = 2**30
 

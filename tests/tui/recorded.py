@@ -10,8 +10,7 @@ from shardviz.hlo import Collective, read_hlo, read_shardy
 from shardviz.hlo.mlir.shardings import ShardedTensor
 from shardviz.hlo.passes.stages import PassStage
 from shardviz.notation import parse_mesh
-from shardviz.reports.pass_trace import PassTrace
-from shardviz.reports.target_result import TargetResult
+from shardviz.reports.target_result import PassTrace, TargetResult
 from tests.tui.conftest import Mute
 
 MESH = parse_mesh("X=2,Y=4")

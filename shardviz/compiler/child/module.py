@@ -19,7 +19,7 @@ from shardviz.compiler.child import reshards, shardy, xla
 from shardviz.compiler.child.answer import answered
 from shardviz.compiler.child.recording import rematerialization_warnings
 from shardviz.compiler.messages import ModuleQuestion, Output
-from shardviz.reports.explicit_reshards import ExplicitReshards
+from shardviz.reports.lowered_module import ExplicitReshards
 from shardviz.reports.target_result import TargetResult
 
 _SHARDINGS = ("sdy.sharding", "mhlo.sharding")

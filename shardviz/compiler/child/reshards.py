@@ -16,7 +16,7 @@ from jaxlib.mlir.dialects import sdy, stablehlo
 from shardviz.compiler.child.shardy import name_in, operations_inside, passes
 from shardviz.errors import QuestionError
 from shardviz.hlo.mlir.attributes import element_type
-from shardviz.reports.explicit_reshards import ARGUMENT, ExplicitReshards, Meeting, SplitArgument
+from shardviz.reports.lowered_module import ARGUMENT, ExplicitReshards, Meeting, SplitArgument
 from shardviz.sharding import PartitionSpec
 
 RESHARDS = "insert-explicit-reshards"

@@ -11,8 +11,7 @@ from shardviz.render.lines import columns, records, sentence
 from shardviz.render.paths import short_place
 from shardviz.render.programs.summary_view import beside_words, runs_words, sent_words
 from shardviz.render.sanitize import printable, printable_line
-from shardviz.reports.changes import Change, ChangeKind, ReportChanges
-from shardviz.reports.limits import MOST_SHARE, BrokenLimit
+from shardviz.reports.changes import MOST_SHARE, BrokenLimit, Change, ChangeKind, ReportChanges
 from shardviz.reports.summary import ReportSummary, SummaryLine
 from shardviz.units import estimated_seconds, human_bytes
 

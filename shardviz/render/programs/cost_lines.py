@@ -18,10 +18,8 @@ from shardviz.render.programs.collective_rows import members_text, shapes, way_o
 from shardviz.render.programs.hlo_picture import NO_AXES
 from shardviz.render.sanitize import printable
 from shardviz.render.times.report import percent
-from shardviz.reports.alike import AlikeEntries
+from shardviz.reports.entries import AlikeEntries, By, CostSum, Selection, cost_sum, sums
 from shardviz.reports.program_report import ProgramReport
-from shardviz.reports.selection import Selection
-from shardviz.reports.sums import By, CostSum, all_of, sums
 from shardviz.sharding import Mesh
 from shardviz.units import estimated_seconds, human_bytes
 
@@ -85,7 +83,7 @@ def sum_lines(report: ProgramReport, selection: Selection, width: int, palette: 
         if not found or (by in ("link", "phase") and len(found) < 2 and not (by == "link" and found[0].name)):
             continue
         shown = found[:MOST_SOURCES] if by == "source" else found
-        whole = [all_of(found)] if by == "op" and len(found) > 1 else []
+        whole = [cost_sum(entries)] if by == "op" and len(found) > 1 else []
         names = [*(_sum_name(each, by, report, palette) for each in shown), *(Text("all") for _ in whole)]
         rows = [_figures(each, report, "") for each in (*shown, *whole)]
         room = max(width - GAP - max(name.cell_len for name in (Text(title), *names)), 0)

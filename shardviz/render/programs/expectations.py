@@ -18,14 +18,13 @@ from shardviz.render.programs.collective_rows import RIGHT, rows_of
 from shardviz.render.programs.hlo_picture import NO_AXES
 from shardviz.render.sanitize import printable
 from shardviz.render.times.report import brief_view, memory_report_lines
-from shardviz.reports.alike import AlikeEntries
+from shardviz.reports.entries import BY_COST, AlikeEntries
 from shardviz.reports.program_report import ProgramReport
-from shardviz.reports.selection import BY_COST
 from shardviz.sharding import Mesh
 from shardviz.units import estimated_seconds
 
 if TYPE_CHECKING:
-    from shardviz.timeline.memory import MemoryReport
+    from shardviz.timeline.program_timeline import MemoryReport
 
 WIDTH = 100
 MAX_ROWS = 20

@@ -24,8 +24,8 @@ from shardviz.render.programs.collective_rows import (
 from shardviz.render.programs.cost_lines import cost_lines, rest_lines, sum_lines
 from shardviz.render.programs.hlo_picture import NO_AXES
 from shardviz.render.sanitize import printable, printable_line
+from shardviz.reports.entries import BY_COST, Selection
 from shardviz.reports.program_report import ProgramReport
-from shardviz.reports.selection import BY_COST, Selection
 from shardviz.sharding import Mesh
 from shardviz.units import estimated_seconds, human_bytes
 

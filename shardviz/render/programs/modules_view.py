@@ -11,9 +11,8 @@ from shardviz.hlo import HloModule
 from shardviz.hlo.totals import totals
 from shardviz.render.lines import sentence, table
 from shardviz.render.sanitize import printable, printable_line
-from shardviz.reports.dumped_modules import DumpedModule
-from shardviz.reports.program_report import ProgramReport
-from shardviz.reports.selection import BY_COST, Selection
+from shardviz.reports.entries import BY_COST, Selection
+from shardviz.reports.program_report import DumpedModule, ProgramReport
 from shardviz.units import estimated_seconds, human_bytes
 
 HEADINGS = ("", "module", "devices", "collectives", "sent by a device", "time")

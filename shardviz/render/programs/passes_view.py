@@ -24,7 +24,7 @@ from shardviz.units import seconds, shaped
 
 if TYPE_CHECKING:
     from shardviz.planner.problem import Problem
-    from shardviz.reports.pass_trace import PassTrace
+    from shardviz.reports.target_result import PassTrace
     from shardviz.sharding import Mesh
 
 

@@ -17,7 +17,7 @@ from shardviz.render.programs.target_answers import error_lines, placement_words
 from shardviz.render.programs.why_lines import FEW, why_lines
 from shardviz.render.sanitize import printable, printable_line
 from shardviz.render.times.report import buffer_lines, memory_report_lines, misfit_lines
-from shardviz.reports.selection import BY_COST, Selection
+from shardviz.reports.entries import BY_COST, Selection
 from shardviz.units import estimated_seconds, human_bytes, seconds
 
 if TYPE_CHECKING:

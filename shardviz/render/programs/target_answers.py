@@ -26,8 +26,7 @@ from shardviz.render.programs.collective_rows import (
     rows_of,
     shapes,
 )
-from shardviz.reports.target_result import TargetResult, bytes_sent
-from shardviz.reports.traffic import traffic_of
+from shardviz.reports.target_result import TargetResult, bytes_sent, traffic_of
 from shardviz.sharding import Mesh
 from shardviz.units import exact_bytes, human_bytes, seconds, times
 

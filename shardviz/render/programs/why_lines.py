@@ -14,8 +14,8 @@ from shardviz.render.palette import Palette
 from shardviz.render.programs.cost_lines import SHORT_PHASES
 from shardviz.render.programs.hlo_picture import NO_AXES
 from shardviz.render.sanitize import printable
+from shardviz.reports.entries import Selection
 from shardviz.reports.program_report import ProgramReport
-from shardviz.reports.selection import Selection
 from shardviz.reports.suggestions import Suggestion
 from shardviz.reports.why import AlikeReasons, Reason, alike_reasons
 from shardviz.reports.why import reasons as reasons_of

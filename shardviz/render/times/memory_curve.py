@@ -10,7 +10,7 @@ from rich.text import Text
 from shardviz.render.canvas import LineBuilder
 from shardviz.render.palette import DIM
 from shardviz.render.times.gantt import HEIGHTS, Gantt
-from shardviz.timeline.memory import MemoryReport
+from shardviz.timeline.program_timeline import MemoryReport
 from shardviz.units import estimated_seconds, human_bytes
 
 PEAK = "▼"

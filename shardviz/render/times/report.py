@@ -25,8 +25,7 @@ from shardviz.render.times.gantt import (
 from shardviz.render.times.memory_curve import MemoryCurve, memory_lines
 from shardviz.render.times.timeline_rows import TimelineRows
 from shardviz.render.times.window import TimeWindow
-from shardviz.timeline.memory import MemoryReport
-from shardviz.timeline.program_timeline import Estimate, ProgramTimeline, TimedOp
+from shardviz.timeline.program_timeline import Estimate, MemoryReport, ProgramTimeline, TimedOp
 from shardviz.units import estimated_seconds, human_bytes
 
 ESTIMATES: dict[Estimate, str] = {

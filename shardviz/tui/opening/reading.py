@@ -23,8 +23,13 @@ from shardviz.hlo.text_file import HOW, read_text_file
 from shardviz.notation import parse_mesh
 from shardviz.render.programs.program_pages import ListedProgram, read_program
 from shardviz.reports.changes import ReportChanges, report_changes
-from shardviz.reports.dumped_modules import DumpedModule, read_dumped
-from shardviz.reports.program_report import ProgramReport, program_report, report_of
+from shardviz.reports.program_report import (
+    DumpedModule,
+    ProgramReport,
+    program_report,
+    read_dumped,
+    report_of,
+)
 from shardviz.reports.rematerialization import (
     Rematerialization,
     has_rematerializations,
