@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from shardviz.errors import QuestionError
 from shardviz.planner import Plan, Planner, Problem
 from shardviz.planner.plan import HLO_OPS
-from shardviz.planner.planner import MOST_ANYWHERE, plan_of
+from shardviz.planner.planner import MOST_ANYWHERE
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.statements.resharding import given_state, planned_reshard
 from shardviz.planner.states.moves import reshard_move, state_of
+from shardviz.planner.steps import plan_of
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:

@@ -148,7 +148,7 @@ PLAN = shared_record(
     teller=of(one_of("planner", "shardy"), "Who found it; shardy: Shardy's answer is cheaper."),
     repeated_work=record(
         "Work that devices repeat although the specs divide it; null: none.",
-        late("shardviz.planner.repeated_work", "repeated_work"),
+        late("shardviz.planner.plan", "repeated_work"),
         factor=of(int, "Devices that compute the same."),
         axes=of([str], "The mesh axes along which they lie."),
         parts=of([int], "The statements, from 0."),

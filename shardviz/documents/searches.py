@@ -40,7 +40,7 @@ _FOUND = record(
 
 
 def _found(answer: MeshRanking) -> Iterator[Beside]:
-    from shardviz.planner.search.mesh_shapes import with_order
+    from shardviz.planner.search.mesh_ranking import with_order
 
     for found in answer.found:
         yield Beside(found, problem_mesh=with_order(answer.question.machine, found.mesh))

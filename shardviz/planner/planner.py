@@ -20,35 +20,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from shardviz.hardware.machine import PlacedMesh, assumed_machine, on_assumed_machine
-from shardviz.planner.first_steps import (
-    check_devices,
-    cut_first,
-    first_steps,
-    has_first_steps,
-    with_operand,
-)
 from shardviz.planner.plan import Plan, Step, einsum_parts
 from shardviz.planner.problem import Objective, Problem
-from shardviz.planner.programs.array_uses import ArrayUses
 from shardviz.planner.programs.lower_bound import lower_bound, piece_bound
-from shardviz.planner.programs.program_planner import planned_program
+from shardviz.planner.programs.program_planner import ArrayUses, planned_program
 from shardviz.planner.programs.statement_choices import StatementChoices
 from shardviz.planner.programs.tree_planner import TreePlanner, cannot_be_had
-from shardviz.planner.statements.array_searches import MOST_SEARCHED, ArraySearches, space_of
 from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
 from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
 from shardviz.planner.statements.local_work import work_cost
-from shardviz.planner.statements.planned_statement import Joined, PlannedStatement
+from shardviz.planner.statements.planned_statement import joined_moves
 from shardviz.planner.statements.resharding import (
     MOST_PRIMES,
     cheapest_moves,
     is_only_reshard,
     planned_reshard,
 )
-from shardviz.planner.statements.work_split import case_of
-from shardviz.planner.states.paths import UNREACHABLE
-from shardviz.planner.states.prices import Cost, Prices
-from shardviz.planner.steps import plan_steps
+from shardviz.planner.statements.statement_ways import MOST_SEARCHED, StatementWays
+from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
+from shardviz.planner.steps import check_devices, cut_first, has_first_steps, plan_of, with_operand
 from shardviz.sharding import Mesh, array_bytes, shard_shape
 
 MARGIN = 1.0
@@ -138,24 +128,22 @@ class Planner:
 
     def _tree(self, problem: Problem) -> Plan:
         """The plan of a problem whose arrays are used once."""
-        pool = AxisPool.of(problem)
-        given = None
+        pool, given = AxisPool.of(problem), None
+        ways = self._ways(pool, pool.splits)
         if self.anywhere is None and is_only_reshard(problem):
             reshard = self._reshard(problem, pool)
             if reshard is not None:
                 return reshard
-        searches = ArraySearches(pool, self.mesh, self.prices)
         if not self.anywhere:
-            given = TreePlanner(problem, searches, pool.splits).planned()
+            given = TreePlanner(problem, ways).planned()
         if self.anywhere or (self.anywhere is None and len(pool.sizes) <= MOST_ANYWHERE):
             limit = UNREACHABLE if given is None else given[0]
             fine = AxisPool.of(problem, into_primes=True)
             masked = fine.with_masks(problem)
             if len(fine.sizes) <= MOST_CUT:
                 fine = masked  # with more parts that takes long
-            if fine != pool:
-                searches = ArraySearches(fine, self.mesh, self.prices)
-            best = TreePlanner(problem, searches, None).planned(limit)
+            finest = ways.anywhere() if fine == pool else self._ways(fine, None)
+            best = TreePlanner(problem, finest).planned(limit)
             ratio = self.prices.ratio(given[0], best[0]) if given and best else math.inf
             is_all = fine == masked and fine.is_finest and all(map(has_all_orders, problem.parts))
             fastest = None if best is None else plan_of(problem, best[1], self.objective, optimal=is_all)
@@ -175,35 +163,35 @@ class Planner:
         fine = AxisPool.of(problem, into_primes=True, most=MOST_PRIMES).with_masks(problem)
         if len(fine.sizes) <= MOST_CUT or len(fine.sizes) > MOST_PRIMES:
             return None
-        part, joined = problem.parts[0], Joined(self.mesh)
-        found = cheapest_moves(part, fine, space_of(fine, self.mesh), self.prices)
+        part = problem.parts[0]
+        found = cheapest_moves(part, self._ways(fine, None))
         if found is None:
             return None
-        cost, planned = found.cost, [planned_reshard(part, self.mesh, joined.moves(part.result, found.moves))]
-        searches = ArraySearches(pool, self.mesh, self.prices)
-        given = TreePlanner(problem, searches, pool.splits).planned(cost)
+        cost, least, moves = found
+        planned = [planned_reshard(part, self.mesh, joined_moves(part.result, moves, self.mesh))]
+        given = TreePlanner(problem, self._ways(pool, pool.splits)).planned(cost)
         if given is not None:
             cost, planned = given
-        is_best = fine.is_finest and cost <= found.least
-        at_most = self.prices.ratio(cost, found.least) if fine.is_finest and not is_best else None
+        is_best = fine.is_finest and cost <= least
+        at_most = self.prices.ratio(cost, least) if fine.is_finest and not is_best else None
         return replace(plan_of(problem, planned, self.objective, optimal=is_best), at_most=at_most)
 
     def _program(self, problem: Problem) -> Plan:
         """The plan of a program whose arrays are used several times."""
         pool = AxisPool.of(problem)
-        planned = planned_program(self._choices(pool, None if self.anywhere else pool.splits), problem)
+        cost, planned = planned_program(self._choices(pool, None if self.anywhere else pool.splits), problem)
         as_given = None
         if self.anywhere is None and is_searched_anywhere(problem):
             choices = self._choices(pool, None)
             # The bound is found at once, the plan is not.
-            if self._is_too_dear(planned.cost, lower_bound(ArrayUses(choices, problem))):
-                fastest = planned_program(choices, problem)
-                if self._is_too_dear(planned.cost, fastest.cost):
-                    as_given, planned = self.prices.ratio(planned.cost, fastest.cost), fastest
-        found = plan_of(problem, planned.statements, self.objective, optimal=False)
-        least = self._least_of_program(problem) if self.is_bounded else None
-        optimal = least is not None and planned.cost <= least
-        at_most = None if optimal or least is None else self.prices.ratio(planned.cost, least)
+            if self._is_too_dear(cost, lower_bound(ArrayUses(choices, problem))):
+                least, fastest = planned_program(choices, problem)
+                if self._is_too_dear(cost, least):
+                    as_given, cost, planned = self.prices.ratio(cost, least), least, fastest
+        found = plan_of(problem, planned, self.objective, optimal=False)
+        bound = self._least_of_program(problem) if self.is_bounded else None
+        optimal = bound is not None and cost <= bound
+        at_most = None if optimal or bound is None else self.prices.ratio(cost, bound)
         return replace(found, optimal=optimal, at_most=at_most, as_given=as_given)
 
     def _least_of_program(self, problem: Problem) -> Cost | None:
@@ -228,6 +216,9 @@ class Planner:
     @property
     def _margin(self) -> float:
         return MARGIN if self.objective == "given" else 0.0
+
+    def _ways(self, pool: AxisPool, allowed: frozenset[tuple[str, str]] | None) -> StatementWays:
+        return StatementWays(pool, self.mesh, self.prices, allowed)
 
     def _choices(self, pool: AxisPool, splits: frozenset[tuple[str, str]] | None) -> StatementChoices:
         """The ways of statements over some axes, with what has been found of them."""
@@ -260,21 +251,3 @@ def _ways_at_most(problem: Problem, pool: AxisPool) -> int:
         (len({dim for array in (*part.operands, part.result) for dim in array.dims}) + 1) ** len(pool.sizes)
         for part in problem.parts
     )
-
-
-def plan_of(
-    problem: Problem, planned: Sequence[PlannedStatement], objective: Objective, *, optimal: bool
-) -> Plan:
-    """The plan of a problem's statements as planned, of which some may be several."""
-    parts = tuple(one.part for one in planned)
-    asked = None if parts == problem.parts else problem
-    problem = replace(problem, parts=parts)
-    steps = (*first_steps(problem), *plan_steps(problem, planned))
-    cases = tuple(
-        case_of(one.part.einsum, one.starts, problem.mesh)
-        if one.part.function == "multiply"
-        else one.part.function
-        for one in planned
-    )
-    result_spec = next(step.to_spec for step in reversed(steps) if step.array == problem.result.name)
-    return Plan(problem, steps, result_spec, cases, objective, optimal, asked=asked)

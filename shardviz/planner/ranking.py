@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, product
 from math import prod
@@ -13,7 +13,7 @@ from shardviz.errors import QuestionError
 from shardviz.planner.plan import Plan, einsum_parts, multiply_adds
 from shardviz.planner.planner import Planner
 from shardviz.planner.problem import Problem
-from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+from shardviz.sharding import PartitionSpec, ShardedArray
 from shardviz.sharding.axis_parts import whole_axis
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ MAX_PLANS = 1500
 """Plans that a ranking may need: some seconds of work."""
 MAX_CONSIDERED = 100_000
 """Combinations of places for the axes, before those that do not divide or only swap axes are left out."""
-Figures = tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,6 @@ def rank(problem: Problem, placed: PlacedMesh) -> tuple[Candidate, ...]:
     specs that the problem already gives stay. Raises `QuestionError` when that makes more than `MAX_PLANS`
     combinations, and where the result that the problem asks for cannot be had from any.
     """
-    # Loaded here: most users of the planner ask for no times.
-    from shardviz.planner.pricing.costs import price
-
     choices = list(islice(_choices(problem), MAX_PLANS + 1))
     if len(choices) > MAX_PLANS:
         raise _too_many(problem)
@@ -78,7 +74,7 @@ def rank(problem: Problem, placed: PlacedMesh) -> tuple[Candidate, ...]:
             # A result that is asked for cannot be had from every sharding of the operands.
             refusal = error
             continue
-        found.append(Candidate(price(plan, placed), _memory(plan), _work(plan)))
+        found.append(_candidate(plan, placed))
     if not found and refusal is not None:
         raise refusal
     return tuple(_ranked(found))
@@ -87,18 +83,17 @@ def rank(problem: Problem, placed: PlacedMesh) -> tuple[Candidate, ...]:
 def _choices(problem: Problem) -> Iterator[dict[str, PartitionSpec]]:
     """Specs for all open arrays: for each mesh axis, which dimension of each array it splits, if any."""
     mesh = problem.mesh
-    arrays = [
-        array for array in (*problem.arguments, *_made(problem)) if array.spec is None or array.spec.open_dims
-    ]
-    swappable = _asks_nothing(problem)
+    made = [part.result for part in problem.parts if part.result.spec is not None]
+    arrays = [array for array in (*problem.arguments, *made) if array.spec is None or array.spec.open_dims]
     axes = [axis for axis in mesh.axis_names if mesh.axis_size(axis) > 1]
     total = prod(len(_open_dims(array)) + 1 for array in arrays) ** len(axes)
     if total > MAX_CONSIDERED:
         raise _too_many(problem)
     ways = list(product(*((None, *_open_dims(array)) for array in arrays)))
-    twins = [
-        pair for pair in combinations(range(len(axes)), 2) if swappable and _same_size(mesh, axes, *pair)
-    ]
+    twins: list[tuple[int, int]] = []
+    if all(array.spec is None for array in problem.arrays):  # axes of one size are alike
+        pairs = combinations(enumerate(map(mesh.axis_size, axes)), 2)
+        twins = [(one, other) for (one, size), (other, alike) in pairs if size == alike]
     for chosen in product(range(len(ways)), repeat=len(axes)):
         if any(chosen[one] > chosen[other] for one, other in twins):
             continue
@@ -109,13 +104,12 @@ def _choices(problem: Problem) -> Iterator[dict[str, PartitionSpec]]:
         if any(map(_uses_twice, arrays, placed)):
             continue
         given = {array.name: _extended(array, own) for array, own in zip(arrays, placed, strict=True)}
-        if all(_divides(array, given[array.name], mesh) for array in arrays):
+        if all(
+            size % parts == 0
+            for array in arrays
+            for size, parts in zip(array.shape, given[array.name].parts(mesh), strict=True)
+        ):
             yield given
-
-
-def _made(problem: Problem) -> Iterator[ShardedArray]:
-    """The results of which a spec leaves some dimensions open."""
-    return (part.result for part in problem.parts if part.result.spec is not None)
 
 
 def _open_dims(array: ShardedArray) -> tuple[int, ...]:
@@ -147,19 +141,6 @@ def _too_many(problem: Problem) -> QuestionError:
     )
 
 
-def _same_size(mesh: Mesh, axes: list[str], one: int, other: int) -> bool:
-    return mesh.axis_size(axes[one]) == mesh.axis_size(axes[other])
-
-
-def _asks_nothing(problem: Problem) -> bool:
-    """No spec is given at all, so that axes of one size are alike."""
-    return all(array.spec is None for part in problem.parts for array in (*part.operands, part.result))
-
-
-def _divides(array: ShardedArray, spec: PartitionSpec, mesh: Mesh) -> bool:
-    return all(size % parts == 0 for size, parts in zip(array.shape, spec.parts(mesh), strict=True))
-
-
 def _decided(problem: Problem, given: dict[str, PartitionSpec]) -> Problem:
     def decide(array: ShardedArray) -> ShardedArray:
         return array.with_spec(given[array.name]) if array.name in given else array
@@ -171,36 +152,34 @@ def _decided(problem: Problem, given: dict[str, PartitionSpec]) -> Problem:
     return replace(problem, parts=parts)
 
 
-def _memory(plan: Plan) -> int:
+def _candidate(plan: Plan, placed: PlacedMesh) -> Candidate:
+    # Loaded here: most users of the planner ask for no times.
+    from shardviz.planner.pricing.costs import price
+
     problem = plan.problem
     arrays = (*problem.arguments, problem.result.with_spec(plan.result_spec))
-    return sum(array.bytes_per_device(problem.mesh) for array in arrays)
-
-
-def _work(plan: Plan) -> int:
-    """Multiply-adds of one device."""
-    return sum(multiply_adds(operands, plan.problem.mesh) for operands, _ in einsum_parts(plan))
+    memory = sum(array.bytes_per_device(problem.mesh) for array in arrays)
+    work = sum(multiply_adds(operands, problem.mesh) for operands, _ in einsum_parts(plan))
+    return Candidate(price(plan, placed), memory, work)
 
 
 def _ranked(candidates: list[Candidate]) -> Iterator[Candidate]:
-    """The candidates in order, with those marked that no other beats."""
-    if any(one.cost.unknown for one in candidates):
-        candidates.sort(key=lambda one: one.bytes_and_work)
-        yield from _marked(candidates, lambda one: one.bytes_and_work)
-        return
-    candidates.sort(key=lambda one: (one.cost.serial_seconds, one.memory_per_device, *one.bytes_and_work))
-    too_large = [one for one in candidates if one.cost.over_bytes]
-    fitting = [one for one in candidates if not one.cost.over_bytes]
-    yield from _marked(fitting, lambda one: (one.cost.serial_seconds, one.memory_per_device))
-    yield from too_large
+    """The candidates in order, with those marked that no other beats: an earlier one may, as they are
+    ranked."""
+    is_timed = not any(one.cost.unknown for one in candidates)
 
+    def figures(one: Candidate) -> tuple[float, ...]:
+        return (one.cost.serial_seconds, one.memory_per_device) if is_timed else one.bytes_and_work
 
-def _marked(candidates: list[Candidate], figures: Callable[[Candidate], Figures]) -> Iterator[Candidate]:
-    """Mark those that no other beats in all figures; candidates come ranked, so an earlier one may."""
-    front: list[Figures] = []
-    for one in candidates:
+    front: list[tuple[float, ...]] = []
+    for one in sorted(
+        candidates,
+        key=lambda one: (is_timed and one.cost.over_bytes > 0, *figures(one), *one.bytes_and_work),
+    ):
         own = figures(one)
-        beaten = any(all(map(operator.le, other, own)) and other != own for other in front)
-        if not beaten:
+        is_best = not (is_timed and one.cost.over_bytes) and not any(
+            all(map(operator.le, other, own)) and other != own for other in front
+        )
+        if is_best:
             front.append(own)
-        yield replace(one, best=not beaten)
+        yield replace(one, best=is_best)

@@ -144,14 +144,14 @@ class _MoveReason:
         return any(not set(axes) <= set(start[place]) for place, axes in self.lost.items())
 
     def _gather_dims(self, doing: str) -> str:
-        array, ways, dims = self.array, self.choice.other_ways, self.array.dims
+        array, keeping, dims = self.array, self.choice.keeping, self.array.dims
         if needed := [dims[place] for place in self.lost if dims[place] in self.part.whole]:
             all_of = (
                 f"{self.part.function} needs all of {' and of '.join(needed)} of {array.name} on a device"
             )
             return f"{all_of}: {doing}; {self.price}."
         split = [f"along {self._splits({place: axes})}" for place, axes in self.lost.items()]
-        found = [ways and ways.keeping(dims[place], axes) for place, axes in self.lost.items()]
+        found = [keeping and keeping(dims[place], axes) for place, axes in self.lost.items()]
         more = [way.more() for way in found if way]
         why = f"No cheaper plan was found that leaves {array.name} split {' and '.join(split)}"
         if len(more) == len(split) and all(more):
@@ -238,8 +238,8 @@ class _MoveReason:
 
     @cached_property
     def _other_way(self) -> OtherWay | None:
-        ways = self.choice.other_ways
-        return None if ways is None else ways.keeping(self.dim, self.move.axes)
+        keeping = self.choice.keeping
+        return None if keeping is None else keeping(self.dim, self.move.axes)
 
     def _more(self) -> str:
         more = self._other_way.more() if self._other_way else ""

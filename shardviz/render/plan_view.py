@@ -12,11 +12,10 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.notation import SpecPart, write_specs
-from shardviz.planner.plan import LOCAL_OPS, Plan, Step, axes_words
+from shardviz.planner.plan import LOCAL_OPS, Plan, Step, axes_words, repeated_work
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.problem.problem import notices, statement_text
 from shardviz.planner.ranking import Candidate
-from shardviz.planner.repeated_work import repeated_work
 from shardviz.planner.statements.work_split import CASES
 from shardviz.render.caption import (
     caption_cells,

@@ -24,9 +24,8 @@ from shardviz.hlo.text.shapes import ArrayShape, one_array
 from shardviz.hlo.text.source_locations import SourceLocations
 from shardviz.notation.gspmd import read_gspmd
 from shardviz.notation.reading import Context
-from shardviz.planner.states.cheapest_paths import CheapestPaths
 from shardviz.planner.states.moves import Node, reshard_move, spec_of, state_of, state_space
-from shardviz.planner.states.paths import ArrayKind
+from shardviz.planner.states.paths import ArrayKind, CheapestPaths
 from shardviz.planner.states.prices import Prices
 from shardviz.reports.entries import CollectiveEntry
 from shardviz.reports.lowered_module import Meeting

@@ -11,8 +11,7 @@ import pytest
 from shardviz.cli.group import run
 from shardviz.compiler import CompilerRequest
 from shardviz.errors import CompilerError
-from shardviz.planner.search.dual_bounds import least_of_stars
-from shardviz.planner.search.elimination import TooWideError
+from shardviz.planner.search.least_sum import TooWideError, least_of_stars
 
 MLP = ("search", "btd,df->btf; btf,fd->btd", "--machine", "v5e:2x4", "--sizes", "b=16,t=128,d=1024,f=4096")
 

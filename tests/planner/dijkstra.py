@@ -35,7 +35,7 @@ def least_costs(space, kind, prices, sources, pending=None):
             continue
         found[node.state] = cost
         for stage in range(len(STAGES)):
-            moves = space.departures(node, stage) if pending is None else space.arrivals(node, stage, pending)
+            moves = space.moves(node, stage, pending)
             for move in moves:
                 if move.other.state not in found and fits(move.other):
                     ends = (size(node), size(move.other))

@@ -2,8 +2,7 @@
 
 from shardviz.planner import problem_from_text
 from shardviz.planner.planner import Planner
-from shardviz.planner.programs.copies import CopyMoves
-from shardviz.planner.statements.array_searches import ArraySearches
+from shardviz.planner.programs.statement_choices import StatementChoices
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.states.paths import ArrayKind
 from shardviz.sharding import Mesh
@@ -16,7 +15,7 @@ WHOLE, BY_X, BY_Y = (((), ()), ()), ((("X",), ()), ()), ((("Y",), ()), ())
 def moves():
     problem = problem_from_text("bd,df->bf", mesh=MESH, specs="XY,Y_->X_", sizes="b=64,d=64,f=64")
     pool = AxisPool.of(problem)
-    return CopyMoves(ArraySearches(pool, MESH, Planner(MESH).prices))
+    return StatementChoices(pool, MESH, Planner(MESH).prices)
 
 
 def test_copies_that_are_alike_are_one_object():

@@ -9,9 +9,8 @@ import pytest
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.planner import problem_from_text
 from shardviz.planner.planner import Planner
-from shardviz.planner.states.direct_paths import MOST_SOURCES, DirectPaths
 from shardviz.planner.states.moves import StateSpace
-from shardviz.planner.states.paths import ArrayKind
+from shardviz.planner.states.paths import MOST_SOURCES, ArrayKind, DirectPaths
 from shardviz.planner.states.prices import Prices
 from shardviz.sharding import Mesh, PartitionSpec
 from tests.planner.executor import prove

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from shardviz.planner import Planner, problem_from_text
-from shardviz.planner.programs.array_uses import ArrayUses
 from shardviz.planner.programs.lower_bound import lower_bound, piece_bound
+from shardviz.planner.programs.program_planner import ArrayUses
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.training import Optimizer, Training, with_backward
 from shardviz.sharding import Mesh

@@ -26,11 +26,11 @@ def moves(space, state):
 
 
 def departures(space, node):
-    return [move for stage in range(len(STAGES)) for move in space.departures(node, stage)]
+    return [move for stage in range(len(STAGES)) for move in space.moves(node, stage)]
 
 
 def arrivals(space, node, pending):
-    return [move for stage in range(len(STAGES)) for move in space.arrivals(node, stage, pending)]
+    return [move for stage in range(len(STAGES)) for move in space.moves(node, stage, pending)]
 
 
 def test_every_move_of_a_split_vector():

@@ -8,10 +8,8 @@ import random
 import pytest
 
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
-from shardviz.planner.states.cheapest_paths import CheapestPaths
-from shardviz.planner.states.direct_paths import DirectPaths
 from shardviz.planner.states.moves import StateSpace
-from shardviz.planner.states.paths import ArrayKind
+from shardviz.planner.states.paths import ArrayKind, CheapestPaths, DirectPaths
 from shardviz.planner.states.prices import Prices
 from shardviz.sharding import Mesh, array_bytes
 from tests.planner.dijkstra import least_costs

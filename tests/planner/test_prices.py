@@ -18,7 +18,6 @@ from shardviz.hardware.machine import (
 )
 from shardviz.planner import Planner, problem_from_text
 from shardviz.planner.pricing.costs import price
-from shardviz.planner.states.moves import STAGES, StateSpace
 from shardviz.planner.states.prices import Prices, collective_price
 from shardviz.sharding import Mesh
 from tests.planner.optimality import KINDS
@@ -91,24 +90,6 @@ def test_the_time_of_a_collective_is_that_of_its_links_at_any_size(kind):
             for size in (0, 1, 1000, 1 << 20, (1 << 30) + 6):
                 seconds = collective_price(op, size, axes, placed).seconds
                 assert found.collective_seconds(op, axes, size) == pytest.approx(seconds, rel=1e-12)
-
-
-@pytest.mark.parametrize("forward", [True, False])
-def test_no_move_costs_less_than_the_least_of_its_stage(forward):
-    found, space = prices(), StateSpace(MESH.shape, MESH.shape)
-    for state in [((("X",), ("Y",)), ()), ((("Y", "X"), ()), ()), (((), ("X",)), ("Y",))]:
-        node = space.node(state)
-
-        def size(node):
-            return 2 * 64 * 96 // (node.parts[0] * node.parts[1])
-
-        least = found.least_moves(space, size(node), forward=forward)
-        for stage in range(len(STAGES)):
-            moves = space.departures(node, stage) if forward else space.arrivals(node, stage, ("X", "Y"))
-            for move in moves:
-                assert move.op in STAGES[stage]
-                ends = (node, move.other) if forward else (move.other, node)
-                assert found.move(move.op, move.axes, *map(size, ends)) >= least[stage], move
 
 
 def test_a_move_through_several_switches_costs_the_least_of_all_orders():

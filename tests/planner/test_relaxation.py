@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
 
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
-from shardviz.planner.states.moves import StateSpace
-from shardviz.planner.states.paths import UNREACHABLE, ArrayKind
-from shardviz.planner.states.prices import Prices
+from shardviz.planner.states.moves import EXCHANGES, StateSpace
+from shardviz.planner.states.paths import ArrayKind
+from shardviz.planner.states.prices import UNREACHABLE, Prices
 from shardviz.planner.states.relaxation import Relaxation
 from shardviz.sharding import Mesh
 from tests.planner.dijkstra import least_costs
@@ -25,7 +26,7 @@ KIND = ArrayKind((8192, 16384), "bf16")
 
 
 def relaxed(start, size=SIZE, space=SPACE, prices=PRICES):
-    return Relaxation(space, prices, size, [(space.node(start), 0)], start[1], forward=True)
+    return Relaxation(space, prices, size, {space.node(start): 0}, start[1], forward=True)
 
 
 def least(start, goal, size=SIZE):
@@ -71,6 +72,28 @@ def test_in_any_order_an_axis_may_be_where_it_was():
     assert relaxation.least_in_any_order(SPACE.node(goal)) == 0
 
 
+def by_moves(space, prices, bounds, goal, costs, arriving):
+    """For each move between a state and one next to it the bound of its stage, or of the axes that an
+    all-to-all moves, and the cost by way of it."""
+    node, groups = space.node(goal), space.exchange_groups(space.node(goal))
+
+    def size(node):
+        return 144 * 144 * 2 // math.prod(node.parts)
+
+    for stage in range(EXCHANGES + len(groups)):
+        is_group = stage >= EXCHANGES
+        least = (
+            bounds.least_after_exchange(node, groups[stage - EXCHANGES])
+            if is_group
+            else bounds.least_by(node, stage)
+        )
+        for move in space.moves(node, stage, arriving):
+            if move.other.state in costs:
+                ends = (move.other, node) if arriving is not None else (node, move.other)
+                price = prices.move(move.op, move.axes, *map(size, ends))
+                yield least, costs[move.other.state] + (0 if is_group else price)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_no_moves_cost_less_on_links_of_any_speed(seed):
     draw = Draw(random.Random(seed), Kind("any", 3, axis_sizes=(2, 2, 3, 4)))
@@ -86,8 +109,12 @@ def test_no_moves_cost_less_on_links_of_any_speed(seed):
         start = state()
         forward = least_costs(space, kind, prices, {start: 0})
         backward = least_costs(space, kind, prices, {start: 0}, mesh.axis_names)
-        ends = [(space.node(start), 0)]
+        ends = {space.node(start): 0}
         for costs, names, is_forward in ((forward, start[1], True), (backward, mesh.axis_names, False)):
             bounds = Relaxation(space, prices, 144 * 144 * 2, ends, names, forward=is_forward)
             for goal in [state() for _ in range(10)]:
                 assert bounds.least(space.node(goal)) <= costs.get(goal, UNREACHABLE)
+                for least, cost in by_moves(
+                    space, prices, bounds, goal, costs, names if is_forward else None
+                ):
+                    assert least <= cost

@@ -6,8 +6,7 @@ import pytest
 
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
-from shardviz.planner.plan import einsum_parts, multiply_adds
-from shardviz.planner.repeated_work import repeated_work
+from shardviz.planner.plan import einsum_parts, multiply_adds, repeated_work
 
 MEGATRON = ("btd,df->btf; btf,fd->btd", "(data)__,_(tensor); ?,(tensor)_->(data)__")
 SIZES = "b=16,t=4096,d=4096,f=14336"

@@ -22,11 +22,10 @@ from shardviz.planner.search import (
     search_meshes,
     with_smallest_machine,
 )
-from shardviz.planner.search.mesh_search import CLOSE, MeshSearch
-from shardviz.planner.search.mesh_shapes import mesh_shapes, on_machine
+from shardviz.planner.search.mesh_ranking import mesh_shapes, on_machine
+from shardviz.planner.search.mesh_search import CLOSE, MeshSearch, step_time
 from shardviz.planner.search.program_tables import ProgramTables
 from shardviz.planner.search.rules import ShardingRules
-from shardviz.planner.search.step_time import step_time
 from shardviz.planner.states.moves import StateSpace
 from shardviz.planner.states.paths import ArrayKind
 from shardviz.planner.states.prices import Prices
@@ -371,7 +370,7 @@ def test_no_way_of_a_search_takes_less_than_the_cheapest_moves(axes):
     space = StateSpace(sizes, mesh.shape)
     for statement in tables.statements:
         array = statement.part.result
-        befores = tuple(dict.fromkeys(choice.natural for choice in statement.choices))
+        befores = tuple(dict.fromkeys(choice.split.made for choice in statement.choices))
         afters = tables.states[statement.result]
         seconds = tables.moves.table(array.shape, array.dtype, befores, afters)
         for before, row in zip(befores, seconds, strict=True):

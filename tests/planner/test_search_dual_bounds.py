@@ -7,9 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from shardviz.planner.search import dual_bounds
-from shardviz.planner.search.dual_bounds import DualBounds, least_of_stars
-from shardviz.planner.search.elimination import Factor, least
+from shardviz.planner.search import least_sum
+from shardviz.planner.search.least_sum import DualBounds, Factor, least, least_of_stars
 
 MIDDLES, OTHERS = ["#0", "#1", "#2", "#3"], "abcd"
 
@@ -64,7 +63,7 @@ def test_no_choice_is_less_than_its_bound(seed):
 
 def test_it_stays_the_least_where_bounds_are_not_met(monkeypatch):
     """With poor prices the values that are left are eliminated."""
-    monkeypatch.setattr(dual_bounds, "SWEEPS", (0,))
+    monkeypatch.setattr(least_sum, "SWEEPS", (0,))
     for seed in range(20):
         factors, sizes = random_stars(np.random.default_rng(seed))
         expected, _ = least(factors, sizes)

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from shardviz.planner.search.elimination import Factor, TooWideError, least
+from shardviz.planner.search.least_sum import Factor, TooWideError, least
 
 
 def random_factors(rng, names, sizes):

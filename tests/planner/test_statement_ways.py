@@ -6,33 +6,31 @@ import pytest
 
 from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 from shardviz.planner import problem_from_text
+from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.statement_ways import StatementWays
-from shardviz.planner.states.cheapest_paths import CheapestPaths
-from shardviz.planner.states.moves import StateSpace
-from shardviz.planner.states.paths import UNREACHABLE, ArrayKind
-from shardviz.planner.states.prices import Prices
+from shardviz.planner.states.prices import UNREACHABLE, Prices
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X",), (4,))
-SPACE = StateSpace(MESH.shape, MESH.shape)
 PRICES = Prices(on_assumed_machine(assumed_machine(), MESH))
-WAYS = StatementWays(SPACE, PRICES)
+PROBLEM = problem_from_text("bd,df->bf", mesh=MESH, specs="_X,X_->__", sizes="b=64,d=512,f=256")
+POOL = AxisPool.of(PROBLEM)
+WAYS = StatementWays(POOL, MESH, PRICES)
 A, W = ((), ("X",)), (("X",), ())
 """The textbook's third case: both split along the dimension that is summed."""
 
 
 @pytest.fixture
 def part():
-    return problem_from_text("bd,df->bf", mesh=MESH, sizes="b=64,d=512,f=256").parts[0]
+    return PROBLEM.parts[0]
 
 
 def search(array, dims):
-    return CheapestPaths(SPACE, ArrayKind(array.shape, "bf16"), PRICES, {(dims, ()): 0})
+    return WAYS.to(WAYS.kind(array), {(dims, ()): 0})
 
 
 def ends(part, dims):
-    kind = ArrayKind(part.result.shape, "bf16")
-    return CheapestPaths(SPACE, kind, PRICES, {(dims, ()): 0}, ("X",))
+    return WAYS.onward(WAYS.kind(part.result), [(dims, ())])
 
 
 @pytest.fixture
@@ -40,8 +38,8 @@ def operands(part):
     return [search(part.operands[0], A), search(part.operands[1], W)]
 
 
-def ways(part, operands, splits=None):
-    found = WAYS.ways(part, operands, splits=splits)
+def ways(part, operands, allowed=None):
+    found = StatementWays(POOL, MESH, PRICES, allowed).ways(part, operands)
     every = {state: found.way(state, UNREACHABLE) for state in found.least}
     assert all(found.least[state] <= way.cost for state, way in every.items())
     return every
@@ -65,7 +63,7 @@ def test_the_work_is_a_devices_own(part, operands):
 
 
 def test_only_given_splits(part, operands):
-    found = ways(part, operands, splits={("d", "X")})
+    found = ways(part, operands, allowed={("d", "X")})
     assert set(found) == {(((), ()), ()), (((), ()), ("X",))}
 
 

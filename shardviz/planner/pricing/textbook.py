@@ -13,15 +13,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from shardviz.planner.plan import Plan
-from shardviz.planner.planner import plan_of
 from shardviz.planner.problem import Problem, Statement
-from shardviz.planner.statements.array_searches import ArraySearches
 from shardviz.planner.statements.axis_pool import AxisPool
-from shardviz.planner.statements.planned_statement import Joined, PlannedStatement
+from shardviz.planner.statements.planned_statement import PlannedStatement, planned_statement
+from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.statements.work_split import Assignment, WorkSplit
-from shardviz.planner.states.moves import State
-from shardviz.planner.states.paths import PathMove
+from shardviz.planner.states.moves import PathMove, State
 from shardviz.planner.states.prices import Prices
+from shardviz.planner.steps import plan_of
 from shardviz.sharding import ShardedArray
 
 if TYPE_CHECKING:
@@ -43,8 +42,7 @@ def textbook_plan(problem: Problem, placed: PlacedMesh) -> Plan | None:
 class _Textbook:
     def __init__(self, problem: Problem, placed: PlacedMesh) -> None:
         self._problem, self._pool = problem, AxisPool.of(problem)
-        self._searches = ArraySearches(self._pool, problem.mesh, Prices(placed, "bytes"))
-        self._joined = Joined(problem.mesh)
+        self._ways = StatementWays(self._pool, problem.mesh, Prices(placed, "bytes"))
 
     def statements(self) -> Iterator[PlannedStatement]:
         """The statements, each as its case has it."""
@@ -56,19 +54,16 @@ class _Textbook:
             goals = self._goals(part, split, following)
             held = goals[-1]
             states = (split.result, *goals)
-            yield PlannedStatement(
+            yield planned_statement(
                 self._problem.mesh,
                 part,
-                self._joined.split(split),
-                tuple(map(self._joined.state, starts)),
+                split,
+                starts,
                 [
-                    (operand, self._joined.moves(operand, self._moves(operand, start, needed)))
+                    (operand, self._moves(operand, start, needed))
                     for operand, start, needed in zip(part.operands, starts, split.operands, strict=True)
                 ],
-                [
-                    (part.result, self._joined.moves(part.result, self._moves(part.result, old, new)))
-                    for old, new in pairwise(states)
-                ],
+                [(part.result, self._moves(part.result, old, new)) for old, new in pairwise(states)],
             )
 
     def _start(self, operand: ShardedArray, held: State | None) -> State:
@@ -87,7 +82,7 @@ class _Textbook:
 
     def _moves(self, array: ShardedArray, start: State, goal: State) -> tuple[PathMove, ...]:
         """The moves between two states. Raises `KeyError` where none lead from the one to the other."""
-        return self._searches.to(self._searches.kind(array), {start: 0}).path(goal)[1]
+        return self._ways.to(self._ways.kind(array), {start: 0}).path(goal)[1]
 
     def _work_split(self, part: Statement, starts: tuple[State, ...]) -> WorkSplit:
         """The work as the cases share it; pending sums of operands are added first."""
@@ -142,7 +137,7 @@ class _Textbook:
         array = part.operands[place]
         parts = 1
         for axes in starts[place][0]:
-            parts *= self._searches.space.group_size(axes)
+            parts *= self._ways.space.group_size(axes)
         return array.nbytes // parts
 
 

@@ -24,16 +24,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations
 from math import floor, inf
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 from shardviz.hardware.measured import corners
 from shardviz.planner.problem.functions import FUNCTIONS
-from shardviz.planner.programs.array_uses import ArrayUses
+from shardviz.planner.programs.program_planner import ArrayUses
 from shardviz.planner.programs.statement_choices import StatementForm
+from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.statements.work_split import dim_sizes, splittable_dims
 from shardviz.planner.states.moves import State, StateSpace
-from shardviz.planner.states.paths import ArrayKind
-from shardviz.planner.states.prices import LARGE, Cost, Prices
+from shardviz.planner.states.paths import ArrayKind, CheapestPaths, FreePaths
+from shardviz.planner.states.prices import LARGE, UNREACHABLE, Cost, Prices
 from shardviz.sharding import array_bytes
 
 MOST_FOLLOWED = 64
@@ -41,115 +42,40 @@ MOST_FOLLOWED = 64
 where they are needed, for nothing."""
 SAFETY = 1 - 1e-6
 """By how much less a bound is than it is calculated to be, as numbers are rounded."""
-Known = TypeVar("Known", bound=tuple[object, object])
-"""What is known of a state."""
-Way = tuple[Cost, tuple[Known, ...], Known]
-"""A way to divide a statement's work: its cost, what it needs of the operands, and what it makes."""
 
 
 def lower_bound(uses: ArrayUses) -> Cost:
     """The cost of the best plan of the forest, by the states of its arrays."""
-    return _best_of_forest(uses, _ByState(uses))
-
-
-def piece_bound(uses: ArrayUses) -> Cost:
-    """A cost below that of the best plan of the forest, by the numbers of pieces of its arrays."""
-    return _best_of_forest(uses, _ByPieces(uses))
-
-
-class _Knowledge(Protocol[Known]):
-    """The ways of statements and the moves of arrays, by what is known of states."""
-
-    def ways(self, form: StatementForm, names: Sequence[str]) -> Iterator[Way[Known]]:
-        """The ways to divide the work, with the result where it is wanted."""
-
-    def of(self, state: State) -> Known:
-        """The part of a state that is known."""
-
-    def reached(self, kind: ArrayKind, sources: Mapping[Known, Cost]) -> Callable[[Known], Cost | None]:
-        """The least cost of an array by what is needed of it, with what its sources have cost; None where it
-        cannot be had."""
-
-    def end(self, number: int, made: Mapping[Known, Cost]) -> Cost:
-        """The least cost of leaving a statement's result, which is not wanted in a certain state."""
-
-    follows: bool
-    """Intermediates are followed from the statement that makes them to their next use."""
-
-
-def _best_of_forest(uses: ArrayUses, known: _Knowledge[Known]) -> Cost:
-    total: Cost = 0
-    waiting: dict[str, Mapping[Known, Cost]] = {}
-    for number, (part, form, first) in enumerate(
-        zip(uses.problem.parts, uses.forms, uses.first, strict=True)
-    ):
-        names = uses.names[number]
-        sources = {name: waiting.pop(name) for name in dict.fromkeys(names) if name in waiting}
-        for name, copies in zip(names, first, strict=True):
-            if copies is not None:
-                sources[name] = dict.fromkeys(map(known.of, copies.states), 0)
-        charges = [
-            _charge(known, form, place, sources.get(name))
-            for place, name in enumerate(names)
-            if form.same[place] == place
-        ]
-        places = [place for place in range(len(names)) if form.same[place] == place]
-        made: dict[Known, Cost] = {}
-        for cost, needs, result in known.ways(form, names):
-            for place, charge in zip(places, charges, strict=True):
-                moved = charge(needs[place])
-                if moved is None:
-                    break
-                cost += moved
-            else:
-                if result not in made or cost < made[result]:
-                    made[result] = cost
-        if part.result.name in uses.used and known.follows:
-            waiting[part.result.name] = made
-        elif part.result.name in uses.used or form.wanted is not None:
-            total += min(made.values())
+    ways, total = uses.choices, 0
+    waiting: dict[str, CheapestPaths] = {}
+    for part, form, names, first in zip(uses.problem.parts, uses.forms, uses.names, uses.first, strict=True):
+        operands: list[CheapestPaths] = []
+        for place, (kind, name) in enumerate(zip(form.kinds[:-1], names, strict=True)):
+            given, through = first[place], form.through[place]
+            operand: CheapestPaths = FreePaths(ways.space, kind, ways.prices)
+            if form.same[place] == place:
+                operand = waiting.pop(name, operand)
+                if given is not None:
+                    operand = ways.to(kind, dict.fromkeys(given.states, 0))
+                if through is not None:
+                    operand = _passed(ways, operand, through)
+            operands.append(operand)
+        kind = form.kinds[-1]
+        if part.result.name in uses.used:
+            made = ways.ways(part, operands)
+            waiting[part.result.name] = ways.of_made(kind, made.least, made.cost)
+            if form.wanted is not None:
+                waiting[part.result.name] = _passed(ways, waiting[part.result.name], form.wanted)
         else:
-            total += known.end(number, made)
+            goals = uses.open[part.result.name] if form.wanted is None else (form.wanted,)
+            way = ways.best(part, operands, ways.onward(kind, goals), UNREACHABLE)
+            total += 0 if way is None else way.cost
     return total
 
 
-def _charge(
-    known: _Knowledge[Known], form: StatementForm, place: int, sources: Mapping[Known, Cost] | None
-) -> Callable[[Known], Cost | None]:
-    """The charge for an operand by what is needed of it: nothing where another use is charged."""
-    kind, through = form.kinds[place], form.through[place]
-    if through is None:
-        return (lambda _: 0) if sources is None else known.reached(kind, sources)
-    passed = known.of(through)
-    before = 0 if sources is None else known.reached(kind, sources)(passed)
-    return (lambda _: None) if before is None else known.reached(kind, {passed: before})
-
-
-class _ByState:
-    """All is known of a state."""
-
-    follows = True
-
-    def __init__(self, uses: ArrayUses) -> None:
-        self._uses, self._choices = uses, uses.choices
-        self._anywhere = frozenset(self._choices.pool.sizes)
-
-    def ways(self, form: StatementForm, names: Sequence[str]) -> Iterator[Way[State]]:
-        for split, work in self._choices.splits(form, (self._anywhere,) * len(names)):
-            result = split.result if form.wanted is None else form.wanted
-            yield work + self._choices.constraint(form, split.result), split.operands, result
-
-    def of(self, state: State) -> State:
-        return state
-
-    def reached(self, kind: ArrayKind, sources: Mapping[State, Cost]) -> Callable[[State], Cost | None]:
-        return self._choices.searches.to(kind, sources).cost
-
-    def end(self, number: int, made: Mapping[State, Cost]) -> Cost:
-        array, form = self._uses.problem.parts[number].result, self._uses.forms[number]
-        ends = self._choices.searches.onward(form.kinds[-1], self._uses.open[array.name])
-        left = ((cost, ends.cost(state)) for state, cost in made.items())
-        return min(cost + moved for cost, moved in left if moved is not None)
+def _passed(ways: StatementWays, paths: CheapestPaths, state: State) -> CheapestPaths:
+    """The moves of an array from a state that it must pass."""
+    return ways.to(paths.kind, {state: paths.cost(state) or 0})
 
 
 class Pieces(NamedTuple):
@@ -159,34 +85,76 @@ class Pieces(NamedTuple):
     pending: int
 
 
+Charge = Callable[[Pieces], Cost]
+"""The least cost of having an array in such pieces."""
+Way = tuple[Cost, tuple[Pieces, ...], Pieces]
+"""A way to divide a statement's work: its cost, what it needs of the operands, and what it makes."""
+
+
+def piece_bound(uses: ArrayUses) -> Cost:
+    """A cost below that of the best plan of the forest, by the numbers of pieces of its arrays."""
+    return _ByPieces(uses).least()
+
+
 class _ByPieces:
-    """Of a state its numbers of pieces are known."""
+    """A program of whose arrays' states only the numbers of pieces are known."""
 
     def __init__(self, uses: ArrayUses) -> None:
         self._uses, self._choices = uses, uses.choices
         self._sizes = self._choices.pool.sizes
         self._devices = math.prod(self._sizes.values())
-        self.follows = self._devices <= MOST_FOLLOWED
-        self._rate, self._latency = _fastest_collective(self._choices.searches.space, self._choices.prices)
+        self._rate, self._latency = _fastest_collective(self._choices.space, self._choices.prices)
         self._receiving = cache(self._received)
-        self._may_pend = _may_pend(uses)
-        self._ways: dict[tuple[int, tuple[bool, ...]], tuple[Way[Pieces], ...]] = {}
+        self._ways = cache(lambda form, pending: tuple(self._ways_to_divide(form, pending)))
 
-    def ways(self, form: StatementForm, names: Sequence[str]) -> Iterator[Way[Pieces]]:
-        pending = tuple(name in self._may_pend for name in names)
-        if (form.number, pending) not in self._ways:
-            self._ways[form.number, pending] = tuple(self._ways_to_divide(form, pending))
-        return iter(self._ways[form.number, pending])
+    def least(self) -> Cost:
+        uses, total = self._uses, 0
+        may_pend = _may_pend(uses)
+        waiting: dict[str, Mapping[Pieces, Cost]] = {}
+        for part, form, names, first in zip(
+            uses.problem.parts, uses.forms, uses.names, uses.first, strict=True
+        ):
+            places = [place for place in range(len(names)) if form.same[place] == place]
+            charges: list[Charge] = []
+            for place in places:
+                sources = waiting.pop(names[place], None)
+                if (given := first[place]) is not None:
+                    sources = dict.fromkeys(map(self._pieces, given.states), 0)
+                charges.append(self._charge(form, place, sources))
+            made: dict[Pieces, Cost] = {}
+            for cost, needs, left in self._ways(form, tuple(name in may_pend for name in names)):
+                for place, charge in zip(places, charges, strict=True):
+                    cost += charge(needs[place])
+                made[left] = min(cost, made.get(left, cost))
+            is_used = part.result.name in uses.used
+            if is_used and self._devices <= MOST_FOLLOWED:
+                waiting[part.result.name] = made
+            elif is_used or form.wanted is not None:
+                total += min(made.values())
+            else:
+                whole = array_bytes(form.kinds[-1].shape, form.kinds[-1].dtype)
+                total += min(
+                    cost
+                    + (self._receiving((left.pending - 1) * whole / self._devices) if left.pending > 1 else 0)
+                    for left, cost in made.items()
+                )
+        return total
 
-    def of(self, state: State) -> Pieces:
-        dims, pending = state
-        return Pieces(tuple(map(self._group_size, dims)), self._group_size(pending))
+    def _charge(self, form: StatementForm, place: int, sources: Mapping[Pieces, Cost] | None) -> Charge:
+        """The charge for an operand by what is needed of it: nothing where another use is charged."""
+        kind, through = form.kinds[place], form.through[place]
+        reached = (lambda _: 0) if sources is None else self._reached(kind, sources)
+        if through is None:
+            return reached
+        passed = self._pieces(through)
+        return self._reached(kind, {passed: reached(passed)})
 
-    def reached(self, kind: ArrayKind, sources: Mapping[Pieces, Cost]) -> Callable[[Pieces], Cost]:
+    def _reached(self, kind: ArrayKind, sources: Mapping[Pieces, Cost]) -> Charge:
+        """The charge for an array with what its sources have cost."""
         ordered = sorted((cost, pieces) for pieces, cost in sources.items())
 
         @cache
-        def cost_of(needed: Pieces) -> Cost:
+        def charge(needed: Pieces) -> Cost:
             best = ordered[0][0] + self._move(kind, ordered[0][1], needed)
             for cost, pieces in ordered[1:]:
                 if cost >= best:
@@ -194,19 +162,13 @@ class _ByPieces:
                 best = min(best, cost + self._move(kind, pieces, needed))
             return best
 
-        return cost_of
+        return charge
 
-    def end(self, number: int, made: Mapping[Pieces, Cost]) -> Cost:
-        kind = self._uses.forms[number].kinds[-1]
-        whole = array_bytes(kind.shape, kind.dtype)
-        return min(
-            cost
-            if pieces.pending == 1
-            else cost + self._receiving((pieces.pending - 1) * whole / self._devices)
-            for pieces, cost in made.items()
-        )
+    def _pieces(self, state: State) -> Pieces:
+        dims, pending = state
+        return Pieces(tuple(map(self._group_size, dims)), self._group_size(pending))
 
-    def _ways_to_divide(self, form: StatementForm, may_pend: Sequence[bool]) -> Iterator[Way[Pieces]]:
+    def _ways_to_divide(self, form: StatementForm, may_pend: Sequence[bool]) -> Iterator[Way]:
         part, function = form.part, FUNCTIONS[form.part.function]
         merged, sizes = dict(part.merged), dim_sizes(form.part)
         dims = splittable_dims(part)
@@ -235,7 +197,7 @@ class _ByPieces:
                 largest, left = left, Pieces(arrays[-1], 1)
                 work += self._move(form.kinds[-1], largest, left)
             if form.wanted is not None:
-                wanted = self.of(form.wanted)
+                wanted = self._pieces(form.wanted)
                 work, left = work + self._move(form.kinds[-1], left, wanted), wanted
             yield work, tuple(map(Pieces, arrays[:-1], pending)), left
 

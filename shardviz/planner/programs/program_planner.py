@@ -17,20 +17,23 @@ meanwhile, which fully sharded training avoids by gathering its weights twice.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
+from operator import itemgetter
 from typing import NamedTuple
 
 from shardviz.errors import QuestionError
 from shardviz.planner.problem import Problem, Statement
-from shardviz.planner.programs.array_uses import ArrayUses, NextUse
-from shardviz.planner.programs.copies import ArrayCopies, ArrayPath
-from shardviz.planner.programs.statement_choices import StatementChoice, StatementChoices
-from shardviz.planner.programs.ways_not_taken import ProgramWays, state_of_all_uses
-from shardviz.planner.statements.planned_statement import ArrayMoves, Joined, PlannedStatement
-from shardviz.planner.states.paths import PathMove
+from shardviz.planner.programs.statement_choices import (
+    ArrayCopies,
+    Path,
+    StatementChoice,
+    StatementChoices,
+    StatementForm,
+)
+from shardviz.planner.statements.planned_statement import Keeping, PlannedStatement, planned_statement
+from shardviz.planner.states.moves import PathMove, State
 from shardviz.planner.states.prices import Cost
-from shardviz.sharding import ShardedArray
+from shardviz.sharding import ShardedArray, array_bytes
 
 WIDTH = 48
 """Partial plans that are followed from statement to statement."""
@@ -38,151 +41,176 @@ COMPARED = 12
 """Cheaper partial plans that each is compared with."""
 
 
-@dataclass(frozen=True)
-class PlannedProgram:
-    """The statements of a program as planned, and what they cost."""
+class ArrayUses:
+    """The statements of a program as forms, and the arrays that they use.
 
-    cost: Cost
-    statements: tuple[PlannedStatement, ...]
+    `starts` are the given copies of the arguments, `last` is the last statement that needs an array, with the
+    number of statements for what is returned. `first` are for each statement the given copies of the
+    arguments that it uses first, or first behind the forward pass where their copies are not kept from there.
+    `open` are the results that may be left in several states, with these. `used` are the names of all
+    operands.
+    """
+
+    def __init__(self, choices: StatementChoices, problem: Problem) -> None:
+        self.choices, self.problem = choices, problem
+        pool, parts = choices.pool, problem.parts
+        self.starts = {
+            array.name: choices.copies(choices.kind(array), pool.state(array.decided_spec))
+            for array in problem.arguments
+        }
+        self.names = [[operand.name for operand in part.operands] for part in parts]
+        self.used = {name for names in self.names for name in names}
+        self.last = {name: number for number, names in enumerate(self.names) for name in names}
+        self.last |= dict.fromkeys(problem.results, len(parts))
+        self.forms = [self._form(part) for part in parts]
+        self.first: list[tuple[ArrayCopies | None, ...]] = []
+        used: set[str] = set()
+        for number, names in enumerate(self.names):
+            if number and self.leaves_forward(number - 1):
+                used.clear()
+            self.first.append(tuple(None if name in used else self.starts.get(name) for name in names))
+            used.update(names)
+        self.open = {
+            part.result.name: tuple(pool.open_states(part.result))
+            for part, form in zip(parts, self.forms, strict=True)
+            if form.wanted is None and part.result.name in problem.results
+        }
+
+    def _form(self, part: Statement) -> StatementForm:
+        pool = self.choices.pool
+        through: list[State | None] = []
+        for operand in part.operands:
+            state = None if operand.spec is None else pool.state(operand.spec)
+            given = self.starts.get(operand.name)
+            through.append(None if given is not None and given.states == (state,) else state)
+        spec = self.problem.wanted_spec if part is self.problem.parts[-1] else part.result.spec
+        return self.choices.form(part, tuple(through), None if spec is None else pool.state(spec))
+
+    def next_uses(
+        self, number: int, live: list[str]
+    ) -> Iterator[tuple[StatementForm, list[int | None], tuple[ArrayCopies | None, ...]]]:
+        """The statements that next need the arrays that are live behind a statement: their numbers among
+        these, by operand, and the copies of arguments that are used first."""
+        waiting = set(live)
+        for later in range(number + 1, len(self.forms)):
+            names = self.names[later]
+            if not waiting.isdisjoint(names):
+                places = [live.index(name) if name in waiting else None for name in names]
+                yield self.forms[later], places, self.first[later]
+                waiting.difference_update(names)
+
+    def leaves_forward(self, number: int) -> bool:
+        phases = [part.phase for part in self.problem.parts[number : number + 2]]
+        return self.problem.layers > 1 and phases[0] == "forward" and phases[-1] != "forward"
+
+    def kept_for_later(self, name: str, copies: ArrayCopies) -> ArrayCopies:
+        """The copy that takes the least bytes, of arguments the array as it is given."""
+        if name in self.starts:
+            return self.choices.copies(copies.kind, copies.states[0])
+        group_size = self.problem.mesh.group_size
+
+        def local_bytes(copy: State) -> int:
+            shape = [
+                -(-size // group_size(axes)) for size, axes in zip(copies.kind.shape, copy[0], strict=True)
+            ]
+            return array_bytes(shape, copies.kind.dtype)
+
+        return self.choices.copies(copies.kind, min(copies.states, key=local_bytes))
 
 
 class _Partial(NamedTuple):
-    """A plan of the first statements: the copies of each array that is still needed, in the order that
-    `_Planning.live` has."""
+    """A plan of the first statements: the copies of each array that is still needed, `live` in this order,
+    and the choice at the last of these statements, behind another partial plan."""
 
     cost: Cost
     copies: tuple[ArrayCopies, ...]
-    before: _Partial | None
-    choice: StatementChoice | None
+    live: list[str]
+    before: _Partial | None = None
+    choice: StatementChoice | None = None
 
 
-def planned_program(choices: StatementChoices, problem: Problem) -> PlannedProgram:
-    """The cheapest plan that was found. Raises `QuestionError` where an array cannot be had as wanted."""
-    return _Planning(choices, problem).planned()
+def planned_program(choices: StatementChoices, problem: Problem) -> tuple[Cost, list[PlannedStatement]]:
+    """The statements of the cheapest plan that was found, and what they cost. Raises `QuestionError` where an
+    array cannot be had as wanted."""
+    uses = ArrayUses(choices, problem)
+    partials = [_Partial(0, (), [])]
+    for number, part in enumerate(problem.parts):
+        partials = _followed(uses, number, _extended(uses, number, partials))
+        if not partials:
+            raise _cannot_be_had(part)
+    ends = [_ends(uses, partial) for partial in partials]
+    totals = [partial.cost + cost for partial, (cost, _) in zip(partials, ends, strict=True)]
+    cost = min(totals)
+    best = totals.index(cost)
+    chosen: list[tuple[StatementChoice, dict[str, ArrayCopies]]] = []
+    partial = partials[best]
+    while partial.before is not None and partial.choice is not None:
+        before = partial.before
+        chosen.insert(0, (partial.choice, dict(zip(before.live, before.copies, strict=True))))
+        partial = before
+    return cost, list(_scheduled(uses, chosen, ends[best][1]))
 
 
-class _Planning:
-    """One program while it is planned."""
+def _extended(uses: ArrayUses, number: int, partials: list[_Partial]) -> list[_Partial]:
+    """The partial plans with one statement more."""
+    part, form, names = uses.problem.parts[number], uses.forms[number], uses.names[number]
+    live = partials[0].live
+    arrays = (*names, part.result.name)
+    kept = tuple(uses.last.get(name, -1) > number for name in arrays)
+    after = [name for name in dict.fromkeys((*live, *arrays)) if uses.last.get(name, -1) > number]
+    places = [arrays.index(name) if name in arrays else len(arrays) + live.index(name) for name in after]
+    found: dict[tuple[ArrayCopies, ...], _Partial] = {}
+    for partial in partials:
+        held = dict(zip(live, partial.copies, strict=True))
+        copies = tuple(held.get(name) or uses.starts[name] for name in names)
+        for choice in uses.choices.choices(form, copies, kept):
+            both = choice.copies + partial.copies
+            own = tuple([both[place] for place in places])
+            if uses.leaves_forward(number):
+                own = tuple(map(uses.kept_for_later, after, own))
+            cost = partial.cost + choice.cost
+            known = found.get(own)
+            if known is None or cost < known.cost:
+                found[own] = _Partial(cost, own, after, partial, choice)
+    return list(found.values())
 
-    def __init__(self, choices: StatementChoices, problem: Problem) -> None:
-        self._choices, self._problem = choices, problem
-        self._uses = ArrayUses(choices, problem)
 
-    def planned(self) -> PlannedProgram:
-        """The cheapest plan that was found."""
-        partials = [_Partial(0, (), None, None)]
-        live: list[str] = []
-        lives = [live]
-        for number in range(len(self._problem.parts)):
-            partials, live = self._extended(number, partials, live)
-            lives.append(live)
-            if not partials:
-                raise _cannot_be_had(self._problem.parts[number])
-            outlook = self._uses.next_uses(number, live)
-            partials = self._followed(partials, outlook)
-        ends = [self._ends(partial, live) for partial in partials]
-        totals = [partial.cost + cost for partial, (cost, _) in zip(partials, ends, strict=True)]
-        cost = min(totals)
-        best = totals.index(cost)
-        returns = ends[best][1]
-        choices: list[StatementChoice] = []
-        held: list[dict[str, ArrayCopies]] = []
-        partial = partials[best]
-        while partial.before is not None and partial.choice is not None:
-            choices.insert(0, partial.choice)
-            partial = partial.before
-            held.insert(0, dict(zip(lives[-len(choices) - 1], partial.copies, strict=True)))
-        ways = self._other_ways(choices, held, returns)
-        return PlannedProgram(cost, tuple(_scheduled(self._problem, choices, ways, returns)))
+def _followed(uses: ArrayUses, number: int, partials: list[_Partial]) -> list[_Partial]:
+    """The partial plans to follow, the most promising first: by their cost with what their next uses cost at
+    least."""
+    choices = uses.choices
+    costs = [partial.cost for partial in partials]
+    for form, places, first in uses.next_uses(number, partials[0].live) if partials else ():
+        key_of = itemgetter(*(place for place in places if place is not None))
+        least: dict[object, Cost] = {}
+        for index, partial in enumerate(partials):
+            key = key_of(partial.copies)
+            if key not in least:
+                pairs = zip(places, first, strict=True)
+                held = tuple(own if place is None else partial.copies[place] for place, own in pairs)
+                least[key] = choices.least(form, held)
+            costs[index] += least[key]
+    promising = sorted(range(len(partials)), key=costs.__getitem__)
+    found: list[_Partial] = []
+    for partial in map(partials.__getitem__, promising):
+        if len(found) == WIDTH:
+            break
+        if not any(
+            choices.imitates(better.copies, partial.copies, partial.cost - better.cost)
+            for better in found[:COMPARED]
+        ):
+            found.append(partial)
+    return found
 
-    def _other_ways(
-        self,
-        choices: Sequence[StatementChoice],
-        held: Sequence[Mapping[str, ArrayCopies]],
-        returns: Mapping[str, ArrayPath],
-    ) -> tuple[ProgramWays, ...]:
-        """The other ways to plan each statement; `held` are the copies of live arrays before it."""
-        uses: dict[str, list[ArrayPath]] = {name: [path] for name, path in returns.items()}
-        found: list[ProgramWays] = []
-        for number in reversed(range(len(choices))):
-            part, choice = self._problem.parts[number], choices[number]
-            names = self._uses.names[number]
-            (natural,) = choice.copies[-1].states
-            later = uses.get(part.result.name)
-            found.append(
-                ProgramWays(
-                    self._choices,
-                    self._uses.forms[number],
-                    tuple(held[number].get(name) or self._uses.starts[name] for name in names),
-                    choice,
-                    tuple(self._used(uses.get(name, ()), choice.copies[names.index(name)]) for name in names),
-                    natural if later is None else state_of_all_uses(natural, later),
-                )
-            )
-            for name, path in zip(names, choice.paths, strict=True):
-                uses.setdefault(name, []).insert(0, path)
-        return tuple(reversed(found))
 
-    def _used(self, paths: Sequence[ArrayPath], copies: ArrayCopies) -> ArrayCopies:
-        """The copies from which paths start."""
-        starts = dict.fromkeys(path.start for path in paths if path.start in copies.states)
-        return self._choices.moves.copies(copies.kind, *starts)
-
-    def _followed(self, partials: list[_Partial], outlook: list[NextUse]) -> list[_Partial]:
-        """The partial plans to follow, the most promising first: by their cost with what their next uses cost
-        more than the least."""
-        costs = [partial.cost for partial in partials]
-        for use in outlook:
-            held = [use.held(partial.copies) for partial in partials]
-            alike = dict(zip(held, partials, strict=True))
-            excess = {own: use.excess(self._choices, partial.copies) for own, partial in alike.items()}
-            costs = [cost + excess[own] for cost, own in zip(costs, held, strict=True)]
-        promising = sorted(range(len(partials)), key=costs.__getitem__)
-        found: list[_Partial] = []
-        for partial in map(partials.__getitem__, promising):
-            if len(found) == WIDTH:
-                return found
-            if not any(
-                self._choices.imitates(better.copies, partial.copies, partial.cost - better.cost)
-                for better in found[:COMPARED]
-            ):
-                found.append(partial)
-        return found
-
-    def _extended(
-        self, number: int, partials: list[_Partial], live: list[str]
-    ) -> tuple[list[_Partial], list[str]]:
-        """The partial plans with one statement more, and the arrays that are needed still."""
-        part, form = self._problem.parts[number], self._uses.forms[number]
-        names = self._uses.names[number]
-        arrays = (*names, part.result.name)
-        kept = tuple(self._uses.last.get(name, -1) > number for name in arrays)
-        after = [name for name in dict.fromkeys((*live, *arrays)) if self._uses.last.get(name, -1) > number]
-        places = [arrays.index(name) if name in arrays else len(arrays) + live.index(name) for name in after]
-        found: dict[tuple[ArrayCopies, ...], _Partial] = {}
-        for partial in partials:
-            held = dict(zip(live, partial.copies, strict=True))
-            copies = tuple(held.get(name) or self._uses.starts[name] for name in names)
-            for choice in self._choices.ways(form, copies, kept):
-                both = choice.copies + partial.copies
-                own = tuple([both[place] for place in places])
-                if self._uses.leaves_forward(number):
-                    own = tuple(map(self._uses.kept_for_later, after, own))
-                cost = partial.cost + choice.cost
-                known = found.get(own)
-                if known is None or cost < known.cost:
-                    found[own] = _Partial(cost, own, partial, choice)
-        return list(found.values()), after
-
-    def _ends(self, partial: _Partial, live: list[str]) -> tuple[Cost, dict[str, ArrayPath]]:
-        """The cost of leaving the returned arrays as they may be left, and the moves to there."""
-        total: Cost = 0
-        found: dict[str, ArrayPath] = {}
-        for name, copies in zip(live, partial.copies, strict=True):
-            if name in self._uses.open:
-                cost, found[name] = self._choices.moves.free_end(copies, self._uses.open[name])
-                total += cost
-        return total, found
+def _ends(uses: ArrayUses, partial: _Partial) -> tuple[Cost, dict[str, Path]]:
+    """The cost of leaving the returned arrays as they may be left, and the moves to there."""
+    ends = {
+        name: uses.choices.free_end(copies, uses.open[name])
+        for name, copies in zip(partial.live, partial.copies, strict=True)
+        if name in uses.open
+    }
+    return sum(cost for cost, _ in ends.values()), {name: path for name, (_, path) in ends.items()}
 
 
 def _cannot_be_had(part: Statement) -> QuestionError:
@@ -194,42 +222,78 @@ def _cannot_be_had(part: Statement) -> QuestionError:
 
 
 def _scheduled(
-    problem: Problem,
-    choices: Sequence[StatementChoice],
-    ways: Sequence[ProgramWays],
-    returns: Mapping[str, ArrayPath],
+    uses: ArrayUses,
+    chosen: Sequence[tuple[StatementChoice, Mapping[str, ArrayCopies]]],
+    returns: Mapping[str, Path],
 ) -> Iterator[PlannedStatement]:
     """The statements in order, with the moves around them. Pending sums are added right behind the statement
     that leaves them, and what else brings a result to where it is returned, behind the last."""
-    joined = Joined(problem.mesh)
+    problem, choices = uses.problem, [choice for choice, _ in chosen]
     makers = {part.result.name: number for number, part in enumerate(problem.parts)}
-    before: list[list[ArrayMoves]] = [[] for _ in choices]
-    behind: list[list[ArrayMoves]] = [[] for _ in choices]
+    before: list[list[tuple[ShardedArray, tuple[PathMove, ...]]]] = [[] for _ in choices]
+    behind: list[list[tuple[ShardedArray, tuple[PathMove, ...]]]] = [[] for _ in choices]
 
-    def behind_maker(array: ShardedArray, path: ArrayPath) -> tuple[PathMove, ...]:
+    def behind_maker(array: ShardedArray, path: Path) -> tuple[PathMove, ...]:
         """Have the sums that a path adds first added behind the statement that makes the array: the moves
         left."""
+        start, moves = path
         number = makers.get(array.name)
-        if number is None or path.start != choices[number].split.result:
-            return path.moves
-        sums = list(takewhile(lambda move: move.op in ("psum", "psum_scatter"), path.moves))
+        if number is None or start != choices[number].split.result:
+            return moves
+        sums = tuple(takewhile(lambda move: move.op in ("psum", "psum_scatter"), moves))
         if sums:
-            behind[number].append((problem.parts[number].result, joined.moves(array, sums)))
-        return path.moves[len(sums) :]
+            behind[number].append((problem.parts[number].result, sums))
+        return moves[len(sums) :]
 
     for number, (part, choice) in enumerate(zip(problem.parts, choices, strict=True)):
         for operand, path in zip(part.operands, choice.paths, strict=True):
             if rest := behind_maker(operand, path):
-                before[number].append((operand, joined.moves(operand, rest)))
-        if choice.result_path.moves:
-            behind[number].append((part.result, joined.moves(part.result, choice.result_path.moves)))
+                before[number].append((operand, rest))
+        if choice.result_path[1]:
+            behind[number].append((part.result, choice.result_path[1]))
     for name, path in returns.items():
         array = problem.parts[makers[name]].result
         if rest := behind_maker(array, path):
-            behind[-1].append((array, joined.moves(array, rest)))
-    for number, (part, choice) in enumerate(zip(problem.parts, choices, strict=True)):
-        starts = tuple(joined.state(path.start) for path in choice.paths)
-        split = joined.split(choice.split)
-        yield PlannedStatement(
-            problem.mesh, part, split, starts, before[number], behind[number], ways[number]
-        )
+            behind[-1].append((array, rest))
+    for number, keeping in enumerate(_keepings(uses, chosen, returns)):
+        part, choice = problem.parts[number], choices[number]
+        starts = [start for start, _ in choice.paths]
+        around = before[number], behind[number]
+        yield planned_statement(problem.mesh, part, choice.split, starts, *around, keeping)
+
+
+def _keepings(
+    uses: ArrayUses,
+    chosen: Sequence[tuple[StatementChoice, Mapping[str, ArrayCopies]]],
+    returns: Mapping[str, Path],
+) -> list[Keeping]:
+    """The ways not taken at each statement."""
+    choices = uses.choices
+    later: dict[str, list[Path]] = {name: [path] for name, path in returns.items()}
+    found: list[Keeping] = []
+    for number, (choice, held) in reversed([*enumerate(chosen)]):
+        names, result = uses.names[number], uses.problem.parts[number].result.name
+        copies = tuple(held.get(name) or uses.starts[name] for name in names)
+        needed = []
+        for name in names:
+            own = choice.copies[names.index(name)]
+            starts = dict.fromkeys(start for start, _ in later.get(name, ()) if start in own.states)
+            needed.append(choices.copies(own.kind, *starts))
+        (natural,) = choice.copies[-1].states
+        goal = _state_of_all_uses(natural, later[result]) if result in later else natural
+        found.append(choices.keeping(uses.forms[number], copies, choice, tuple(needed), goal))
+        for name, path in zip(names, choice.paths, strict=True):
+            later.setdefault(name, []).insert(0, path)
+    return found[::-1]
+
+
+def _state_of_all_uses(natural: State, uses: Sequence[Path]) -> State:
+    """The state to which an array goes on its way to all of its uses: where the first of them starts from
+    there, or their ways part."""
+    state = natural
+    paths = [moves for start, moves in uses if start == natural]
+    while paths and all(paths) and len({moves[0].after for moves in paths}) == 1:
+        state = paths[0][0].after
+        # A later use may start from a copy that an earlier one has made.
+        paths = [moves[1:] for moves in paths] + [moves for start, moves in uses if start == state]
+    return state

@@ -1,20 +1,41 @@
-"""The ways to run one statement, given the copies of its operands, found once for all statements alike."""
+"""The ways to run one statement, given the copies of its operands that a device holds under several
+shardings, and the moves that make copies: found once for all statements and arrays that are alike."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardviz.planner.problem import Statement
-from shardviz.planner.programs.copies import ArrayCopies, ArrayPath, CopyMoves
-from shardviz.planner.statements.array_searches import ArraySearches
 from shardviz.planner.statements.axis_pool import AxisPool
+from shardviz.planner.statements.planned_statement import Keeping, OtherWay, cost_of_other_way
 from shardviz.planner.statements.statement_ways import StatementWays
-from shardviz.planner.statements.work_split import WorkSplit, work_splits
-from shardviz.planner.states.moves import State
+from shardviz.planner.statements.work_split import WorkSplit
+from shardviz.planner.states.moves import Axes, PathMove, State
 from shardviz.planner.states.paths import ArrayKind
 from shardviz.planner.states.prices import Cost, Prices
-from shardviz.sharding import Mesh, ShardedArray
+from shardviz.sharding import Mesh, PartitionSpec
+
+Path = tuple[State, tuple[PathMove, ...]]
+"""The copy that an array comes from, and its moves from there."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ArrayCopies:
+    """The states in which a device holds an array: as it was made, then the others in order.
+
+    `StatementChoices` has one object for all that are alike: they are compared and looked up as objects,
+    which is most of what planning a program does.
+    """
+
+    kind: ArrayKind
+    states: tuple[State, ...]
+
+    @property
+    def pending(self) -> frozenset[str]:
+        """The axes over which sums of some copy are pending."""
+        return frozenset(axis for _, pending in self.states for axis in pending)
 
 
 class StatementForm(NamedTuple):
@@ -41,38 +62,27 @@ class StatementChoice(NamedTuple):
 
     cost: Cost
     split: WorkSplit
-    paths: tuple[ArrayPath, ...]
-    result_path: ArrayPath
+    paths: tuple[Path, ...]
+    result_path: Path
     copies: tuple[ArrayCopies, ...]
 
 
-class StatementChoices:
+class StatementChoices(StatementWays):
     """The ways of statements over some axes; what is found serves all statements that are alike."""
 
     def __init__(
-        self,
-        pool: AxisPool,
-        mesh: Mesh,
-        prices: Prices,
-        splits: frozenset[tuple[str, str]] | None = None,
+        self, pool: AxisPool, mesh: Mesh, prices: Prices, allowed: frozenset[tuple[str, str]] | None = None
     ) -> None:
-        """Over an axis only those dimensions are split that `splits` has with it, where it is given."""
-        self.pool, self.prices, self._allowed = pool, prices, splits
-        self.searches = ArraySearches(pool, mesh, prices)
-        self.moves = CopyMoves(self.searches)
-        self._space = space = self.searches.space
-        self._sizes = space.sizes
-        self._ways = StatementWays(space, prices)
-        self.local_work = self._ways.local_work
+        super().__init__(pool, mesh, prices, allowed)
+        self._copies: dict[tuple[ArrayKind, tuple[State, ...]], ArrayCopies] = {}
+        self._nearest: dict[tuple[ArrayCopies, State], tuple[Cost, State]] = {}
+        self._imitations: dict[tuple[ArrayCopies, ArrayCopies], Cost] = {}
         self._forms: dict[object, StatementForm] = {}
-        self._found: dict[
+        self._choices: dict[
             tuple[int, tuple[ArrayCopies, ...], tuple[bool, ...]], tuple[StatementChoice, ...]
         ] = {}
         self._least: dict[tuple[int, tuple[ArrayCopies | None, ...]], Cost] = {}
-        self._splits: dict[tuple[int, tuple[frozenset[str], ...]], tuple[tuple[WorkSplit, Cost], ...]] = {}
-
-    def kind(self, array: ShardedArray) -> ArrayKind:
-        return self.searches.kind(array)
+        self._splits: dict[tuple[int, tuple[frozenset[str], ...]], list[tuple[WorkSplit, Cost]]] = {}
 
     def form(self, part: Statement, through: tuple[State | None, ...], wanted: State | None) -> StatementForm:
         """The form of a statement, the same for all that are alike."""
@@ -90,52 +100,95 @@ class StatementChoices:
         key = (form.number, copies)
         found = self._least.get(key)
         if found is None:
-            pending = tuple(frozenset() if held is None else _pending(held) for held in copies)
-            for split, work in self.splits(form, pending):
-                cost = work
+            pending = tuple(frozenset() if held is None else held.pending for held in copies)
+            costs = []
+            for split, cost in self._splits_of(form, pending):
                 for place, (held, needed) in enumerate(zip(copies, split.operands, strict=True)):
                     if held is not None and form.through[place] is None and form.same[place] == place:
-                        moved = self.moves.nearest(held, needed)
-                        cost = cost + moved[0] if moved is not None else cost
-                cost += self.constraint(form, split.result)
-                found = cost if found is None else min(found, cost)
-            assert found is not None
-            self._least[key] = found
+                        moved = self.nearest(held, needed)
+                        cost += moved[0] if moved is not None else 0
+                if form.wanted is not None:
+                    made = self.copies(form.kinds[-1], split.result)
+                    moved = self.nearest(made, form.wanted)
+                    cost += moved[0] if moved is not None else 0
+                costs.append(cost)
+            found = self._least[key] = min(costs)
         return found
 
-    def constraint(self, form: StatementForm, result: State) -> Cost:
-        """The cost of bringing a result to where it is wanted."""
-        if form.wanted is None:
-            return 0
-        moved = self.moves.nearest(self.moves.copies(form.kinds[-1], result), form.wanted)
-        return 0 if moved is None else moved[0]
-
-    def splits(
-        self, form: StatementForm, pending: tuple[frozenset[str], ...]
-    ) -> tuple[tuple[WorkSplit, Cost], ...]:
-        """Every way to share the work, with the local work; `pending` as `work_splits` has it."""
-        key = (form.number, pending)
-        found = self._splits.get(key)
-        if found is None:
-            splits = work_splits(form.part, pending, self._sizes, self.pool.uneven, self._allowed)
-            found = tuple((split, self._ways.work(form.part, split)) for split in splits)
-            self._splits[key] = found
-        return found
-
-    def ways(
+    def choices(
         self, form: StatementForm, copies: tuple[ArrayCopies, ...], kept: tuple[bool, ...]
     ) -> tuple[StatementChoice, ...]:
         """The ways to run a statement whose operands a device holds so, the cheapest first, without those
         that a cheaper one can imitate. `kept` says which operands later statements need, and the result."""
         key = (form.number, copies, kept)
-        found = self._found.get(key)
-        if found is None:
-            found = self._found[key] = tuple(self._not_imitated(form, copies, kept))
-        return found
+        if key not in self._choices:
+            needed = [
+                place
+                for place, is_kept in enumerate(kept)
+                if is_kept and form.same[place : place + 1] in ((place,), ())
+            ]
+            found: list[tuple[StatementChoice, list[ArrayCopies]]] = []
+            for choice in sorted(self._every_choice(form, copies), key=lambda each: each.cost):
+                own = [choice.copies[place] for place in needed]
+                if not any(
+                    self.imitates(better, own, choice.cost - cheaper.cost) for cheaper, better in found
+                ):
+                    found.append((choice, own))
+            self._choices[key] = tuple(choice for choice, _ in found)
+        return self._choices[key]
 
-    def every_way(self, form: StatementForm, copies: tuple[ArrayCopies, ...]) -> Iterator[StatementChoice]:
+    def keeping(
+        self,
+        form: StatementForm,
+        held: tuple[ArrayCopies, ...],
+        chosen: StatementChoice,
+        needed: tuple[ArrayCopies, ...],
+        goal: State,
+    ) -> Keeping:
+        """The ways not taken at a statement whose operands a device `held` so.
+
+        Everything else stays as it is planned: the result goes on to `goal`, and what another way does not
+        leave behind of the copies `needed` by later statements is made for them all the same.
+        """
+
+        def cost_of(way: StatementChoice) -> Cost | None:
+            """The cost of a way until all that follows can go on as it is planned; None where it cannot."""
+            more = [self.imitation(way.copies[place], own) for place, own in enumerate(needed)]
+            found = self.nearest(way.copies[-1], goal)
+            known = [cost for cost in more if cost is not None]
+            return None if found is None or len(known) < len(more) else way.cost + sum(known) + found[0]
+
+        def keeping(dim: str, axes: Axes) -> OtherWay | None:
+            (own,), _ = self.pool.state(PartitionSpec((axes,)))
+            best: tuple[Cost, StatementChoice] | None = None
+            for other in self._every_choice(form, held):
+                if set(own) <= set(other.split.assignment.get(dim, ())):
+                    cost = cost_of(other)
+                    if cost is not None and (best is None or cost < best[0]):
+                        best = cost, other
+            own_cost = cost_of(chosen)
+            if best is None or own_cost is None:
+                return None
+            moves = [(array, path[1]) for array, path in zip(form.part.operands, best[1].paths, strict=True)]
+            return cost_of_other_way(self.prices, best[0], own_cost, moves)
+
+        return keeping
+
+    def _splits_of(
+        self, form: StatementForm, pending: tuple[frozenset[str], ...]
+    ) -> list[tuple[WorkSplit, Cost]]:
+        """Every way to share the work, with the local work; `pending` as `WorkSplits` has it."""
+        key = (form.number, pending)
+        if key not in self._splits:
+            splits = self.splits(form.part).every(pending)
+            self._splits[key] = [(split, self.work(form.part, split)) for split in splits]
+        return self._splits[key]
+
+    def _every_choice(
+        self, form: StatementForm, copies: tuple[ArrayCopies, ...]
+    ) -> Iterator[StatementChoice]:
         """The cheapest way with each split of the work."""
-        for split, work in self.splits(form, tuple(map(_pending, copies))):
+        for split, work in self._splits_of(form, tuple(own.pending for own in copies)):
             choice = self._choice(form, copies, split, work)
             if choice is not None:
                 yield choice
@@ -147,65 +200,98 @@ class StatementChoices:
         had."""
         held, paths = list(copies), []
         for same, through, needed in zip(form.same, form.through, split.operands, strict=True):
-            found = self._way(held[same], through, needed)
+            goals = (needed,) if through is None else (through, needed)
+            found = self.way(held[same], *goals)
             if found is None:
                 return None
             cost += found[0]
             paths.append(found[1])
-            held[same] = self.moves.with_copies(held[same], found[1].states)
-        result_path, result = ArrayPath(split.result), self.moves.copies(form.kinds[-1], split.result)
-        if form.wanted is not None:
-            found = self._way(result, None, form.wanted)
+            held[same] = self.with_copies(held[same], [move.after for move in found[1][1]])
+        made = split.result if form.wanted is None else form.wanted
+        found = self.way(self.copies(form.kinds[-1], split.result), made)
+        if found is None:
+            return None
+        after = (*(held[same] for same in form.same), self.copies(form.kinds[-1], made))
+        return StatementChoice(cost + found[0], split, tuple(paths), found[1], after)
+
+    def copies(self, kind: ArrayKind, *states: State) -> ArrayCopies:
+        """The copies of an array in these states."""
+        found = self._copies.get((kind, states))
+        if found is None:
+            found = self._copies[kind, states] = ArrayCopies(kind, states)
+        return found
+
+    def with_copies(self, copies: ArrayCopies, made: Iterable[State]) -> ArrayCopies:
+        """Copies with further ones; the first stays the first."""
+        first, *others = copies.states
+        new = {state for state in made if state not in copies.states}
+        return self.copies(copies.kind, first, *sorted(new.union(others))) if new else copies
+
+    def nearest(
+        self, copies: ArrayCopies, goal: State, limit: Cost | None = None
+    ) -> tuple[Cost, State] | None:
+        """The least cost of making a copy, and of which; None where no moves lead to it, or none for less
+        than `limit`."""
+        key = (copies, goal)
+        found = self._nearest.get(key)
+        if found is None:
+            for copy in copies.states:
+                cost = 0 if copy == goal else self.to(copies.kind, {copy: 0}).cost(goal, limit)
+                if cost is not None and (limit is None or cost < limit):
+                    found, limit = (cost, copy), cost
+            if found is not None:
+                self._nearest[key] = found
+        return found
+
+    def way(self, copies: ArrayCopies, *goals: State) -> tuple[Cost, Path] | None:
+        """The cheapest moves from a copy through some states, one after the other, and what they cost; None
+        where no moves lead there."""
+        total: Cost = 0
+        path: Path | None = None
+        for goal in goals:
+            found = self.nearest(copies, goal)
             if found is None:
                 return None
-            cost += found[0]
-            result_path, result = found[1], self.moves.copies(form.kinds[-1], form.wanted)
-        after = (*(held[same] for same in form.same), result)
-        return StatementChoice(cost, split, tuple(paths), result_path, after)
+            cost, start = found
+            moves = () if start == goal else self.to(copies.kind, {start: 0}).path(goal)[1]
+            path = (start, moves) if path is None else (path[0], path[1] + moves)
+            total, copies = total + cost, self.copies(copies.kind, goal)
+        assert path is not None
+        return total, path
 
-    def _way(
-        self, copies: ArrayCopies, through: State | None, needed: State
-    ) -> tuple[Cost, ArrayPath] | None:
-        """The cheapest moves from a copy to what is needed, and what they cost."""
-        kind = copies.kind
-        first = self.moves.nearest(copies, needed if through is None else through)
-        if first is None:
-            return None
-        cost, start = first
-        if through is None:
-            return cost, self.moves.path(kind, start, needed)
-        second = self.moves.nearest(self.moves.copies(kind, through), needed)
-        if second is None:
-            return None
-        moves = self.moves.path(kind, start, through).moves + self.moves.path(kind, through, needed).moves
-        return cost + second[0], ArrayPath(start, moves)
-
-    def _not_imitated(
-        self, form: StatementForm, copies: tuple[ArrayCopies, ...], kept: tuple[bool, ...]
-    ) -> list[StatementChoice]:
-        needed = [
-            place
-            for place, is_kept in enumerate(kept)
-            if is_kept and form.same[place : place + 1] in ((place,), ())
-        ]
-        found: list[tuple[StatementChoice, list[ArrayCopies]]] = []
-        for choice in sorted(self.every_way(form, copies), key=lambda each: each.cost):
-            own = [choice.copies[place] for place in needed]
-            if not any(self.imitates(better, own, choice.cost - cheaper.cost) for cheaper, better in found):
-                found.append((choice, own))
-        return [choice for choice, _ in found]
+    def imitation(self, copies: ArrayCopies, others: ArrayCopies, limit: Cost | None = None) -> Cost | None:
+        """The cost of making all of `others`, each on its own; None where no moves lead to one, or none for
+        less than `limit`."""
+        key = (copies, others)
+        total = self._imitations.get(key)
+        if total is None:
+            total = 0
+            for state in others.states:
+                if state not in copies.states:
+                    found = self.nearest(copies, state, None if limit is None else limit - total)
+                    if found is None:
+                        return None
+                    total += found[0]
+            self._imitations[key] = total
+        return total
 
     def imitates(self, copies: Sequence[ArrayCopies], others: Sequence[ArrayCopies], slack: Cost) -> bool:
         """Return whether moves that cost no more than `slack` make the other copies of these."""
         for own, wanted in zip(copies, others, strict=True):
             if own is not wanted:
-                cost = self.moves.imitation(own, wanted, slack + 1)
+                cost = self.imitation(own, wanted, slack + 1)
                 if cost is None or cost > slack:
                     return False
                 slack -= cost
         return True
 
-
-def _pending(copies: ArrayCopies) -> frozenset[str]:
-    """The axes over which sums of some copy are pending."""
-    return frozenset(axis for _, pending in copies.states for axis in pending)
+    def free_end(self, copies: ArrayCopies, goals: tuple[State, ...]) -> tuple[Cost, Path]:
+        """The least cost of leaving an array in one of some states, and the moves."""
+        ends = self.onward(copies.kind, goals)
+        found: tuple[Cost, State] | None = None
+        for copy in copies.states:
+            cost = ends.cost(copy, None if found is None else found[0])
+            if cost is not None:
+                found = cost, copy
+        assert found is not None  # a copy on every device is one of the goals
+        return found[0], (found[1], ends.path(found[1])[1])

@@ -1,9 +1,9 @@
 """The price of an array's way from one sharding to another, on one mesh: the direct one, which a compiler
 would take, and not the cheapest of all.
 
-A search asks so often that it cannot look for the cheapest way, as a plan does (`cheapest_paths`); it takes
-that of `direct_moves`, whose moves have the prices of a plan's. Which moves these are does not depend on the
-sizes of a mesh, so they are found once for all meshes (`DirectWays`); each mesh prices them (`DirectPrices`).
+A search asks so often that it cannot look for the cheapest way, as a plan does (`paths`); it takes that of
+`direct_moves`, whose moves have the prices of a plan's. Which moves these are does not depend on the sizes of
+a mesh, so they are found once for all meshes (`DirectWays`); each mesh prices them (`DirectPrices`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardviz.planner.plan import LOCAL_OPS
-from shardviz.planner.search.elimination import Table
+from shardviz.planner.search.least_sum import Table
 from shardviz.planner.states.direct_moves import direct_moves
-from shardviz.planner.states.moves import Axes, Dims, State, StateSpace
-from shardviz.planner.states.paths import PathMove
+from shardviz.planner.states.moves import Axes, Dims, PathMove, State, StateSpace
 from shardviz.planner.states.prices import Prices
 from shardviz.sharding import Mesh, array_bytes
 
@@ -29,7 +28,7 @@ Part = tuple[Axes, float]
 """The mesh axes of a collective and its seconds."""
 _PRIMES = (2, 3, 5, 7, 11)
 """Sizes of axes of which no product is another: a way for these is one for axes of any size."""
-_UNKNOWN, _NONE, _IMPOSSIBLE = -1, 0, 1
+_UNKNOWN = -1
 
 
 class DirectCollective(NamedTuple):
@@ -43,31 +42,23 @@ class DirectCollective(NamedTuple):
     idle: Axes = ()
 
 
-class DirectWays:
-    """The direct ways between states on all meshes with the same axes of more than one device.
+DirectWay = tuple[DirectCollective, ...] | None
+"""The collectives of a way, without cuts, which are free, as they are read in place by what uses them; None
+where there is no way."""
 
-    A way goes by its number, the collectives of which are a row of `steps`, as their numbers in
-    `collectives`; cuts are free, as they are read in place by what uses them.
-    """
+
+class DirectWays:
+    """The direct ways between states on all meshes with the same axes of more than one device. A way goes by
+    its number in `ways`."""
 
     def __init__(self, wide: Axes) -> None:
         self._wide = wide
         sizes = dict(zip(wide, _PRIMES, strict=False))
         self._space = StateSpace(sizes, sizes)
-        self.collectives: list[DirectCollective | None] = [None, None]  # none, and an impossible way
-        self._numbers: dict[DirectCollective, int] = {}
-        self._ways: dict[tuple[int, ...], int] = {(): _NONE, (_IMPOSSIBLE,): _IMPOSSIBLE}
+        self.ways: list[DirectWay] = []
+        self._numbers: dict[DirectWay, int] = {}
         self._states: dict[int, dict[State, int]] = {}
         self._found: dict[int, NDArray[np.intp]] = {}
-        self._steps = np.zeros((0, 0), np.intp)
-
-    @property
-    def steps(self) -> NDArray[np.intp]:
-        """The collectives of each way, those of shorter ones filled up with none."""
-        if len(self._steps) < len(self._ways):
-            longest = max(map(len, self._ways))
-            self._steps = np.array([way + (_NONE,) * (longest - len(way)) for way in self._ways])
-        return self._steps
 
     def between(self, befores: Sequence[State], afters: Sequence[State]) -> NDArray[np.intp]:
         """For each pair of states of arrays of one rank the number of the way."""
@@ -76,30 +67,26 @@ class DirectWays:
         rows, columns = (
             [known.setdefault(state, len(known)) for state in side] for side in (befores, afters)
         )
-        table = self._grown(rank, len(known))
+        table = self._found.get(rank, np.full((64, 64), _UNKNOWN))
+        if len(known) > len(table):
+            table = np.pad(table, (0, 2 * len(known) - len(table)), constant_values=_UNKNOWN)
+        self._found[rank] = table
         found: NDArray[np.intp] = table[np.ix_(rows, columns)]
         for i, j in np.argwhere(found == _UNKNOWN):
-            found[i, j] = table[rows[i], columns[j]] = self._way(befores[i], afters[j])
+            found[i, j] = table[rows[i], columns[j]] = self._number(befores[i], afters[j])
         return found
 
-    def _grown(self, rank: int, states: int) -> NDArray[np.intp]:
-        table = self._found.get(rank, np.full((0, 0), _UNKNOWN))
-        if states > len(table):
-            size = max(64, 2 * states)
-            larger = np.full((size, size), _UNKNOWN)
-            larger[: len(table), : len(table)] = table
-            table = self._found[rank] = larger
-        return table
-
-    def _way(self, before: State, after: State) -> int:
+    def _number(self, before: State, after: State) -> int:
+        way: DirectWay = None  # whole values do not become pending sums
         if set(after[1]) <= set(before[1]):
             moves = direct_moves(self._space, before, after)
-            way = tuple(self._number(move) for move in moves if move.op not in LOCAL_OPS)
-        else:
-            way = (_IMPOSSIBLE,)  # whole values do not become pending sums
-        return self._ways.setdefault(way, len(self._ways))
+            way = tuple(self._collective(move) for move in moves if move.op not in LOCAL_OPS)
+        number = self._numbers.setdefault(way, len(self.ways))
+        if number == len(self.ways):
+            self.ways.append(way)
+        return number
 
-    def _number(self, move: PathMove) -> int:
+    def _collective(self, move: PathMove) -> DirectCollective:
         before, after = (
             tuple(tuple(sorted(axes)) for axes in state[0]) for state in (move.before, move.after)
         )
@@ -107,11 +94,7 @@ class DirectWays:
         if move.op == "all_gather":
             used = {*move.before[1], *(axis for axes in before for axis in axes)}
             idle = tuple(axis for axis in self._wide if axis not in used)
-        collective = DirectCollective(move.op, move.axes, before, after, idle)
-        number = self._numbers.setdefault(collective, len(self.collectives))
-        if number == len(self.collectives):
-            self.collectives.append(collective)
-        return number
+        return DirectCollective(move.op, move.axes, before, after, idle)
 
 
 class DirectPrices:
@@ -121,29 +104,26 @@ class DirectPrices:
         self._prices, self._mesh, self._ways = prices, mesh, ways
         self._devices: dict[Axes, int] = {(): 1}
         self._times: dict[tuple[str, Axes, int, int], float] = {}
-        self._seconds: dict[tuple[Shape, str], Table] = {}
-        self._parts: dict[tuple[Shape, str, State, State], tuple[Part, ...]] = {}
+        self._parts: dict[tuple[Shape, str, DirectCollective], Part] = {}
+        self._seconds: dict[tuple[Shape, str], dict[int, float]] = {}
         self._local: dict[tuple[Shape, Dims], Shape] = {}
 
     def table(self, shape: Shape, dtype: str, befores: Sequence[State], afters: Sequence[State]) -> Table:
         """Seconds of the ways of an array from each state to each; whole values do not become pending
         sums."""
-        ways = self._ways.between(befores, afters)
-        steps = self._ways.steps
-        used = np.unique(ways)
-        seconds = np.full(len(steps), np.nan)
-        seconds[used] = self._priced(shape, dtype, steps[used])[steps[used]].sum(axis=-1)
-        found: Table = seconds[ways]
-        return found
+        numbers = self._ways.between(befores, afters)
+        used, places = np.unique(numbers, return_inverse=True)
+        known = self._seconds.setdefault((shape, dtype), {})
+        for number in used.tolist():
+            if number not in known:
+                way = self._ways.ways[number]
+                known[number] = inf if way is None else sum(self._part(shape, dtype, each)[1] for each in way)
+        return np.array([known[number] for number in used.tolist()])[places].reshape(numbers.shape)
 
     def parts(self, shape: Shape, dtype: str, before: State, after: State) -> tuple[Part, ...]:
         """The collectives of a way, in order."""
-        key = (shape, dtype, before, after)
-        if key not in self._parts:
-            way = self._ways.between((before,), (after,))[0, 0]
-            found = (self._ways.collectives[number] for number in self._ways.steps[way])
-            self._parts[key] = tuple(self._part(shape, dtype, each) for each in found if each is not None)
-        return self._parts[key]
+        way = self._ways.ways[self._ways.between((before,), (after,))[0, 0]]
+        return tuple(self._part(shape, dtype, each) for each in way or ())
 
     def local_bytes(self, shape: Shape, dtype: str, dims: Dims) -> int:
         """Bytes of a device's shard."""
@@ -153,38 +133,28 @@ class DirectPrices:
         """Elements of a device's shard along each dimension."""
         found = self._local.get((shape, dims))
         if found is None:
-            found = tuple(-(-size // self.group_size(axes)) for size, axes in zip(shape, dims, strict=True))
+            found = tuple(-(-size // self._group_size(axes)) for size, axes in zip(shape, dims, strict=True))
             self._local[shape, dims] = found
         return found
 
-    def group_size(self, axes: Axes) -> int:
-        """Devices along these axes."""
+    def _group_size(self, axes: Axes) -> int:
         if axes not in self._devices:
             self._devices[axes] = self._mesh.group_size(axes)
         return self._devices[axes]
 
-    def _priced(self, shape: Shape, dtype: str, numbers: NDArray[np.intp]) -> Table:
-        """The seconds of collectives of an array by their numbers, of these at least."""
-        known = self._seconds.get((shape, dtype), np.array([0.0, inf]))
-        if len(known) < len(self._ways.collectives):
-            more = np.full(len(self._ways.collectives) - len(known), np.nan)
-            known = self._seconds[shape, dtype] = np.concatenate([known, more])
-        for number in np.unique(numbers):
-            each = self._ways.collectives[number]
-            if each is not None and np.isnan(known[number]):
-                known[number] = self._part(shape, dtype, each)[1]
-        return known
-
     def _part(self, shape: Shape, dtype: str, each: DirectCollective) -> Part:
-        before, after = (self.local_bytes(shape, dtype, dims) for dims in (each.before, each.after))
-        found = (each.axes, self._time(each.op, each.axes, before, after))
-        for count in range(1, len(each.idle) + 1):
-            for more in combinations(each.idle, count):
-                # A cut over axes that hold copies, and a gather over these too, which has more links.
-                axes, devices = (*each.axes, *more), self.group_size((*each.axes, *more))
-                if any(size % devices == 0 for size in shape):
-                    seconds = self._time(each.op, axes, before // self.group_size(more), after)
-                    found = min(found, (axes, seconds), key=lambda part: part[1])
+        found = self._parts.get((shape, dtype, each))
+        if found is None:
+            before, after = (self.local_bytes(shape, dtype, dims) for dims in (each.before, each.after))
+            found = (each.axes, self._time(each.op, each.axes, before, after))
+            for count in range(1, len(each.idle) + 1):
+                for more in combinations(each.idle, count):
+                    # A cut over axes that hold copies, and a gather over these too, which has more links.
+                    axes, devices = (*each.axes, *more), self._group_size((*each.axes, *more))
+                    if any(size % devices == 0 for size in shape):
+                        seconds = self._time(each.op, axes, before // self._group_size(more), after)
+                        found = min(found, (axes, seconds), key=lambda part: part[1])
+            self._parts[shape, dtype, each] = found
         return found
 
     def _time(self, op: str, axes: Axes, before: int, after: int) -> float:

@@ -8,10 +8,11 @@ array each, and the best of all shardings is found without pricing each of them 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,10 +21,10 @@ from shardviz.planner.pricing.priced_plan import Passes, by_pass
 from shardviz.planner.problem import Phase, Problem, Statement
 from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.planner.search.direct_prices import DirectPrices, DirectWays, Shape
-from shardviz.planner.search.dual_bounds import least_of_stars
-from shardviz.planner.search.elimination import Factor, Table
-from shardviz.planner.search.rules import Assignment, ShardingRules, needed_axes, subsets
+from shardviz.planner.search.least_sum import Factor, Table, least_of_stars
+from shardviz.planner.search.rules import ShardingRules
 from shardviz.planner.statements.local_work import matmul_dtype, statement_flops, statement_traffic
+from shardviz.planner.statements.work_split import WorkSplit
 from shardviz.planner.states.moves import Axes, State
 from shardviz.planner.states.prices import Prices
 from shardviz.sharding import ShardedArray
@@ -45,14 +46,11 @@ class Multipliers:
     memory: float = 0.0
 
 
-@dataclass(frozen=True)
-class WorkChoice:
-    """One way to split a statement's work: the states that it needs of the operands and leaves of the result,
-    FLOPs and bytes of HBM of one device, and the seconds of both."""
+class WorkChoice(NamedTuple):
+    """One way to split a statement's work, with the FLOPs of one device, and the seconds of these and of its
+    bytes of HBM."""
 
-    assignment: Assignment
-    needs: tuple[State, ...]
-    natural: State
+    split: WorkSplit
     flops: float
     seconds: float
 
@@ -145,47 +143,28 @@ class ProgramTables:
         roles = self.rules.roles
         own = [*(operand.name for operand in part.operands), part.result.name]
         hideable = tuple(roles.is_hideable(name, part.phase) for name in own)
-        choices = tuple(
-            self._choice(part, each, pending)
-            for each in self.rules.splits(part)
-            for pending in self._passed_on(part, each)
-        )
+        # All operands of a sum may be pending, and so its result.
+        function = FUNCTIONS[part.function]
+        summed = {each.name for place, each in enumerate(part.operands) if function.may_pend(place)}
+        may_pend = function.linearity == "sum" and summed <= roles.addends
+        pending = [axis.name for axis in self.rules.wide if may_pend]
+        splits = self.rules.splits(part).every([pending] * len(part.operands))
         leaders = [roles.leader(name) for name in own]
+        choices = tuple(self._choice(part, split) for split in splits)
         return StatementTable(part, choices, tuple(leaders[:-1]), leaders[-1], hideable)
 
-    def _passed_on(self, part: Statement, assignment: Assignment) -> Iterator[Axes]:
-        """The axes over which all operands of a sum may be pending, and so its result."""
-        function = FUNCTIONS[part.function]
-        names = {each.name for place, each in enumerate(part.operands) if function.may_pend(place)}
-        if function.linearity != "sum" or not names <= self.rules.roles.addends:
-            return iter([()])
-        used = {axis for axes in assignment.values() for axis in axes}
-        return subsets([axis.name for axis in self.rules.wide if axis.name not in used])
-
-    def _choice(self, part: Statement, assignment: Assignment, passed_on: Axes) -> WorkChoice:
-        function = FUNCTIONS[part.function]
-        needs = tuple(
-            (needed_axes(part, dims, assignment), passed_on if function.may_pend(place) else ())
-            for place, dims in enumerate(part.einsum.operands)
+    def _choice(self, part: Statement, split: WorkSplit) -> WorkChoice:
+        *shapes, made = (
+            self.moves.local_shape(array.shape, dims)
+            for array, (dims, _) in zip(
+                (*part.operands, part.result), (*split.operands, split.made), strict=True
+            )
         )
-        kept = needed_axes(part, part.result.dims, assignment)
-        named = {axis for axes in kept for axis in axes}
-        pending = tuple(sorted(axis for axes in assignment.values() for axis in axes if axis not in named))
-        pending = tuple(sorted((*pending, *passed_on)))
-        local = self.moves.local_shape
-        shapes = tuple(
-            local(array.shape, need) for array, (need, _) in zip(part.operands, needs, strict=True)
-        )
-        flops, seconds = self._work(part, shapes, local(part.result.shape, kept))
-        return WorkChoice(assignment, needs, (kept, pending), flops, seconds)
-
-    def _work(self, part: Statement, shapes: tuple[Shape, ...], made: Shape) -> tuple[float, float]:
-        """FLOPs and seconds of a statement on shards of these shapes."""
-        key = (part.result.name, shapes, made)
+        key = (part.result.name, tuple(shapes), made)
         if key not in self._works:
             flops, moved = statement_flops(part, shapes, made), statement_traffic(part, shapes, made)
             self._works[key] = flops, self._prices.work_seconds(flops, moved, matmul_dtype(part))
-        return self._works[key]
+        return WorkChoice(split, *self._works[key])
 
     def _bytes(self, array: ShardedArray, state: State) -> int:
         return self.moves.local_bytes(array.shape, array.dtype, state[0])
@@ -197,18 +176,20 @@ class ProgramTables:
         for each in self.statements:
             part, tables = each.part, []
             for place, operand in enumerate(part.operands):
-                needs = {
-                    need: n for n, need in enumerate(dict.fromkeys(c.needs[place] for c in each.choices))
-                }
-                ways = self.states[each.operands[place]]
-                moves = self.moves.table(operand.shape, operand.dtype, ways, tuple(needs)).T
-                tables.append(moves[[needs[choice.needs[place]] for choice in each.choices]])
-            made = {natural: n for n, natural in enumerate(dict.fromkeys(c.natural for c in each.choices))}
-            ways = self.states[each.result]
-            moves = self.moves.table(part.result.shape, part.result.dtype, tuple(made), ways)
-            tables.append(moves[[made[choice.natural] for choice in each.choices]])
+                needed = [choice.split.operands[place] for choice in each.choices]
+                tables.append(self._between(operand, self.states[each.operands[place]], needed).T)
+            made = [choice.split.made for choice in each.choices]
+            tables.append(self._between(part.result, made, self.states[each.result]))
             found.append(tables)
         return found
+
+    def _between(self, array: ShardedArray, befores: Sequence[State], afters: Sequence[State]) -> Table:
+        """Seconds of an array's way from each state to each, of which many may be alike."""
+        rows, columns = (
+            {state: number for number, state in enumerate(dict.fromkeys(side))} for side in (befores, afters)
+        )
+        found = self.moves.table(array.shape, array.dtype, tuple(rows), tuple(columns))
+        return found[np.ix_([rows[state] for state in befores], [columns[state] for state in afters])]
 
     @cached_property
     def _memory(self) -> dict[str, Table]:
@@ -262,9 +243,11 @@ class ProgramTables:
             flops += choice.flops
             pairs = [
                 (array, states[variable], need)
-                for array, variable, need in zip(part.operands, each.operands, choice.needs, strict=True)
+                for array, variable, need in zip(
+                    part.operands, each.operands, choice.split.operands, strict=True
+                )
             ]
-            pairs.append((part.result, choice.natural, states[each.result]))
+            pairs.append((part.result, choice.split.made, states[each.result]))
             for (array, before, after), hideable in zip(pairs, each.hideable, strict=True):
                 for axes, seconds in self.moves.parts(array.shape, array.dtype, before, after):
                     (hidden if hideable else exposed).append((part.phase, axes, seconds))
@@ -299,10 +282,12 @@ class ProgramTables:
     def _working_set(self, each: StatementTable, choice: WorkChoice, states: Mapping[str, State]) -> int:
         """Bytes beside those kept and those that wait that a device holds while it computes a statement: of
         operands that are moved first the copies, and the result."""
-        found = self._bytes(each.part.result, choice.natural)
-        if self._held.get(each.part.result.name) and states[each.result] == choice.natural:
+        found = self._bytes(each.part.result, choice.split.made)
+        if self._held.get(each.part.result.name) and states[each.result] == choice.split.made:
             found = 0
-        for array, variable, need in zip(each.part.operands, each.operands, choice.needs, strict=True):
+        for array, variable, need in zip(
+            each.part.operands, each.operands, choice.split.operands, strict=True
+        ):
             if states[variable] != need:
                 found += self._bytes(array, need)
         return found

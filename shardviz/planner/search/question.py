@@ -14,7 +14,7 @@ from shardviz.planner.problem.programs import read_program
 from shardviz.planner.problem.roles import Roles, roles_of
 from shardviz.planner.problem.training import Training
 from shardviz.planner.search.axes import SearchAxis
-from shardviz.planner.search.step_time import OVERLAPS, Overlap
+from shardviz.planner.search.mesh_search import OVERLAPS, Overlap
 from shardviz.planner.statements.contraction_order import Order, contraction_orders
 from shardviz.planner.statements.local_work import statement_flops
 from shardviz.planner.states.prices import lacking_words

@@ -4,23 +4,20 @@ and those of a statement's work.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations, permutations, product
-from math import prod
 
 from shardviz.planner.problem import Statement
 from shardviz.planner.problem.roles import Roles
 from shardviz.planner.search.axes import Kind, SearchAxis
-from shardviz.planner.statements.work_split import dim_sizes
+from shardviz.planner.statements.work_split import WorkSplits, splittable_dims
 from shardviz.planner.states.moves import Axes, State, state_of
 from shardviz.sharding import Mesh, ShardedArray
 
 _ORDER: dict[Kind, int] = {"sequence": 0, "data": 1, "expert": 2, "tensor": 3, "any": 3, "fsdp": 4}
 """Major first, where several axes split one dimension: what is gathered most often is the minor end."""
-Assignment = dict[str, Axes]
-"""Dimension → the axes that split a statement's work along it."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +50,11 @@ class ShardingRules:
         found: list[State] = []
         for chosen in product(*choices):
             members = [
-                tuple(axis for axis, place in zip(self.wide, chosen, strict=True) if place == own)
+                tuple(axis.name for axis, place in zip(self.wide, chosen, strict=True) if place == own)
                 for own in places
             ]
-            if self._divide(array.shape, members):
-                for dims in product(*map(_orders, members)):
+            if all(map(self._divides, array.shape, members)):
+                for dims in product(*map(self._orders, members)):
                     found += [(dims, pending) for pending in self._pending(array, dims)]
         return tuple(dict.fromkeys(found))
 
@@ -100,22 +97,12 @@ class ShardingRules:
             return [None, *(dim for dim in own if dim in roles.positions)]
         return [*(dim for dim in own if dim in roles.experts), *examples] or [None]
 
-    def splits(self, part: Statement) -> Iterator[Assignment]:
+    def splits(self, part: Statement) -> WorkSplits:
         """The ways in which devices may split a statement's work, each evenly."""
-        sizes = dim_sizes(part)
-        followers = {dim for dim, _ in part.merged}
-        named = (*part.einsum.operands, part.einsum.result)
-        twice = {dim for dims in named for dim in dims if dims.count(dim) > 1}
-        dims = [dim for dim in sizes if dim not in followers and dim not in part.whole and dim not in twice]
-        choices = [self._of_work(axis.kind, part, dims) for axis in self.wide]
-        for chosen in product(*choices):
-            members = [
-                tuple(axis for axis, dim in zip(self.wide, chosen, strict=True) if dim == each)
-                for each in dims
-            ]
-            if self._divide([sizes[dim] for dim in dims], members):
-                for ordered in product(*map(_orders, members)):
-                    yield {dim: axes for dim, axes in zip(dims, ordered, strict=True) if axes}
+        dims = splittable_dims(part)
+        places = [self._of_work(axis.kind, part, dims) for axis in self.wide]
+        sizes = {axis.name: self.mesh.axis_size(axis.name) for axis in self.wide}
+        return WorkSplits(part, sizes, places, orders=lambda axes, _: self._orders(axes))
 
     def _of_work(self, kind: Kind, part: Statement, dims: Sequence[str]) -> list[str | None]:
         """Where an axis may split the work on a statement: a tensor axis splits it along dimensions of the
@@ -140,7 +127,7 @@ class ShardingRules:
             if len(places) == 1:
                 forced.setdefault(places[0], []).append(axis.name)
         for dim, size in zip(array.dims, array.shape, strict=True):
-            if size % self.mesh.group_size(forced.get(dim, ())):
+            if not self._divides(size, tuple(forced.get(dim, ()))):
                 return self._not_divided(dim, size, array.name, forced[dim])
         return f"{array.name} does not divide over {self._sizes([axis.name for axis in self.wide])}"
 
@@ -148,7 +135,7 @@ class ShardingRules:
         """The same of an array with a spec; "" where that divides it."""
         if array.spec is not None:
             for dim, size, axes in zip(array.dims, array.shape, array.spec.dims, strict=True):
-                if size % self.mesh.group_size(axes):
+                if not self._divides(size, axes):
                     return self._not_divided(dim, size, array.name, axes)
         return ""
 
@@ -163,32 +150,17 @@ class ShardingRules:
     def _sizes(self, axes: Sequence[str]) -> str:
         return ",".join(f"{axis}={self.mesh.axis_size(axis)}" for axis in axes)
 
-    def _divide(self, sizes: Sequence[int], members: Sequence[tuple[SearchAxis, ...]]) -> bool:
-        return all(
-            size % prod(self.mesh.axis_size(axis.name) for axis in axes) == 0
-            for size, axes in zip(sizes, members, strict=True)
-        )
+    def _divides(self, size: int, axes: Axes) -> bool:
+        return size % self.mesh.group_size(axes) == 0
 
-
-def _orders(axes: tuple[SearchAxis, ...]) -> list[Axes]:
-    """The orders of axes that split one dimension: by their kinds; axes of the kind `any` in all orders."""
-    if len(axes) > 1 and all(axis.kind == "any" for axis in axes):
-        return [tuple(axis.name for axis in each) for each in permutations(axes)]
-    return [tuple(axis.name for axis in sorted(axes, key=lambda axis: _ORDER[axis.kind]))]
+    def _orders(self, axes: Axes) -> Iterable[Axes]:
+        """The orders of axes that split one dimension: by their kinds; those of `any` in all orders."""
+        kinds = {axis.name: axis.kind for axis in self.wide}
+        if all(kinds[axis] == "any" for axis in axes):
+            return permutations(axes)
+        return [tuple(sorted(axes, key=lambda axis: _ORDER[kinds[axis]]))]
 
 
 def subsets(axes: Sequence[str]) -> Iterator[Axes]:
     """All sets of axes, none first, in alphabetical order each."""
     return chain.from_iterable(combinations(sorted(axes), count) for count in range(len(axes) + 1))
-
-
-def needed_axes(part: Statement, dims: Sequence[str], assignment: Assignment) -> tuple[Axes, ...]:
-    """The axes that split each dimension of an array of a statement whose work is split so."""
-    factors = dict(part.merged)
-
-    def of(dim: str) -> Axes:
-        if dim not in factors:
-            return assignment.get(dim, ())
-        return tuple(axis for factor in factors[dim] for axis in of(factor))
-
-    return tuple(map(of, dims))

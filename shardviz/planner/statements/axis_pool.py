@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, permutations, product
@@ -12,7 +12,7 @@ from shardviz.planner.problem import Problem
 from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.planner.states.moves import Axes, State
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
-from shardviz.sharding.axis_parts import SubAxis, axis_part, finest_parts, whole_axis
+from shardviz.sharding.axis_parts import SubAxis, axis_part, finest_parts, parts_within, whole_axis
 
 MOST_ORDERED = 5
 """Parts of axes up to which an open array may be left with them in any order."""
@@ -25,19 +25,18 @@ factorial of their number."""
 
 @dataclass(frozen=True)
 class AxisPool:
-    """The axes that some array of a problem names, in the mesh's order, as the parts in `cuts`, of which
-    everything is made that a spec names.
+    """The axes that some array of a problem names, in the mesh's order, as the parts of which everything is
+    made that a spec names, each with its size.
 
     A whole copy may become a pending sum only over the parts in `may_mask`. `splits` are what the given
     arrays split: (dimension, part). `uneven` are the splits that make parts of different sizes, because
     somebody gives or wants them: (dimension, parts). `orders` are the splits of dimensions that are given.
     """
 
-    cuts: tuple[tuple[str, Axes], ...]
     sizes_of_parts: tuple[tuple[str, int], ...]
-    may_mask: frozenset[str]
-    splits: frozenset[tuple[str, str]]
-    uneven: frozenset[tuple[str, Axes]]
+    may_mask: frozenset[str] = frozenset()
+    splits: frozenset[tuple[str, str]] = frozenset()
+    uneven: frozenset[tuple[str, Axes]] = frozenset()
     orders: tuple[tuple[str, Axes], ...] = ()
 
     @classmethod
@@ -51,12 +50,11 @@ class AxisPool:
             names.update(mesh.axis_names)
         whole = {whole_axis(name) for name in names if mesh.axis_size(name) > 1}
         sizes = {axis: size for axis, size in mesh.shape.items() if axis in whole}
-        cuts = finest_parts(sizes, [name for name in names if whole_axis(name) in whole])
-        primes = {axis: tuple(_primes(mesh, parts)) for axis, parts in cuts.items()}
-        if into_primes and sum(map(len, primes.values())) <= most:
-            cuts = primes
-        parts = {part: mesh.axis_size(part) for own in cuts.values() for part in own}
-        pool = cls(tuple(cuts.items()), tuple(parts.items()), frozenset(), frozenset(), frozenset())
+        parts = _parts(sizes, [name for name in names if whole_axis(name) in whole])
+        primes = _parts(sizes, [str(prime) for name in parts for prime in _primes(mesh, name)])
+        if into_primes and len(primes) <= most:
+            parts = primes
+        pool = cls(tuple((part, mesh.axis_size(part)) for part in parts))
         splits, uneven = set(), set()
         orders: dict[tuple[str, Axes], None] = {}
         for array, spec in given:
@@ -71,9 +69,7 @@ class AxisPool:
             may_mask = frozenset(parts)
         else:
             may_mask = frozenset(axis for _, spec in given for axis in pool.state(spec)[1])
-        return cls(
-            pool.cuts, pool.sizes_of_parts, may_mask, frozenset(splits), frozenset(uneven), tuple(orders)
-        )
+        return cls(pool.sizes_of_parts, may_mask, frozenset(splits), frozenset(uneven), tuple(orders))
 
     def with_masks(self, problem: Problem) -> AxisPool:
         """The pool with which copies may become pending sums over every part, where that may save something.
@@ -103,21 +99,6 @@ class AxisPool:
         """No part can be cut further."""
         return all(size % factor for size in self.sizes.values() for factor in range(2, isqrt(size) + 1))
 
-    @cached_property
-    def _parts(self) -> dict[str, Axes]:
-        """The parts of which each axis, and each part of it, is made."""
-        found = dict(self.cuts)
-        for axis, parts in self.cuts:
-            for start in range(len(parts)):
-                for stop in range(start + 1, len(parts) + 1):
-                    own = [part for part in map(axis_part, parts[start:stop]) if part is not None]
-                    if own:
-                        size = 1
-                        for part in own:
-                            size *= part.size
-                        found[str(SubAxis(axis, own[0].before, size))] = parts[start:stop]
-        return found
-
     def state(self, spec: PartitionSpec) -> State:
         """The state that a spec says; axes of one device split nothing and are left out. An array on one
         device is a pending sum over all axes (`first_steps`)."""
@@ -125,7 +106,7 @@ class AxisPool:
             return ((),) * spec.rank, tuple(sorted(self.sizes))
 
         def parts(axes: Axes) -> Axes:
-            return tuple(part for axis in axes for part in self._parts.get(axis, ()))
+            return tuple(part for axis in axes for part in parts_within(axis, self.sizes))
 
         return tuple(map(parts, spec.dims)), tuple(sorted(parts(spec.unreduced)))
 
@@ -189,19 +170,19 @@ def _spread(splits: set[tuple[str, str]], problem: Problem) -> None:
         splits |= more
 
 
-def _primes(mesh: Mesh, parts: Axes) -> Iterator[str]:
-    """The parts of an axis, cut further into parts of prime sizes."""
-    for name in parts:
-        size = mesh.axis_size(name)
-        part = axis_part(name) or SubAxis(name, 1, size)
-        before, factor = part.before, 2
-        if size == 1:
-            yield name
-        while size > 1:
-            if size % factor:
-                factor += 1
-                continue
-            size //= factor
-            cut = SubAxis(part.axis, before, factor)
-            yield name if factor == part.size else str(cut)
-            before *= factor
+def _parts(sizes: dict[str, int], names: Iterable[str]) -> list[str]:
+    """The parts into which axes are cut where names cut them."""
+    return [part for parts in finest_parts(sizes, names).values() for part in parts]
+
+
+def _primes(mesh: Mesh, name: str) -> Iterator[SubAxis]:
+    """The parts of prime sizes of an axis, or of a part of one."""
+    size = mesh.axis_size(name)
+    axis, before, _ = axis_part(name) or SubAxis(name, 1, size)
+    factor = 2
+    while size > 1:
+        if size % factor:
+            factor += 1
+            continue
+        yield SubAxis(axis, before, factor)
+        size, before = size // factor, before * factor

@@ -103,37 +103,25 @@ def _multiplied(order: Order, taken: AbstractSet[str]) -> Iterator[Order]:
         yield order
         return
     yield order
-    is_small = len(last.operands) <= MOST_OPERANDS
     taken = taken | {step.result.name for step in before}
-    for tree in dict.fromkeys(
-        _trees(last, last.operands, (), taken) if is_small else [_in_turn(last, taken)]
-    ):
+    for tree in dict.fromkeys(_trees(last, last.operands, (), taken)):
         yield (*before, *tree)
 
 
 def _trees(
     part: Statement, operands: tuple[ShardedArray, ...], made: Order, taken: AbstractSet[str]
 ) -> Iterator[Order]:
-    """Every way to multiply operands in pairs."""
+    """Every way to multiply operands in pairs; of many the one that takes the first two each time."""
     if len(operands) == 2:
         yield (*made, _statement(operands, part.result, part))
         return
-    for one, other in combinations(range(len(operands)), 2):
+    is_small = len(part.operands) <= MOST_OPERANDS
+    for one, other in combinations(range(len(operands)), 2) if is_small else [(0, 1)]:
         pair = operands[one], operands[other]
         rest = tuple(operand for place, operand in enumerate(operands) if place not in (one, other))
         step = _pair(part, pair, rest, _unused(f"{part.result.name}_", "1", taken, made))
         # The product stands where its first operand stood, which is what plans leave in place.
         yield from _trees(part, (*rest[:one], step.result, *rest[one:]), (*made, step), taken)
-
-
-def _in_turn(part: Statement, taken: AbstractSet[str]) -> Order:
-    first, *rest = part.operands
-    made: list[Statement] = []
-    while len(rest) > 1:
-        name = _unused(f"{part.result.name}_", "1", taken, made)
-        made.append(_pair(part, (first, rest[0]), tuple(rest[1:]), name))
-        first, rest = made[-1].result, rest[1:]
-    return (*made, _statement((first, rest[0]), part.result, part))
 
 
 def _pair(

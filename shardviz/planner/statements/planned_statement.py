@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from shardviz.planner.problem import Objective, Statement
 from shardviz.planner.statements.work_split import WorkSplit
-from shardviz.planner.states.moves import Axes, ReshardMove, State, reshard_move, spec_of
-from shardviz.planner.states.paths import PathMove
+from shardviz.planner.states.moves import Axes, PathMove, ReshardMove, State, reshard_move, spec_of
 from shardviz.planner.states.prices import Cost, Prices
 from shardviz.sharding import Mesh, ShardedArray, shard_shape
 from shardviz.sharding.axis_parts import joined_parts
@@ -49,32 +47,28 @@ class OtherWay:
         return f"would take {time} more{rest}"
 
 
-def cost_of_other_way(prices: Prices, other: Cost, chosen: Cost, gathered: frozenset[str]) -> OtherWay:
-    """A way by its cost against that of the chosen one."""
+def cost_of_other_way(
+    prices: Prices, other: Cost, chosen: Cost, moves: Iterable[tuple[ShardedArray, Sequence[PathMove]]]
+) -> OtherWay:
+    """A way by its cost against that of the chosen one, with the moves of its operands."""
     own, instead = prices.parts(chosen), prices.parts(other)
+    gathered = frozenset(array.name for array, path in moves if [move.op for move in path] == ["all_gather"])
     return OtherWay(
         instead.seconds - own.seconds, instead.wire_bytes - own.wire_bytes, gathered, prices.objective
     )
 
 
-class OtherWays(Protocol):
-    """The other ways to plan a statement."""
-
-    def keeping(self, dim: str, axes: Axes) -> OtherWay | None:
-        """The best way that splits a dimension over axes while the devices compute; None where there is none,
-        or where nobody looks for it because there are too many."""
-
-
-Operand = tuple[ShardedArray, State]
-"""An operand with its state before any step."""
+Keeping = Callable[[str, Axes], OtherWay | None]
+"""The best way that splits a dimension over axes while the devices compute; None where there is none, or
+where nobody looks for it because there are too many."""
 ArrayMoves = tuple[ShardedArray, tuple[ReshardMove, ...]]
 
 
 @dataclass(frozen=True)
 class PlannedStatement:
     """A statement as planned: `starts` are the operands' states before any step, `before` the moves of its
-    operands, `behind` those that follow it, mostly of its result; `other_ways` has what was not chosen, where
-    that is looked for."""
+    operands, `behind` those that follow it, mostly of its result; `keeping` has the ways that were not
+    chosen, where these are looked for."""
 
     mesh: Mesh
     part: Statement
@@ -82,7 +76,7 @@ class PlannedStatement:
     starts: tuple[State, ...]
     before: Sequence[ArrayMoves] = ()
     behind: Sequence[ArrayMoves] = ()
-    other_ways: OtherWays | None = None
+    keeping: Keeping | None = None
 
     def dim_of(self, axis: str) -> str | None:
         """The dimension of the einsum that `axis` splits while the devices compute."""
@@ -93,7 +87,7 @@ class PlannedStatement:
         pairs = zip(self.part.operands, self.starts, strict=True)
         return next(state for operand, state in pairs if operand is array)
 
-    def others(self, array: ShardedArray) -> list[Operand]:
+    def others(self, array: ShardedArray) -> list[tuple[ShardedArray, State]]:
         """The operands besides `array`, with their states before any step."""
         pairs = zip(self.part.operands, self.starts, strict=True)
         return [(operand, state) for operand, state in pairs if operand is not array]
@@ -103,36 +97,44 @@ class PlannedStatement:
         return shard_shape(array.shape, spec_of(state), self.mesh)
 
 
-@dataclass(frozen=True)
-class Joined:
-    """States, work splits and moves with adjacent parts of an axis of the mesh as one."""
+def planned_statement(
+    mesh: Mesh,
+    part: Statement,
+    split: WorkSplit,
+    starts: Sequence[State],
+    before: Sequence[tuple[ShardedArray, Sequence[PathMove]]],
+    behind: Sequence[tuple[ShardedArray, Sequence[PathMove]]],
+    keeping: Keeping | None = None,
+) -> PlannedStatement:
+    """A statement planned over parts of axes, of which adjacent ones are joined, with the bytes of its
+    moves."""
+    work_split = WorkSplit(
+        {dim: joined_parts(axes, mesh.shape) for dim, axes in split.assignment.items()},
+        tuple(_joined(state, mesh) for state in split.operands),
+        _joined(split.result, mesh),
+        joined_parts(split.largest, mesh.shape),
+    )
+    return PlannedStatement(
+        mesh,
+        part,
+        work_split,
+        tuple(_joined(state, mesh) for state in starts),
+        [(array, joined_moves(array, moves, mesh)) for array, moves in before],
+        [(array, joined_moves(array, moves, mesh)) for array, moves in behind],
+        keeping,
+    )
 
-    mesh: Mesh
 
-    def state(self, state: State) -> State:
-        spec = spec_of(state, self.mesh)
-        return spec.dims, spec.unreduced
-
-    def split(self, split: WorkSplit) -> WorkSplit:
-        shape = self.mesh.shape
-        return WorkSplit(
-            {dim: joined_parts(axes, shape) for dim, axes in split.assignment.items()},
-            tuple(map(self.state, split.operands)),
-            self.state(split.result),
-            joined_parts(split.largest, shape),
+def joined_moves(array: ShardedArray, moves: Sequence[PathMove], mesh: Mesh) -> tuple[ReshardMove, ...]:
+    """The moves of an array with their bytes, and with adjacent parts of an axis as one."""
+    return tuple(
+        reshard_move(
+            array, mesh, move.op, move.axes, move.dim, _joined(move.before, mesh), _joined(move.after, mesh)
         )
+        for move in moves
+    )
 
-    def moves(self, array: ShardedArray, moves: Sequence[PathMove]) -> tuple[ReshardMove, ...]:
-        """The moves of an array with their bytes."""
-        return tuple(
-            reshard_move(
-                array,
-                self.mesh,
-                move.op,
-                move.axes,
-                move.dim,
-                self.state(move.before),
-                self.state(move.after),
-            )
-            for move in moves
-        )
+
+def _joined(state: State, mesh: Mesh) -> State:
+    spec = spec_of(state, mesh)
+    return spec.dims, spec.unreduced

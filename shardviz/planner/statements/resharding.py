@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from shardviz.planner.problem import Problem, Statement
-from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.planned_statement import PlannedStatement
+from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.statements.work_split import WorkSplit
-from shardviz.planner.states.cheapest_paths import CheapestPaths
-from shardviz.planner.states.moves import ReshardMove, State, StateSpace, reshard_move, spec_of, state_of
-from shardviz.planner.states.paths import ArrayKind, PathMove
-from shardviz.planner.states.prices import Cost, Prices
+from shardviz.planner.states.moves import PathMove, ReshardMove, State, reshard_move, spec_of, state_of
+from shardviz.planner.states.paths import CheapestPaths
+from shardviz.planner.states.prices import Cost
 from shardviz.sharding import Mesh, array_bytes, shard_shape
 
 MOST_PRIMES = 6
@@ -82,30 +80,21 @@ def given_state(part: Statement, state: State) -> State:
     return tuple(state[0][dims.index(dim)] for dim in part.result.dims), state[1]
 
 
-class CheapestMoves(NamedTuple):
-    """Moves of an array, and what they cost with a copy of it; no plan costs less than `least`, which has the
-    copy of the smallest pieces that there can be."""
-
-    cost: Cost
-    least: Cost
-    moves: tuple[PathMove, ...]
-
-
-def cheapest_moves(
-    part: Statement, pool: AxisPool, space: StateSpace, prices: Prices
-) -> CheapestMoves | None:
-    """The moves of a reshard's result from the given state to the wanted one over the axes of a pool; None
+def cheapest_moves(part: Statement, ways: StatementWays) -> tuple[Cost, Cost, tuple[PathMove, ...]] | None:
+    """The moves of a reshard's result from the given state to the wanted one, behind what they cost with a
+    copy of it, and what no plan costs less than: with the copy of the smallest pieces that there can be. None
     where none are found."""
-    result = part.result
+    result, pool, space = part.result, ways.pool, ways.space
     start = given_state(part, pool.state(part.operands[0].decided_spec))
-    kind = ArrayKind(result.shape, result.dtype, pool.uneven_of(result))
     goal = {pool.state(result.decided_spec): 0}
     pending = tuple(axis for axis in space.sizes if axis in start[1] or axis in space.may_mask)
-    search = CheapestPaths(space, kind, prices, goal, pending, None, MOST_MOVES)
+    search = CheapestPaths(space, ways.kind(result), ways.prices, goal, pending, most_moves=MOST_MOVES)
     cost = search.cost(start)
     if cost is None:
         return None
     _, moves = search.path(start)
     held = min(search.local_bytes(state) for state in (start, *(move.after for move in moves)))
     smallest = array_bytes(result.shape, result.dtype) // space.group_size(tuple(space.sizes))
-    return CheapestMoves(cost + prices.work(0, 2 * held, ""), cost + prices.work(0, 2 * smallest, ""), moves)
+    work = (ways.prices.work(0, 2 * size, "") for size in (held, smallest))
+    with_copy, least = (cost + copied for copied in work)
+    return with_copy, least, moves

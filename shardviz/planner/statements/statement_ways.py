@@ -1,24 +1,24 @@
-"""The ways to run one statement: each state in which it can leave its result, at the least cost."""
+"""The ways to run statements over the axes of a pool, and the moves of their arrays: each found once."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from operator import itemgetter
 from typing import NamedTuple
 
 from shardviz.planner.problem import Statement
+from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.local_work import Shape, work_cost
-from shardviz.planner.statements.work_split import (
-    WorkSplit,
-    ordered_splits,
-    unordered_splits,
-    work_splits,
-)
-from shardviz.planner.states.moves import Axes, State, StateSpace
-from shardviz.planner.states.paths import UNREACHABLE, ArrayPaths
-from shardviz.planner.states.prices import Cost, Prices
-from shardviz.sharding import array_bytes
+from shardviz.planner.statements.work_split import WorkSplit, WorkSplits, splittable_dims
+from shardviz.planner.states.moves import Axes, State, StateSpace, state_space
+from shardviz.planner.states.paths import ArrayKind, CheapestPaths, DirectPaths
+from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
+from shardviz.sharding import Mesh, ShardedArray, array_bytes
+
+MOST_SEARCHED = 5
+"""Parts of axes up to which the cheapest moves are searched: with more, direct ones are taken."""
 
 
 class Way(NamedTuple):
@@ -31,25 +31,70 @@ class Way(NamedTuple):
     split: WorkSplit
 
 
+def space_of(pool: AxisPool, mesh: Mesh) -> StateSpace:
+    """The states that arrays can be in over some axes."""
+    return state_space(pool.sizes_of_parts, tuple(mesh.shape.items()), pool.may_mask)
+
+
 class StatementWays:
-    """Finds the ways of statements on one mesh."""
+    """The ways of statements over the axes of a pool.
 
-    def __init__(self, space: StateSpace, prices: Prices) -> None:
-        self._space, self._prices = space, prices
+    Over an axis only those dimensions are split that `allowed` has with it, where it is given.
+    """
 
-    def ways(
-        self,
-        part: Statement,
-        operands: Sequence[ArrayPaths],
-        uneven: Collection[tuple[str, Axes]] = (),
-        splits: Collection[tuple[str, str]] | None = None,
-    ) -> WaysByResult:
-        """The ways to run a statement, before any move of its result. `operands` are searches from the states
-        in which the operands are; for the others see `work_splits`."""
-        bounds = _SplitBounds([search.least for search in operands])
+    def __init__(
+        self, pool: AxisPool, mesh: Mesh, prices: Prices, allowed: frozenset[tuple[str, str]] | None = None
+    ) -> None:
+        self.pool, self.prices, self._allowed = pool, prices, allowed
+        self.space = space_of(pool, mesh)
+        self._paths = CheapestPaths if len(pool.sizes) <= MOST_SEARCHED else DirectPaths
+        self._found: dict[object, CheapestPaths] = {}
+
+    def anywhere(self) -> StatementWays:
+        """The ways that split any dimension, with the same moves of arrays."""
+        found = copy(self)
+        found._allowed = None
+        return found
+
+    def kind(self, array: ShardedArray) -> ArrayKind:
+        return ArrayKind(array.shape, array.dtype, self.pool.uneven_of(array))
+
+    def to(
+        self, kind: ArrayKind, sources: Mapping[State, Cost], ends_pending: Axes | None = None
+    ) -> CheapestPaths:
+        """The moves to any state from some, which have had a cost; for `ends_pending` see
+        `CheapestPaths`."""
+        key = kind, tuple(sources.items()), ends_pending
+        if key not in self._found:
+            self._found[key] = self._paths(self.space, kind, self.prices, sources, ends_pending)
+        return self._found[key]
+
+    def onward(self, kind: ArrayKind, goals: Iterable[State], pending: Axes | None = None) -> CheapestPaths:
+        """The moves from any state to one of some, where sums are pending over no other axes than these,
+        where they are given."""
+        may_pend = tuple(self.space.sizes) if pending is None else pending
+        return self.to(kind, dict.fromkeys(goals, 0), may_pend)
+
+    def of_made(
+        self, kind: ArrayKind, least: Mapping[State, Cost], exact: Callable[[State, Cost], Cost | None]
+    ) -> CheapestPaths:
+        """The moves from the states in which statements leave an array, which cost at least so much; `exact`
+        finds how much, or None where that is not less than a limit."""
+        return self._paths(self.space, kind, self.prices, least, None, exact)
+
+    def splits(self, part: Statement) -> WorkSplits:
+        """The ways to share the work of a statement."""
+        dims, allowed, sizes = splittable_dims(part), self._allowed, self.space.sizes
+        places = [
+            (None, *(dim for dim in dims if allowed is None or (dim, axis) in allowed)) for axis in sizes
+        ]
+        return WorkSplits(part, sizes, places, self.pool.uneven)
+
+    def ways(self, part: Statement, operands: Sequence[CheapestPaths]) -> WaysByResult:
+        """The ways to run a statement, before any move of its result."""
+        bounds = _SplitBounds([operand.least for operand in operands])
         found: dict[State, list[tuple[Cost, Cost, WorkSplit]]] = {}
-        pending = [search.pending for search in operands]
-        for split in work_splits(part, pending, self._space.sizes, uneven, splits):
+        for split in self.splits(part).every([operand.pending for operand in operands]):
             work = self.work(part, split)
             least = work + bounds.of(split)
             if least < UNREACHABLE:
@@ -59,22 +104,19 @@ class StatementWays:
     def best(
         self,
         part: Statement,
-        operands: Sequence[ArrayPaths],
-        ends: ArrayPaths,
+        operands: Sequence[CheapestPaths],
+        ends: CheapestPaths,
         limit: Cost,
-        uneven: Collection[tuple[str, Axes]] = (),
-        splits: Collection[tuple[str, str]] | None = None,
         kept: tuple[str, Axes] | None = None,
     ) -> Way | None:
         """The cheapest way to run a statement and to have its result where a backward search `ends`; None
         where none costs less than `limit`. The cost is that of all of it. With a dimension and axes as `kept`
         only the ways count that split it over these."""
-        searches = (*operands, ends)
         found: Way | None = None
-        for least, work, split in self._likely(part, searches, limit, uneven, splits, kept):
+        for least, work, split in self._likely(part, operands, ends, limit, kept):
             if least >= limit:
                 break
-            cost = self.within(searches, split, work, limit)
+            cost = self.within((*operands, ends), split, work, limit)
             if cost is not None:
                 found, limit = Way(cost, split), cost
         return found
@@ -82,19 +124,18 @@ class StatementWays:
     def _likely(
         self,
         part: Statement,
-        searches: Sequence[ArrayPaths],
+        operands: Sequence[CheapestPaths],
+        ends: CheapestPaths,
         limit: Cost,
-        uneven: Collection[tuple[str, Axes]],
-        splits: Collection[tuple[str, str]] | None,
         kept: tuple[str, Axes] | None,
     ) -> Iterator[tuple[Cost, Cost, WorkSplit]]:
         """The splits that may cost less than a limit, each with what it costs at least, which grows, and its
         work. Of most splits no order of the axes comes into question, so it is left for later."""
-        axes, pending = self._space.sizes, [search.pending for search in searches[:-1]]
-        in_any_order = _SplitBounds([search.least_in_any_order for search in searches])
-        in_order = _SplitBounds([search.least for search in searches])
+        in_any_order = _SplitBounds([each.least_in_any_order for each in (*operands, ends)])
+        in_order = _SplitBounds([each.least for each in (*operands, ends)])
+        splits = self.splits(part)
         found: list[tuple[Cost, int, Cost, WorkSplit, bool]] = []
-        for split in unordered_splits(part, pending, axes, uneven, splits):
+        for split in splits.unordered([operand.pending for operand in operands]):
             if kept is None or set(kept[1]) <= set(split.assignment.get(kept[0], ())):
                 work = self.work(part, split)
                 least = work + in_any_order.of(split)
@@ -107,38 +148,38 @@ class StatementWays:
             if is_ordered:
                 yield least, work, split
                 continue
-            for ordered in ordered_splits(part, split, axes, uneven):
+            for ordered in splits.ordered(split):
                 least = work + in_order.of(ordered)
                 if least < limit:
                     heapq.heappush(found, (least, number, work, ordered, True))
                     number += 1
 
     def within(
-        self, searches: Sequence[ArrayPaths], split: WorkSplit, work: Cost, limit: Cost
+        self, arrays: Sequence[CheapestPaths], split: WorkSplit, work: Cost, limit: Cost
     ) -> Cost | None:
-        """The cost of a way, with the moves of its result where `searches` go so far; None where it is not
-        less than `limit`."""
-        states = (*split.operands, split.result)[: len(searches)]
-        bounds = [search.least(state) for search, state in zip(searches, states, strict=True)]
+        """The cost of a way, with the moves of its result where `arrays` go so far; None where it is not less
+        than `limit`."""
+        states = (*split.operands, split.result)[: len(arrays)]
+        bounds = [array.least(state) for array, state in zip(arrays, states, strict=True)]
         total = work + sum(bounds)
-        for place, (search, state, bound) in enumerate(zip(searches, states, bounds, strict=True)):
-            moved = search.cost(state, limit - total + bound)
+        for place, (array, state, bound) in enumerate(zip(arrays, states, bounds, strict=True)):
+            moved = array.cost(state, limit - total + bound)
             if moved is None:
                 return None
             total += moved - bound
             if place == 0:
-                total += self._prices.of_first(search.added(state))
+                total += self.prices.of_first(array.added(state))
             if total >= limit:
                 return None
         return total
 
     def local_work(self, part: Statement, operands: Sequence[Shape], result: Shape) -> Cost:
         """The cost of the work on a device that holds pieces of these shapes."""
-        return work_cost(self._prices, part, operands, result)
+        return work_cost(self.prices, part, operands, result)
 
     def work(self, part: Statement, split: WorkSplit) -> Cost:
         """The cost of the local work, and of the `pmax` behind it."""
-        group = self._space.group_size
+        group = self.space.group_size
         *operands, result = (
             tuple([-(-size // group(axes)) for size, axes in zip(array.shape, dims, strict=True)])
             for array, (dims, _) in zip(
@@ -149,7 +190,7 @@ class StatementWays:
         if not split.largest:
             return work
         size = array_bytes(result, part.result.dtype)
-        return work + self._prices.move("pmax", self._space.whole(split.largest), size, size)
+        return work + self.prices.move("pmax", self.space.whole(split.largest), size, size)
 
 
 class WaysByResult:
@@ -159,7 +200,7 @@ class WaysByResult:
     def __init__(
         self,
         ways: StatementWays,
-        operands: Sequence[ArrayPaths],
+        operands: Sequence[CheapestPaths],
         splits: Mapping[State, list[tuple[Cost, Cost, WorkSplit]]],
     ) -> None:
         self._ways, self._operands, self._splits = ways, operands, splits
@@ -180,6 +221,11 @@ class WaysByResult:
         if found is not None:
             self._found[state] = found
         return found
+
+    def cost(self, state: State, limit: Cost) -> Cost | None:
+        """The least cost of a state; None where it is not less than a limit."""
+        found = self.way(state, limit)
+        return None if found is None else found.cost
 
 
 class _SplitBounds:

@@ -13,13 +13,13 @@ axis may split any dimension. The cases are those of "How to Scale Your Model", 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, permutations, product
 
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Statement
-from shardviz.planner.problem.functions import FUNCTIONS, LocalFunction
+from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.planner.states.moves import Axes, State
 from shardviz.sharding import Mesh
 from shardviz.sharding.axis_parts import finest_parts, joined_parts, parts_within
@@ -63,78 +63,143 @@ class WorkSplit:
         return dims, tuple(sorted((*pending, *self.largest)))
 
 
-def work_splits(
-    part: Statement,
-    pending: Sequence[Collection[str]],
-    axes: Mapping[str, int],
-    uneven: Collection[tuple[str, Axes]] = (),
-    splits: Collection[tuple[str, str]] | None = None,
-) -> Iterator[WorkSplit]:
-    """Every way to share the work of a statement over mesh axes, or parts of them.
+class WorkSplits:
+    """The ways to share the work of a statement over mesh axes, or parts of them.
 
-    `pending` are for each operand the axes over which its sums may be pending, `axes` the devices along each
-    axis. Dimensions are cut into equal parts, or as `uneven` has them; over an axis only those are cut that
-    `splits` has with it, where it is given.
+    `axes` are the devices along each axis, `places` for each the dimensions that it may split, None for none.
+    Dimensions are cut into equal parts, or as `uneven` has them; the axes of one stand in the `orders` that
+    are given for them, or else in all.
     """
-    for split in unordered_splits(part, pending, axes, uneven, splits):
-        yield from ordered_splits(part, split, axes, uneven)
 
+    def __init__(
+        self,
+        part: Statement,
+        axes: Mapping[str, int],
+        places: Sequence[Sequence[str | None]],
+        uneven: Collection[tuple[str, Axes]] = (),
+        orders: Callable[[Axes, str], Iterable[Axes]] | None = None,
+    ) -> None:
+        self._part, self._axes, self._places, self._uneven = part, axes, places, uneven
+        self._orders = orders or self._every_order
+        self._function = FUNCTIONS[part.function]
+        self._sizes, self._merged = dim_sizes(part), dict(part.merged)
+        self._is_wide = len(axes) > MOST_ORDERED
 
-def unordered_splits(
-    part: Statement,
-    pending: Sequence[Collection[str]],
-    axes: Mapping[str, int],
-    uneven: Collection[tuple[str, Axes]] = (),
-    splits: Collection[tuple[str, str]] | None = None,
-) -> Iterator[WorkSplit]:
-    """Those of the `work_splits` that have the axes of each dimension in the mesh's order, and those that
-    stand for others, which alone cut it as `uneven` has it."""
-    function = FUNCTIONS[part.function]
-    for assignment in _assignments(part, axes, uneven, splits):
-        taken = {axis for own in assignment.values() for axis in own}
-        for kept in _kept_pending(pending, taken, function, is_wide=len(axes) > MOST_ORDERED):
-            yield _work_split(part, assignment, kept, axes)
+    def every(self, pending: Sequence[Collection[str]]) -> Iterator[WorkSplit]:
+        """Every way; `pending` are for each operand the axes over which its sums may be pending."""
+        for split in self.unordered(pending):
+            yield from self.ordered(split)
 
+    def unordered(self, pending: Sequence[Collection[str]]) -> Iterator[WorkSplit]:
+        """Those of all ways that have the axes of each dimension in the mesh's order, and those that stand
+        for others, which alone cut it as `uneven` has it."""
+        for assignment in self._assignments():
+            taken = {axis for own in assignment.values() for axis in own}
+            for kept in self._kept_pending(pending, taken):
+                yield self._work_split(assignment, kept)
 
-def ordered_splits(
-    part: Statement,
-    split: WorkSplit,
-    axes: Mapping[str, int],
-    uneven: Collection[tuple[str, Axes]] = (),
-) -> Iterator[WorkSplit]:
-    """A way to share the work with the axes of each dimension in every order."""
-    sizes, merged = dim_sizes(part), dict(part.merged)
-    members = {dim: own for dim, own in split.assignment.items() if dim not in merged}
-    kept = tuple(own for _, own in split.operands)
-    given = [
-        (dim, own)
-        for array in (*part.operands, part.result)
-        if len(axes) > MOST_ORDERED and array.spec is not None
-        for dim, own in zip(array.dims, array.spec.dims, strict=True)
-    ]
-    for ordered in product(*(_orders(own, dim, given) for dim, own in members.items())):
-        assignment = dict(zip(members, ordered, strict=True))
-        if all(_divides(dim, own, sizes, axes, uneven) for dim, own in assignment.items()):
-            for dim, factors in merged.items():
-                _merge(assignment, dim, factors, sizes, axes)
-            yield _work_split(part, assignment, kept, axes)
+    def ordered(self, split: WorkSplit) -> Iterator[WorkSplit]:
+        """A way to share the work with the axes of each dimension in every order."""
+        members = {dim: own for dim, own in split.assignment.items() if dim not in self._merged}
+        kept = tuple(own for _, own in split.operands)
+        for ordered in product(*(self._orders(own, dim) for dim, own in members.items())):
+            assignment = dict(zip(members, ordered, strict=True))
+            if all(self._divides(dim, own) or (dim, own) in self._uneven for dim, own in assignment.items()):
+                self._merge(assignment)
+                yield self._work_split(assignment, kept)
 
+    def _every_order(self, axes: Axes, dim: str) -> Iterable[Axes]:
+        """The orders of axes on a dimension: all of them, or of many those that somebody has."""
+        part = self._part
+        arrays = [array for array in (*part.operands, part.result) if array.spec is not None]
+        if not self._is_wide or len(axes) <= MOST_ORDERED - 2 or not any(array.rank for array in arrays):
+            return permutations(axes)
+        found = [
+            tuple(axis for axis in own if axis in axes)
+            for array in arrays
+            for name, own in zip(array.dims, array.decided_spec.dims, strict=True)
+            if name == dim
+        ]
+        return dict.fromkeys((*(own for own in found if len(own) == len(axes)), axes))
 
-def _work_split(
-    part: Statement, assignment: Assignment, kept: tuple[Axes, ...], axes: Iterable[str]
-) -> WorkSplit:
-    """An assignment where these sums of each operand stay pending."""
-    einsum = part.einsum
-    operands = tuple(
-        (tuple([assignment.get(dim, ()) for dim in dims]), own)
-        for dims, own in zip(einsum.operands, kept, strict=True)
-    )
-    summed = [axis for dim in part.summed for axis in assignment.get(dim, ())]
-    takes_largest = FUNCTIONS[part.function].takes_largest
-    largest = tuple(axis for axis in axes if axis in summed) if takes_largest else ()
-    left = {*summed, *(axis for own in kept for axis in own)}.difference(largest)
-    result = tuple([assignment.get(dim, ()) for dim in einsum.result])
-    return WorkSplit(assignment, operands, (result, tuple(sorted(left))), largest)
+    def _assignments(self) -> Iterator[Assignment]:
+        places, most = self._places, None
+        if self._is_wide:
+            # Of so many only the first are looked at: those in which most axes split something.
+            places, most = [own[::-1] for own in places], MOST_CHOICES
+        cut_unevenly = {(dim, frozenset(own)) for dim, own in self._uneven}
+        for choice in islice(product(*places), most):
+            assignment: Assignment = {}
+            for axis, dim in zip(self._axes, choice, strict=True):
+                if dim is not None:
+                    assignment[dim] = (*assignment.get(dim, ()), axis)
+            if all(
+                self._divides(dim, own) or (dim, frozenset(own)) in cut_unevenly
+                for dim, own in assignment.items()
+            ) and self._merge(assignment):
+                yield assignment
+
+    def _divides(self, dim: str, own: Axes) -> bool:
+        return self._sizes[dim] % math.prod([self._axes[axis] for axis in own]) == 0
+
+    def _merge(self, assignment: Assignment) -> bool:
+        """Split the dimensions that stand for others as they are; False where the pieces of one are not in
+        one place: a minor one is split, but a major one is not down to single elements."""
+        for merged, factors in self._merged.items():
+            own: Axes = ()
+            is_single = True
+            for dim in factors:
+                split = assignment.get(dim, ())
+                if split and not is_single:
+                    return False
+                own += split
+                cut = math.prod([self._axes[axis] for axis in split])
+                is_single = is_single and cut == self._sizes[dim]
+            if own:
+                assignment[merged] = own
+        return True
+
+    def _kept_pending(
+        self, pending: Sequence[Collection[str]], taken: Collection[str]
+    ) -> Iterator[tuple[Axes, ...]]:
+        """The operands' sums that may stay pending, by operand, over axes that split nothing: a product is
+        linear in each, so one operand's may, and the others' are added before; a sum takes all of them so.
+        Where axes are many, those over all of them stay with one operand."""
+        function = self._function
+        if function.linearity == "none" or not any(pending):
+            yield ((),) * len(pending)
+            return
+        free = sorted({axis for own in pending for axis in own}.difference(taken))
+        every = tuple(range(len(pending)))
+        linear = tuple(place for place in every if function.may_pend(place))
+        holders: list[list[tuple[int, ...]]] = [
+            [(), linear]
+            if function.linearity == "sum"
+            else [(), *((place,) for place in linear if axis in pending[place])]
+            for axis in free
+        ]
+        choices: Iterable[tuple[tuple[int, ...], ...]] = product(*holders)
+        if self._is_wide:
+            alike = [(), *dict.fromkeys(each for own in holders for each in own if each)]
+            choices = [tuple(each if each in own else () for own in holders) for each in alike]
+        for choice in choices:
+            yield tuple(
+                tuple(axis for axis, held in zip(free, choice, strict=True) if place in held)
+                for place in every
+            )
+
+    def _work_split(self, assignment: Assignment, kept: tuple[Axes, ...]) -> WorkSplit:
+        """An assignment where these sums of each operand stay pending."""
+        einsum = self._part.einsum
+        operands = tuple(
+            (tuple([assignment.get(dim, ()) for dim in dims]), own)
+            for dims, own in zip(einsum.operands, kept, strict=True)
+        )
+        summed = [axis for dim in self._part.summed for axis in assignment.get(dim, ())]
+        largest = tuple(axis for axis in self._axes if axis in summed and self._function.takes_largest)
+        left = {*summed, *(axis for own in kept for axis in own)}.difference(largest)
+        result = tuple([assignment.get(dim, ()) for dim in einsum.result])
+        return WorkSplit(assignment, operands, (result, tuple(sorted(left))), largest)
 
 
 def dim_sizes(part: Statement) -> dict[str, int]:
@@ -144,110 +209,12 @@ def dim_sizes(part: Statement) -> dict[str, int]:
 
 
 def splittable_dims(part: Statement) -> list[str]:
-    """The dimensions of a statement that devices may split, but for those that follow from others."""
+    """The dimensions of a statement that devices may split, but for those that follow from others, and those
+    that an array has twice, of which no axis could split both."""
     fixed = {*part.whole, *dict(part.merged)}
-    return [dim for dim in dim_sizes(part) if dim not in fixed and not _is_diagonal(part.einsum, dim)]
-
-
-def _assignments(
-    part: Statement,
-    axes: Mapping[str, int],
-    uneven: Collection[tuple[str, Axes]],
-    splits: Collection[tuple[str, str]] | None,
-) -> Iterator[Assignment]:
-    sizes, merged = dim_sizes(part), dict(part.merged)
-    dims = splittable_dims(part)
-    places = [(None, *(dim for dim in dims if splits is None or (dim, axis) in splits)) for axis in axes]
-    most = None
-    if len(axes) > MOST_ORDERED:
-        # Of so many only the first are looked at: those in which most axes split something.
-        places, most = [own[::-1] for own in places], MOST_CHOICES
-    cut_unevenly = {(dim, frozenset(own)) for dim, own in uneven}
-    for choice in islice(product(*places), most):
-        members: dict[str, list[str]] = {}
-        for axis, dim in zip(axes, choice, strict=True):
-            if dim is not None:
-                members.setdefault(dim, []).append(axis)
-        if all(
-            sizes[dim] % math.prod([axes[axis] for axis in own]) == 0 or (dim, frozenset(own)) in cut_unevenly
-            for dim, own in members.items()
-        ):
-            assignment = {dim: tuple(own) for dim, own in members.items()}
-            if all(_merge(assignment, dim, factors, sizes, axes) for dim, factors in merged.items()):
-                yield assignment
-
-
-def _divides(
-    dim: str,
-    own: Axes,
-    sizes: Mapping[str, int],
-    axes: Mapping[str, int],
-    uneven: Collection[tuple[str, Axes]],
-) -> bool:
-    return sizes[dim] % math.prod([axes[axis] for axis in own]) == 0 or (dim, own) in uneven
-
-
-def _orders(axes: Axes, dim: str, given: Sequence[tuple[str, Axes]]) -> Iterable[Axes]:
-    """The orders of axes on a dimension: all of them, or of many those that somebody has."""
-    if len(axes) <= MOST_ORDERED - 2 or not given:
-        return permutations(axes)
-    found = [tuple(axis for axis in own if axis in axes) for name, own in given if name == dim]
-    return dict.fromkeys((*(own for own in found if len(own) == len(axes)), axes))
-
-
-def _merge(
-    assignment: Assignment,
-    merged: str,
-    factors: Sequence[str],
-    sizes: Mapping[str, int],
-    axes: Mapping[str, int],
-) -> bool:
-    """Split a dimension that stands for others as they are; False where its pieces are not in one place: a
-    minor one is split, but a major one is not down to single elements."""
-    own: Axes = ()
-    is_single = True
-    for dim in factors:
-        split = assignment.get(dim, ())
-        if split and not is_single:
-            return False
-        own += split
-        is_single = is_single and math.prod([axes[axis] for axis in split]) == sizes[dim]
-    if own:
-        assignment[merged] = own
-    return True
-
-
-def _is_diagonal(einsum: Einsum, dim: str) -> bool:
-    """An operand has the dimension twice, so that no axis could split both."""
-    return any(dims.count(dim) > 1 for dims in einsum.operands)
-
-
-def _kept_pending(
-    pending: Sequence[Collection[str]], taken: Collection[str], function: LocalFunction, *, is_wide: bool
-) -> Iterator[tuple[Axes, ...]]:
-    """The operands' sums that may stay pending, by operand, over axes that split nothing: a product is
-    linear in each, so one operand's may, and the others' are added before; a sum takes all of them so. Where
-    axes are many, those over all of them stay with one operand."""
-    if function.linearity == "none" or not any(pending):
-        yield ((),) * len(pending)
-        return
-    free = sorted({axis for own in pending for axis in own}.difference(taken))
-    every = tuple(range(len(pending)))
-    linear = tuple(place for place in every if function.may_pend(place))
-    holders: list[list[tuple[int, ...]]] = [
-        [(), linear]
-        if function.linearity == "sum"
-        else [(), *((place,) for place in linear if axis in pending[place])]
-        for axis in free
-    ]
-    choices: Iterable[tuple[tuple[int, ...], ...]] = product(*holders)
-    if is_wide:
-        alike = [(), *dict.fromkeys(each for own in holders for each in own if each)]
-        choices = [tuple(each if each in own else () for own in holders) for each in alike]
-    for choice in choices:
-        yield tuple(
-            tuple(axis for axis, held in zip(free, choice, strict=True) if place in held) for place in every
-        )
+    named = (*part.einsum.operands, part.einsum.result)
+    twice = {dim for dims in named for dim in dims if dims.count(dim) > 1}
+    return [dim for dim in dim_sizes(part) if dim not in fixed and dim not in twice]
 
 
 def case_of(einsum: Einsum, starts: tuple[State, ...], mesh: Mesh) -> str:

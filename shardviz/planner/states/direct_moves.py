@@ -13,13 +13,12 @@ wanted, and never away again:
     mask          whole copies become the pending sums that are wanted
 
 So A[X, Y] → A[_, (Y, X)] over axes of 2 and 4 devices is one all_to_all of X, and A[X, Y] → A[Y, X] gathers
-one of them, moves the other, and cuts. The cheapest way may be another (`cheapest_paths`).
+one of them, moves the other, and cuts. The cheapest way may be another (`paths`).
 """
 
 from __future__ import annotations
 
-from shardviz.planner.states.moves import Axes, Dims, State, StateSpace, with_axes
-from shardviz.planner.states.paths import PathMove
+from shardviz.planner.states.moves import Axes, Dims, PathMove, State, StateSpace, with_axes
 
 
 def direct_moves(space: StateSpace, start: State, goal: State) -> tuple[PathMove, ...]:

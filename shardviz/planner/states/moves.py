@@ -22,7 +22,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, combinations, count, permutations, product
+from itertools import combinations, permutations, product
 from typing import NamedTuple
 
 from shardviz.planner.plan import LOCAL_OPS
@@ -62,14 +62,20 @@ def with_axes(dims: Dims, dim: int, axes: Axes) -> Dims:
 
 
 @dataclass(frozen=True)
-class ReshardMove:
-    """One operation on one array: see `Step` for `dim`, `shape`, `bytes` and `wire_bytes`."""
+class PathMove:
+    """One operation on one array: see `Step` for `op`, `axes` and `dim`."""
 
     op: str
     axes: Axes
     dim: int | None
     before: State
     after: State
+
+
+@dataclass(frozen=True)
+class ReshardMove(PathMove):
+    """An operation with the bytes that it takes: see `Step` for `shape`, `bytes` and `wire_bytes`."""
+
     shape: tuple[int, ...]
     bytes: int
     wire_bytes: int
@@ -98,15 +104,15 @@ def wire_bytes_of(op: str, size: int, devices: int) -> int:
 
 STAGES = (("slice", "mask"), ("all_gather", "psum", "psum_scatter"), ("all_to_all",), ("ppermute",))
 """The operations, in groups: those of the last are the most, and seldom the cheapest way on."""
-_SERIALS = count()
-"""Numbers of the spaces."""
+EXCHANGES = len(STAGES)
+"""From here on a stage is one group of axes that an all-to-all moves, by its number."""
 
 
 class Node:
     """A state of arrays of one rank: `parts` are the numbers of pieces of each dimension, `places` the axes
     that split it, each with its dimension and the pieces into which the axes before it cut that."""
 
-    __slots__ = ("arrivals", "departures", "exchanges", "parts", "places", "shortened", "state")
+    __slots__ = ("moves", "parts", "places", "shortened", "state")
 
     def __init__(self, state: State, sizes: Mapping[str, int]) -> None:
         self.state = state
@@ -118,21 +124,22 @@ class Node:
                 cut *= sizes[axis]
             parts.append(cut)
         self.parts, self.places = tuple(parts), frozenset(places)
-        self.departures: dict[int, tuple[StateMove, ...]] = {}
-        self.arrivals: dict[tuple[int, Axes], tuple[StateMove, ...]] = {}
         self.shortened: tuple[tuple[Dims, Axes, int], ...] | None = None
-        self.exchanges: dict[tuple[int, bool], tuple[StateMove, ...]] = {}
+        self.moves: dict[tuple[int, Axes | None], tuple[StateMove, ...]] = {}
 
 
 class StateMove(NamedTuple):
     """A move to or from another state: `dim` is the first dimension that is gathered, moved away, scattered
-    or cut, `kind` a number of the operation and its axes."""
+    or cut."""
 
     op: str
     axes: Axes
     dim: int | None
     other: Node
-    kind: int = 0
+
+
+_Move = tuple[str, Axes, int | None, Dims, Axes]
+"""The operation, axes and dimension of a move, and the state at its other end."""
 
 
 @lru_cache(maxsize=8)  # problems on one mesh share the states and the moves between them
@@ -155,10 +162,8 @@ class StateSpace:
     ) -> None:
         self.sizes, self.may_mask = dict(sizes), may_mask
         self._mesh_shape = mesh_shape
-        self.serial = next(_SERIALS)
         self._has_parts = any(":" in axis for axis in sizes)
         self._joined: dict[Axes, Axes] = {}
-        self._kinds: dict[tuple[str, Axes], tuple[Axes, int]] = {}
         self._nodes: dict[State, Node] = {}
         self._cuts: dict[tuple[tuple[int, ...], frozenset[str]], tuple[Dims, ...]] = {}
 
@@ -172,34 +177,24 @@ class StateSpace:
     def group_size(self, axes: Axes) -> int:
         return math.prod([self.sizes[axis] for axis in axes])
 
-    def departures(self, node: Node, stage: int) -> tuple[StateMove, ...]:
-        """Every move from a state by the operations of one of the `STAGES`."""
-        found = node.departures.get(stage)
+    def whole(self, axes: Axes) -> Axes:
+        """The axes, of which adjacent parts are one."""
+        found = self._joined.get(axes)
         if found is None:
-            dims, pending = node.state
-            moves = (
-                chain(self._slices(dims, pending), self._masks(dims, pending)),
-                chain(self._reductions(dims, pending), self._gathers(dims, pending)),
-                self._exchanges(dims, pending),
-                self._permuted(node),
-            )
-            found = node.departures[stage] = self._joined_moves(moves[stage])
+            found = self._joined[axes] = joined_parts(axes, self._mesh_shape)
         return found
 
-    def arrivals(self, node: Node, stage: int, pending: Axes) -> tuple[StateMove, ...]:
-        """Every move to a state by the operations of a stage, where sums are pending over no other axes than
-        these."""
-        key = stage, pending
-        found = node.arrivals.get(key)
+    def moves(self, node: Node, stage: int, arriving: Axes | None = None) -> tuple[StateMove, ...]:
+        """Every move from a state by the operations of one of the `STAGES`; or with `arriving` every one to
+        it, where sums are pending over no other axes than these."""
+        found = node.moves.get((stage, arriving))
         if found is None:
-            state = node.state
-            moves = (
-                self._cut_before(*state),
-                self._whole_before(*state, pending),
-                self._exchanged_before(*state),
-                self._permuted(node),
-            )
-            found = node.arrivals[key] = self._joined_moves(moves[stage])
+            if stage >= EXCHANGES:
+                moves = self._exchanges(node, stage - EXCHANGES, arriving)
+            else:
+                makers = (self._local, self._reductions, self._all_exchanges, self._permutes)
+                moves = makers[stage](node, arriving)
+            found = node.moves[stage, arriving] = tuple(map(self._joined_move, moves))
         return found
 
     def exchange_groups(self, node: Node) -> list[Axes]:
@@ -209,110 +204,71 @@ class StateSpace:
             node.shortened = tuple(_shortened(node.state[0]))
         return [taken for _, taken, _ in node.shortened]
 
-    def exchanges(self, node: Node, group: int, *, arriving: bool) -> tuple[StateMove, ...]:
-        """The all-to-alls that move one of the `exchange_groups` from a state, or are `arriving` there."""
-        found = node.exchanges.get((group, arriving))
-        if found is None and node.shortened is not None:
-            (dims, pending), (kept, taken, first) = node.state, node.shortened[group]
-            others = [dim for dim in range(len(dims)) if kept[dim] == dims[dim]]
-            found = node.exchanges[group, arriving] = self._joined_moves(
-                StateMove(
-                    "all_to_all",
-                    order if arriving else taken,
-                    other if arriving else first,
-                    self.node((held, pending)),
-                )
-                for held, order, other in _appended(kept, taken, others)
-            )
-        return found or ()
-
-    def _joined_moves(self, moves: Iterable[StateMove]) -> tuple[StateMove, ...]:
-        kinds, found = self._kinds, []
-        for op, axes, dim, other, _ in moves:
-            key = op, axes
-            known = kinds.get(key)
-            if known is None:
-                known = kinds[key] = self.whole(axes) if self._has_parts else axes, len(kinds)
-            found.append(StateMove(op, known[0], dim, other, known[1]))
-        return tuple(found)
-
-    def whole(self, axes: Axes) -> Axes:
-        """The axes, of which adjacent parts are one."""
-        found = self._joined.get(axes)
-        if found is None:
-            found = self._joined[axes] = joined_parts(axes, self._mesh_shape)
-        return found
+    def _joined_move(self, move: _Move) -> StateMove:
+        op, axes, dim, dims, pending = move
+        return StateMove(op, self.whole(axes) if self._has_parts else axes, dim, self.node((dims, pending)))
 
     def _idle(self, dims: Dims, pending: Axes) -> Axes:
         used = {axis for axes in dims for axis in axes}.union(pending)
         return tuple(axis for axis in self.sizes if axis not in used)
 
-    def _slices(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
-        every = range(len(dims))
-        for axes in _subsets(self._idle(dims, pending)):
-            for after, order, first in _appended(dims, axes, every):
-                yield StateMove("slice", order, first, self.node((after, pending)))
-
-    def _masks(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
-        idle = tuple(axis for axis in self._idle(dims, pending) if axis in self.may_mask)
-        for axes in _subsets(idle):
-            yield StateMove("mask", axes, None, self.node((dims, tuple(sorted((*pending, *axes))))))
-
-    def _reductions(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
-        ordered = tuple(axis for axis in self.sizes if axis in pending)
-        every = range(len(dims))
-        for axes in _subsets(ordered):
-            rest = tuple(axis for axis in pending if axis not in axes)
-            yield StateMove("psum", axes, None, self.node((dims, rest)))
-            for after, order, first in _appended(dims, axes, every):
-                yield StateMove("psum_scatter", order, first, self.node((after, rest)))
-
-    def _gathers(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
-        for kept, taken, first in _shortened(dims):
-            yield StateMove("all_gather", taken, first, self.node((kept, pending)))
-
-    def _exchanges(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
-        for kept, taken, first in _shortened(dims):
-            targets = [dim for dim in range(len(dims)) if kept[dim] == dims[dim]]
-            for after, _, _ in _appended(kept, taken, targets):
-                yield StateMove("all_to_all", taken, first, self.node((after, pending)))
-
-    def _cut_before(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
-        for axes in _subsets(tuple(axis for axis in pending if axis in self.may_mask)):
-            rest = tuple(axis for axis in pending if axis not in axes)
-            yield StateMove("mask", axes, None, self.node((dims, rest)))
-        for kept, taken, first in _shortened(dims):
-            yield StateMove("slice", taken, first, self.node((kept, pending)))
-
-    def _whole_before(self, dims: Dims, pending: Axes, may_pend: Axes) -> Iterator[StateMove]:
+    def _local(self, node: Node, arriving: Axes | None) -> Iterator[_Move]:
+        dims, pending = node.state
+        if arriving is not None:
+            for axes in _subsets(axis for axis in pending if axis in self.may_mask):
+                yield "mask", axes, None, dims, _without(pending, axes)
+            for kept, taken, first in _shortened(dims):
+                yield "slice", taken, first, kept, pending
+            return
         idle = self._idle(dims, pending)
-        every = range(len(dims))
-        for axes in _subsets(tuple(axis for axis in idle if axis in may_pend)):
-            yield StateMove("psum", axes, None, self.node((dims, tuple(sorted((*pending, *axes))))))
         for axes in _subsets(idle):
-            for before, order, first in _appended(dims, axes, every):
-                yield StateMove("all_gather", order, first, self.node((before, pending)))
-        for kept, taken, first in _shortened(dims):
-            if all(axis in may_pend for axis in taken):
-                added = tuple(sorted((*pending, *taken)))
-                yield StateMove("psum_scatter", taken, first, self.node((kept, added)))
+            for after, order, first in _appended(dims, axes, range(len(dims))):
+                yield "slice", order, first, after, pending
+        for axes in _subsets(axis for axis in idle if axis in self.may_mask):
+            yield "mask", axes, None, dims, _with(pending, axes)
 
-    def _exchanged_before(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
+    def _reductions(self, node: Node, arriving: Axes | None) -> Iterator[_Move]:
+        dims, pending = node.state
         every = range(len(dims))
-        for kept, taken, _ in _shortened(dims):
-            sources = [dim for dim in every if kept[dim] == dims[dim]]
-            for held, order, source in _appended(kept, taken, sources):
-                yield StateMove("all_to_all", order, source, self.node((held, pending)))
+        if arriving is not None:
+            idle = self._idle(dims, pending)
+            for axes in _subsets(axis for axis in idle if axis in arriving):
+                yield "psum", axes, None, dims, _with(pending, axes)
+            for axes in _subsets(idle):
+                for before, order, first in _appended(dims, axes, every):
+                    yield "all_gather", order, first, before, pending
+            for kept, taken, first in _shortened(dims):
+                if set(taken) <= set(arriving):
+                    yield "psum_scatter", taken, first, kept, _with(pending, taken)
+            return
+        for axes in _subsets(axis for axis in self.sizes if axis in pending):
+            rest = _without(pending, axes)
+            yield "psum", axes, None, dims, rest
+            for after, order, first in _appended(dims, axes, every):
+                yield "psum_scatter", order, first, after, rest
+        for kept, taken, first in _shortened(dims):
+            yield "all_gather", taken, first, kept, pending
 
-    def _permuted(self, node: Node) -> Iterator[StateMove]:
+    def _all_exchanges(self, node: Node, arriving: Axes | None) -> Iterator[_Move]:
+        for group in range(len(self.exchange_groups(node))):
+            yield from self._exchanges(node, group, arriving)
+
+    def _exchanges(self, node: Node, group: int, arriving: Axes | None) -> Iterator[_Move]:
+        """The all-to-alls that move one of the `exchange_groups`."""
+        dims, pending = node.state
+        kept, taken, first = (node.shortened or ())[group]
+        others = [dim for dim in range(len(dims)) if kept[dim] == dims[dim]]
+        for held, order, other in _appended(kept, taken, others):
+            yield "all_to_all", *((taken, first) if arriving is None else (order, other)), held, pending
+
+    def _permutes(self, node: Node, _: Axes | None) -> Iterator[_Move]:
         """Moves to every other placement of axes that cuts each dimension into as many parts."""
         dims, pending = node.state
         for placed in self._placements(node.parts, frozenset(pending)):
             if placed != dims:
-                other = self.node((placed, pending))
-                changed = {axis for axis, _, _ in node.places ^ other.places}
+                changed = {axis for axis, _, _ in node.places ^ self.node((placed, pending)).places}
                 axes = tuple([axis for axis in self.sizes if axis in changed])
-                yield StateMove("ppermute", axes, None, other)
+                yield "ppermute", axes, None, placed, pending
 
     def _placements(self, parts: tuple[int, ...], taken: frozenset[str]) -> tuple[Dims, ...]:
         """Every placement of axes that are not taken that cuts the dimensions into so many parts."""
@@ -338,8 +294,17 @@ class StateSpace:
                     yield (axis, *rest)
 
 
-def _subsets(axes: Axes) -> Iterator[Axes]:
+def _with(pending: Axes, axes: Axes) -> Axes:
+    return tuple(sorted((*pending, *axes)))
+
+
+def _without(pending: Axes, axes: Axes) -> Axes:
+    return tuple([axis for axis in pending if axis not in axes])
+
+
+def _subsets(axes: Iterable[str]) -> Iterator[Axes]:
     """Every subset but the empty one, in the order of the axes."""
+    axes = tuple(axes)
     for size in range(1, len(axes) + 1):
         yield from combinations(axes, size)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import combinations, permutations
+from itertools import permutations
 from typing import NamedTuple
 
 from shardviz.hardware.chips import DeviceFigures
@@ -23,10 +23,12 @@ from shardviz.hardware.collective_time import CollectiveTime
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.planner.plan import HLO_OPS, LOCAL_OPS
 from shardviz.planner.problem import Objective
-from shardviz.planner.states.moves import STAGES, Axes, StateSpace, wire_bytes_of
+from shardviz.planner.states.moves import Axes, wire_bytes_of
 
 Cost = int
 """A cost, as one number."""
+UNREACHABLE: Cost = 1 << 1024
+"""More than anything costs."""
 NANOSECONDS = 10**9
 """In a second."""
 FEMTOSECONDS = 10**15
@@ -71,12 +73,12 @@ class Prices:
         order = _ORDERS[objective]
         self._shift = {name: sum(_WIDTHS[rest] for rest in order[i + 1 :]) for i, name in enumerate(order)}
         self._moves: dict[tuple[str, Axes, int, int], Cost] = {}
-        self._costs: dict[tuple[int, int, bool], dict[tuple[int, int], Cost]] = {}
         self._lines: dict[tuple[str, Axes], _Line] = {}
-        self._least: dict[tuple[int, int, bool], tuple[Cost, ...]] = {}
         self._works: dict[tuple[int, int, str], Cost] = {}
         self._dtypes: dict[str, str] = {}
         self._axis_orders: dict[Axes, tuple[Axes, ...]] = {}
+        self.relaxed: dict[object, dict[tuple[str, int], list[Cost]]] = {}
+        """The costs of the moves of `Relaxation`s, for arrays of one size each."""
 
     def move(self, op: str, axes: Axes, before: int, after: int) -> Cost:
         """The cost of a move of an array, of which a device holds so many bytes before and after it."""
@@ -118,11 +120,6 @@ class Prices:
         size = after if op == "all_gather" else before
         return max(self.collective_seconds(op, axes, size), seconds or 0.0)
 
-    def costs_from(self, space: StateSpace, size: int, *, forward: bool) -> dict[tuple[int, int], Cost]:
-        """The costs that are known of moves between pieces of `size` bytes and of other sizes, by the kind of
-        the move and the other size: of moves `forward`, from the one to the other."""
-        return self._costs.setdefault((space.serial, size, forward), {})
-
     def collective_seconds(self, op: str, axes: Axes, size: int) -> float:
         """Seconds of a collective on its links; `size` as `Step.bytes` has it."""
         line = self._lines.get((op, axes))
@@ -139,31 +136,6 @@ class Prices:
         has_several = self.placed.machine.measured or any(level.nccl for level in levels)
         per_byte = None if has_several else found.bandwidth_seconds / LARGE
         return _Line(found.latency_seconds, per_byte, found.seconds > found.bandwidth_seconds)
-
-    def least_moves(self, space: StateSpace, size: int, *, forward: bool) -> tuple[Cost, ...]:
-        """The least cost of a move of each of the `STAGES` from pieces of `size` bytes, or backward to
-        them, where all pieces are alike."""
-        key = (space.serial, size, forward)
-        found = self._least.get(key)
-        if found is None:
-            names = tuple(space.sizes)
-            groups = [
-                (space.whole(axes), space.group_size(axes))
-                for count in range(1, len(names) + 1)
-                for axes in combinations(names, count)
-            ]
-            found = self._least[key] = tuple(
-                min(
-                    (
-                        self.move_in_any_order(op, axes, *_least_ends(op, size, n, forward))
-                        for axes, n in groups
-                        for op in ops
-                    ),
-                    default=0,
-                )
-                for ops in ((), *STAGES[1:])  # local moves are followed at once
-            )
-        return found
 
     def work(self, flops: int, hbm_bytes: int, dtype: str) -> Cost:
         """The cost of local work of a device; `dtype` is that of its matrix products, "" without any."""
@@ -218,16 +190,6 @@ class Prices:
 
     def _packed(self, **fields: int) -> Cost:
         return sum(value << self._shift[name] for name, value in fields.items())
-
-
-def _least_ends(op: str, size: int, devices: int, forward: bool) -> tuple[int, int]:
-    """The least bytes of a piece before and after a move, of which one are `size`; pieces of less than a byte
-    have been rounded up."""
-    if op not in ("all_gather", "psum_scatter"):
-        return size, size
-    grows = forward == (op == "all_gather")
-    other = (size - 1) * devices + 1 if grows else size // devices
-    return (size, other) if forward else (other, size)
 
 
 def _nanoseconds(seconds: float) -> int:
