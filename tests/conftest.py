@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from itertools import count, product
@@ -109,6 +109,15 @@ def covering(*values: Sequence[object]) -> list[Any]:
             marks=() if place in few else pytest.mark.slow,
         )
         for place in product(*(range(len(each)) for each in values))
+    ]
+
+
+def one_in(number: int, values: Iterable[object]) -> list[Any]:
+    """Values as parameters, of which only one in so many is not slow, the last."""
+    listed = [*values]
+    return [
+        pytest.param(value, marks=() if place % number == 0 else pytest.mark.slow)
+        for place, value in zip(range(len(listed) - 1, -1, -1), listed, strict=True)
     ]
 
 

@@ -27,6 +27,7 @@ def lesson_with(name, changes):
     return read_lesson(text, file)
 
 
+@pytest.mark.slow
 def test_most_figures_of_the_course_are_checked():
     """And right: `test_checking` has every lesson without complaints."""
     checked = sum(len(lesson.figures) for lesson in course())

@@ -14,6 +14,7 @@ from shardviz.forms.command_line import to_arguments
 from shardviz.forms.examples import examples
 from shardviz.lessons.course import course
 from shardviz.lessons.measures import answer_of
+from tests.conftest import one_in
 
 TABLE = (Path(__file__).parents[2] / "docs" / "tutorials.md").read_text(encoding="utf-8")
 ROWS = [
@@ -52,7 +53,7 @@ def asked(kind, name):
 MARKED_ROWS = [pytest.param(row, marks=pytest.mark.slow) if "program `" in row[2] else row for row in ROWS]
 
 
-@pytest.mark.parametrize("row", MARKED_ROWS, ids=lambda row: row[0])
+@pytest.mark.parametrize("row", one_in(3, MARKED_ROWS), ids=lambda row: row[0])
 def test_it_is_seen_there(row, capsys, request):
     _what, shows, where = row
     places = PLACE.findall(where)

@@ -13,6 +13,7 @@ from shardviz.forms.state_file import load_session
 from shardviz.tui import resilient_app
 from shardviz.tui.app import KEEP_AFTER_S, ShardvizApp
 from shardviz.tui.registry import AREAS, COMMANDS
+from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 from tests.tui.recorded import Recorded
 
@@ -20,7 +21,7 @@ GREET = ShardvizApp.greet
 """Before the fixture takes it away."""
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", one_in(3, SIZES))
 def test_the_first_screen(size):
     async def script(pilot):
         check_snapshot(f"app-{size}", text_of(pilot.app))
@@ -248,7 +249,7 @@ def test_undo_and_redo_go_on_after_a_restart():
     drive(third)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", one_in(3, SIZES))
 def test_the_first_time_a_line_says_where_to_begin_until_something_is_edited(size, monkeypatch):
     monkeypatch.setattr(ShardvizApp, "greet", GREET)
 

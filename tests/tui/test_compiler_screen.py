@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.forms.form import ProblemForm
+from tests.conftest import one_in
 from tests.tui.conftest import SIZES, Mute, check_snapshot, drive, text_of, until
 from tests.tui.recorded import PROGRAM, REFUSAL, STAGES, Recorded
 
@@ -42,7 +43,7 @@ async def press(pilot, *keys):
     await pilot.pause()
 
 
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("name", one_in(3, SIZES))
 def test_it_looks_like_this(name):
     async def script(pilot):
         check_snapshot(f"compiler-program-{name}", pane_text(pilot))

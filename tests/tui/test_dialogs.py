@@ -24,6 +24,7 @@ from shardviz.tui.opening.dialog import CompareDialog, OpenDialog
 from shardviz.tui.opening.pages import ChangesDialog, ModulesDialog, ProgramDialog, TranslationDialog
 from shardviz.tui.registry import COMMANDS
 from shardviz.tui.resilient_app import MOST_AHEAD
+from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 
 
@@ -53,7 +54,7 @@ def words_of(app):
     return " ".join(window_of(app).replace("│", " ").split())
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", one_in(3, SIZES))
 def test_dialogs_as_they_look(size, monkeypatch):
     # What a string packs depends on the zlib that Python was built with.
     monkeypatch.setattr("shardviz.tui.dialogs.clipboard.to_string", lambda _: "shardviz1-and-what-it-says")

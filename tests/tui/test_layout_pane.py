@@ -12,6 +12,7 @@ from shardviz.forms.form import ProblemForm
 from shardviz.render.layouts.cells import CellIndex
 from shardviz.tui.layout.pane import LayoutPane
 from shardviz.tui.registry import LAYOUT
+from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of
 
 NONE = ProblemForm(targets="none")
@@ -44,7 +45,7 @@ def lay_out(script, size=SIZES["wide"], draft=NONE):
 
 
 @pytest.mark.parametrize(("name", "keys"), [("arrays", ["right"]), ("devices", ["v", "down", "right"])])
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("size", one_in(3, SIZES.values()), ids=SIZES)
 def test_it_looks_like_this(size, name, keys, request):
     async def script(pilot):
         await pilot.press(*keys)

@@ -8,6 +8,7 @@ from textual.widgets import Input, OptionList
 from shardviz.errors import ShardvizError
 from shardviz.tui.model.dialog import ModelDialog
 from shardviz.tui.model.editor import ModelEditor
+from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 
 
@@ -25,7 +26,7 @@ async def typed(pilot, text, before=""):
     await pilot.press("enter")
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", one_in(3, SIZES))
 def test_a_change_says_what_moves(size):
     async def script(pilot):
         await opened(pilot)

@@ -32,6 +32,7 @@ from shardviz.tui.opening.pages import (
     ProgramDialog,
     TranslationDialog,
 )
+from tests.conftest import one_in
 from tests.tui.conftest import SIZES, Mute, drive, text_of, until
 
 ROOT = Path(__file__).parents[1]
@@ -137,7 +138,7 @@ async def opened(pilot, text):
     await pilot.press("enter")
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", one_in(3, SIZES))
 def test_a_program_is_a_window_with_collectives_text_and_times(size):
     async def script(pilot):
         await opened(pilot, "step.txt")

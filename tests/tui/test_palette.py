@@ -9,6 +9,7 @@ import pytest
 from shardviz.forms.form import SCREENS
 from shardviz.tui.dialogs.commands import FOUND, CommandSearch
 from shardviz.tui.registry import AREAS, COMMANDS
+from tests.conftest import one_in
 from tests.tui.conftest import SIZES, drive, text_of, until
 
 
@@ -31,7 +32,7 @@ def test_the_palette_finds_every_command_by_its_title_and_runs_it_on_its_screen(
     drive(script)
 
 
-@pytest.mark.parametrize("size", [*SIZES.values(), (140, 40), (200, 60)], ids=str)
+@pytest.mark.parametrize("size", one_in(4, [*SIZES.values(), (140, 40), (200, 60)]), ids=str)
 def test_the_footer_shows_help_first_and_whole_words_and_a_click_presses_the_key(size):
     async def script(pilot):
         for area in SCREENS:

@@ -9,6 +9,7 @@ from shardviz.forms.form import ProblemForm
 from shardviz.tui.dialogs.filtered_list import FilteredList
 from shardviz.tui.problem.fields_view import Cursor
 from shardviz.tui.themes import DARK, LIGHT
+from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of
 
 
@@ -79,7 +80,7 @@ def test_a_theme_is_seen_before_it_is_chosen():
     drive(script)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", one_in(3, SIZES))
 def test_lists_as_they_look(size):
     async def script(pilot):
         for field in ("dtype", "targets", "machine"):

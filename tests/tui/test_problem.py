@@ -11,6 +11,7 @@ from shardviz.forms.form import OPEN, ProblemForm
 from shardviz.tui.problem.entry import MAX_TEXT, Entry
 from shardviz.tui.problem.fields_view import Cursor
 from shardviz.tui.registry import PROBLEM
+from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 
 DOWN_TO_A = ("down",) * 4
@@ -82,7 +83,7 @@ def test_keys(made, number):
     assert made[number] == replace(ProblemForm(), **KEYS[number][2])
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("size", one_in(3, SIZES.values()), ids=SIZES)
 def test_the_panel_and_the_line_above_it(size):
     async def script(pilot):
         name = next(name for name, known in SIZES.items() if known == size)

@@ -9,6 +9,7 @@ from textual.widgets import OptionList
 
 from shardviz.forms.form import History, ProblemForm
 from shardviz.tui.dialogs.questions import QuestionsDialog
+from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 
 FIRST = ProblemForm(targets="none")
@@ -24,7 +25,7 @@ async def opened(pilot, *forms):
     await until(pilot, lambda: pilot.app.screen.query_one(OptionList).option_count > len(forms))
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", one_in(3, SIZES))
 def test_it_looks_like_this(size):
     async def script(pilot):
         await opened(pilot, SECOND, THIRD)
@@ -35,7 +36,7 @@ def test_it_looks_like_this(size):
     drive(script, SIZES[size], FIRST)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", one_in(3, SIZES))
 def test_one_opens_again_as_one_step_of_undo(size):
     async def script(pilot):
         await opened(pilot, SECOND, THIRD)

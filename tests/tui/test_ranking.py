@@ -9,6 +9,7 @@ from shardviz.forms.form import ProblemForm
 from shardviz.planner import problem_from_text, rank
 from shardviz.planner.pricing.costs import price
 from shardviz.tui.dialogs.ranking import RankingDialog
+from tests.conftest import one_in
 from tests.tui.conftest import SIZES, drive, text_of, until
 
 
@@ -18,7 +19,7 @@ async def opened(pilot):
     await until(pilot, lambda: pilot.app.screen.query_one(OptionList).option_count)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", one_in(3, SIZES))
 def test_the_fastest_opens_as_the_problem(size):
     async def script(pilot):
         app = pilot.app

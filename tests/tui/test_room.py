@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Static
@@ -65,6 +66,7 @@ def cut_off(pane):
                 yield f"{part} has {lines} lines, of which {seen} are seen beside {empty} empty ones"
 
 
+@pytest.mark.slow
 def test_whatever_does_not_fit_scrolls(monkeypatch):
     # Where everything stands is known without drawing it.
     monkeypatch.setattr(Screen, "_compositor_refresh", lambda _: None)

@@ -7,6 +7,7 @@ from textual.widgets import OptionList
 
 from shardviz.forms.options import form_from_options
 from shardviz.tui.dialogs.shardings import ShardingsDialog
+from tests.conftest import one_in
 from tests.tui.conftest import SIZES, drive, text_of, until
 
 FORM = form_from_options(
@@ -20,7 +21,7 @@ async def opened(pilot):
     await until(pilot, lambda: pilot.app.screen.query_one(OptionList).option_count)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", one_in(3, SIZES))
 def test_a_row_opens_as_the_problem(size):
     async def script(pilot):
         await opened(pilot)

@@ -21,6 +21,7 @@ from shardviz.tui.step.choice import LinkFigures, worked_out
 from shardviz.tui.step.link_figures import figures_of
 from shardviz.tui.step.pane import StepPane
 from shardviz.tui.step.player import RoundView, slide_seconds
+from tests.conftest import one_in
 from tests.tui.conftest import PATIENCE, SIZES, check_snapshot, drive, text_of, until
 
 KEYS = {" ": "space", "/": "slash"}
@@ -57,7 +58,7 @@ def round_of(pane) -> str:
     return pane.query_one("#step-head").lines[1].plain
 
 
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("name", one_in(3, SIZES))
 def test_a_round_of_the_plan(name):
     play(["right"] * 2, lambda pane: check_snapshot(f"step-{name}", text_of(pane.app)), size=SIZES[name])
 
@@ -860,7 +861,7 @@ def test_heat_says_where_all_devices_are_alike():
     play(["right", "H"], check, draft)
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("size", one_in(3, SIZES.values()), ids=SIZES)
 def test_heat_is_said_in_every_window(size):
     def check(pane):
         assert "sent so far" in text_of(pane.app)

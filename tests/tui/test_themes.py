@@ -84,6 +84,7 @@ def test_axes_and_shards_have_a_colour_each(theme, system):
         assert len({RichColor.parse(color).downgrade(system) for color in colors}) == len(colors)
 
 
+@pytest.mark.slow
 def test_t_draws_every_screen_in_the_colours_of_the_theme():
     dark = {RichColor.parse(color).triplet for color in (*TRUECOLOR.axes, *TRUECOLOR.shards)}
     light = {RichColor.parse(color).triplet for color in (*ON_LIGHT.axes, *ON_LIGHT.shards)}

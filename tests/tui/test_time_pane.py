@@ -19,6 +19,7 @@ from shardviz.tui.time import pane as time_pane
 from shardviz.tui.time.chart_part import ChartPart
 from shardviz.tui.time.pane import TimePane
 from shardviz.tui.time.timelines import OpenedProfile, ToldTimelines
+from tests.conftest import one_in
 from tests.tui import hand_made
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 from tests.tui.recorded import Recorded
@@ -76,7 +77,7 @@ def pane_text(pilot):
     return "\n".join(line[region.x : region.right].rstrip() for line in lines)
 
 
-@pytest.mark.parametrize("name", [*SIZES, "large"])
+@pytest.mark.parametrize("name", one_in(2, [*SIZES, "large"]))
 def test_it_looks_like_this(name):
     async def script(pilot):
         await settle(pilot, "z")  # alone, where there is room for others
