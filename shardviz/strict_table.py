@@ -117,12 +117,12 @@ class StrictTable:
         inner = self.table(key)
         return {name: inner.setting(name) for name in inner.values}
 
-    def table(self, key: str) -> StrictTable:
-        """A table within this one."""
+    def table(self, key: str, default: dict[str, Any] | None = None) -> StrictTable:
+        """A table within this one; `default` are the values of one that is not there."""
         path = self._path_of(key)
-        if key not in self.values:
+        if key not in self.values and default is None:
             self.fail(key, "it is missing", f"write [{path}] and its keys below")
-        return StrictTable(self.values[key], self._error_at, path)
+        return StrictTable(self.values.get(key, default), self._error_at, path)
 
     def tables(self, key: str) -> list[StrictTable]:
         """The tables of a list, whose paths count them from 1."""

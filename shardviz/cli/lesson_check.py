@@ -22,7 +22,7 @@ from shardviz.cli import lesson_runner as script
 from shardviz.cli.output import print_json, print_note, working
 from shardviz.cli.process import ExitCode, on_signal
 from shardviz.cli.target_session import started_worker
-from shardviz.collectives import Frames
+from shardviz.collectives.frames import Frames
 from shardviz.compiler import Worker
 from shardviz.compiler.child_process import simulated_environment, stderr_tail
 from shardviz.documents.course import LESSON_CHECK
@@ -41,7 +41,7 @@ from shardviz.lessons.lesson_file import LessonError, quote_name
 from shardviz.render.lesson_view import fits
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
-from shardviz.stepping.verdict import compare_with_jax
+from shardviz.stepping.collective_run import compare_with_jax
 from shardviz.targets import TARGETS
 
 SIZE = "80x24"

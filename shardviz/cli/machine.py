@@ -28,8 +28,8 @@ def command(name: str, mesh: str | None, device_order: str | None, output: Comma
 
     NAME is hardware such as v5p:4x4x8, 2*v5e:4x4 or h100:2x8, or a TOML file such as my-cluster.toml.
     """
+    from shardviz.hardware.machine import place_mesh
     from shardviz.hardware.machine_file import named_machine
-    from shardviz.hardware.mesh_placement import place_mesh
     from shardviz.notation import parse_mesh
 
     if mesh is None and device_order is not None:

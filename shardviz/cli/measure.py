@@ -322,8 +322,8 @@ def _mesh(text: str | None, job: Job | None, simulated: int | None) -> Mesh:
 
 
 def _placed(machine: str, question: MeasureQuestion) -> PlacedMesh:
+    from shardviz.hardware.machine import place_mesh
     from shardviz.hardware.machine_file import named_machine
-    from shardviz.hardware.mesh_placement import place_mesh
 
     return place_mesh(named_machine(machine), question.mesh)
 

@@ -22,15 +22,14 @@ from shardviz.targets import TARGETS
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from shardviz.collectives import Schedule
+    from shardviz.collectives.schedule import Schedule
     from shardviz.compiler import CompilerRequest
     from shardviz.devices.job import Job, JobAddress
     from shardviz.documents.fields import Document
     from shardviz.render.palette import Palette
     from shardviz.reports.target_result import ExecutionResult
-    from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.stepping.collective_run import CollectiveRun, Verdict
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.stepping.verdict import Verdict
 
 EXAMPLES = (
     ("Four numbers, gathered around a ring", "shardviz step all_gather --mesh i=4 --data 3,9,5,2"),
@@ -231,7 +230,7 @@ class Verifier(WorkerSession):
         """
         if self._pending is None or self._target is None:
             return None
-        from shardviz.stepping.verdict import compare_with_jax
+        from shardviz.stepping.collective_run import compare_with_jax
 
         try:
             verdict = compare_with_jax(run.question, run.frames, wait_for(self._pending, self._target.name))
@@ -306,7 +305,7 @@ def print_step(
 
 def _compare(run: CollectiveRun, shown: StepOptions, heading: Sequence[Text]) -> None:
     """Every algorithm for the question; none of them is run on values."""
-    from shardviz.hardware import crossovers, left_out
+    from shardviz.hardware.comparisons import crossovers, left_out
 
     pattern, links = run.schedule.pattern, run.links
     with working("comparing"):

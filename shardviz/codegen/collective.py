@@ -29,7 +29,7 @@ from shardviz.sharding import PartitionSpec
 from shardviz.targets import MAX_CPU_DEVICES, UNSAFE
 
 if TYPE_CHECKING:
-    from shardviz.collectives import Sends
+    from shardviz.collectives.schedule import Sends
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion
 

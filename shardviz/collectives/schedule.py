@@ -89,6 +89,12 @@ class Schedule:
         phase, within = self.phase(number)
         return phase.sends(within)
 
+    def different_rounds(self) -> Iterator[tuple[Sends, int]]:
+        """The sends of each round, of alike rounds those of the first, and how many rounds are alike."""
+        for phase in self.phases:
+            for within in range(min(1, phase.rounds) if phase.alike else phase.rounds):
+                yield phase.sends(within), phase.rounds if phase.alike else 1
+
     def __iter__(self) -> Iterator[Sends]:
         for phase in self.phases:
             for number in range(phase.rounds):

@@ -1,4 +1,4 @@
-"""A schedule run without numbers: which datum every member holds after every round.
+"""A schedule run without numbers: which datum every member holds after every round, and in how many bytes.
 
 A datum is one value of one chunk: what a member starts with (a leaf), or the sum of two data. The state
 after any round is found without playing the rounds before it again.
@@ -6,8 +6,6 @@ after any round is found without playing the rounds before it again.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,8 +19,8 @@ MAX_PIECES = 2**24
 """Pieces that are there at the start or arrive later; each takes about 20 bytes."""
 MAX_SLOTS = 2**26
 """Members times chunks, of which many may stay empty; each takes up to 8 bytes."""
-BLOCK = 2**15
-"""Sends played at once where nothing is added: as many as stay in a processor's cache."""
+MAX_NUMBERS = 2**22
+"""Sums of the bytes that are held: of all members after some of the rounds."""
 
 
 class ScheduleError(ShardvizError):
@@ -43,7 +41,7 @@ def trace_of(schedule: Schedule) -> Trace:
             f"{MAX_PIECES:,} pieces, too many to keep every step",
             "take a smaller mesh, or leave out --data and --round: a summary does not follow pieces",
         )
-    return ReduceTrace(schedule) if schedule.pattern.reduces else CopyTrace(schedule)
+    return Trace(schedule)
 
 
 def can_be_kept(schedule: Schedule) -> bool:
@@ -57,12 +55,10 @@ def can_be_kept(schedule: Schedule) -> bool:
 def arrivals(schedule: Schedule) -> int:
     """Chunks that arrive in all rounds together; counting stops where they are too many."""
     count = 0
-    for phase in schedule.phases:
-        for number in range(1 if phase.alike else phase.rounds):
-            sends = phase.sends(number)
-            count += len(sends) * sends.span * (phase.rounds if phase.alike else 1)
-            if count > MAX_PIECES:
-                return count
+    for sends, rounds in schedule.different_rounds():
+        count += len(sends) * sends.span * rounds
+        if count > MAX_PIECES:
+            break
     return count
 
 
@@ -94,10 +90,13 @@ class Spans:
     end: Values
 
 
-class Trace(ABC):
-    """Every state of a schedule. A slot is a member and a chunk, `member * chunks + chunk`.
+class Trace:
+    """Every state of a schedule: every change of every member's piece of every chunk.
 
-    The leaves are the first data, in the order of `Pattern.starts`.
+    A piece changes only when something arrives, so these changes, each with its round and its datum, say
+    everything. Sums are kept as pairs, so that every partial sum can tell whose addends it contains, in the
+    order in which they were added. A slot is a member and a chunk, `member * chunks + chunk`; the leaves are
+    the first data, in the order of `Pattern.starts`.
     """
 
     def __init__(self, schedule: Schedule) -> None:
@@ -106,41 +105,88 @@ class Trace(ABC):
         """The sums in batches: (member's own, received) data of each. A batch needs only those before it."""
         self.leaf_member, self.leaf_chunk = schedule.pattern.starts(schedule.chunks)
         """Member and chunk of every leaf."""
-
-    @property
-    def data(self) -> int:
+        self._chunks = schedule.chunks
+        self._leaves = self._changes = leaves = len(self.leaf_member)
+        self.data = leaves
         """The number of data: leaves first, then sums in the order in which they came to be."""
-        return len(self.leaf_member) + sum(len(own) for own, _ in self.sums)
+        # Of each change: its slot, its round, its datum, and the last round in which that was used.
+        self._slot, self._datum = np.empty((2, leaves + arrivals(schedule)), dtype=np.int32)
+        self._since, self._last_use = np.zeros_like(self._slot), np.zeros_like(self._slot)
+        self._slot[:leaves] = self.leaf_member * self._chunks + self.leaf_chunk
+        self._datum[:leaves] = np.arange(leaves)
+        # The change at which every slot is; -1 where nothing has come yet.
+        self._current = np.full(schedule.pattern.group_size * self._chunks, -1, dtype=np.int32)
+        self._current[self._slot[:leaves]] = np.arange(leaves)
+        for number, sends in enumerate(schedule, 1):
+            self._play(number, sends.expanded(self._chunks))
 
-    @abstractmethod
     def buffer(self, number: int, member: int | None = None) -> Buffer:
         """The chunks that all members hold after a round, or one of them; 0 is before the first."""
+        order, until = self._by_slot
+        if member is not None:
+            mine = slice(self._first_change[member], self._first_change[member + 1])
+            order, until = order[mine], until[mine]
+        now = (self._since[order] <= number) & (number < until)
+        change = order[now]
+        slot = self._slot[change]
+        members, chunk = np.divmod(slot.astype(np.int64), self._chunks)
+        needed = (self._last_use[change] > number) | (self._is_end[slot] & (self._current[slot] == change))
+        arrived = (self._since[change] == number) & (number > 0)
+        return Buffer(members, chunk, self._datum[change], arrived, needed)
 
-    @abstractmethod
     def needed(self, number: int, member: int) -> Values:
         """The chunks that a member holds after a round and still needs, as `Buffer` says it; in order."""
+        mine = slice(self._first_change[member], self._first_change[member + 1])
+        spans = self.spans
+        return spans.chunk[mine][(spans.begin[mine] <= number) & (number < spans.end[mine])]
 
-    @property
-    @abstractmethod
+    @cached_property
     def spans(self) -> Spans:
-        """All times in which pieces are held and needed."""
+        """All times in which pieces are held and needed, by slot, then round."""
+        order, until = self._by_slot
+        slot, end = self._slot[order], self._last_use[order]
+        end[self._is_end[slot] & (self._current[slot] == order)] = self.schedule.rounds + 1
+        member, chunk = np.divmod(slot, self._chunks)
+        return Spans(member, chunk, self._since[order], np.clip(end, self._since[order], until))
 
-    @abstractmethod
     def final(self, member: Ints, chunk: Ints) -> Small:
         """The data at the end; `ScheduleError` where there is none."""
+        change = self._current[member * self._chunks + chunk]
+        if (change < 0).any():
+            raise ScheduleError(f"{self.schedule.algorithm} leaves a member without a chunk")
+        datum: Small = self._datum[change]
+        return datum
 
-    @abstractmethod
     def shared(self) -> Small | None:
         """The data at the end by chunk, where all members end with the same ones of all chunks; else None."""
+        if (self._current < 0).any():
+            return None
+        final = self._datum[self._current].reshape(-1, self._chunks)
+        first: Small = final[0]
+        return first if (final == first).all() else None
 
     def addends(self, datum: int) -> tuple[int, ...]:
-        """The leaves that a datum is the sum of, in the order of the additions: itself, if it is a leaf."""
-        return (datum,)
+        """The leaves that a datum is the sum of, in the order of the additions: itself, if it is a leaf.
+
+        The longer of two sums comes first; of equals the received one.
+        """
+        order: list[int] = []
+        stack = [datum]
+        own, received = self._pairs
+        size = self._sizes
+        while stack:
+            datum = stack.pop()
+            if datum < self._leaves:
+                order.append(int(datum))
+                continue
+            mine, other = own[datum - self._leaves], received[datum - self._leaves]
+            # The last one pushed is the first one taken.
+            stack += [other, mine] if size[mine] > size[other] else [mine, other]
+        return tuple(order)
 
     def count(self, datum: int) -> int:
         """The number of leaves that a datum is the sum of: 1, if it is a leaf."""
-        del datum
-        return 1
+        return int(self._sizes[datum])
 
     def contributions(self, datum: int) -> tuple[int, ...]:
         """The members whose addends a datum contains, in the order of the additions."""
@@ -166,90 +212,11 @@ class Trace(ABC):
         if (prints[final] != everyone).any():
             raise ScheduleError(f"{self.schedule.algorithm} adds up a total that is not everyone's")
 
-
-class ReduceTrace(Trace):
-    """The trace of a schedule that adds: every change of every member's piece of every chunk.
-
-    A piece changes only when something arrives, so these changes, each with its round and its datum, say
-    everything. Sums are kept as pairs, so that every partial sum can tell whose addends it contains, in the
-    order in which they were added.
-    """
-
-    def __init__(self, schedule: Schedule) -> None:
-        super().__init__(schedule)
-        self._chunks = schedule.chunks
-        self._leaves = self._data = slots = schedule.pattern.group_size * schedule.chunks
-        changes = slots + arrivals(schedule)
-        # Of each change: its slot, its round, its datum, and the last round in which that was used.
-        self._slot = np.empty(changes, dtype=np.int32)
-        self._since = np.zeros(changes, dtype=np.int32)
-        self._datum = np.empty(changes, dtype=np.int32)
-        self._last_use = np.zeros(changes, dtype=np.int32)
-        self._slot[:slots] = self._datum[:slots] = np.arange(slots)
-        self._changes = slots
-        self._current = np.arange(slots, dtype=np.int32)
-        """The change at which every slot is."""
-        for number, sends in enumerate(schedule, 1):
-            self._play(number, sends.expanded(schedule.chunks))
-
-    def buffer(self, number: int, member: int | None = None) -> Buffer:
-        order, until = self._by_slot
-        if member is not None:
-            mine = slice(self._first_change[member], self._first_change[member + 1])
-            order, until = order[mine], until[mine]
-        now = (self._since[order] <= number) & (number < until)
-        change = order[now]
-        slot = self._slot[change]
-        members, chunk = np.divmod(slot.astype(np.int64), self._chunks)
-        needed = (self._last_use[change] > number) | (self._is_end[slot] & (self._current[slot] == change))
-        arrived = (self._since[change] == number) & (number > 0)
-        return Buffer(members, chunk, self._datum[change], arrived, needed)
-
-    def needed(self, number: int, member: int) -> Values:
-        mine = slice(self._first_change[member], self._first_change[member + 1])
-        spans = self.spans
-        return spans.chunk[mine][(spans.begin[mine] <= number) & (number < spans.end[mine])]
-
-    @cached_property
-    def spans(self) -> Spans:
-        """Ordered by slot, then round."""
-        order, until = self._by_slot
-        slot, end = self._slot[order], self._last_use[order]
-        end[self._is_end[slot] & (self._current[slot] == order)] = self.schedule.rounds + 1
-        member, chunk = np.divmod(slot, self._chunks)
-        return Spans(member, chunk, self._since[order], np.minimum(end, until))
-
-    def final(self, member: Ints, chunk: Ints) -> Small:
-        datum: Small = self._datum[self._current[member * self._chunks + chunk]]
-        return datum
-
-    def shared(self) -> Small | None:
-        final = self._datum[self._current].reshape(-1, self._chunks)
-        first: Small = final[0]
-        return first if (final == first).all() else None
-
-    def addends(self, datum: int) -> tuple[int, ...]:
-        """The longer of two sums comes first; of equals the received one."""
-        order: list[int] = []
-        stack = [datum]
-        own, received = self._pairs
-        size = self._sizes
-        while stack:
-            datum = stack.pop()
-            if datum < self._leaves:
-                order.append(int(datum))
-                continue
-            mine, other = own[datum - self._leaves], received[datum - self._leaves]
-            # The last one pushed is the first one taken.
-            stack += [other, mine] if size[mine] > size[other] else [mine, other]
-        return tuple(order)
-
-    def count(self, datum: int) -> int:
-        return int(self._sizes[datum])
-
     def _play(self, number: int, sends: Sends) -> None:
         """One round: all is read before anything is changed."""
         source = self._current[sends.src * self._chunks + sends.chunk]
+        if (source < 0).any():
+            raise ScheduleError(f"{self.schedule.algorithm} sends what a member does not hold")
         slot = sends.dst * self._chunks + sends.chunk
         datum = self._datum[source]
         self._last_use[source] = number
@@ -258,6 +225,9 @@ class ReduceTrace(Trace):
             own = self._current[slot[adds]]
             self._last_use[own] = number
             datum[adds] = self._added(slot[adds], self._datum[own], datum[adds])
+        if not self.schedule.pattern.reduces and not (new := self._current[slot] < 0).all():
+            # A chunk that only moves is the same wherever it is: to come once more changes nothing.
+            slot, datum = slot[new], datum[new]
         if _repeats(slot):
             # What arrived last is what the member has.
             last = len(slot) - 1 - np.unique(slot[::-1], return_index=True)[1]
@@ -276,9 +246,9 @@ class ReduceTrace(Trace):
             now = waiting
             if _repeats(slot[waiting]):
                 now = waiting[np.sort(np.unique(slot[waiting], return_index=True)[1])]
-            total[now] = np.arange(self._data, self._data + len(now))
+            total[now] = np.arange(self.data, self.data + len(now))
             self.sums.append((own[now], received[now]))
-            self._data += len(now)
+            self.data += len(now)
             if len(now) == len(waiting):
                 break
             waiting = np.setdiff1d(waiting, now, assume_unique=True)
@@ -320,7 +290,7 @@ class ReduceTrace(Trace):
     @cached_property
     def _sizes(self) -> Small:
         """The number of leaves that every datum is the sum of."""
-        sizes = np.ones(self._data, dtype=np.int32)
+        sizes = np.ones(self.data, dtype=np.int32)
         done = self._leaves
         for own, received in self.sums:
             sizes[done : done + len(own)] = sizes[own] + sizes[received]
@@ -334,97 +304,47 @@ def _repeats(slot: Ints) -> bool:
     return bool((ordered[1:] == ordered[:-1]).any())
 
 
-class CopyTrace(Trace):
-    """The trace of a schedule that adds nothing: when every member gets every chunk, and last sends it.
+class HeldBytes:
+    """Bytes of the chunks that each member has and that are part of its result, or will be sent or added to.
 
-    Without sums all pieces of a chunk are the same datum, whose number is the chunk's place among the starts,
-    so a time of arrival for each says everything. Rounds are played in blocks, each a few operations on
-    arrays.
+    `chunk_bytes` are those of every chunk, or of each. Sums are kept of all rounds, or of every few: then a
+    query adds the pieces that came or were needed for the last time since.
     """
 
-    def __init__(self, schedule: Schedule) -> None:
-        super().__init__(schedule)
-        self._chunks = chunks = schedule.chunks
-        self._datum = np.full(chunks, -1, dtype=np.int32)
-        self._datum[self.leaf_chunk] = np.arange(len(self.leaf_chunk), dtype=np.int32)
-        # The smaller the table of arrivals, the more of it is at hand.
-        rounds = np.min_scalar_type(-schedule.rounds - 2)
-        self._never = np.iinfo(rounds).max
-        self._arrival = np.full(schedule.pattern.group_size * chunks, self._never, dtype=rounds)
-        self._arrival[self.leaf_member * chunks + self.leaf_chunk] = 0
-        for number, source, target in _blocks(schedule):
-            self._play(number.astype(rounds), source, target)
+    def __init__(self, trace: Trace, chunk_bytes: int | Ints) -> None:
+        self._spans, self._chunk_bytes = trace.spans, chunk_bytes
+        self._members = trace.schedule.pattern.group_size
+        rounds = trace.schedule.rounds
+        self._every = -(-(rounds + 1) * self._members // MAX_NUMBERS)
+        """The rounds from one that is kept to the next."""
+        rows = rounds // self._every + 1
+        last = (rows - 1) * self._every
+        changes = self._sums(self._spans.begin, self._spans.begin <= last, rows)
+        changes -= self._sums(self._spans.end, self._spans.end <= last, rows)
+        self._kept: Ints = changes.reshape(rows, self._members).cumsum(axis=0)
 
-    def buffer(self, number: int, member: int | None = None) -> Buffer:
-        chunks = self._chunks
-        mine = slice(None) if member is None else slice(member * chunks, (member + 1) * chunks)
-        slot = np.flatnonzero(self._arrival[mine] <= number) + (mine.start or 0)
-        holder, chunk = np.divmod(slot, chunks)
-        arrived = (self._arrival[slot] == number) & (number > 0)
-        return Buffer(holder, chunk, self._datum[chunk], arrived, self._last_use[slot] > number)
+    def after(self, number: int) -> Ints:
+        """The bytes of each member after a round; 0 is before the first."""
+        row, since = divmod(number, self._every)
+        if not since:
+            kept: Ints = self._kept[row]
+            return kept
+        found: Ints = self._kept[row].copy()
+        for sign, when in ((1, self._spans.begin), (-1, self._spans.end)):
+            found += sign * self._sums(when, (number - since < when) & (when <= number))
+        return found
 
-    def needed(self, number: int, member: int) -> Values:
-        mine = slice(member * self._chunks, (member + 1) * self._chunks)
-        return np.flatnonzero((self._arrival[mine] <= number) & (number < self._last_use[mine]))
-
-    @property
-    def spans(self) -> Spans:
-        slot = np.flatnonzero(self._arrival < self._last_use)
-        member, chunk = np.divmod(slot, self._chunks)
-        return Spans(member, chunk, self._arrival[slot], self._last_use[slot])
-
-    def final(self, member: Ints, chunk: Ints) -> Small:
-        if (self._arrival[member * self._chunks + chunk] == self._never).any():
-            raise ScheduleError(f"{self.schedule.algorithm} leaves a member without a chunk")
-        return self._datum[chunk]
-
-    def shared(self) -> Small | None:
-        return None if (self._arrival == self._never).any() else self._datum
-
-    def _play(self, number: Values, source: Ints, target: Ints) -> None:
-        """Some rounds in order: the round's number, and the slots from which and to which each entry goes."""
-        first = self._arrival.take(target) == self._never
-        if first.all():
-            arriving = number
-        else:
-            target, arriving = target[first], number[first]
-        # Of entries with one index the last is written: here the earliest arrival.
-        self._arrival[target[::-1]] = arriving[::-1]
-        if (self._arrival.take(source) >= number).any():
-            raise ScheduleError(f"{self.schedule.algorithm} sends what a member does not hold")
-
-    @cached_property
-    def _last_use(self) -> Values:
-        """The round in which every slot is last sent; the largest number where it is part of the result."""
-        used = np.zeros_like(self._arrival)
-        for number, source, _ in _blocks(self.schedule):
-            used[source] = number
-        member, chunk = self.schedule.pattern.ends(self._chunks)
-        used[member * self._chunks + chunk] = self._never
-        return used
-
-
-def _blocks(schedule: Schedule) -> Iterator[tuple[Small, Ints, Ints]]:
-    """Sends of about `BLOCK` chunks at a time, one chunk an entry: the round, the slots from and to."""
-    block: list[tuple[Small, Ints, Ints]] = []
-    size = 0
-    src = dst = first_from = first_to = np.empty(0, dtype=np.int64)
-    for number, sends in enumerate(schedule, 1):
-        each = sends.expanded(schedule.chunks)
-        if each.src is not src or each.dst is not dst:
-            # Alike rounds share these arrays.
-            src, dst = each.src, each.dst
-            first_from, first_to = src * schedule.chunks, dst * schedule.chunks
-        numbers = np.full(len(each), number, dtype=np.int32)
-        block.append((numbers, first_from + each.chunk, first_to + each.chunk))
-        size += len(each)
-        if size >= BLOCK:
-            yield _joined(block)
-            block, size = [], 0
-    if block:
-        yield _joined(block)
-
-
-def _joined(block: list[tuple[Small, Ints, Ints]]) -> tuple[Small, Ints, Ints]:
-    number, source, target = (np.concatenate(arrays) for arrays in zip(*block, strict=True))
-    return number, source, target
+    def _sums(self, when: Values, chosen: Bools, rows: int = 0) -> Ints:
+        """The bytes of some pieces by member; with `rows`, by the first round kept, then by member."""
+        place = self._spans.member[chosen]
+        if rows:
+            row = when[chosen]
+            if self._every > 1:
+                row = -(-row // self._every)
+            place = row * np.int64(self._members) + place
+        count = max(1, rows) * self._members
+        if isinstance(self._chunk_bytes, int):
+            return np.bincount(place, minlength=count) * self._chunk_bytes
+        # As real numbers sums are exact up to 2**53 bytes.
+        weights = self._chunk_bytes[self._spans.chunk[chosen]]
+        return np.bincount(place, weights, count).astype(np.int64)

@@ -24,7 +24,7 @@ from shardviz.targets.hardware import topology_request
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from shardviz.collectives import Operation
+    from shardviz.collectives.operation import Operation
     from shardviz.devices.question import Case
     from shardviz.planner.problem import Problem
     from shardviz.reports.lowered_module import LoweredModule

@@ -25,7 +25,7 @@ from shardviz.targets.installed import check_installed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from shardviz.collectives import Operation
+    from shardviz.collectives.operation import Operation
     from shardviz.compiler import question, reading
     from shardviz.compiler.messages import ModuleQuestion, Output, Question, Versions
     from shardviz.devices.job import JobAddress

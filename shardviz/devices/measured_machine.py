@@ -15,12 +15,9 @@ from shardviz.devices.fitting import TimeFit
 from shardviz.devices.question import MeasureQuestion
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.collective_time import collective_time
-from shardviz.hardware.levels import LinkLevel
-from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.machine import Machine
-from shardviz.hardware.measured import COLLECTIVES, MeasuredTimes, Regime
-from shardviz.hardware.measured_tables import links_of_groups
-from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.hardware.links import LinkLevel, LinkSpec
+from shardviz.hardware.machine import Machine, place_mesh
+from shardviz.hardware.measured import COLLECTIVES, MeasuredTimes, Regime, links_alike
 from shardviz.hardware.switched_nodes import SwitchedNodes
 
 LARGE = 2**40
@@ -37,7 +34,7 @@ MIN_RATE, MAX_SPREAD = 1e3, 1e16
 def bare_machine(chip: str, devices: int, node: int) -> Machine:
     """A machine of which nothing is known but its devices, `node` of them in each host."""
     link = LinkSpec()
-    family = SwitchedNodes(chip, node, devices // node, link, link if devices > node else None)
+    family = SwitchedNodes.of(chip, node, devices // node, link, link if devices > node else None)
     return Machine(chip, DeviceFigures(()), family)
 
 
@@ -50,13 +47,14 @@ def measured_machine(
     """
     base = replace(base, name=name, source=source, assumed=False, measured=())
     machine = _with_links(replace(base, device=_device(base.device, fits)), question, fits)
+    levels_for = place_mesh(machine, question.mesh).levels_for
     measured = tuple(
         MeasuredTimes(
             fit.op,
             str(question.mesh),
             fit.axes,
             tuple(map(_within_bounds, fit.regimes)),
-            links_of_groups(machine, fit.op, question.mesh, fit.axes),
+            links_alike(levels_for(fit.op, fit.axes)),
             question.dtype,
             fit.noise,
         )

@@ -159,7 +159,7 @@ MACHINE = DocumentKind(
 
 def machine_document(machine: Machine, mesh: Mesh | None, placed: PlacedMesh | None) -> Document:
     """The machine, and where the mesh lies that is `placed` on it."""
-    axes = placed and [(axis, placed.group_levels((axis,))) for axis, _ in placed.levels]
+    axes = placed and [(axis, placed.group_levels((axis,))) for axis in placed.mesh.axis_names]
     ids = placed and placed.placement and placed.placement.ids
     return MACHINE.document(machine, mesh=mesh, mesh_axes=axes, device_ids=ids)
 

@@ -218,7 +218,7 @@ def target_answer(compiled: TargetResult, mesh: Mesh, with_text: bool = False) -
 
 
 def _placed(compiled: TargetResult, mesh: Mesh | None) -> Beside | None:
-    from shardviz.hardware import axis_runs
+    from shardviz.hardware.placement import axis_runs
 
     placement = compiled.placement
     if placement is None or mesh is None:

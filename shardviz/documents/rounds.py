@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
     from shardviz.devices.job import Job
     from shardviz.stepping.collective_matmul import BlockwiseMatmul
-    from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.stepping.collective_run import CollectiveRun, Verdict
     from shardviz.stepping.transfers import TransferLog
-    from shardviz.stepping.verdict import Verdict
 
 _LINK = JsonField(
     {"type": "array", "items": {"anyOf": [{"type": "integer", "minimum": 0}, {"const": "switch"}]}}
@@ -72,7 +71,7 @@ ALGORITHM = shared(
             "description": "An algorithm, or the reason why it cannot be compared.",
             "oneOf": [_COMPARED.schema, _NOT_COMPARED.schema],
         },
-        lambda row: (_NOT_COMPARED if row.reason else _COMPARED).write(row),
+        lambda row: (_NOT_COMPARED if isinstance(row, tuple) else _COMPARED).write(row),
     ),
 )
 _BANDWIDTH = of(BANDWIDTH, "Bytes a second of one link, one way; inf where that takes no time.")
@@ -354,8 +353,8 @@ def _rounds(run: CollectiveRun, numbers: Sequence[int]) -> Iterator[Beside]:
             run.timeline[each - 1],
             round=each,
             phase=_phase_name(run, each),
-            start_seconds=None if run.cost is None else run.cost.after(each - 1).seconds,
-            end_seconds=None if run.cost is None else run.cost.after(each).seconds,
+            start_seconds=None if run.cost is None else run.cost.seconds(each - 1),
+            end_seconds=None if run.cost is None else run.cost.seconds(each),
             transfers=_transfers(log, each),
         )
 

@@ -401,8 +401,8 @@ class _Resolver:
         last, text = self._last, self.draft.machine
         if mesh is None or not text.strip():
             return None
+        from shardviz.hardware.machine import place_mesh
         from shardviz.hardware.machine_file import named_machine
-        from shardviz.hardware.mesh_placement import place_mesh
 
         with self._field("machine", text):
             if last is not None and last.named is not None and last.shown.machine == text:

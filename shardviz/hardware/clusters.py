@@ -70,7 +70,7 @@ class TpuSlices:
     def family(self) -> ChipTorus:
         """The slices with the published figures of their links."""
         chip = self.chip
-        return ChipTorus(
+        return ChipTorus.of(
             chip.name,
             self.torus,
             chip.wrap(self.torus),
@@ -130,7 +130,7 @@ class GpuNodes:
     @property
     def family(self) -> SwitchedNodes:
         """The nodes with the published figures of their links."""
-        return SwitchedNodes(
+        return SwitchedNodes.of(
             self.chip.name,
             self.gpus,
             self.nodes,

@@ -10,12 +10,14 @@ have members; NCCL's rings pass through all of them at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from shardviz.errors import QuestionError
-from shardviz.hardware.levels import LinkLevel
+from shardviz.hardware.links import LinkLevel
 from shardviz.hardware.measured import MeasuredTimes, measured_times
 from shardviz.units import human_bytes, rate
 from shardviz.units import seconds as duration
@@ -92,28 +94,19 @@ def collective_time(
     op = op.removesuffix("-start")
     if op not in TIMED:
         raise QuestionError(f"{op} has no formula", f"there are formulas for {', '.join(TIMED)}")
-    hops = tuple(distances) if distances is not None else _usual_distances(op, levels)
-    placed = [(level, hop) for level, hop in zip(levels, hops, strict=True) if level.size > 1]
+    if distances is None:
+        distances = [1 if op in SHIFTS else level.farthest(2) for level in levels]
+    placed = [(level, hops) for level, hops in zip(levels, distances, strict=True) if level.size > 1]
     if not placed:
         return NOTHING
-    by_formula = _by_formula(op, size, placed, strategy, in_rounds)
-    if op in SHIFTS and not all(level.is_next(hop) for level, hop in placed):
+    if op in SHIFTS or op in MESSAGES:
+        by_formula = _sent(op, size, placed)
+    else:
+        by_formula = _in_stages(op, size, _stages([level for level, _ in placed], strategy), in_rounds)
+    if op in SHIFTS and any(level.is_torus and hops not in (1, level.size - 1) for level, hops in placed):
         return by_formula
     known = measured_times(op, levels, measured)
     return _as_measured(by_formula, size, levels, known) if known else by_formula
-
-
-def _by_formula(
-    op: str, size: int, placed: list[tuple[LinkLevel, int]], strategy: str, in_rounds: bool
-) -> CollectiveTime:
-    stages = _stages([level for level, _ in placed], strategy)
-    if op in GATHERS:
-        return _gathered(GATHERS[op], size, stages, in_rounds)
-    if op in EXCHANGES:
-        return _exchanged(size, stages, in_rounds)
-    if op in BROADCASTS:
-        return _broadcast(size, stages)
-    return _sent(op, size, placed)
 
 
 def _as_measured(
@@ -123,11 +116,11 @@ def _as_measured(
     seconds = sum(times.seconds(size) for times in known) / len(known)
     # Where a regime ends before its line meets the next one, the step between them counts as bytes.
     latency = min(seconds, sum(times.regime(size).latency for times in known) / len(known))
-    names = " and ".join(dict.fromkeys(word for level in levels if level.size > 1 for word in level.words))
     meshes = dict.fromkeys(f"{' and '.join(times.axes)} of {times.mesh}" for times in known)
     line = known[0].regime(size)
     words = f"measured over {', '.join(meshes)}: {_bytes(size)} at {rate(line.bandwidth)}"
     words += f", and {duration(line.latency)} of latency" if line.latency else ""
+    names = _names(level for level in levels if level.size > 1)
     bound = "latency" if latency >= seconds - latency else names
     return CollectiveTime(seconds, latency, seconds - latency, formula.textbook_seconds, bound, words, True)
 
@@ -159,7 +152,7 @@ class _Stage:
 
     @property
     def name(self) -> str:
-        return " and ".join(dict.fromkeys(word for level in self.levels for word in level.words))
+        return _names(self.levels)
 
     @cached_property
     def carriers(self) -> tuple[tuple[LinkLevel, int], ...]:
@@ -177,10 +170,10 @@ class _Stage:
         """Bytes per second into one device."""
         return sum(ways * level.one_way for level, ways in self.carriers) / self.shared
 
-    @property
-    def latency(self) -> float:
-        """Seconds until the first byte has come from the farthest device."""
-        return sum(level.farthest(ways) * level.hops * level.spec.latency for level, ways in self.carriers)
+    @cached_property
+    def hops(self) -> tuple[tuple[int, float], ...]:
+        """Along each level the hops from the farthest device, and the seconds of one."""
+        return tuple((level.farthest(ways) * level.hops, level.spec.latency) for level, ways in self.carriers)
 
     @property
     def share(self) -> str:
@@ -189,30 +182,27 @@ class _Stage:
     @cached_property
     def rates(self) -> str:
         """``2 × 45 GB/s``, ``4 × 45 GB/s``, ``2 × 45 GB/s + 45 GB/s``."""
-        ways: dict[float, int] = {}
+        ways: Counter[float] = Counter()
         for level, directions in self.carriers:
-            ways[level.one_way] = ways.get(level.one_way, 0) + directions
-        words = " + ".join(
-            f"{count} × {rate(one_way)}" if count > 1 else rate(one_way) for one_way, count in ways.items()
-        )
+            ways[level.one_way] += directions
+        words = " + ".join(f"{_many(count)}{rate(one_way)}" for one_way, count in ways.items())
         return f"{words} that {self.shared} cores share" if self.shared > 1 else words
 
     @cached_property
     def described(self) -> str:
         """``a ring of 4 along x, both directions``."""
-        if len(self.carriers) == 1:
-            return _described(*self.carriers[0])
-        if all(ways == 2 and level.hops == 1 for level, ways in self.carriers):
+        if len(self.carriers) > 1 and all(ways == 2 and level.hops == 1 for level, ways in self.carriers):
             rings = " and ".join(f"of {level.size} along {level.name}" for level, _ in self.carriers)
             return f"rings {rings} at once, both directions"
-        return " and ".join(_described(level, ways) for level, ways in self.carriers) + ", at once"
+        words = " and ".join(_described(level, ways) for level, ways in self.carriers)
+        return f"{words}, at once" if len(self.carriers) > 1 else words
 
     @property
     def floor(self) -> str:
         """The latency in words: ``2 hops of 1 µs``."""
-        hops = [(level.farthest(ways) * level.hops, level.spec.latency) for level, ways in self.carriers]
+        hops = self.hops
         if len({latency for _, latency in hops}) == 1:
-            hops = [(sum(count for count, _ in hops), hops[0][1])]
+            hops = ((sum(count for count, _ in hops), hops[0][1]),)
         return " and ".join(
             f"{count} hop{'s' * (count > 1)} of {duration(latency)}" for count, latency in hops if latency
         )
@@ -238,16 +228,16 @@ def _stages(levels: Sequence[LinkLevel], strategy: str) -> list[_Stage]:
     """The stages of a collective, the innermost first: cores of a chip, a torus or a switch, a network."""
     torus = tuple(level for level in levels if level.is_torus)
     one_ring = "1D" in strategy or strategy.startswith("StrategyRing")
-    stages = [_Stage((level,)) for level in reversed(levels) if level.kind == "chip"]
-    if torus:
-        cores = math.prod(level.size for level in levels if level.kind == "chip")
-        stages.append(_Stage(torus, one_ring, 1 if "colors:1" in strategy else 2, cores))
-    stages += [_Stage((level,)) for level in reversed(levels) if level.kind == "switch"]
-    return stages + [_Stage((level,)) for level in reversed(levels) if level.kind == "network"]
+    cores, switches, networks = (
+        [_Stage((level,)) for level in reversed(levels) if level.kind == kind]
+        for kind in ("chip", "switch", "network")
+    )
+    shared = math.prod(stage.members for stage in cores)
+    rings = [_Stage(torus, one_ring, 1 if "colors:1" in strategy else 2, shared)] if torus else []
+    return [*cores, *rings, *switches, *networks]
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(NamedTuple):
     """The bytes of one stage: seconds as they lie and as the book counts them, in words."""
 
     stage: _Stage
@@ -256,23 +246,48 @@ class _Part:
     words: str
 
 
-def _gathered(times: int, size: int, stages: list[_Stage], adds: bool) -> CollectiveTime:
-    parts = []
+def _in_stages(op: str, size: int, stages: list[_Stage], in_rounds: bool) -> CollectiveTime:
+    times = GATHERS.get(op, 1)
+    parts: list[_Part] = []
     inner = 1
     for stage in stages:
-        bytes_ = size / inner
-        whole = times * bytes_ / stage.bandwidth
-        real = whole * (stage.members - 1) / stage.members
-        rounded = stage.kind == "network" or all(level.closes for level, _ in stage.carriers)
-        words = f"{stage.described}: {_twice(times)}{stage.share} of {_bytes(bytes_)} over {stage.rates}"
-        slowest, along, shares = max(_on_one_axis(stage), default=(0.0, "", ""))
-        if times * bytes_ * slowest > real * 1.001:
-            # The other levels are done sooner.
-            real = times * bytes_ * slowest
-            words = f"{stage.described}: {_twice(times)}{shares} of {_bytes(bytes_)} on links along {along}"
-        parts.append(_Part(stage, real, whole if rounded else real, words))
-        inner *= stage.members
-    return _combined(parts, times, adds=adds)
+        if op in GATHERS:
+            parts.append(_gathered(times, size / inner, stage))
+            inner *= stage.members
+        elif op in EXCHANGES:
+            parts.append(_exchanged(size, stage))
+        else:
+            # All bytes pass every device once, in pieces; halves go both ways round a ring.
+            seconds = size / stage.bandwidth
+            words = f"{stage.described}: {_bytes(size)} over {stage.rates}, pipelined"
+            parts.append(_Part(stage, seconds, seconds, words))
+    textbook = max(part.textbook for part in parts)
+    slowest = max(parts, key=lambda part: part.seconds)
+    if any(level.nccl for stage in stages for level in stage.levels):
+        return _by_nccl(parts, times, textbook, one_step=op in EXCHANGES)
+    latency = times * sum(sum(count * each for count, each in stage.hops) for stage in stages)
+    bandwidth = sum(part.seconds for part in parts)
+    adds = in_rounds or op in BROADCASTS
+    words = "; then ".join(part.words for part in parts)
+    if floors := [stage.floor for stage in stages if stage.floor]:
+        floor = _twice(times) + " and ".join(floors)
+        words += f", and {floor}" if adds else f"; or {floor}, if longer"
+    seconds = latency + bandwidth if adds else max(latency, bandwidth)
+    bound = "latency" if latency >= bandwidth else slowest.stage.name
+    return CollectiveTime(seconds, latency, bandwidth, textbook, bound, words)
+
+
+def _gathered(times: int, size: float, stage: _Stage) -> _Part:
+    whole = times * size / stage.bandwidth
+    real = whole * (stage.members - 1) / stage.members
+    rounded = stage.kind == "network" or all(level.closes for level, _ in stage.carriers)
+    words = f"{stage.described}: {_twice(times)}{stage.share} of {_bytes(size)} over {stage.rates}"
+    slowest, along, shares = max(_on_one_axis(stage), default=(0.0, "", ""))
+    if times * size * slowest > real * 1.001:
+        # The other levels are done sooner.
+        real = times * size * slowest
+        words = f"{stage.described}: {_twice(times)}{shares} of {_bytes(size)} on links along {along}"
+    return _Part(stage, real, whole if rounded else real, words)
 
 
 def _on_one_axis(stage: _Stage) -> Iterator[tuple[float, str, str]]:
@@ -281,71 +296,56 @@ def _on_one_axis(stage: _Stage) -> Iterator[tuple[float, str, str]]:
 
     A level of n joins n blocks, and into each come (n-1)/n of the bytes over the links of all N/n members.
     """
+    if not stage.is_torus or len(stage.carriers) < 2:
+        return
     for word in dict.fromkeys(word for level, _ in stage.carriers for word in level.words):
         own = [(level, ways) for level, ways in stage.carriers if word in level.words]
         needs = [(level.size - 1) / stage.members / (ways * level.one_way) for level, ways in own]
         shares = [
-            f"{level.size - 1}/{stage.members} over {f'{ways} × ' if ways > 1 else ''}{rate(level.one_way)}"
-            for level, ways in own
+            f"{level.size - 1}/{stage.members} over {_many(ways)}{rate(level.one_way)}" for level, ways in own
         ]
-        if stage.is_torus and len(stage.carriers) > 1:
-            yield sum(needs) * stage.shared, word, " and ".join(shares)
+        yield sum(needs) * stage.shared, word, " and ".join(shares)
 
 
-def _twice(times: int) -> str:
-    return "twice " if times == 2 else ""
+def _exchanged(held: int, stage: _Stage) -> _Part:
+    """An all-to-all: every device keeps 1/N of the `held` bytes and sends each other one as much.
 
-
-def _exchanged(held: int, stages: list[_Stage], adds: bool) -> CollectiveTime:
-    """An all-to-all: every device keeps 1/N of the `held` bytes and sends each other one as much."""
-    parts = []
-    for stage in stages:
-        if stage.is_torus:
-            held_there = held * stage.shared
-            loads = [_crossing(level) * held_there / level.one_way / ways for level, ways in stage.carriers]
-            real = max(loads)
-            level, ways = stage.carriers[loads.index(real)]
-            often, link = _crossing(level) / ways, rate(level.one_way)
-            words = f"{stage.described}: {often:.3g} × {_bytes(held_there)} over each link of {link}"
-        else:
-            real = held * (stage.members - 1) / stage.members / stage.bandwidth
-            words = f"{stage.described}: {stage.share} of {_bytes(held)} over {stage.rates}"
-        parts.append(_Part(stage, real, real, words))
-    return _combined(parts, 1, one_step=True, adds=adds)
-
-
-def _crossing(level: LinkLevel) -> float:
-    """The hops that each byte of an even all-to-all makes along an axis: V/(4·W) on a ring, V/(4·w) on a
-    line, V being the bytes that all members hold."""
-    return level.size * level.size // 4 / level.size
-
-
-def _broadcast(size: int, stages: list[_Stage]) -> CollectiveTime:
-    """All bytes pass every device once, in pieces; halves go both ways round a ring."""
-    parts = []
-    for stage in stages:
-        seconds = size / stage.bandwidth
-        words = f"{stage.described}: {_bytes(size)} over {stage.rates}, pipelined"
-        parts.append(_Part(stage, seconds, seconds, words))
-    return _combined(parts, 1, adds=True)
+    Along a torus each byte makes V/(4·W) hops on a ring, V/(4·w) on a line, V being the bytes that all
+    members hold.
+    """
+    if stage.is_torus:
+        there = held * stage.shared
+        often = [level.size * level.size // 4 / level.size / ways for level, ways in stage.carriers]
+        loads = [
+            crossing * there / level.one_way
+            for crossing, (level, _) in zip(often, stage.carriers, strict=True)
+        ]
+        real = max(loads)
+        busiest = loads.index(real)
+        link = rate(stage.carriers[busiest][0].one_way)
+        words = f"{stage.described}: {often[busiest]:.3g} × {_bytes(there)} over each link of {link}"
+    else:
+        real = held * (stage.members - 1) / stage.members / stage.bandwidth
+        words = f"{stage.described}: {stage.share} of {_bytes(held)} over {stage.rates}"
+    return _Part(stage, real, real, words)
 
 
 def _sent(op: str, size: int, placed: list[tuple[LinkLevel, int]]) -> CollectiveTime:
     """A message of each device over so many hops, or a single one, which takes all axes at once."""
-    moving = [(level, hops) for level, hops in placed if hops]
+    moving = [(level, *_shifted(op, level, hops)) for level, hops in placed if hops]
     if not moving:
         return NOTHING
-    latency = sum(_shifted(op, level, hops)[0] * level.hops * level.spec.latency for level, hops in moving)
-    loads = [(_shifted(op, level, hops)[1] * size / level.one_way, level) for level, hops in moving]
+    latency = sum(hops * level.hops * level.spec.latency for level, hops, _ in moving)
+    hops = sum(hops * level.hops for level, hops, _ in moving)
+    loads = [(often * size / level.one_way, level) for level, _, often in moving]
     most, level = max(loads, key=lambda load: load[0])
-    hops = sum(_shifted(op, level, count)[0] * level.hops for level, count in moving)
     over = f"{_bytes(size)} over {rate(level.one_way)}"
-    if op in MESSAGES and len(moving) > 1 and all(each.is_torus for each, _ in moving):
-        bandwidth = sum(each.one_way for each, _ in moving)
+    if op in MESSAGES and len(moving) > 1 and all(each.is_torus for each, *_ in moving):
+        bandwidth = sum(each.one_way for each, *_ in moving)
         most, over = size / bandwidth, f"{_bytes(size)} over {len(moving)} links at once, {rate(bandwidth)}"
     elif most > 1.001 * size / level.one_way:
         over = f"{most * level.one_way / size:.3g} × {over}, as messages share links"
-    where = " and ".join(dict.fromkeys(word for each, _ in moving for word in each.words))
+    where = _names(each for each, *_ in moving)
     told = f"{hops} hop{'s' * (hops > 1)} along {where}: {duration(latency)}, then {over}"
     bound = "latency" if latency >= most else where if op in MESSAGES else level.name
     return CollectiveTime(latency + most, latency, most, most, bound, told)
@@ -366,39 +366,7 @@ def _shifted(op: str, level: LinkLevel, hops: int) -> tuple[int, float]:
     return min(hops, back), hops / 2 if hops == back else float(min(hops, back))
 
 
-def _usual_distances(op: str, levels: Sequence[LinkLevel]) -> tuple[int, ...]:
-    if op in SHIFTS:
-        return (1,) * len(levels)
-    return tuple(level.farthest(2) for level in levels)
-
-
-def _combined(
-    parts: list[_Part], times: int, *, one_step: bool = False, adds: bool = False
-) -> CollectiveTime:
-    """The stages together. `times` is how often each passes; with `one_step` NCCL sends directly."""
-    textbook = max(part.textbook for part in parts)
-    slowest = max(parts, key=lambda part: part.seconds)
-    if any(level.nccl for part in parts for level in part.stage.levels):
-        return _by_nccl(parts, times, textbook, one_step)
-    latency = times * sum(part.stage.latency for part in parts)
-    bandwidth = sum(part.seconds for part in parts)
-    words = "; then ".join(part.words for part in parts)
-    floors = [part.stage.floor for part in parts if part.stage.floor]
-    if floors:
-        floor = _twice(times) + " and ".join(floors)
-        words += f", and {floor}" if adds else f"; or {floor}, if longer"
-    return CollectiveTime(
-        latency + bandwidth if adds else max(latency, bandwidth),
-        latency,
-        bandwidth,
-        textbook,
-        "latency" if latency >= bandwidth else slowest.stage.name,
-        words,
-    )
-
-
-@dataclass(frozen=True)
-class NcclProtocol:
+class NcclProtocol(NamedTuple):
     """One way in which NCCL sends: seconds for its start, for a hop over NVLink and one between nodes, and
     the share of the links' bandwidth that carries data.
 
@@ -420,11 +388,11 @@ NCCL_PROTOCOLS = (
 )
 
 
-def _by_nccl(parts: list[_Part], times: int, textbook: float, one_step: bool) -> CollectiveTime:
+def _by_nccl(parts: list[_Part], times: int, textbook: float, *, one_step: bool) -> CollectiveTime:
     """Nodes of GPUs: rings through the nodes, over every network card at once, bound by the slowest level.
 
-    Latency and bytes add up, as in NCCL's model, and NCCL takes the protocol by which that is the least. A
-    link's own latency counts where it is longer than NCCL's figure for a hop.
+    Latency and bytes add up, as in NCCL's model, and NCCL takes the protocol by which that is the least; with
+    `one_step` it sends directly. A link's own latency counts where it is longer than NCCL's figure for a hop.
     """
     slowest = max(parts, key=lambda part: part.seconds)
     inside, outside = (
@@ -451,6 +419,19 @@ def _by_nccl(parts: list[_Part], times: int, textbook: float, one_step: bool) ->
     words += f", {protocol.share:.0%} of the bandwidth)" if protocol.share < 1 else ")"
     bound = "latency" if latency >= bandwidth else slowest.stage.name
     return CollectiveTime(latency + bandwidth, latency, bandwidth, textbook, bound, words)
+
+
+def _names(levels: Iterable[LinkLevel]) -> str:
+    """``x and y``."""
+    return " and ".join(dict.fromkeys(word for level in levels for word in level.words))
+
+
+def _twice(times: int) -> str:
+    return "twice " if times == 2 else ""
+
+
+def _many(count: int) -> str:
+    return f"{count} × " if count > 1 else ""
 
 
 def _bytes(count: float) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from shardviz.collectives.values import Ints, Reals
 from shardviz.errors import QuestionError
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.round_routing import RoundRouting
-from shardviz.hardware.timelines import Timeline, timeline
+from shardviz.hardware.timelines import Timeline, chunks_of_member, timeline
 from shardviz.hardware.topology import Topology
 
 ChunkBytes: TypeAlias = "Callable[[Schedule], int | Ints]"
@@ -59,58 +59,17 @@ MAX_PIPELINED = 64
 """Members of a group beyond which an algorithm cuts data into its usual pieces."""
 
 
-@dataclass(frozen=True)
-class AlgorithmRow:
-    """One algorithm. `reason` is empty, or why it cannot be compared: then all its numbers are 0.
-
-    Numbers are worked out when they are first asked for: time and links may need the queues.
-    `device_bytes` is the most that one device sends and `busiest_bytes` what the busiest link carries, both
-    over all rounds. `seconds` is a lower bound, and `waiting` None, where not `exact`.
-    """
+class NotCompared(NamedTuple):
+    """An algorithm that knows a pattern's kind, and why it is not among the timelines."""
 
     algorithm: str
-    timeline: Timeline | None
-    reason: str = ""
-
-    @property
-    def chunks(self) -> int:
-        """Chunks into which the larger of a member's operand and result is cut."""
-        return chunks_of_member(self.timeline.schedule) if self.timeline else 0
-
-    @property
-    def is_cut(self) -> bool:
-        """It has a pipeline, and other chunks than of itself, so that it takes the least time."""
-        return self.timeline is not None and is_cut(self.timeline.schedule)
-
-    @property
-    def rounds(self) -> int:
-        return len(self.timeline) if self.timeline else 0
-
-    @property
-    def device_bytes(self) -> int:
-        return self.timeline.device_bytes if self.timeline else 0
-
-    @property
-    def busiest_bytes(self) -> int:
-        return self.timeline.busiest_bytes if self.timeline else 0
-
-    @property
-    def waiting(self) -> int | None:
-        return self.timeline.waiting if self.timeline else 0
-
-    @property
-    def seconds(self) -> float:
-        return self.timeline.seconds if self.timeline else 0.0
-
-    @property
-    def exact(self) -> bool:
-        return self.timeline is None or self.timeline.exact
+    reason: str
 
 
 def comparison(
     pattern: Pattern, bytes_: int | ChunkBytes, topology: Topology, link_spec: LinkSpec
-) -> tuple[AlgorithmRow, ...]:
-    """A row for every algorithm that knows the pattern's kind, in the order of `ALGORITHMS`.
+) -> tuple[Timeline | NotCompared, ...]:
+    """A timeline for every algorithm that knows the pattern's kind, in the order of `ALGORITHMS`.
 
     `bytes_` is the larger of a member's operand and result, cut into chunks as equal as whole bytes can be;
     or a function that gives the bytes of a schedule's chunks. An algorithm with a pipeline has as many pieces
@@ -118,13 +77,13 @@ def comparison(
     """
     if isinstance(bytes_, int) and bytes_ < 0:
         raise QuestionError(f"{bytes_} bytes cannot be sent", "sizes are 0 or more")
-    rows = []
+    rows: list[Timeline | NotCompared] = []
     for name, schedule in candidates(pattern).items():
         if isinstance(schedule, str):
-            rows.append(AlgorithmRow(name, None, schedule))
+            rows.append(NotCompared(name, schedule))
             continue
         line = in_best_pieces(_timeline(schedule, bytes_, topology, link_spec), bytes_)
-        rows.append(AlgorithmRow(name, None, line.too_long) if line.too_long else AlgorithmRow(name, line))
+        rows.append(NotCompared(name, line.too_long) if line.too_long else line)
     return tuple(rows)
 
 
@@ -177,22 +136,16 @@ def is_cut(schedule: Schedule) -> bool:
     return algorithm.pipelined and algorithm.schedule(schedule.pattern).chunks != schedule.chunks
 
 
-def fastest(rows: Sequence[AlgorithmRow]) -> tuple[str, ...]:
+def fastest(rows: Sequence[Timeline | NotCompared]) -> tuple[str, ...]:
     """The algorithms that take the least time, several where they tie.
 
     None where nobody can tell: where another's lower bound is below the least time.
     """
-    able = [row for row in rows if not row.reason]
+    able = [row for row in rows if isinstance(row, Timeline)]
     least = min((row.seconds for row in able if row.exact), default=math.inf)
     if any(row.seconds < least * (1 - TIED) for row in able):
         return ()
     return tuple(row.algorithm for row in able if row.exact and row.seconds <= least * (1 + TIED))
-
-
-def chunks_of_member(schedule: Schedule) -> int:
-    """The number of chunks into which the larger of a member's operand and result is cut."""
-    is_of_one = schedule.pattern.kind in ("all_to_all", "permute")
-    return schedule.chunks // schedule.pattern.group_size if is_of_one else schedule.chunks
 
 
 def _even(schedule: Schedule, bytes_: int) -> int | Ints:
@@ -261,10 +214,10 @@ def crossovers(
     return _fastest([curves[key] for key in costs]) if curves else ()
 
 
-def left_out(pattern: Pattern, topology: Topology) -> tuple[tuple[str, str], ...]:
-    """(algorithm, reason) of those that can carry out a pattern but that `crossovers` does not look at."""
+def left_out(pattern: Pattern, topology: Topology) -> tuple[NotCompared, ...]:
+    """The algorithms that can carry out a pattern but that `crossovers` does not look at."""
     costs = _costs(pattern, topology).items()
-    return tuple((name, cost) for (name, _), cost in costs if isinstance(cost, str))
+    return tuple(NotCompared(name, cost) for (name, _), cost in costs if isinstance(cost, str))
 
 
 @lru_cache(maxsize=1)

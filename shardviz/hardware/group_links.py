@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from shardviz.hardware.collective_time import CollectiveTime, collective_time
-from shardviz.hardware.levels import LinkLevel
-from shardviz.hardware.links import LinkSpec, parse_bandwidth, parse_latency
+from shardviz.hardware.links import LinkLevel, LinkSpec, link_as_given
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hardware.topology import Hierarchy, LinkedLevel, Switch, Topology, Torus, topology_for
 from shardviz.sharding.axis_parts import axis_part
@@ -37,6 +36,13 @@ class Links:
     def chip(self) -> str:
         """The chip that has such links; "" where they were given."""
         return "" if self.machine is None else self.machine.chip
+
+    @property
+    def linked_levels(self) -> tuple[LinkedLevel, ...]:
+        """The levels of the topology, with their figures."""
+        if isinstance(self.topology, Hierarchy):
+            return self.topology.levels
+        return (LinkedLevel(self.topology, self.spec, 1),)
 
     def collective_time(self, op: str, size: int, distances: Sequence[int] | None = None) -> CollectiveTime:
         """The time of a collective, by HLO's name: as measured on the machine, else by formula. That of a
@@ -77,11 +83,11 @@ def group_links(
     machine: Machine | None = placed.machine
     if latency is not None or bandwidth is not None:
         machine = None
-        levels = tuple(replace(level, spec=_given(level.spec, latency, bandwidth)) for level in levels)
+        levels = tuple(replace(level, spec=link_as_given(level.spec, latency, bandwidth)) for level in levels)
     slowest = _slowest(levels) if levels else None
     if slowest is None:
         # A group of one device has no links; its figures are those of the machine's first ones.
-        slowest = _given(placed.machine.family.usual_link, latency, bandwidth)
+        slowest = link_as_given(placed.machine.family.usual_link, latency, bandwidth)
     is_part = any(axis_part(axis) is not None for axis in axes)
     # Every axis of the assumed machine is a ring, but a part of one is not.
     if topology is None and (is_part or not placed.machine.assumed):
@@ -94,13 +100,6 @@ def group_links(
     if topology is not None:
         levels = levels_of(chosen, slowest, tuple(axes))
     return Links(chosen, slowest, levels, machine)
-
-
-def _given(spec: LinkSpec, latency: str | None, bandwidth: str | None) -> LinkSpec:
-    return LinkSpec(
-        spec.latency if latency is None else parse_latency(latency),
-        spec.bandwidth if bandwidth is None else parse_bandwidth(bandwidth),
-    )
 
 
 def _effective(level: LinkLevel) -> LinkSpec:

@@ -1,24 +1,29 @@
-"""One link: its latency and bandwidth, read from text such as ``45GB/s``, or from a table of a file."""
+"""Links: the figures of one, those along one physical dimension of a machine, and those of a group there.
+
+Figures are read from text such as ``45GB/s``, or from a table of a machine's file.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
 
 from shardviz.errors import QuestionError, quote
-from shardviz.hardware.quantities import BANDWIDTH, LATENCY, figure, rate_text, time_text
+from shardviz.hardware.quantities import BANDWIDTH, LATENCY, figure
 from shardviz.strict_table import StrictTable
 
 ASSUMED = "v5e"
 """The chip whose links are assumed where none is named."""
-MAX_LATENCY = 1e6
-"""Seconds; with the bounds below, all times of a schedule stay far within a float."""
 LINK_KEYS = ("bandwidth", "latency")
 """The keys of a link in a machine's file."""
-MIN_BANDWIDTH, MAX_BANDWIDTH = 1.0, 1e18
-"""Bytes per second; beyond the largest there is ``inf``."""
+# Within these bounds all times of a schedule stay far within a float.
+MAX_LATENCY = 1e6  # seconds
+MIN_BANDWIDTH, MAX_BANDWIDTH = 1.0, 1e18  # bytes per second; beyond the largest there is ``inf``
+
+LevelKind = Literal["ring", "line", "switch", "network", "chip"]
 
 
 @dataclass(frozen=True)
@@ -49,30 +54,21 @@ class LinkSpec:
         return self.latency + count / self.bandwidth
 
 
-def parse_latency(text: str) -> float:
-    """Read ``1us``, ``0.5 ms``, ``0``. Raises `NotationError`, and `QuestionError` out of bounds."""
-    seconds = LATENCY.parse(text)
-    with _as_written("latency", text):
-        return LinkSpec(latency=seconds).latency
-
-
-def parse_bandwidth(text: str) -> float:
-    """Read ``45GB/s``, ``40 GiB/s``, ``inf``.
+def link_as_given(before: LinkSpec, latency: str | None = None, bandwidth: str | None = None) -> LinkSpec:
+    """The link with the figures that are given: ``1us``, ``0.5 ms`` or ``0``, ``45GB/s`` or ``inf``.
 
     Raises `NotationError`, and `QuestionError` out of bounds.
     """
-    rate = BANDWIDTH.parse(text)
-    with _as_written("bandwidth", text):
-        return LinkSpec(bandwidth=rate).bandwidth
-
-
-@contextmanager
-def _as_written(what: str, text: str) -> Iterator[None]:
-    """Word the error of a quantity that no link has with the text of the quantity."""
-    try:
-        yield
-    except QuestionError as error:
-        raise QuestionError(f"a {what} of {quote(text.strip(), 30)} is not possible", error.hint) from None
+    texts = {"latency": (LATENCY, latency), "bandwidth": (BANDWIDTH, bandwidth)}
+    for name, (quantity, text) in texts.items():
+        if text is not None:
+            value = quantity.parse(text)
+            try:
+                before = replace(before, **{name: value})
+            except QuestionError as error:
+                problem = f"a {name} of {quote(text.strip(), 30)} is not possible"
+                raise QuestionError(problem, error.hint) from None
+    return before
 
 
 def read_link(table: StrictTable, before: LinkSpec | None, hop: float) -> LinkSpec:
@@ -87,4 +83,133 @@ def read_link(table: StrictTable, before: LinkSpec | None, hop: float) -> LinkSp
 
 def link_toml(link: LinkSpec) -> list[str]:
     """The lines of a table that `read_link` reads."""
-    return [f"bandwidth = {rate_text(link.bandwidth)}", f"latency = {time_text(link.latency)}"]
+    return [f"bandwidth = {BANDWIDTH.toml(link.bandwidth)}", f"latency = {LATENCY.toml(link.latency)}"]
+
+
+@dataclass(frozen=True)
+class LinkLevel:
+    """One physical dimension of a group: `size` members joined as `kind` by links of `spec`, one way.
+
+    "ring" and "line": neighbours on a torus axis; "switch": NVLink or the like; "network": between slices or
+    nodes, `spec` being what one device has of it; "chip": two devices on one chip. `name` is what people
+    call it: "x", "NVLink", "DCN". `hops` are the links between neighbours of the group, above 1 where it
+    takes every second chip. The links between are then shared with other groups: `load` is how many messages
+    pass the busiest one when all groups send to their neighbours, 0 where that is as many as the hops. With
+    `nccl` GPUs are on the level, whose collectives have the latency of NCCL.
+    """
+
+    kind: LevelKind
+    size: int
+    spec: LinkSpec
+    name: str
+    hops: int = 1
+    nccl: bool = False
+    load: int = 0
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The physical dimensions by name; several where neighbours differ in several."""
+        return tuple(self.name.split(" and "))
+
+    @property
+    def is_torus(self) -> bool:
+        """Members are linked to their neighbours, and to no others."""
+        return self.kind in ("ring", "line")
+
+    @property
+    def is_scattered(self) -> bool:
+        """The members fill no block of the torus."""
+        return self.load > 0 or len(self.words) > 1
+
+    @property
+    def messages(self) -> int:
+        """The messages that share the busiest link."""
+        return self.load or self.hops
+
+    @property
+    def closes(self) -> bool:
+        """There are links in both directions around; two neighbours have but the one between them."""
+        return self.kind == "ring" and (self.size > 2 or self.hops > 1)
+
+    @property
+    def one_way(self) -> float:
+        """Bytes per second to the next member: links that lead past others are shared with their groups."""
+        return self.spec.bandwidth / self.messages
+
+    def farthest(self, ways: int) -> int:
+        """Steps between members that are farthest apart, where messages go `ways` ways round a ring."""
+        if not self.is_torus:
+            return 1
+        return self.size // 2 if self.closes and ways == 2 else self.size - 1
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One physical dimension of a machine: `size` places, `stride` apart in the devices' ids.
+
+    `name` says what lies along it: "x", "core", "gpu"; `kind`, `link` and `label` are those of a `LinkLevel`
+    along all of it. `link` is None where it has one place, or nobody has given the figures.
+    """
+
+    name: str
+    size: int
+    stride: int
+    kind: LevelKind
+    link: LinkSpec | None
+    label: str
+    nccl: bool = False
+
+    @property
+    def is_torus(self) -> bool:
+        """Neighbours along it are linked."""
+        return self.kind in ("ring", "line")
+
+    def level(self, size: int, step: int = 1) -> LinkLevel:
+        """The level of so many places, `step` apart: every second of a ring of 8 are a ring of 4, two hops
+        apart; the first four of it are a line."""
+        assert self.link is not None
+        if not self.is_torus:
+            return LinkLevel(self.kind, size, self.link, self.label, nccl=self.nccl)
+        closes = self.kind == "ring" and size * step == self.size
+        return LinkLevel("ring" if closes else "line", size, self.link, self.label, step)
+
+    def level_of(self, places: Sequence[int]) -> LinkLevel:
+        """The level of these places, in rising order, with the widest step between neighbours.
+
+        No more groups than that have a link to share: each has a member within so many steps of it.
+        """
+        if not self.is_torus:
+            return self.level(len(places))
+        steps = [after - before for before, after in pairwise(places)]
+        if self.kind == "line":
+            return self.level(len(places), max(steps))
+        *shorter, widest = sorted([*steps, places[0] + self.size - places[-1]])
+        # Neighbours that are n steps apart share each link with n - 1 other groups. On a ring of 8 the places
+        # 0, 2 and 5 have steps of 2, 3 and, round the ring, 3: as a ring, both ways carry a third of a link;
+        # as a line without one step of 3, one way carries a third. The places 0, 1, 2 and 3 have steps of 1,
+        # 1, 1 and 5: a line at the full link beats a ring at two fifths of it. So the ring is taken unless
+        # its widest step is twice as wide as all others.
+        if widest < 2 * shorter[-1]:
+            return replace(self.level(len(places), widest), kind="ring")
+        return replace(self.level(len(places), shorter[-1]), kind="line")
+
+
+def joined_levels(levels: Iterable[LinkLevel]) -> tuple[LinkLevel, ...]:
+    """The levels, of which those that share physical dimensions are one, as slow as the slowest."""
+    joined: list[LinkLevel] = []
+    for level in levels:
+        for other in tuple(joined):
+            words = dict.fromkeys((*other.words, *level.words))
+            if len(words) < len(other.words) + len(level.words):
+                joined.remove(other)
+                slower = max(other, level, key=lambda one: (one.is_torus, -one.spec.bandwidth))
+                level = replace(
+                    slower,
+                    kind="line" if slower.kind == "ring" else slower.kind,
+                    size=other.size * level.size,
+                    name=" and ".join(words),
+                    hops=max(other.hops, level.hops),
+                    load=max(other.messages, level.messages),
+                )
+        joined.append(level)
+    return tuple(joined)

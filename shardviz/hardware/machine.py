@@ -1,25 +1,44 @@
-"""Machines: the figures of devices and of the links that join them, by which answers are priced."""
+"""Machines, by whose devices and links answers are priced; a mesh on one: where its axes lie, and which links
+a group of its devices has.
+
+The links of a group are asked of the grid of devices. A group that fills a block of it, the same places on y
+at each of its places on x, has along each dimension the links of that dimension, in any order of its devices.
+Of a group that fills none no more is known than how far neighbours along a mesh axis are apart, and how many
+messages then share the busiest link.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice, pairwise, product
+from operator import ne
 from typing import TYPE_CHECKING, Self
 
+from shardviz.errors import QuestionError, plural
 from shardviz.hardware.chips import GPUS, ICI_HOP, NVLINK_HOP, TPUS, DeviceFigures
 from shardviz.hardware.collective_time import SHIFTS, CollectiveTime, collective_time
-from shardviz.hardware.family import AxisLevels, Family
-from shardviz.hardware.levels import Dimension, LinkLevel, joined_levels, part_of_levels
-from shardviz.hardware.links import ASSUMED, LinkSpec
+from shardviz.hardware.family import Family, Part, Parts
+from shardviz.hardware.links import ASSUMED, Dimension, LevelKind, LinkLevel, LinkSpec, joined_levels
 from shardviz.hardware.measured import MeasuredTimes
-from shardviz.hardware.placement import Placement
+from shardviz.hardware.placement import Coordinates, Placement, axis_run
 from shardviz.sharding import Mesh
 from shardviz.sharding.axis_parts import SubAxis, axis_part, joined_parts
 
 if TYPE_CHECKING:
     from shardviz.hardware.clusters import Cluster
+
+Levels = tuple[LinkLevel, ...]
+Block = tuple[tuple[int, tuple[int, ...]], ...]
+"""For each dimension of which a block has several places its number and those, from the first on."""
+LARGE = 2**40
+"""Bytes of a collective that is bound by its links' bandwidth."""
+SUGGESTED = 4
+"""Meshes that a hint names."""
+MAX_TRIED = 200
+"""Meshes that are tried for it."""
 
 
 @dataclass(frozen=True)
@@ -60,101 +79,19 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class PlacedMesh:
-    """A mesh on a machine: for each of its axes the physical dimensions that it lies along, the major first.
-
-    `placement` is None on an assumed machine.
-    """
-
-    machine: Machine
-    levels: AxisLevels
-    placement: Placement | None = None
-    _by_axes: dict[tuple[tuple[str, ...], bool], tuple[LinkLevel, ...]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
-
-    @cached_property
-    def mesh(self) -> Mesh:
-        """The mesh, without an order of devices of its own."""
-        sizes = {axis: math.prod(level.size for level in own) for axis, own in self.levels}
-        return Mesh(tuple(sizes), tuple(sizes.values()))
-
-    def collective_time(
-        self, op: str, size: int, axes: tuple[str, ...], *, in_rounds: bool = False
-    ) -> CollectiveTime:
-        """The time of a collective, by HLO's name, over the groups along these axes.
-
-        It is that which was measured over such links, else by formula: the function of this name says what
-        `size` and `in_rounds` are.
-        """
-        levels = self.group_levels(axes, in_order=op in SHIFTS)
-        return collective_time(op, size, levels, in_rounds=in_rounds, measured=self.machine.measured)
-
-    def levels_for(self, op: str, axes: tuple[str, ...]) -> tuple[LinkLevel, ...]:
-        """`group_levels` of the groups over which an operation runs, by JAX's name."""
-        return self.group_levels(axes, in_order=op == "ppermute")
-
-    def group_levels(self, axes: tuple[str, ...], in_order: bool = False) -> tuple[LinkLevel, ...]:
-        """The dimensions of a group along these mesh axes, or parts of them; those of size 1 are left out.
-
-        They are those of the block of devices that the group fills. Where it fills none they are its axes',
-        of which those that share a physical dimension are one, as slow as the slowest. With `in_order`
-        members send to the next by number, as in a permute, and not to the next on the links, as libraries
-        may order them: then axes that fill no block are as they are.
-        """
-        if any(":" in axis for axis in axes):
-            # The devices of a group are the same in any order of the parts.
-            axes = joined_parts(sorted(axes, key=self._place), self.mesh.shape)
-        if (axes, in_order) not in self._by_axes:
-            levels = tuple(level for axis in axes for level in self._levels_of(axis) if level.size > 1)
-            if not (in_order and any(level.is_scattered for level in levels)):
-                levels = self._of_blocks(axes) or joined_levels(levels)
-            self._by_axes[axes, in_order] = self.machine.family.shared_by_cores(levels)
-        return self._by_axes[axes, in_order]
-
-    def _place(self, name: str) -> tuple[int, int]:
-        """The place of an axis in the mesh, and of a part of one in its axis."""
-        part = axis_part(name) or SubAxis(name, 1, 1)
-        return self.mesh.axis_names.index(part.axis), part.before
-
-    def _levels_of(self, name: str) -> tuple[LinkLevel, ...]:
-        """The levels of an axis, or of a part of one."""
-        part = axis_part(name)
-        if part is None:
-            return dict(self.levels)[name]
-        behind = self.mesh.axis_size(part.axis) // (part.before * part.size)
-        return part_of_levels(dict(self.levels)[part.axis], part.size, behind)
-
-    def _of_blocks(self, axes: tuple[str, ...]) -> tuple[LinkLevel, ...] | None:
-        if self.placement is None:
-            return None
-        groups = self.mesh.groups(axes)
-        return self.machine.family.levels_of_blocks(
-            self.placement, groups[:1] if self._is_regular else groups
-        )
-
-    @cached_property
-    def _is_regular(self) -> bool:
-        return self.placement is not None and self.placement.is_regular(self.mesh)
-
-
-@dataclass(frozen=True)
 class AxisRings(Family):
     """The family where nobody has named a machine: a ring over `link` for each axis of a mesh.
 
-    It has `members` devices, 0 for as many as a mesh has.
+    It has `members` devices, 0 for as many as a mesh has. Where `dimensions` are given, these are those of
+    the axes.
     """
 
     link: LinkSpec
-    members: int = 0
+    members: int
 
     @property
     def devices(self) -> int:
         return self.members
-
-    @cached_property
-    def dimensions(self) -> tuple[Dimension, ...]:
-        return ()
 
     @property
     def links(self) -> Mapping[str, LinkSpec]:
@@ -166,8 +103,14 @@ class AxisRings(Family):
     def size_words(self) -> str:
         return f"{self.chip}, a ring for each mesh axis"
 
-    def jax_order(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        return tuple(range(math.prod(sizes)))
+    def dimensions_for(self, mesh: Mesh) -> tuple[Dimension, ...]:
+        return self.dimensions or tuple(
+            Dimension(axis, size, mesh.stride(axis), "ring", self.link, axis)
+            for axis, size in mesh.shape.items()
+        )
+
+    def jax_order(self, sizes: Sequence[int]) -> Parts:
+        return [[(number, size, 1)] for number, size in enumerate(sizes)]
 
 
 def machine_of(cluster: Cluster) -> Machine:
@@ -182,12 +125,301 @@ def assumed_machine(name: str = ASSUMED, devices: int = 0) -> Machine:
     It has as many `devices`, 0 for those of any mesh.
     """
     chip, hop = (GPUS[name], NVLINK_HOP) if name in GPUS else (TPUS[name], ICI_HOP)
-    family = AxisRings(name, LinkSpec(hop, chip.link), devices)
+    family = AxisRings(name, (), LinkSpec(hop, chip.link), devices)
     return Machine(name, chip.device, family, assumed=True, source=chip.source)
 
 
-def on_assumed_machine(machine: Machine, mesh: Mesh) -> PlacedMesh:
-    """The mesh on an assumed machine: a ring for each of its axes."""
-    link = machine.family.usual_link
-    levels = ((axis, (LinkLevel("ring", size, link, axis),)) for axis, size in mesh.shape.items())
-    return PlacedMesh(machine, tuple(levels))
+@dataclass(frozen=True)
+class PlacedMesh:
+    """A mesh on a machine.
+
+    `parts` are those of the machine's dimensions that each mesh axis has; None where its axes do not lie
+    along them, so that only the `places` of the devices say which links they have.
+    """
+
+    machine: Machine
+    mesh: Mesh
+    parts: tuple[tuple[Part, ...], ...] | None = None
+    places: Placement | None = None
+    _by_axes: dict[tuple[tuple[str, ...], bool], Levels] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    @cached_property
+    def placement(self) -> Placement | None:
+        """The places of the devices; None on an assumed machine."""
+        if self.machine.assumed or self.parts is None:
+            return self.places
+        return self.machine.family.placement(self.machine.family.ids_of(self.parts))
+
+    def collective_time(
+        self, op: str, size: int, axes: tuple[str, ...], *, in_rounds: bool = False
+    ) -> CollectiveTime:
+        """The time of a collective, by HLO's name, over the groups along these axes.
+
+        It is that which was measured over such links, else by formula: the function of this name says what
+        `size` and `in_rounds` are.
+        """
+        levels = self.group_levels(axes, in_order=op in SHIFTS)
+        return collective_time(op, size, levels, in_rounds=in_rounds, measured=self.machine.measured)
+
+    def levels_for(self, op: str, axes: tuple[str, ...]) -> Levels:
+        """`group_levels` of the groups over which an operation runs, by JAX's name."""
+        return self.group_levels(axes, in_order=op == "ppermute")
+
+    def group_levels(self, axes: tuple[str, ...], in_order: bool = False) -> Levels:
+        """The dimensions of a group along these mesh axes, or parts of them; those of size 1 are left out.
+
+        They are those of the block of devices that the group fills. Where it fills none they are its axes',
+        of which those that share a physical dimension are one, as slow as the slowest. With `in_order`
+        members send to the next by number, as in a permute, and not to the next on the links, as libraries
+        may order them: then axes that fill no block are as they are.
+        """
+        if any(":" in axis for axis in axes):
+            # The devices of a group are the same in any order of the parts.
+            axes = joined_parts(sorted(axes, key=self._place), self.mesh.shape)
+        if (axes, in_order) not in self._by_axes:
+            self._by_axes[axes, in_order] = self._shared_by_cores(self._levels(axes, in_order))
+        return self._by_axes[axes, in_order]
+
+    def _place(self, name: str) -> tuple[int, int]:
+        """The place of an axis in the mesh, and of a part of one in its axis."""
+        part = axis_part(name) or SubAxis(name, 1, 1)
+        return self.mesh.axis_names.index(part.axis), part.before
+
+    def _levels(self, axes: tuple[str, ...], in_order: bool) -> Levels:
+        parts = [self._parts_of(axis) for axis in axes]
+        if None not in parts:
+            return self._levels_of_parts([part for own in parts for part in own or ()])
+        of_axes = [level for axis in axes for level in self._levels_of_axis(axis) if level.size > 1]
+        if in_order and any(level.is_scattered for level in of_axes):
+            return tuple(of_axes)
+        return self._levels_of_blocks(axes) or joined_levels(of_axes)
+
+    def _shared_by_cores(self, levels: Levels) -> Levels:
+        """The levels of a group with its part of the links of chips that it has one of several devices of:
+        the others' groups use them as well."""
+        cores = self.machine.family.devices_per_chip
+        if cores == 1 or any(level.kind == "chip" for level in levels):
+            return levels
+        return tuple(
+            replace(level, spec=replace(level.spec, bandwidth=level.spec.bandwidth / cores))
+            if level.is_torus
+            else level
+            for level in levels
+        )
+
+    # Axes that lie along dimensions.
+
+    def _parts_of(self, name: str) -> Sequence[Part] | None:
+        """The parts of an axis, or of a part of one; None where that does not lie along dimensions."""
+        if self.parts is None:
+            return None
+        sub_axis = axis_part(name)
+        own = self.parts[self.mesh.axis_names.index(name if sub_axis is None else sub_axis.axis)]
+        if sub_axis is None:
+            return own
+        size = sub_axis.size
+        behind = self.mesh.axis_size(sub_axis.axis) // (sub_axis.before * size)
+        taken: list[Part] = []
+        for number, places, step in reversed(own):
+            skipped = min(behind, places)
+            count = min(size, places // skipped)
+            if behind % skipped or places % skipped or size % count or places // skipped % count:
+                return None
+            behind, size = behind // skipped, size // count
+            taken.insert(0, (number, count, step * skipped))
+        return taken
+
+    def _levels_of_parts(self, parts: Iterable[Part]) -> Levels:
+        """The levels of a group with these parts, which fill a block; major first, by their minor parts."""
+        runs: dict[int, list[tuple[int, int]]] = {}
+        for number, size, step in parts:
+            if size > 1:
+                runs[number] = [*runs.pop(number, ()), (step, size)]
+        levels = []
+        for number, own in runs.items():
+            dimension = self._dimensions[number]
+            own.sort(reverse=True)
+            size = math.prod(size for _, size in own)
+            is_even = all(step == after * count for (step, _), (after, count) in pairwise(own))
+            if is_even:
+                levels.append(dimension.level(size, own[-1][0]))
+            else:
+                every = product(*(range(0, step * size, step) for step, size in own))
+                levels.append(dimension.level_of([*map(sum, every)]))
+        return tuple(levels)
+
+    @cached_property
+    def _dimensions(self) -> tuple[Dimension, ...]:
+        return self.machine.family.dimensions_for(self.mesh)
+
+    # Axes of which only the places are known.
+
+    def _levels_of_axis(self, axis: str) -> Levels:
+        levels = self._levels_of_blocks((axis,))
+        return (self._scattered(axis),) if levels is None else levels
+
+    def _scattered(self, axis: str) -> LinkLevel:
+        """The level of an axis whose groups fill no blocks."""
+        assert self.placement is not None
+        (*torus, inner, outer), size = self._dimensions, self.mesh.axis_size(axis)
+        run = axis_run(self.placement, self.mesh, axis)
+        if run.hops is None:
+            return outer.level(size)
+        if not torus:
+            return inner.level(size)
+        slowest = min((one.link for one in torus if one.link), key=lambda link: link.bandwidth)
+        kind: LevelKind = "ring" if run.is_ring else "line"
+        load = 0
+        if self.machine.family.devices_per_chip == 1:
+            load = _busiest_link(self.placement, self.mesh.groups((axis,)), run.is_ring)
+        return LinkLevel(kind, size, slowest, " and ".join(run.along), max(run.hops, 1), load=load)
+
+    def _levels_of_blocks(self, axes: tuple[str, ...]) -> Levels | None:
+        """The levels of the groups that each fill a block, of different blocks the slowest one's; None where
+        one group fills none."""
+        assert self.placement is not None
+        groups = [self.mesh.group_of(0, axes)] if self._is_regular else self.mesh.groups(axes)
+        blocks: dict[Block, list[Coordinates]] = {}
+        for group in groups:
+            places = [self.placement.coordinates[position] for position in group]
+            block = _block(places)
+            if block is None:
+                return None
+            blocks.setdefault(block, places)
+        by_levels: dict[frozenset[tuple[int, LinkLevel]], list[Coordinates]] = {}
+        for block, places in blocks.items():
+            levels = frozenset((number, self._dimensions[number].level_of(along)) for number, along in block)
+            by_levels.setdefault(levels, places)
+        ordered = (self._in_order(dict(levels), places) for levels, places in by_levels.items())
+        return max(ordered, key=lambda levels: _slowness(self._shared_by_cores(levels)))
+
+    def _in_order(self, levels: Mapping[int, LinkLevel], places: list[Coordinates]) -> Levels:
+        """The levels of a block by dimension, the major first: the one along which its devices change least
+        often."""
+        columns = [*zip(*places, strict=True)]
+        changes = {number: sum(map(ne, columns[number], columns[number][1:])) for number in levels}
+        # Where nothing tells them apart slices come first, then z before y, and cores last.
+        by_id = self.machine.family.by_id
+        major_first = sorted(levels, key=lambda number: (changes[number], -by_id.index(number)))
+        return tuple(levels[number] for number in major_first)
+
+    @cached_property
+    def _is_regular(self) -> bool:
+        return self.placement is not None and self.placement.is_regular(self.mesh)
+
+
+def _block(places: Sequence[Coordinates]) -> Block | None:
+    """The block that a group fills, wherever it lies; None where it fills none.
+
+    It fills one where it has as many devices as the places that it has along each dimension multiply to.
+    """
+    block = []
+    for number, coords in enumerate(zip(*places, strict=True)):
+        distinct = set(coords)
+        if len(distinct) > 1:
+            first, *others = sorted(distinct)
+            block.append((number, (0, *(place - first for place in others))))
+    return tuple(block) if math.prod(len(along) for _, along in block) == len(places) else None
+
+
+def _slowness(levels: Levels) -> tuple[float, ...]:
+    """Seconds of large and of empty collectives on the levels."""
+    times = [collective_time(op, LARGE, levels) for op in ("all-gather", "all-to-all")]
+    return (*(time.bandwidth_seconds for time in times), times[0].latency_seconds)
+
+
+def _busiest_link(placement: Placement, groups: Iterable[Sequence[int]], closes: bool) -> int:
+    """The most messages over a link of the torus when every device sends to its neighbours along a mesh axis,
+    on shortest ways, x before y before z."""
+    import numpy as np
+
+    from shardviz.hardware.routes import link_loads
+    from shardviz.hardware.topology import Torus
+
+    slices = 1 + max(place.slice for place in placement.places)
+    torus = Torus((slices, *placement.torus), (False, *placement.wrap))
+    sends: list[tuple[int, int]] = []
+    for group in groups:
+        places = [placement.places[position] for position in group]
+        chips = [int(np.ravel_multi_index((place.slice, *place.coords), torus.dims)) for place in places]
+        pairs = list(pairwise(chips)) + [(chips[-1], chips[0])] * (closes and len(chips) > 2)
+        sends += [*pairs, *((after, before) for before, after in pairs)]
+    src, dst = np.array(sends).T
+    return int(link_loads(torus, src, dst, np.ones(len(src), dtype=np.int64)).max())
+
+
+def place_mesh(
+    machine: Machine, mesh: Mesh, placement: Placement | None = None, *, of_program: bool = False
+) -> PlacedMesh:
+    """The mesh on the machine: as `placement` has it, else in the mesh's own device order, else as JAX places
+    it. One `of_program` is compiled for so many devices, and the hint does not tell to resize it.
+
+    Raises `QuestionError` for a mesh of another size than the machine, and for one that JAX does not place.
+    """
+    family, order = machine.family, mesh.device_order
+    mesh = replace(mesh, device_order=None)
+    if placement is not None and not machine.assumed:
+        return PlacedMesh(machine, mesh, places=placement)
+    if mesh.size != machine.devices and not machine.assumed:
+        raise _another_size(machine, mesh, of_program)
+    if order is None or machine.assumed:
+        parts_or_ids = family.jax_order(mesh.axis_sizes)
+        if parts_or_ids is None:
+            raise QuestionError(*not_placed(machine, mesh))
+        if isinstance(parts_or_ids, list):
+            return PlacedMesh(machine, mesh, tuple(map(tuple, parts_or_ids)))
+        order = parts_or_ids
+    return PlacedMesh(machine, mesh, places=family.placement(order))
+
+
+def is_placed(machine: Machine, sizes: Sequence[int]) -> bool:
+    """Return whether JAX places a mesh of these sizes, which multiply to the machine's devices."""
+    return machine.family.jax_order(sizes) is not None
+
+
+def not_placed(machine: Machine, mesh: Mesh) -> tuple[str, str]:
+    """The error and the hint for a mesh that `jax.make_mesh` does not place."""
+    fitting = _fitting(machine, mesh.axis_sizes)
+    meshes = (",".join(map("{}={}".format, mesh.axis_names, other)) for other in fitting)
+    where = "use --device-order row-major to place it by the ids"
+    return (
+        f"jax.make_mesh does not place a mesh of {'x'.join(map(str, mesh.axis_sizes))} on {machine.name}: "
+        "no axis of the torus may be split between two axes of the mesh",
+        f"{where}; these it places: {'; '.join(meshes)}" if fitting else where,
+    )
+
+
+def _fitting(machine: Machine, sizes: Sequence[int]) -> list[tuple[int, ...]]:
+    """Meshes of as many axes that JAX places on the machine, the most similar first."""
+    count = machine.devices
+    divisors = [size for size in range(1, count + 1) if count % size == 0]
+    majors = product(divisors, repeat=len(sizes) - 1)
+    candidates = [(*major, count // math.prod(major)) for major in majors if count % math.prod(major) == 0]
+
+    def distance(other: tuple[int, ...]) -> float:
+        return sum(abs(math.log(a / b)) for a, b in zip(other, sizes, strict=True))
+
+    tried = sorted(candidates, key=distance)[:MAX_TRIED]
+    return [*islice((other for other in tried if is_placed(machine, other)), SUGGESTED)]
+
+
+def _another_size(machine: Machine, mesh: Mesh, of_program: bool) -> QuestionError:
+    from shardviz.hardware.clusters import Fault, mesh_of_size, parse_cluster
+
+    try:
+        cluster = parse_cluster(machine.name)
+    except Fault:
+        cluster = None
+    hints = []
+    if cluster is not None and (fitting := cluster.of_size(mesh.size)):
+        hints.append(f"--machine {' or '.join(fitting)}")
+    if not of_program:
+        hints.append(f"--mesh {mesh_of_size(mesh, machine.devices)}")
+    made_of = "" if cluster is None else cluster.made_of
+    return QuestionError(
+        f"{machine.name} has {plural(machine.devices, 'device')}{made_of}, but the mesh {mesh} has "
+        f"{mesh.size:,}",
+        f"use {', or '.join(hints) or f'a machine of {mesh.size:,}'}",
+    )

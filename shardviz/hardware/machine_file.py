@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from shardviz.errors import QuestionError, ShardvizError, place, quote
 from shardviz.hardware.chip_torus import ChipTorus
@@ -34,9 +35,9 @@ from shardviz.hardware.chips import ICI_HOP, MAX_DEVICES, DeviceFigures
 from shardviz.hardware.clusters import Fault, parse_cluster
 from shardviz.hardware.family import FileFamily
 from shardviz.hardware.links import LINK_KEYS, link_toml, read_link
-from shardviz.hardware.machine import Machine, machine_of
-from shardviz.hardware.measured_tables import measured_tables, measured_toml
-from shardviz.hardware.quantities import BANDWIDTH, CLOCK, DIGITS, PEAK, SIZE, figure, rate_text
+from shardviz.hardware.machine import Machine, machine_of, place_mesh
+from shardviz.hardware.measured import read_measured
+from shardviz.hardware.quantities import BANDWIDTH, CLOCK, PEAK, SIZE, figure
 from shardviz.hardware.switched_nodes import SwitchedNodes
 from shardviz.sharding import canonical_dtype
 from shardviz.strict_table import StrictTable
@@ -53,6 +54,14 @@ MAX_NAME = 60
 BETWEEN = {"cores": "chip", "network": "network"}
 """The tables of other links than a family's own, with their names in `Family.links`."""
 KEYS = ("base", "name", "source", "chip", "device", "torus", "cores", "node", "network", "measured")
+_DEVICE_FIGURES = {
+    "hbm": (SIZE, "hbm_bytes"),
+    "usable_hbm": (SIZE, "usable_bytes"),
+    "on_chip": (SIZE, "on_chip_bytes"),
+    "hbm_bandwidth": (BANDWIDTH, "hbm_bandwidth"),
+    "clock": (CLOCK, "clock"),
+}
+"""The figures of a device by key, with their fields of `DeviceFigures`."""
 DEVICE_KEYS = ("peak", "hbm", "usable_hbm", "hbm_bandwidth", "on_chip", "clock")
 
 
@@ -147,9 +156,10 @@ def _machine(table: StrictTable, stem: str) -> Machine:
     if not 1 <= family.devices <= MAX_DEVICES:
         table.fail(family.table, f"it makes {family.devices:,} devices", f"there are 1 to {MAX_DEVICES:,}")
     machine = Machine(name, device, family, source=source)
-    if "measured" in table:
-        machine = replace(machine, measured=measured_tables(table.tables("measured"), machine))
-    return machine
+    if "measured" not in table:
+        return machine
+    measured = read_measured(table.tables("measured"), lambda mesh: place_mesh(machine, mesh).levels_for)
+    return replace(machine, measured=measured)
 
 
 def _family(table: StrictTable, before: FileFamily | None, chip: str) -> FileFamily:
@@ -159,15 +169,15 @@ def _family(table: StrictTable, before: FileFamily | None, chip: str) -> FileFam
         kinds = " or ".join(family.words for family in own)
         tables = " or ".join(f"[{family.table}]" for family in own)
         table.fail(own[-1].table, f"a machine has {kinds}, not both", f"leave out {tables}")
-    for family in own:
-        if before is not None and not isinstance(before, family):
-            table.fail(family.table, f"{chip} has {before.words}", f"write [{before.table}], or another base")
-        return family.read(table.table(family.table), before, chip)
-    if before is None:
+    if before is None and not own:
         tables = " or ".join(f"[{family.table}]" for family in FAMILIES)
         hint = f'give base = "v5p:4x4x8", or {tables} and the keys below'
         table.fail(FAMILIES[0].table, "it is missing", hint)
-    return replace(before, chip=chip)
+    kind = own[0] if own else type(before)
+    assert issubclass(kind, FileFamily)
+    if before is not None and not isinstance(before, kind):
+        table.fail(kind.table, f"{chip} has {before.words}", f"write [{before.table}], or another base")
+    return kind.read(table.table(kind.table, {}), before, chip)
 
 
 def _words(table: StrictTable, key: str, most: int) -> str:
@@ -201,16 +211,18 @@ def _device(table: StrictTable, before: DeviceFigures) -> DeviceFigures:
             except QuestionError as error:
                 own.fail(key, error.message, error.hint)
             peak[dtype] = figure(own, key, PEAK)
-    hbm = int(figure(table, "hbm", SIZE)) if "hbm" in table else before.hbm_bytes
-    usable = int(figure(table, "usable_hbm", SIZE)) if "usable_hbm" in table else before.usable_bytes
-    if hbm is not None and usable is not None and usable > hbm:
+    figures: dict[str, Any] = {
+        field: int(found) if quantity is SIZE else found
+        for key, (quantity, field) in _DEVICE_FIGURES.items()
+        if key in table
+        for found in [figure(table, key, quantity)]
+    }
+    device = replace(before, peak=tuple(peak.items()), **figures)
+    if device.hbm_bytes is not None and (device.usable_bytes or 0) > device.hbm_bytes:
         if "usable_hbm" in table:
             table.fail("usable_hbm", "it is more than the HBM", "write the part that a program may use")
-        usable = None
-    bandwidth = figure(table, "hbm_bandwidth", BANDWIDTH) if "hbm_bandwidth" in table else None
-    on_chip = int(figure(table, "on_chip", SIZE)) if "on_chip" in table else before.on_chip_bytes
-    clock = figure(table, "clock", CLOCK) if "clock" in table else before.clock
-    return DeviceFigures(tuple(peak.items()), hbm, usable, bandwidth or before.hbm_bandwidth, on_chip, clock)
+        return replace(device, usable_bytes=None)
+    return device
 
 
 def _with_links_between(table: StrictTable, family: FileFamily) -> FileFamily:
@@ -261,16 +273,13 @@ def machine_toml(machine: Machine, comment: str = "") -> str:
         if name in family.links:
             lines += ["", f"[{key}]", *link_toml(family.links[name])]
     for times in machine.measured:
-        lines += ["", "[[measured]]", *measured_toml(times)]
+        lines += ["", "[[measured]]", *times.toml()]
     return "\n".join(lines) + "\n"
 
 
 def _device_toml(device: DeviceFigures) -> Iterator[str]:
-    sizes = {"hbm": device.hbm_bytes, "usable_hbm": device.usable_bytes, "on_chip": device.on_chip_bytes}
-    yield from (f"{key} = {size}" for key, size in sizes.items() if size is not None)
-    if device.hbm_bandwidth is not None:
-        yield f"hbm_bandwidth = {rate_text(device.hbm_bandwidth)}"
-    if device.clock is not None:
-        yield f'clock = "{device.clock / 1e6:.{DIGITS}g}MHz"'
-    for dtype, peak in device.peak:
-        yield f'peak.{dtype} = "{peak / 1e9:.{DIGITS}g}GFLOP/s"'
+    for key, (quantity, field) in _DEVICE_FIGURES.items():
+        value = getattr(device, field)
+        if value is not None:
+            yield f"{key} = {value if quantity is SIZE else quantity.toml(value)}"
+    yield from (f"peak.{dtype} = {PEAK.toml(peak)}" for dtype, peak in device.peak)

@@ -1,16 +1,34 @@
-"""Times of collectives as they were measured: lines that stand for the formulas.
+"""Times of collectives as they were measured: lines that stand for the formulas, and their tables in a file.
 
 A collective over a group takes the same time over any other group with the same links. So what was measured
 over an axis of one mesh holds for each axis of another mesh that lies on such links.
+
+    [[measured]]
+    op = "psum"
+    mesh = "X=2,Y=4"
+    axes = "Y"                   # one or more, with commas between them
+    dtype = "bf16"
+    noise = 0.04
+    regimes = [
+        {from = "4KiB", latency = "77us", bandwidth = "3.1GB/s"},
+        {from = "3MiB", latency = "0us", bandwidth = "1GB/s", bandwidth_error = "0.05GB/s"},
+    ]
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from shardviz.hardware.levels import LinkLevel
+from shardviz.errors import QuestionError, quote
+from shardviz.hardware.links import LinkLevel
+from shardviz.hardware.quantities import LATENCY, MEASURED, PAYLOAD, SPREAD, figure
+from shardviz.notation import parse_mesh
+from shardviz.sharding import Mesh, canonical_dtype
+from shardviz.strict_table import StrictTable, closest
 
 COLLECTIVES = {
     "all_gather": "all-gather",
@@ -20,8 +38,12 @@ COLLECTIVES = {
     "ppermute": "collective-permute",
 }
 """The collectives that are measured, by JAX's names, with HLO's."""
+MAX_REGIMES = 16
+MAX_NOISE = 100.0
 
 Levels = tuple[LinkLevel, ...]
+LevelsOf = Callable[[str, tuple[str, ...]], Levels]
+"""The levels of the groups over which an operation, by JAX's name, runs along axes of a mesh."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +62,24 @@ class Regime:
         return self.latency + size / self.bandwidth
 
 
+_FIGURES = {
+    "latency": LATENCY,
+    "latency_error": LATENCY,
+    "bandwidth": MEASURED,
+    "bandwidth_error": SPREAD,
+}
+"""The figures of a regime, in a table as in `Regime`; errors may be left out."""
+REGIME_KEYS = ("from", *_FIGURES)
+KEYS = ("op", "mesh", "axes", "dtype", "noise", "regimes")
+
+
 @dataclass(frozen=True)
 class MeasuredTimes:
     """A collective over the groups along some axes of a mesh, measured over a range of sizes.
 
     `op` is JAX's name. `regimes` begin with small sizes; the first and the last also hold beyond what was
     measured. `noise` is the usual spread of a time over its median, None where it is not known. `links` are
-    the levels of these groups.
+    the levels of these groups, without their names.
     """
 
     op: str
@@ -66,9 +99,25 @@ class MeasuredTimes:
         before = (one.seconds(after.start) for one, after in pairwise(self.regimes) if after.start <= size)
         return max([self.regime(size).seconds(size), *before])
 
-    def is_of(self, op: str, links: Levels) -> bool:
-        """Return whether it is HLO's operation `op` over groups with such links."""
-        return COLLECTIVES[self.op] == op and self.links == links
+    def toml(self) -> Iterator[str]:
+        """The lines of a table that reads back to the same."""
+        yield f"op = {_quoted(self.op)}"
+        yield f"mesh = {_quoted(self.mesh)}"
+        yield f"axes = {_quoted(','.join(self.axes))}"
+        if self.dtype:
+            yield f"dtype = {_quoted(self.dtype)}"
+        if self.noise is not None:
+            yield f"noise = {self.noise:.3g}"
+        yield "regimes = ["
+        for regime in self.regimes:
+            figures = {name: (quantity, getattr(regime, name)) for name, quantity in _FIGURES.items()}
+            told = (
+                f"{name} = {quantity.toml(value)}"
+                for name, (quantity, value) in figures.items()
+                if value or not name.endswith("_error")
+            )
+            yield f"    {{{', '.join((f'from = {regime.start}', *told))}}},"
+        yield "]"
 
 
 def links_alike(levels: Sequence[LinkLevel]) -> Levels:
@@ -80,10 +129,9 @@ def measured_times(
     op: str, levels: Sequence[LinkLevel], measured: Sequence[MeasuredTimes]
 ) -> tuple[MeasuredTimes, ...]:
     """All that was measured of HLO's operation `op` over groups with such links, maybe along several axes."""
-    if all(COLLECTIVES[times.op] != op for times in measured):
-        return ()
-    links = links_alike([level for level in levels if level.size > 1])
-    return tuple(times for times in measured if times.is_of(op, links))
+    of_op = [times for times in measured if COLLECTIVES[times.op] == op]
+    links = links_alike([level for level in levels if level.size > 1]) if of_op else ()
+    return tuple(times for times in of_op if times.links == links)
 
 
 def corners(measured: Sequence[MeasuredTimes]) -> Iterator[int]:
@@ -91,3 +139,79 @@ def corners(measured: Sequence[MeasuredTimes]) -> Iterator[int]:
     for times in measured:
         for regime in times.regimes[1:]:
             yield from (regime.start - 1, regime.start)
+
+
+def read_measured(
+    tables: Sequence[StrictTable], place: Callable[[Mesh], LevelsOf]
+) -> tuple[MeasuredTimes, ...]:
+    """The times of a machine's tables, on which `place` puts a mesh. Raises what the tables make."""
+    known: dict[tuple[str, str, tuple[str, ...]], MeasuredTimes] = {}
+    for table in tables:
+        times = _times(table, place)
+        if (times.op, times.mesh, times.axes) in known:
+            over = f"{times.op} over {' and '.join(times.axes)} of {times.mesh}"
+            table.fail("op", f"{over} stands above already", "leave one of them out")
+        known[times.op, times.mesh, times.axes] = times
+    return tuple(known.values())
+
+
+def _times(table: StrictTable, place: Callable[[Mesh], LevelsOf]) -> MeasuredTimes:
+    table.only(KEYS)
+    op = table.choice("op", tuple(COLLECTIVES))
+    text = table.line("mesh", 200)
+    try:
+        mesh = parse_mesh(text)
+        levels_of = place(mesh)
+    except QuestionError as error:
+        table.fail("mesh", error.message, error.hint)
+    axes = tuple(name.strip() for name in table.line("axes", 200).split(","))
+    for name in axes:
+        if name not in mesh.axis_names:
+            table.fail("axes", f"{mesh} has no axis {quote(name, 30)}", closest(name, mesh.axis_names))
+    if len(set(axes)) < len(axes):
+        table.fail("axes", "an axis is named twice", "name each once")
+    links = links_alike(levels_of(op, axes))
+    if not links:
+        table.fail("axes", "its groups have one device, which sends nothing", "leave this table out")
+    dtype = ""
+    if "dtype" in table:
+        try:
+            dtype = canonical_dtype(table.line("dtype", 20))
+        except QuestionError as error:
+            table.fail("dtype", error.message, error.hint)
+    regimes = tuple(_regimes(table))
+    noise = None
+    if "noise" in table:
+        noise = table.values["noise"]
+        if type(noise) not in (int, float) or not 0 <= noise <= MAX_NOISE:
+            shown = quote(str(noise), 30)
+            table.fail("noise", f"{shown} is not a number from 0 to {MAX_NOISE:g}", "0.2 is 20 %")
+    return MeasuredTimes(op, str(mesh), axes, regimes, links, dtype, None if noise is None else float(noise))
+
+
+def _regimes(table: StrictTable) -> Iterator[Regime]:
+    rows = table.tables("regimes")
+    if not 1 <= len(rows) <= MAX_REGIMES:
+        table.fail("regimes", f"there are {len(rows):,}", f"write 1 to {MAX_REGIMES}")
+    before = -1
+    for row in rows:
+        row.only(REGIME_KEYS)
+        start = int(figure(row, "from", PAYLOAD, 0.0))
+        if start <= before:
+            row.fail("from", "it is not above that of the regime before", "begin with small sizes")
+        before = start
+        regime = Regime(
+            start,
+            **{
+                name: figure(row, name, quantity, 0.0 if name.endswith("_error") else None)
+                for name, quantity in _FIGURES.items()
+            },
+        )
+        if regime.bandwidth == math.inf and not regime.latency:
+            row.fail("bandwidth", "with no latency it takes no time at all", "give one of the two")
+        yield regime
+
+
+def _quoted(text: str) -> str:
+    # TOML's basic strings have the escapes of JSON.
+    return json.dumps(text, ensure_ascii=False)

@@ -15,15 +15,26 @@ from shardviz.strict_table import StrictTable
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|inf\b|nan\b)")
 _MAX_LENGTH = 60
+_DIGITS = 6
+"""Digits of a figure that is written: more than anybody measures."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A kind of number: its name, its units with their factors, and the hint that shows how to write one."""
+    """A kind of number: its name, its units with their factors, and the hint that shows how to write one.
+
+    In a machine's file it is from `least` to `most`, which `bounds` has in words: a plain number that was
+    meant in another unit is outside. It is written in `unit`.
+    """
 
     name: str
     units: Mapping[str, float]
     hint: str
+    least: float = 0.0
+    most: float = math.inf
+    bounds: str = ""
+    unit: str = ""
+    may_be_unlimited: bool = False
 
     def parse(self, text: str) -> float:
         """The number, in the unit whose factor is 1; only 0, ``inf`` and ``nan`` need none.
@@ -46,6 +57,10 @@ class Quantity:
             raise NotationError(f"{quote(body, 30)} has no unit of {self.name}", text, start, end, self.hint)
         return value * (self.units[unit] if unit else 1.0)
 
+    def toml(self, value: float) -> str:
+        """The number as a value of TOML."""
+        return '"inf"' if value == math.inf else f'"{value / self.units[self.unit]:.{_DIGITS}g}{self.unit}"'
+
 
 _DECIMAL = {letter: 1000.0**power for power, letter in enumerate("kMGTP", 1)}
 _BYTES = {
@@ -55,41 +70,34 @@ _BYTES = {
     **{f"{letter}iB": 1024.0**power for power, letter in enumerate("KMGTP", 1)},
     "kiB": 1024.0,
 }
+_TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
+_RATES = {f"{unit}{per}": factor for unit, factor in _BYTES.items() for per in ("/s", "ps")}
 _WORK = {
     f"{letter}{unit}": factor
     for letter, factor in {"": 1.0, **_DECIMAL}.items()
     for unit in ("FLOP/s", "FLOPS", "FLOPs/s", "OP/s", "OPS", "OPs/s")
 }
+_CLOCKS = {"Hz": 1.0, "MHz": 1e6, "GHz": 1e9}
+_RATE = "write a number with B/s, kB/s, MB/s, GB/s, TB/s or KiB/s, MiB/s, GiB/s, as in 45GB/s, or inf"
 
-LATENCY = Quantity(
-    "latency",
-    {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9},
-    "write a number with s, ms, us or ns, as in 1us; 0 needs none",
-)
-TIME = Quantity("time", LATENCY.units, "write a number with s, ms, us or ns, as in 1.5ms")
-BANDWIDTH = Quantity(
-    "bandwidth",
-    {f"{unit}{per}": factor for unit, factor in _BYTES.items() for per in ("/s", "ps")},
-    "write a number with B/s, kB/s, MB/s, GB/s, TB/s or KiB/s, MiB/s, GiB/s, as in 45GB/s, or inf",
-)
-SIZE = Quantity("size", _BYTES, "write a number with MB, GB or MiB, GiB, as in 16GiB")
-PAYLOAD = Quantity("data size", _BYTES, "write a number with B, KiB, MiB or GiB, as in 4KiB")
-MEASURED = Quantity("measured bandwidth", BANDWIDTH.units, BANDWIDTH.hint)
-SPREAD = Quantity("error of a bandwidth", BANDWIDTH.units, "write a number with MB/s or GB/s, as in 0.2GB/s")
-PEAK = Quantity("peak", _WORK, "write a number with TFLOP/s or TOP/s, as in 197TFLOP/s")
-CLOCK = Quantity("clock", {"Hz": 1.0, "MHz": 1e6, "GHz": 1e9}, "write a number with MHz or GHz, as in 1.5GHz")
-
-BOUNDS = {
-    SIZE.name: (2.0**20, 2.0**50, "1 MiB to 1 PiB"),
-    BANDWIDTH.name: (1e6, 1e16, "1 MB/s to 10 PB/s, or inf"),
-    MEASURED.name: (1e3, 1e16, "1 kB/s to 10 PB/s, or inf"),
-    LATENCY.name: (0.0, 1.0, "0 to 1 s"),
-    PEAK.name: (1e9, 1e19, "1 GFLOP/s to 10,000 PFLOP/s"),
-    PAYLOAD.name: (0.0, 2.0**50, "0 to 1 PiB"),
-    SPREAD.name: (0.0, 1e16, "0 to 10 PB/s"),
-    CLOCK.name: (1e6, 1e12, "1 MHz to 1,000 GHz"),
-}
-"""The least and the most of each quantity: a plain number that was meant in another unit is outside."""
+# fmt: off
+LATENCY = Quantity("latency", _TIMES, "write a number with s, ms, us or ns, as in 1us; 0 needs none",
+                   0.0, 1.0, "0 to 1 s", "us")
+TIME = Quantity("time", _TIMES, "write a number with s, ms, us or ns, as in 1.5ms")
+BANDWIDTH = Quantity("bandwidth", _RATES, _RATE, 1e6, 1e16, "1 MB/s to 10 PB/s, or inf", "GB/s", True)
+MEASURED = Quantity("measured bandwidth", _RATES, _RATE,
+                    1e3, 1e16, "1 kB/s to 10 PB/s, or inf", "GB/s", True)
+SPREAD = Quantity("error of a bandwidth", _RATES, "write a number with MB/s or GB/s, as in 0.2GB/s",
+                  0.0, 1e16, "0 to 10 PB/s", "GB/s")
+SIZE = Quantity("size", _BYTES, "write a number with MB, GB or MiB, GiB, as in 16GiB",
+                2.0**20, 2.0**50, "1 MiB to 1 PiB")
+PAYLOAD = Quantity("data size", _BYTES, "write a number with B, KiB, MiB or GiB, as in 4KiB",
+                   0.0, 2.0**50, "0 to 1 PiB")
+PEAK = Quantity("peak", _WORK, "write a number with TFLOP/s or TOP/s, as in 197TFLOP/s",
+                1e9, 1e19, "1 GFLOP/s to 10,000 PFLOP/s", "GFLOP/s")
+CLOCK = Quantity("clock", _CLOCKS, "write a number with MHz or GHz, as in 1.5GHz",
+                 1e6, 1e12, "1 MHz to 1,000 GHz", "MHz")
+# fmt: on
 
 
 def figure(table: StrictTable, key: str, quantity: Quantity, default: float | None = None) -> float:
@@ -110,13 +118,11 @@ def figure(table: StrictTable, key: str, quantity: Quantity, default: float | No
             number = quantity.parse(text)
         except NotationError as error:
             table.fail(key, error.message, error.hint)
-    least, most, bounds = BOUNDS[quantity.name]
     # A number with so many digits that it overflows does not mean "unlimited".
-    is_unlimited = (
-        quantity in (BANDWIDTH, MEASURED) and number == math.inf and not re.search("[0-9]", str(value))
-    )
-    if not (least <= number <= most or is_unlimited):
-        table.fail(key, f"{quote(str(value), 30)[1:-1]} is outside the range {bounds}", quantity.hint)
+    is_unlimited = quantity.may_be_unlimited and number == math.inf and not re.search("[0-9]", str(value))
+    if not (quantity.least <= number <= quantity.most or is_unlimited):
+        shown = quote(str(value), 30)[1:-1]
+        table.fail(key, f"{shown} is outside the range {quantity.bounds}", quantity.hint)
     return number
 
 
@@ -126,21 +132,6 @@ def count(table: StrictTable, key: str, before: int, most: int) -> int:
         return before
     number = table.typed(key, int)
     if not 1 <= number <= most:
-        table.fail(
-            key, f"{quote(str(number), 30)[1:-1]} is outside the range 1 to {most:,}", "write a whole number"
-        )
+        shown = quote(str(number), 30)[1:-1]
+        table.fail(key, f"{shown} is outside the range 1 to {most:,}", "write a whole number")
     return number
-
-
-DIGITS = 6
-"""Digits of a figure that is written: more than anybody measures."""
-
-
-def rate_text(bandwidth: float) -> str:
-    """A bandwidth as a value of TOML."""
-    return '"inf"' if bandwidth == math.inf else f'"{bandwidth / 1e9:.{DIGITS}g}GB/s"'
-
-
-def time_text(seconds: float) -> str:
-    """A time as a value of TOML."""
-    return f'"{seconds * 1e6:.{DIGITS}g}us"'

@@ -33,12 +33,9 @@ from shardviz.hardware.topology import Hierarchy, Switch, Topology, Torus
 
 MAX_WORK = 80_000_000
 """Hops, or what takes as long, that are followed through the queues: about five seconds."""
-LINKS_A_STEP = 2**13
-"""Links that can be looked at in the time that a step takes for any number of them."""
-HOPS_A_SEGMENT = 4
-"""Hops that can be followed in the time that it takes to make a part of a message's route ready."""
-LINKS_A_HOP = 2**4
-"""Links that can be looked at in the time that a hop takes."""
+# What takes as long: a step and a look at so many links, a segment of a route and so many hops, a hop and a
+# look at so many links.
+LINKS_A_STEP, HOPS_A_SEGMENT, LINKS_A_HOP = 2**13, 4, 2**4
 _TIME_BITS = 60
 _FINEST = 20
 """Times count in 2**-20 of the time of a byte, coarser where numbers would not fit into 64 bits."""
@@ -99,8 +96,8 @@ class RoundRouting:
             through = Delay(min(1, len(src)), *busiest_transfer(messages))
             return cls(messages, topology, (), hops, loads, through)
         if isinstance(topology, Hierarchy):
-            by_level = messages_by_level(topology, messages)
-            levels = tuple((cls.of(carried, level.topology), level.spec) for level, carried in by_level)
+            by_level = messages_by_level(topology.levels, messages)
+            levels = tuple((cls.of(carried, level.topology), level.spec) for level, _, carried in by_level)
             hops, loads = (
                 np.concatenate(of_levels)
                 for of_levels in zip(*((routing.hops, routing.loads) for routing, _ in levels), strict=True)
@@ -183,29 +180,6 @@ def _in_step(torus: Torus, segments: tuple[RouteSegment, ...], sizes: Ints) -> b
     return int(np.bincount(first).max()) == 1
 
 
-@dataclass(frozen=True)
-class Clock:
-    """Whole numbers for times, so that what arrives at the same time does so in spite of rounding.
-
-    `sending` are ticks for which each message occupies a link, `latency` ticks from its end to the arrival.
-    """
-
-    sending: Ints
-    latency: int
-    seconds_per_tick: float
-
-    @classmethod
-    def fit(cls, sizes: Reals, hops: Ints, link_spec: LinkSpec, window_bits: int) -> Clock:
-        """A clock for messages of `sizes` bytes (above 0), whose window fits into `window_bits`."""
-        latency = link_spec.latency * link_spec.bandwidth
-        longest = float(np.dot(hops, sizes + latency))
-        window = latency + float(sizes.min())
-        fits = min(_TIME_BITS - math.log2(longest), window_bits - 1 - math.log2(window))
-        scale = 2.0 ** min(_FINEST, math.floor(fits))
-        sending = np.maximum(1, np.rint(sizes * scale)).astype(np.int64)
-        return cls(sending, round(latency * scale), 1 / (scale * link_spec.bandwidth))
-
-
 def store_and_forward(
     torus: Torus, segments: tuple[RouteSegment, ...], sizes: Reals, link_spec: LinkSpec
 ) -> tuple[Reals, Bools]:
@@ -215,10 +189,16 @@ def store_and_forward(
     one hop. The link_spec's bandwidth is finite.
     """
     count = len(sizes)
-    progress = _Progress.of(torus, segments)
+    progress = _Progress(torus, segments)
     link_bits, message_bits = int(torus.links).bit_length(), count.bit_length()
-    clock = Clock.fit(sizes, progress.hops, link_spec, 63 - link_bits - message_bits)
-    sending, latency = clock.sending, clock.latency
+    # Whole numbers for times, so that what arrives at the same time does so in spite of rounding: the longest
+    # time fits into 60 bits, and a window beside a link and a message.
+    hop = link_spec.latency * link_spec.bandwidth
+    longest, shortest_window = float(np.dot(progress.hops, sizes + hop)), hop + float(sizes.min())
+    window_bits = 62 - link_bits - message_bits - math.log2(shortest_window)
+    ticks = 2.0 ** min(_FINEST, math.floor(min(_TIME_BITS - math.log2(longest), window_bits)))
+    sending = np.maximum(1, np.rint(sizes * ticks)).astype(np.int64)
+    latency = round(hop * ticks)
     window = latency + int(sending.min())
     one_a_window = latency == 0
     time_shift, link_shift = message_bits, message_bits + int(window).bit_length()
@@ -268,7 +248,7 @@ def store_and_forward(
             flying = np.concatenate((flying, onward)) if len(flying) else onward
         now = min(int(np.maximum(arrival[head], free).min()), int(arrival[flying].min(initial=_NEVER)))
     arrival = arrival[:count]
-    seconds: Reals = arrival * clock.seconds_per_tick
+    seconds: Reals = arrival * (1 / (ticks * link_spec.bandwidth))
     return seconds, arrival > progress.hops * (sending + latency)
 
 
@@ -285,61 +265,41 @@ def _enqueue(message: Ints, link: Ints, after: Ints, head: Ints, tail: Ints) -> 
     tail[queue] = message[last]
 
 
-@dataclass
 class _Progress:
-    """The place of every message: `link` is the one it waits for or is on, `last` the last of its segment.
+    """The place of every message: `link` is the one it waits for or is on, `_last` the last of its segment.
 
-    `links` and `lasts` hold these for all segments that it has yet to go, row by row; `stage` counts those
-    that it has begun, `stages` all of them.
+    `_links` and `_lasts` hold these for all segments that it has yet to go, row by row; `_stage` counts those
+    that it has begun, `_stages` all of them. `hops` are those of its whole route.
     """
 
-    link: Ints
-    last: Ints
-    links: Ints
-    lasts: Ints
-    stage: Ints
-    stages: Ints
-    hops: Ints
-    following: Ints
-
-    @classmethod
-    def of(cls, torus: Torus, segments: tuple[RouteSegment, ...]) -> _Progress:
-        following = next_links(torus)
+    def __init__(self, torus: Torus, segments: tuple[RouteSegment, ...]) -> None:
         hops = np.array([part.hops for part in segments])
-        links = np.array([links_at(torus, part, 0) for part in segments])
-        lasts = np.array([links_at(torus, part, abs(part.hops) - 1) for part in segments])
         moves = hops != 0
-        # Legs without a hop go to the end, the others keep their order.
+        # Segments without a hop go to the end, the others keep their order.
         order = np.argsort(~moves, axis=0, kind="stable")
-        links, lasts = (np.take_along_axis(each, order, axis=0) for each in (links, lasts))
-        stages = moves.sum(axis=0)
-        return cls(
-            links[0].copy(),
-            lasts[0].copy(),
-            links,
-            lasts,
-            np.ones_like(stages),
-            stages,
-            abs(hops).sum(axis=0),
-            following,
-        )
+        ends = ([links_at(torus, part, step) for part, step in zip(segments, steps, strict=True)]
+                for steps in ([0] * len(hops), abs(hops) - 1))  # fmt: skip
+        self._links, self._lasts = (np.take_along_axis(np.array(links), order, axis=0) for links in ends)
+        self.link, self._last = self._links[0].copy(), self._lasts[0].copy()
+        self._stages: Ints = moves.sum(axis=0)
+        self._stage = np.ones_like(self._stages)
+        self.hops: Ints = abs(hops).sum(axis=0)
+        self._following = next_links(torus)
 
     def advance(self, sent: Ints) -> Ints:
         """Move messages that a link has sent to their next link; return those that have not arrived yet."""
         link = self.link[sent]
-        straight = link != self.last[sent]
+        straight = link != self._last[sent]
         onward: Ints = sent[straight]
-        self.link[onward] = self.following[link[straight]]
-        if len(self.links) == 1 or len(onward) == len(sent):
+        self.link[onward] = self._following[link[straight]]
+        if len(self._links) == 1 or len(onward) == len(sent):
             return onward
         turning = sent[~straight]
-        turning = turning[self.stage[turning] < self.stages[turning]]
-        stage = self.stage[turning]
-        self.link[turning] = self.links[stage, turning]
-        self.last[turning] = self.lasts[stage, turning]
-        self.stage[turning] = stage + 1
-        moving: Ints = np.concatenate((onward, turning))
-        return moving
+        turning = turning[self._stage[turning] < self._stages[turning]]
+        stage = self._stage[turning]
+        self.link[turning], self._last[turning] = self._links[stage, turning], self._lasts[stage, turning]
+        self._stage[turning] = stage + 1
+        return np.concatenate((onward, turning))
 
 
 def busiest_transfer(messages: Messages) -> tuple[int, int]:

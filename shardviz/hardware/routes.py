@@ -157,25 +157,31 @@ def next_links(torus: Torus) -> Ints:
     return following
 
 
-def messages_by_level(topology: Hierarchy, messages: Messages) -> Iterator[tuple[LinkedLevel, Messages]]:
-    """The messages that each level carries, between its nodes."""
+def route_hops(topology: Topology, src: Ints, dst: Ints) -> Ints:
+    """The links that each message takes; through a switch that is one hop."""
+    if not isinstance(topology, Torus):
+        return np.ones_like(src)
+    return sum((abs(part.hops) for part in route_segments(topology, src, dst)), np.zeros_like(src))
+
+
+def messages_by_level(
+    levels: Iterable[LinkedLevel], messages: Messages
+) -> Iterator[tuple[LinkedLevel, Bools, Messages]]:
+    """Of each level which messages it carries, and these between its nodes."""
     left = np.ones(len(messages), dtype=bool)
-    for level in topology.levels:
+    for level in levels:
         chosen = left & (messages.src // level.block != messages.dst // level.block)
         left &= ~chosen
-        src, dst, sizes = messages.src[chosen], messages.dst[chosen], messages.bytes[chosen]
-        yield level, Messages(src // level.shared, dst // level.shared, sizes)
+        src, dst = messages.src[chosen] // level.shared, messages.dst[chosen] // level.shared
+        yield level, chosen, Messages(src, dst, messages.bytes[chosen])
 
 
 def link_loads(topology: Topology, src: Ints, dst: Ints, weights: Ints) -> Ints:
     """The sum of the `weights` (bytes, or ones) of all messages that cross each link."""
     if isinstance(topology, Hierarchy):
-        by_level = messages_by_level(topology, Messages(src, dst, weights))
+        by_level = messages_by_level(topology.levels, Messages(src, dst, weights))
         return np.concatenate(
-            [
-                link_loads(level.topology, carried.src, carried.dst, carried.bytes)
-                for level, carried in by_level
-            ]
+            [link_loads(level.topology, own.src, own.dst, own.bytes) for level, _, own in by_level]
         )
     if isinstance(topology, Switch):
         return np.concatenate([sums(device, weights, topology.devices) for device in (src, dst)])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from shardviz.collectives.schedule import Phase, Schedule, Sends
-from shardviz.collectives.values import Ints, Reals
+from shardviz.collectives.values import Ints, Reals, Values
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.round_routing import RoundRouting, RoundTime
@@ -25,6 +24,8 @@ QUEUE_WORK = 80_000_000
 """Hops, or what takes as long, that are followed through the queues of all rounds of a schedule."""
 MAX_UNEQUAL = 2**22
 """Sends that are added up of alike rounds whose chunks are not equal."""
+MAX_NUMBERS = 2**22
+"""Different rounds times devices of which the sums are kept."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,19 @@ class Timeline:
 
     def __len__(self) -> int:
         return self.schedule.rounds
+
+    @property
+    def algorithm(self) -> str:
+        return self.schedule.algorithm
+
+    @property
+    def rounds(self) -> int:
+        return self.schedule.rounds
+
+    @property
+    def chunks(self) -> int:
+        """Chunks into which the larger of a member's operand and result is cut."""
+        return chunks_of_member(self.schedule)
 
     def __getitem__(self, index: int) -> RoundLoad:
         if not 0 <= index < len(self):
@@ -222,6 +236,12 @@ def timeline(
     return Timeline(schedule, sizes.astype(np.int64), topology, link_spec)
 
 
+def chunks_of_member(schedule: Schedule) -> int:
+    """The number of chunks into which the larger of a member's operand and result is cut."""
+    is_of_one = schedule.pattern.kind in ("all_to_all", "permute")
+    return schedule.chunks // schedule.pattern.group_size if is_of_one else schedule.chunks
+
+
 @dataclass(frozen=True)
 class RoundLoad:
     """Round `number` of a group, in the phase named `phase`.
@@ -251,18 +271,6 @@ class RoundLoad:
         return self.waiting is not None
 
 
-MAX_NUMBERS = 2**22
-"""Different rounds times devices of which the sums are kept."""
-
-
-@dataclass(frozen=True)
-class CostSoFar:
-    """Up to a round: the most bytes that one device has sent, and seconds."""
-
-    bytes: int
-    seconds: float
-
-
 class CumulativeCost:
     """The running sums of a timeline; a query costs the same for every round.
 
@@ -273,62 +281,57 @@ class CumulativeCost:
         devices = timeline.topology.devices
         self.is_exact = True
         """False where unequal chunks are counted as the largest: the bytes of a device are a bound then."""
-        self._last: list[int] = []
-        """The last round of each run of alike rounds."""
-        self._before = [_DeviceCosts(np.zeros(devices, dtype=np.int64), np.zeros(devices), 0.0)]
-        self._each: list[_DeviceCosts] = []
-        last = 0
+        counts: list[int] = []
+        sent: list[Ints] = []
+        busy: list[Reals] = []
+        seconds: list[float] = []
         for index, load, count in timeline.different_rounds():
-            if (len(self._each) + 1) * devices > MAX_NUMBERS:
+            if (len(counts) + 1) * devices > MAX_NUMBERS:
                 raise QuestionError(
-                    f"the rounds of {timeline.schedule.algorithm} over {devices:,} devices are too many to "
+                    f"the rounds of {timeline.algorithm} over {devices:,} devices are too many to "
                     "add up one by one",
                     "use a smaller group",
                 )
             self.is_exact &= index >= 0
-            seconds = timeline[index if index >= 0 else -1 - index].seconds
-            busy = np.zeros(devices)
+            took = timeline[index if index >= 0 else -1 - index].seconds
             moving = load.bytes > 0
-            busy[load.src[moving]] = busy[load.dst[moving]] = seconds
-            of_round = _DeviceCosts(sums(load.src, load.bytes, devices), busy, seconds)
-            self._each.append(of_round)
-            self._before.append(self._before[-1].plus(of_round, count))
-            last += count
-            self._last.append(last)
+            works = np.zeros(devices)
+            works[load.src[moving]] = works[load.dst[moving]] = took
+            counts.append(count)
+            sent.append(sums(load.src, load.bytes, devices))
+            busy.append(works)
+            seconds.append(took)
+        self._begins: Ints = np.cumsum([0, *counts])
+        """The rounds before each run of alike rounds, and all of them."""
+        self._sent = _sums_by_run(np.array(sent, np.int64), devices, counts)
+        self._busy = _sums_by_run(np.array(busy), devices, counts)
+        self._seconds = _sums_by_run(np.array(seconds), 1, counts)
 
-    def after(self, number: int) -> CostSoFar:
-        """The cost of rounds 1 to `number`."""
-        found = self._until(number)
-        return CostSoFar(int(found.sent.max(initial=0)), found.seconds)
+    def bytes(self, number: int) -> int:
+        """The most bytes that one device has sent in rounds 1 to `number`."""
+        return int(self.sent(number).max(initial=0))
+
+    def seconds(self, number: int) -> float:
+        """The seconds of rounds 1 to `number`."""
+        return float(self._until(self._seconds, number)[0])
 
     def sent(self, number: int) -> Ints:
         """The bytes that each device has sent in rounds 1 to `number`."""
-        return self._until(number).sent
+        return self._until(self._sent, number)
 
     def busy(self, number: int) -> Reals:
         """The seconds of those of rounds 1 to `number` in which each device sends or receives."""
-        return self._until(number).busy
+        return self._until(self._busy, number)
 
-    def _until(self, number: int) -> _DeviceCosts:
-        run = bisect_left(self._last, number)
-        if not number or run == len(self._last):
-            return self._before[-1 if number else 0]
-        rounds = number - (self._last[run - 1] if run else 0)
-        return self._before[run].plus(self._each[run], rounds)
+    def _until(self, sums: tuple[Values, Values], number: int) -> Values:
+        of_round, before = sums
+        run = int(self._begins.searchsorted(number, side="right")) - 1
+        found: Values = before[run]
+        return found if run == len(of_round) else found + (number - self._begins[run]) * of_round[run]
 
 
-@dataclass(frozen=True, eq=False)
-class _DeviceCosts:
-    """The bytes that each device sends, the seconds in which it sends or receives, the seconds of all."""
-
-    sent: Ints
-    busy: Reals
-    seconds: float
-
-    def plus(self, other: _DeviceCosts, times: int) -> _DeviceCosts:
-        """These costs and so many times the other ones."""
-        return _DeviceCosts(
-            self.sent + times * other.sent,
-            self.busy + times * other.busy,
-            self.seconds + times * other.seconds,
-        )
+def _sums_by_run(of_round: Values, devices: int, counts: Sequence[int]) -> tuple[Values, Values]:
+    """Of each run of alike rounds the numbers of one round, and the sums before it; last, those of all."""
+    of_round = of_round.reshape(len(counts), devices)
+    total = np.cumsum(np.reshape(counts, (-1, 1)) * of_round, axis=0)
+    return of_round, np.concatenate((np.zeros_like(of_round, shape=(1, devices)), total))

@@ -161,7 +161,7 @@ class LinkedLevel:
     the topology, and use its links together.
     """
 
-    topology: Torus | Switch
+    topology: Topology
     spec: LinkSpec
     block: int
     shared: int = 1

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from shardviz.planner import Plan
     from shardviz.reports.target_result import HeldArray, TargetResult
     from shardviz.sharding import Mesh, ShardedArray
+    from shardviz.stepping.collective_run import Verdict
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.stepping.verdict import Verdict
 
 OF_PLANS = ("collectives", "count", "line", "sent")
 """Measures of what a plan sends."""

@@ -19,7 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from shardviz.hardware.machine import PlacedMesh, assumed_machine, on_assumed_machine
+from shardviz.hardware.machine import PlacedMesh, assumed_machine, place_mesh
 from shardviz.planner.plan import Plan, Step, einsum_parts
 from shardviz.planner.problem import Objective, Problem
 from shardviz.planner.programs.lower_bound import lower_bound, piece_bound
@@ -75,7 +75,7 @@ class Planner:
         takes longer to find than the plan."""
         self.mesh, self.objective, self.anywhere = mesh, objective, anywhere
         self.is_bounded = is_bounded
-        self.placed = placed or on_assumed_machine(assumed_machine(), mesh)
+        self.placed = placed or place_mesh(assumed_machine(), mesh)
         self.prices = Prices(self.placed, objective)
         self._programs: dict[tuple[AxisPool, frozenset[tuple[str, str]] | None], StatementChoices] = {}
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.hardware.family import Family
-from shardviz.hardware.levels import Dimension
+from shardviz.hardware.links import Dimension
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hardware.placement import AXES
 from shardviz.render.lines import sentence, shelve
@@ -59,8 +59,8 @@ class _Labels:
         self._styles = [palette.axis(mesh, axis) for axis in mesh.axis_names]
         self._positions = {id_: position for position, id_ in enumerate(placed.placement.ids)}
         users: defaultdict[str, list[Style]] = defaultdict(list)
-        for (_, levels), style in zip(placed.levels, self._styles, strict=True):
-            for level in levels:
+        for axis, style in zip(mesh.axis_names, self._styles, strict=True):
+            for level in placed.group_levels((axis,)):
                 users[level.name].append(style)
         self._along = {name: styles[0] for name, styles in users.items() if len(styles) == 1}
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.hardware.levels import LinkLevel
-from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.links import LinkLevel, LinkSpec
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.render.lines import columns, sentence, table
 from shardviz.render.machine_picture import machine_picture

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from shardviz.errors import NotationError, QuestionError
-from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.module import HloModule
 from shardviz.hlo.text.instruction import parse_instruction
@@ -308,7 +308,7 @@ def reshard_route(
     space = state_space(tuple((axis, size) for axis, size in sizes if size > 1), sizes, frozenset())
     source, goal = state_of(before, mesh), state_of(after, mesh)
     uneven = frozenset((dim, own) for dims, _ in (source, goal) for dim, own in enumerate(dims))
-    prices = Prices(on_assumed_machine(assumed_machine(), mesh), "time")
+    prices = Prices(place_mesh(assumed_machine(), mesh), "time")
     array = ShardedArray("x", tuple(f"d{dim}" for dim in range(before.rank)), tuple(shape), dtype, before)
 
     def allows(earlier: Node, later: Node) -> bool:

@@ -14,7 +14,7 @@ from shardviz.errors import CompilerError, ShardvizError, TargetError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from shardviz.hardware import Placement
+    from shardviz.hardware.placement import Placement
     from shardviz.hlo import Collective, CollectiveMatmul
     from shardviz.hlo.mlir.collectives import ShardyMove
     from shardviz.hlo.passes.stages import PassStage

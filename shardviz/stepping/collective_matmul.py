@@ -17,7 +17,7 @@ import numpy as np
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
 
 if TYPE_CHECKING:
-    from shardviz.collectives import Sends
+    from shardviz.collectives.schedule import Sends
     from shardviz.collectives.values import Ints
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.stepping.collective_run import CollectiveRun

@@ -1,9 +1,8 @@
-"""A collective run by its schedule: its rounds, its numbers and what they cost, ready to be played."""
+"""A collective run by its schedule: its rounds, its numbers, what they cost, and JAX's results beside."""
 
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,26 +10,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shardviz.collectives.frames import Frames
-from shardviz.collectives.held_bytes import HeldBytes
-from shardviz.collectives.trace import can_be_kept
-from shardviz.errors import QuestionError
+from shardviz.collectives.trace import HeldBytes, can_be_kept
+from shardviz.errors import CompilerError, QuestionError
 from shardviz.hardware.collective_time import CollectiveTime
-from shardviz.hardware.comparisons import AlgorithmRow, comparison, in_best_pieces
+from shardviz.hardware.comparisons import NotCompared, comparison, in_best_pieces
+from shardviz.hardware.group_links import Links, group_links
 from shardviz.hardware.timelines import CumulativeCost, Timeline, timeline
 from shardviz.sharding import Layout, array_bytes
 from shardviz.sharding.array import BITS
 from shardviz.stepping.question import CollectiveQuestion, counted_shards, held
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from shardviz.collectives import LowerBound, Operation, Phase, Schedule, Sends
+    from shardviz.collectives.operation import Operation
+    from shardviz.collectives.pattern import LowerBound
+    from shardviz.collectives.schedule import Phase, Schedule, Sends
     from shardviz.collectives.values import Ints
-    from shardviz.hardware.group_links import Links
-    from shardviz.hardware.levels import LinkLevel
+    from shardviz.collectives.verification import VerificationResult
     from shardviz.hardware.machine import PlacedMesh
+    from shardviz.reports.target_result import ExecutionResult
     from shardviz.sharding import Mesh
 
 MAX_SENDS = 2**18
@@ -90,8 +91,9 @@ class CollectiveRun:
     @cached_property
     def bytes(self) -> int:
         """Bytes of the larger of a device's operand and result."""
-        shape = self.operation.larger(self.question.layout.shard_shape, self._group_size)
-        return array_bytes(shape, self._moved_dtype)
+        layout = self.question.layout
+        shape = self.operation.larger(layout.shard_shape, self._group_size)
+        return array_bytes(shape, self.operation.moved_dtype(layout.array.dtype))
 
     @cached_property
     def chunk_bytes(self) -> int | Ints:
@@ -106,11 +108,10 @@ class CollectiveRun:
     @cached_property
     def cost(self) -> CumulativeCost | None:
         """The cost of the rounds until any one; None where they are too many to add up."""
-        if self.timeline.too_long:
-            return None
-        with suppress(QuestionError):
+        try:
             return CumulativeCost(self.timeline)
-        return None
+        except QuestionError:
+            return None
 
     @cached_property
     def closed_form(self) -> CollectiveTime | None:
@@ -125,8 +126,8 @@ class CollectiveRun:
             return self.links.collective_time(HLO_OF_KIND[pattern.kind], self.bytes)
         pairs = [(source, target) for source, target in pattern.perm if source != target]
         if len(pairs) == 1:
-            ends = (_coords(member, levels) for member in pairs[0])
-            apart = [abs(begin - end) for begin, end in zip(*ends, strict=True)]
+            ends = np.unravel_index(pairs[0], [level.size for level in levels])
+            apart = [abs(int(begin - end)) for begin, end in ends]
             return self.links.collective_time("send", self.bytes, apart)
         shifts = {(target - source) % pattern.group_size for source, target in pairs}
         if len(shifts) == 1 and len(levels) == 1:
@@ -142,7 +143,7 @@ class CollectiveRun:
         return self.operation.least(layout.shard_shape, layout.array.dtype, self._group_size)
 
     @cached_property
-    def rows(self) -> tuple[AlgorithmRow, ...]:
+    def rows(self) -> tuple[Timeline | NotCompared, ...]:
         """All algorithms for the same question, this one among them.
 
         Raises `QuestionError` for a group over which comparing takes minutes.
@@ -157,8 +158,7 @@ class CollectiveRun:
         # This one as it is asked for, with its own pieces.
         mine = self.schedule.algorithm
         return tuple(
-            AlgorithmRow(mine, self.timeline) if row.algorithm == mine and not row.reason else row
-            for row in rows
+            self.timeline if row.algorithm == mine and isinstance(row, Timeline) else row for row in rows
         )
 
     def unlisted(self, number: int | None = None) -> str:
@@ -167,8 +167,11 @@ class CollectiveRun:
         schedule, devices = self.schedule, self.mesh.size
         if self.question.shards is not None and held(self.question.layout, self.operation) > MAX_NUMBERS:
             return f"every number, and {devices:,} devices hold more than {MAX_NUMBERS:,}"
+        every: Iterable[tuple[Sends, int]] = schedule.different_rounds()
+        if number is not None:
+            every = [(schedule.round(number), 1)] if number else []
         sends = 0
-        for sent, rounds in self._different_rounds(number):
+        for sent, rounds in every:
             sends += devices // self._group_size * len(sent) * sent.span * rounds
             if sends > MAX_SENDS:
                 many = f"{schedule.algorithm} on {devices:,} devices has more than {MAX_SENDS:,}"
@@ -213,26 +216,14 @@ class CollectiveRun:
         axes = ", ".join(self.operation.axes[axis] for axis in phase.along)
         return f"{phase.name} along {axes}" if axes else phase.name
 
-    def _different_rounds(self, number: int | None) -> Iterator[tuple[Sends, int]]:
-        """The sends of a group in each round, or in one of them, and how many rounds are alike."""
-        if number:
-            yield self.schedule.round(number), 1
-        for phase in self.schedule.phases if number is None else ():
-            for within in range(1 if phase.alike else phase.rounds):
-                yield phase.sends(within), phase.rounds if phase.alike else 1
-
     @property
     def _group_size(self) -> int:
         return self.schedule.pattern.group_size
 
-    @property
-    def _moved_dtype(self) -> str:
-        return self.operation.moved_dtype(self.question.layout.array.dtype)
-
     def _chunk_bytes(self, schedule: Schedule) -> int | Ints:
-        shape = self.question.layout.shard_shape
-        elements = self.operation.chunk_sizes(shape, self._group_size, schedule.chunks)
-        return -(-elements * BITS[self._moved_dtype] // 8)
+        layout = self.question.layout
+        elements = self.operation.chunk_sizes(layout.shard_shape, self._group_size, schedule.chunks)
+        return -(-elements * BITS[self.operation.moved_dtype(layout.array.dtype)] // 8)
 
     @cached_property
     def _starts(self) -> tuple[Ints, Ints]:
@@ -254,8 +245,6 @@ def run_on(
 
     Raises `QuestionError` as `group_links` does.
     """
-    from shardviz.hardware.group_links import group_links
-
     axes, dims = question.operation.axes, question.schedule.pattern.dims
     return CollectiveRun(question, group_links(placed, axes, dims, topology, latency, bandwidth))
 
@@ -338,10 +327,35 @@ def small_example(question: CollectiveQuestion) -> CollectiveQuestion | None:
     return replace(question, layout=small, shards=shards, counted=True, is_smaller=True)
 
 
-def _coords(member: int, levels: Sequence[LinkLevel]) -> list[int]:
-    """The place of a member along each level, the major first."""
-    found: list[int] = []
-    for level in reversed(levels):
-        found.insert(0, member % level.size)
-        member //= level.size
-    return found
+@dataclass(frozen=True)
+class Verdict:
+    """The same collective as JAX ran it, and its values beside ours.
+
+    `smaller` are the elements of the array that stood for the one asked for, which is too large to be
+    followed with numbers; 0 where JAX ran the one asked for.
+    """
+
+    ran: ExecutionResult
+    verification: VerificationResult
+    smaller: int = 0
+
+    @property
+    def agrees(self) -> bool:
+        """Nothing differs but by the order of additions."""
+        return self.verification.verdict != "different"
+
+
+def compare_with_jax(question: CollectiveQuestion, frames: Frames, ran: ExecutionResult) -> Verdict:
+    """A comparison of JAX's results with ours. `frames` are those of the question, with its numbers.
+
+    Raises `CompilerError` where JAX has no results.
+    """
+    from shardviz.collectives.verification import verify
+
+    if ran.shards is None:
+        raise CompilerError(ran.error, ran.hint)
+    before, after = frames.before, frames.after
+    assert before is not None
+    assert after is not None
+    found = verify(question.operation, question.layout.mesh, before, after, ran.shards)
+    return Verdict(ran, found, question.layout.array.elements if question.is_smaller else 0)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from shardviz.collectives.operations import AllGather, AllToAll, PMax, PPermute, PSum, PSumScatter
 from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, Places, PSumScatterOfSeveral
 from shardviz.errors import QuestionError
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
 from shardviz.sharding import Layout, ShardedArray
 from shardviz.sharding.axis_parts import finest_parts, parts_within
@@ -20,7 +21,7 @@ from shardviz.stepping.question import (
 )
 
 if TYPE_CHECKING:
-    from shardviz.collectives import Operation
+    from shardviz.collectives.operation import Operation
     from shardviz.sharding import Mesh
 
 
@@ -83,8 +84,7 @@ class StepCost:
 
 def step_cost(plan: Plan, number: int) -> StepCost:
     """The cost of step `number`, from 1. Raises `QuestionError` for a local step and one too large."""
-    from shardviz.hardware.machine import assumed_machine
-    from shardviz.hardware.mesh_placement import place_mesh
+    # With the simulator, which only this needs.
     from shardviz.stepping.collective_run import run_on
 
     step = plan.steps[number - 1]

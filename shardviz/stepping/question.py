@@ -25,7 +25,8 @@ from shardviz.sharding import PartitionSpec
 from shardviz.sharding.array import BITS
 
 if TYPE_CHECKING:
-    from shardviz.collectives import Operation, Schedule
+    from shardviz.collectives.operation import Operation
+    from shardviz.collectives.schedule import Schedule
     from shardviz.collectives.values import Values
     from shardviz.sharding import Layout, Mesh
 
@@ -121,7 +122,7 @@ def schedule_for_operation(
     operation: Operation, mesh: Mesh, algorithm: str | None, pieces: int | None
 ) -> Schedule:
     """The rounds by the named algorithm, or by the usual one (None). Raises `QuestionError`."""
-    from shardviz.collectives import schedule_for
+    from shardviz.collectives.algorithms import schedule_for
 
     dims = operation.dims(mesh)
     around = "torus" if sum(size > 1 for size in dims) > 1 else "ring"
@@ -136,7 +137,7 @@ def whole(schedule: Schedule, shard_shape: tuple[int, ...]) -> Schedule:
 
     Then one that moves them whole: no chunk is empty, and no round sends nothing.
     """
-    from shardviz.collectives import schedule_for
+    from shardviz.collectives.algorithms import schedule_for
 
     pattern = schedule.pattern
     if pattern.kind != "all_reduce" or math.prod(shard_shape) >= schedule.chunks:

@@ -8,11 +8,10 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from shardviz.collectives import Frame, Phase, Sends
+from shardviz.collectives.frames import Frame
+from shardviz.collectives.schedule import Phase, Sends
 from shardviz.collectives.values import Ints, Reals, Values
-from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.routes import Messages, messages, route_segments
-from shardviz.hardware.topology import Hierarchy, Topology, Torus
+from shardviz.hardware.routes import Messages, messages, messages_by_level, route_hops
 from shardviz.stepping.collective_run import CollectiveRun
 
 MAX_COUNTED = 2**15
@@ -51,27 +50,30 @@ class TransferLog:
     @property
     def is_countable(self) -> bool:
         """True if it takes no time to tell how many transfers the rounds have."""
-        phases = (each for each in self.run.schedule.phases if each.rounds)
-        return sum(_looked_at(phase) for phase in phases) <= MAX_COUNTED
+
+        def looked_at(phase: Phase) -> int:
+            return len(phase.sends(phase.rounds // 2)) * (1 if phase.alike else phase.rounds)
+
+        return sum(looked_at(phase) for phase in self.run.schedule.phases if phase.rounds) <= MAX_COUNTED
 
     @cached_property
     def before(self) -> Ints:
         """The number of transfers before each round, from round 1 on; the last is that of all rounds."""
-        counts = [np.zeros(1, dtype=np.int64)]
+        counts = [0]
         for phase in self.run.schedule.phases:
             different = range(min(phase.rounds, 1) if phase.alike else phase.rounds)
-            found = np.array([_count(phase.sends(within)) for within in different], dtype=np.int64)
-            counts.append(np.repeat(found, phase.rounds) if phase.alike else found)
-        return np.cumsum(np.concatenate(counts))
+            found = [len(np.unique(_pairs(_abroad(phase.sends(within))))) for within in different]
+            counts += found * phase.rounds if phase.alike else found
+        return np.cumsum(counts)
 
     def count(self, number: int) -> int:
         """The transfers of a round."""
-        return len(self._round(number).first)
+        return len(self._round(number).messages)
 
     def transfer(self, number: int, place: int) -> LoggedTransfer:
         """A transfer of a round, by its place in it."""
         found, chunks = self._round(number), self.run.schedule.chunks
-        entries = found.order[found.first[place] : found.stop[place]]
+        entries = found.entries[found.first[place] : found.first[place + 1]]
         carried = (found.sends.chunk[entries][:, None] + np.arange(found.sends.span)).reshape(-1) % chunks
         return LoggedTransfer(
             number,
@@ -89,18 +91,16 @@ class TransferLog:
         run = self.run
         sends = _abroad(run.schedule.round(number))
         every = messages(sends, run.schedule.chunks, run.chunk_bytes)
-        order = np.lexsort((np.arange(len(sends)), sends.dst, sends.src))
-        first = _first_of_pairs(sends.src[order], sends.dst[order])
-        sizes = np.add.reduceat(every.bytes[order], first) if len(first) else every.bytes
-        merged = Messages(sends.src[order][first], sends.dst[order][first], sizes)
-        links = run.links
-        if not isinstance(links.topology, Hierarchy):
-            hops = _hops(links.topology, merged.src, merged.dst)
-            level = np.zeros_like(hops)
-            seconds = _seconds(merged.bytes, hops, links.spec)
-        else:
-            level, hops, seconds = _by_level(merged, links.topology)
-        return _Round(sends, order, first, np.append(first[1:], len(order)), merged, level, hops, seconds)
+        entries = np.lexsort((sends.dst, sends.src))
+        first = np.flatnonzero(np.diff(_pairs(sends)[entries], prepend=-1))
+        sizes = np.add.reduceat(every.bytes[entries], first) if len(first) else every.bytes
+        merged = Messages(sends.src[entries][first], sends.dst[entries][first], sizes)
+        level, hops = np.zeros((2, len(merged)), dtype=np.int64)
+        seconds = np.zeros(len(merged))
+        for place, (linked, chosen, own) in enumerate(messages_by_level(run.links.linked_levels, merged)):
+            level[chosen], hops[chosen] = place, route_hops(linked.topology, own.src, own.dst)
+            seconds[chosen] = hops[chosen] * (linked.spec.latency + own.bytes / linked.spec.bandwidth)
+        return _Round(sends, entries, np.append(first, len(entries)), merged, level, hops, seconds)
 
 
 def carried_values(frame: Frame, transfer: LoggedTransfer, group: int) -> Iterator[Values]:
@@ -113,12 +113,12 @@ def carried_values(frame: Frame, transfer: LoggedTransfer, group: int) -> Iterat
 
 @dataclass(frozen=True)
 class _Round:
-    """The sends of a round and its messages: message k has the entries `first[k]` to `stop[k]` of `order`."""
+    """The sends of a round and its messages: message k has those of `entries` from `first[k]` to
+    `first[k + 1]`."""
 
     sends: Sends
-    order: Ints
+    entries: Ints
     first: Ints
-    stop: Ints
     messages: Messages
     level: Ints
     hops: Ints
@@ -130,51 +130,9 @@ def _abroad(sends: Sends) -> Sends:
     kept = sends.src != sends.dst
     if kept.all():
         return sends
-    src, dst, chunk = (each[kept] for each in (sends.src, sends.dst, sends.chunk))
-    return Sends(src, dst, chunk, sends.reduce[kept], sends.span)
+    return Sends(sends.src[kept], sends.dst[kept], sends.chunk[kept], sends.reduce[kept], sends.span)
 
 
-def _first_of_pairs(src: Ints, dst: Ints) -> Ints:
-    """The places at which another pair of members begins."""
-    if not len(src):
-        return src
-    other = (src[1:] != src[:-1]) | (dst[1:] != dst[:-1])
-    return np.concatenate(([0], np.flatnonzero(other) + 1))
-
-
-def _count(sends: Sends) -> int:
-    sends = _abroad(sends)
-    return len(np.unique(sends.src * (int(sends.dst.max(initial=0)) + 1) + sends.dst))
-
-
-def _looked_at(phase: Phase) -> int:
-    """Sends that are looked at to count the messages of a phase."""
-    return len(phase.sends(phase.rounds // 2)) * (1 if phase.alike else phase.rounds)
-
-
-def _hops(topology: Topology, src: Ints, dst: Ints) -> Ints:
-    """The links that each message takes by itself."""
-    if not isinstance(topology, Torus):
-        return np.ones_like(src)
-    segments = route_segments(topology, src, dst)
-    return sum((abs(part.hops) for part in segments), np.zeros_like(src))
-
-
-def _seconds(sizes: Ints, hops: Ints, spec: LinkSpec) -> Reals:
-    seconds: Reals = hops * (spec.latency + sizes / spec.bandwidth)
-    return seconds
-
-
-def _by_level(found: Messages, topology: Hierarchy) -> tuple[Ints, Ints, Reals]:
-    """The level of each message, its links there, and its seconds alone."""
-    level, hops = np.zeros_like(found.src), np.zeros_like(found.src)
-    seconds = np.zeros(len(found))
-    left = np.ones(len(found), dtype=bool)
-    for number, each in enumerate(topology.levels):
-        chosen = left & (found.src // each.block != found.dst // each.block)
-        left &= ~chosen
-        src, dst = found.src[chosen] // each.shared, found.dst[chosen] // each.shared
-        level[chosen] = number
-        hops[chosen] = _hops(each.topology, src, dst)
-        seconds[chosen] = _seconds(found.bytes[chosen], hops[chosen], each.spec)
-    return level, hops, seconds
+def _pairs(sends: Sends) -> Ints:
+    """A number for the members between which each entry goes."""
+    return sends.src * (int(sends.dst.max(initial=0)) + 1) + sends.dst

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.chips import GPUS, HOST, KIB, MAX_DEVICES, TPUS, Gpu, TpuChip
 from shardviz.hardware.clusters import MAX_GPUS, Cluster, GpuNodes, TpuSlices, times
-from shardviz.hardware.machine import (
-    Machine,
-    PlacedMesh,
-    assumed_machine,
-    machine_of,
-    on_assumed_machine,
-)
+from shardviz.hardware.machine import Machine, PlacedMesh, assumed_machine, machine_of, place_mesh
 from shardviz.targets import TARGETS, ProcessName
 from shardviz.targets.installed import EXTRAS, versions_of
 
@@ -52,17 +46,12 @@ def placed_for(named: str | Machine | None, targets: Iterable[Target], mesh: Mes
     place the mesh.
     """
     machine = machine_for(named, targets, mesh)
-    if machine.assumed:
-        return on_assumed_machine(machine, mesh)
-    # The rules by which JAX places a mesh are loaded where there is somewhere to place it.
-    from shardviz.hardware.mesh_placement import place_mesh
-
     try:
         return place_mesh(machine, mesh)
     except QuestionError:
         if named:
             raise
-        return on_assumed_machine(assumed_machine(), mesh)
+        return place_mesh(assumed_machine(), mesh)
 
 
 @dataclass(frozen=True)

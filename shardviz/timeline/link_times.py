@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.collective_time import TIMED, collective_time
-from shardviz.hardware.levels import LinkLevel
+from shardviz.hardware.links import LinkLevel
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.timeline.durations import Duration, on_host
 from shardviz.timeline.program_timeline import LINKS, Lane

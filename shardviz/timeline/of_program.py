@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from shardviz.errors import QuestionError, plural, quote
-from shardviz.hardware.machine import Machine
-from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.hardware.placement import Placement
 from shardviz.hlo.module import HloModule, Reader
 from shardviz.sharding import Mesh

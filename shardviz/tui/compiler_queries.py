@@ -207,8 +207,8 @@ class CompilerQueries:
             return self.worker.run(*question.for_jax(), cpu, on_progress, due=self._due("cpu"), rank=2)
 
         def read(ran: ExecutionResult) -> Verification:
-            from shardviz.collectives import Frames
-            from shardviz.stepping.verdict import compare_with_jax
+            from shardviz.collectives.frames import Frames
+            from shardviz.stepping.collective_run import compare_with_jax
 
             frames = Frames(question.schedule, question.operation, question.layout.mesh, question.shards)
             return Verification("answered", verdict=compare_with_jax(question, frames, ran))

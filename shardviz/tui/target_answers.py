@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from shardviz.errors import ShardvizError
     from shardviz.planner import Plan
     from shardviz.reports.target_result import PassTrace, TargetResult
-    from shardviz.stepping.verdict import Verdict
+    from shardviz.stepping.collective_run import Verdict
     from shardviz.targets import Target
 
 State = Literal["waiting", "asked", "answered", "failed", "cancelled"]

@@ -9,8 +9,13 @@ import sys
 import numpy as np
 from timing import call, line
 
-from shardviz.collectives import OPERATIONS, Frames, Pattern, schedule_for
-from shardviz.hardware import LinkSpec, timeline, topology_for
+from shardviz.collectives.algorithms import schedule_for
+from shardviz.collectives.frames import Frames
+from shardviz.collectives.operations import OPERATIONS
+from shardviz.collectives.pattern import Pattern
+from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.timelines import timeline
+from shardviz.hardware.topology import topology_for
 from shardviz.sharding import Mesh
 
 DEVICES = 2048

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from shardviz.cli.group import run
+from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import read_machine
-from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.planner.states.prices import collective_price
 

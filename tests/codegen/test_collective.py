@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from shardviz.codegen.collective import collective_code, rounds_code
-from shardviz.collectives import Frames
+from shardviz.collectives.frames import Frames
 from shardviz.forms.command_line import form_from_line
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
-from shardviz.hardware.machine import assumed_machine
-from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.stepping.collective_run import run_on

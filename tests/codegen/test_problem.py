@@ -11,7 +11,7 @@ from shardviz.codegen.code_literals import names_code
 from shardviz.codegen.collective import collective_code
 from shardviz.codegen.problem import problem_code
 from shardviz.codegen.statement_code import dtype_code
-from shardviz.collectives import Frames
+from shardviz.collectives.frames import Frames
 from shardviz.errors import QuestionError
 from shardviz.forms.examples import examples
 from shardviz.forms.form import CollectiveFields, ProblemForm

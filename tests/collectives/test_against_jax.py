@@ -15,8 +15,10 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from shardviz.collectives import ALGORITHMS, OPERATIONS, Frames, Operation, schedule_for, schedules_for
-from shardviz.collectives.operations import PMean, PPermute
+from shardviz.collectives.algorithms import ALGORITHMS, schedule_for, schedules_for
+from shardviz.collectives.frames import Frames
+from shardviz.collectives.operation import Operation
+from shardviz.collectives.operations import OPERATIONS, PMean, PPermute
 from shardviz.collectives.values import numpy_dtype
 from shardviz.collectives.verification import verify
 from shardviz.compiler.child.collective import CollectiveProgram

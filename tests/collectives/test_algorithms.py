@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardviz.collectives import Phase, Schedule, Sends, trace_of
 from shardviz.collectives.algorithms import ALGORITHMS, Unsuited, schedule_for, schedules_for
 from shardviz.collectives.algorithms.trees import trees
 from shardviz.collectives.pattern import KINDS, Pattern
-from shardviz.collectives.trace import ScheduleError
+from shardviz.collectives.schedule import Phase, Schedule, Sends
+from shardviz.collectives.trace import ScheduleError, trace_of
 from shardviz.errors import QuestionError
 
 TORI = ((2, 2), (2, 4), (4, 2), (3, 5), (1, 3, 2), (2, 3, 4), (4, 4, 4), (3, 1, 3), (2, 2, 2, 2), (5, 2, 3))

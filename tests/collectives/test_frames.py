@@ -7,7 +7,11 @@ import random
 import numpy as np
 import pytest
 
-from shardviz.collectives import OPERATIONS, Frames, Operation, Pattern, schedule_for, schedules_for
+from shardviz.collectives.algorithms import schedule_for, schedules_for
+from shardviz.collectives.frames import Frames
+from shardviz.collectives.operation import Operation
+from shardviz.collectives.operations import OPERATIONS
+from shardviz.collectives.pattern import Pattern
 from shardviz.errors import QuestionError
 from shardviz.sharding import Mesh
 

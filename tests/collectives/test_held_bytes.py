@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shardviz.collectives import Pattern, Schedule, held_bytes, schedules_for, trace_of
-from shardviz.collectives.held_bytes import HeldBytes
-from shardviz.collectives.pattern import KINDS
+from shardviz.collectives.algorithms import schedules_for
+from shardviz.collectives.pattern import KINDS, Pattern
+from shardviz.collectives.schedule import Schedule
+from shardviz.collectives.trace import MAX_NUMBERS, HeldBytes, trace_of
 
 GROUPS = ((1,), (2,), (5,), (8,), (2, 3))
 
@@ -44,9 +45,9 @@ def needed_after(schedule: Schedule) -> list[set[tuple[int, int]]]:
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=name)
-@pytest.mark.parametrize("kept", [held_bytes.MAX_NUMBERS, 12], ids=["all rounds", "few rounds"])
+@pytest.mark.parametrize("kept", [MAX_NUMBERS, 12], ids=["all rounds", "few rounds"])
 def test_running_sums_are_those_of_a_count_over_all_sends(schedule, kept, monkeypatch):
-    monkeypatch.setattr(held_bytes, "MAX_NUMBERS", kept)
+    monkeypatch.setattr("shardviz.collectives.trace.MAX_NUMBERS", kept)
     trace, members = trace_of(schedule), schedule.pattern.group_size
     sizes = np.random.default_rng(0).integers(0, 9, schedule.chunks)
     equal, unequal = HeldBytes(trace, 4), HeldBytes(trace, sizes)

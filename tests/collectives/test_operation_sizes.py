@@ -7,7 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from shardviz.collectives import OPERATIONS, Operation, schedules_for
+from shardviz.collectives.algorithms import schedules_for
+from shardviz.collectives.operation import Operation
+from shardviz.collectives.operations import OPERATIONS
 from shardviz.collectives.values import numpy_dtype
 from shardviz.errors import QuestionError
 from shardviz.sharding import canonical_dtype

@@ -7,9 +7,10 @@ import random
 import numpy as np
 import pytest
 
-from shardviz.collectives import Pattern, Phase, Schedule, Sends, schedules_for, trace_of
-from shardviz.collectives.pattern import KINDS
-from shardviz.collectives.trace import MAX_PIECES, ScheduleError
+from shardviz.collectives.algorithms import schedules_for
+from shardviz.collectives.pattern import KINDS, Pattern
+from shardviz.collectives.schedule import Phase, Schedule, Sends
+from shardviz.collectives.trace import MAX_PIECES, ScheduleError, trace_of
 from shardviz.errors import QuestionError
 
 GROUPS = ((1,), (2,), (3,), (4,), (5,), (8,), (2, 3), (2, 2, 2))

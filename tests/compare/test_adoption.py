@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import pytest
 
 from shardviz.compare.adoption import cheaper_plan, split_as
-from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.targets import TARGETS
 
 MESH = Mesh(("X", "Y"), (2, 4))
-PLACED = on_assumed_machine(assumed_machine(), MESH)
+PLACED = place_mesh(assumed_machine(), MESH)
 GATED = "H = X[b_X,d] * W1[d,f_Y]; G = X * W2[d,f_Y]; Y[b_X,d] = (silu(H) * G) * W3[f_Y,d]"
 PROBLEM = problem_from_text(GATED, mesh=MESH, sizes="b=1024,d=4096,f=16384")
 WHOLE = {"H": PartitionSpec((("X",), ()))}

@@ -14,7 +14,8 @@ import pytest
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
-from shardviz.collectives import Frames, schedules_for
+from shardviz.collectives.algorithms import schedules_for
+from shardviz.collectives.frames import Frames
 from shardviz.collectives.operations import (
     AllGather,
     AllToAll,

@@ -9,7 +9,7 @@ from shardviz.compiler.messages import Output
 from shardviz.compiler.reading import read_output
 from shardviz.forms.examples import examples
 from shardviz.forms.resolve import resolve
-from shardviz.hardware import AxisRun, axis_runs
+from shardviz.hardware.placement import AxisRun, axis_runs
 from shardviz.hlo.collective import MatmulOrder
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text

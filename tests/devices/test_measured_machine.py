@@ -11,8 +11,8 @@ from shardviz.devices.fitting import fits
 from shardviz.devices.measured_machine import bare_machine, links_not_measured, measured_machine
 from shardviz.devices.measurement import Measurement, bound_seconds, predicted_seconds
 from shardviz.devices.question import measure_question
+from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import machine_toml, named_machine, read_machine
-from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.render.machine_view import machine_view
 from shardviz.render.palette import PLAIN
@@ -46,8 +46,8 @@ def as_if_on(text, operations=ALL, mesh="D=2,T=4", sizes="4KiB:1GiB:4"):
 def test_links_are_those_of_which_the_times_were_made():
     question, rows, _ = as_if_on(SLOW)
     found = measured_machine(bare_machine("cpu", 8, 4), question, fits(rows), "ours", "measured")
-    assert found.family.node_link.bandwidth == pytest.approx(20e9, rel=0.01)
-    assert found.family.node_link.latency == pytest.approx(30e-6, rel=0.05)
+    assert found.family.links["switch"].bandwidth == pytest.approx(20e9, rel=0.01)
+    assert found.family.links["switch"].latency == pytest.approx(30e-6, rel=0.05)
     assert found.network.bandwidth == pytest.approx(3e9, rel=0.01)
     assert found.network.latency == pytest.approx(100e-6, rel=0.05)
 
@@ -80,9 +80,9 @@ latency = ["1us", "3us"]
     question, rows, placed = as_if_on(text, mesh="X=8,Y=4")
     base = read_machine(text.replace('"50GB/s", "20GB/s"', '"1GB/s", "1GB/s"'))
     found = measured_machine(base, question, fits(rows), "ours", "measured")
-    assert [link.bandwidth for link in found.family.axis_links] == pytest.approx([50e9, 20e9], rel=0.01)
-    assert [link.latency for link in found.family.axis_links] == pytest.approx([1e-6, 3e-6], rel=0.05)
-    assert placed.machine.family.axis_links[0].bandwidth == 50e9
+    assert [axis.link.bandwidth for axis in found.family.torus] == pytest.approx([50e9, 20e9], rel=0.01)
+    assert [axis.link.latency for axis in found.family.torus] == pytest.approx([1e-6, 3e-6], rel=0.05)
+    assert placed.machine.family.torus[0].link.bandwidth == 50e9
 
 
 def test_the_file_of_it_predicts_what_was_measured_and_what_was_not():
@@ -107,8 +107,8 @@ def test_the_file_of_it_predicts_what_was_measured_and_what_was_not():
 def test_gpus_keep_the_latency_of_nccl():
     question, rows, placed = as_if_on("h100:2x4")
     found = measured_machine(placed.machine, question, fits(rows), "ours", "measured")
-    assert found.family.node_link.latency == placed.machine.family.node_link.latency
-    assert found.family.node_link.bandwidth == pytest.approx(450e9, rel=0.05)
+    assert found.family.links["switch"].latency == placed.machine.family.links["switch"].latency
+    assert found.family.links["switch"].bandwidth == pytest.approx(450e9, rel=0.05)
 
 
 def test_arithmetic_and_memory_are_figures_of_the_device():

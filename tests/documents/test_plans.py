@@ -12,9 +12,8 @@ from shardviz.compare import Difference
 from shardviz.documents.meshes import LAYOUT
 from shardviz.documents.plans import ranking_document
 from shardviz.documents.programs import explain_document
-from shardviz.hardware import DeviceCoords, Placement
-from shardviz.hardware.machine import assumed_machine
-from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.hardware.machine import assumed_machine, place_mesh
+from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text, rank

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shardviz.collectives import Frames
+from shardviz.collectives.frames import Frames
 from shardviz.forms.examples import examples
 from shardviz.forms.resolve import resolve
 from shardviz.sharding import Layout

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from shardviz.hardware import Topology, Torus
+from shardviz.hardware.topology import Topology, Torus
 
 
 def neighbours(topology: Topology) -> dict[int, set[int]]:

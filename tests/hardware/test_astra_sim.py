@@ -16,10 +16,12 @@ from fractions import Fraction
 
 import pytest
 
-from shardviz.collectives import Pattern, schedule_for
-from shardviz.hardware import LinkSpec, Switch, Torus, timeline
+from shardviz.collectives.algorithms import schedule_for
+from shardviz.collectives.pattern import Pattern
 from shardviz.hardware.collective_time import collective_time
-from shardviz.hardware.levels import LinkLevel
+from shardviz.hardware.links import LinkLevel, LinkSpec
+from shardviz.hardware.timelines import timeline
+from shardviz.hardware.topology import Switch, Torus
 
 LATENCY, BANDWIDTH = 500, Fraction(50 * 2**30, 10**9)
 """Nanoseconds, and bytes a nanosecond."""

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.collective_time import TIMED, collective_time
-from shardviz.hardware.levels import LinkLevel
-from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.links import LinkLevel, LinkSpec
 
 MIB = 2**20
 V4P = V5E = LinkSpec(1e-6, 4.5e10)

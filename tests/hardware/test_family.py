@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain, combinations, product
 
 import pytest
@@ -15,10 +14,8 @@ from shardviz.hardware.chips import TPUS, DeviceFigures
 from shardviz.hardware.clusters import TpuSlices, parse_cluster, tori
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.family import Family
-from shardviz.hardware.levels import Dimension
-from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.machine import Machine, machine_of
-from shardviz.hardware.mesh_placement import is_placed, place_mesh
+from shardviz.hardware.links import Dimension, LinkSpec
+from shardviz.hardware.machine import Machine, is_placed, machine_of, place_mesh
 from shardviz.sharding import Mesh
 
 NAMES = "ABC"
@@ -42,25 +39,25 @@ def axes_of(mesh):
 
 def chip_links(machine):
     """Pairs of chips with a link each way."""
-    for chip in product(*map(range, machine.family.shape)):
-        for axis, size in enumerate(machine.family.shape):
+    for chip in product(*map(range, machine.family.torus_sizes)):
+        for axis, size in enumerate(machine.family.torus_sizes):
             after = chip[axis] + 1
-            if after < size or (machine.family.wrap[axis] and size > 2):
+            if after < size or (machine.family.torus[axis].kind == "ring" and size > 2):
                 yield chip, (*chip[:axis], after % size, *chip[axis + 1 :])
 
 
 def cuts(machine, within):
     """Sets of chips, all of a small slice, else its boxes, and the bytes a second that come into each over
     links between the chips `within`."""
-    chips = list(product(*map(range, machine.family.shape)))
+    chips = list(product(*map(range, machine.family.torus_sizes)))
     if len(chips) <= 8:
         inside = [set(each) for many in range(1, len(chips)) for each in combinations(chips, many)]
     else:
-        spans = [list(combinations(range(size + 1), 2)) for size in machine.family.shape]
+        spans = [list(combinations(range(size + 1), 2)) for size in machine.family.torus_sizes]
         boxes = (set(product(*(range(*span) for span in box))) for box in product(*spans))
         inside = [box for box in boxes if len(box) < len(chips)]
     links = [ends for ends in chip_links(machine) if within.issuperset(ends)]
-    rate = machine.family.axis_links[0].bandwidth
+    rate = machine.family.usual_link.bandwidth
     for each in inside:
         yield each, rate * sum((one in each) != (other in each) for one, other in links)
 
@@ -192,28 +189,6 @@ def test_of_blocks_of_several_shapes_the_slowest_counts():
 class PairsOnRings(Family):
     """Rings of four switches with two devices each, joined by a network: a family that no file knows."""
 
-    def __post_init__(self):
-        assert self.devices == 16
-
-    @property
-    def devices(self):
-        return math.prod(one.size for one in self.dimensions)
-
-    @cached_property
-    def dimensions(self):
-        return (
-            Dimension("x", 4, 2, "ring", LinkSpec(1e-6, 5e10), "x"),
-            Dimension("gpu", 2, 1, "switch", LinkSpec(1e-6, 1e11), "the switch"),
-            Dimension("pod", 2, 8, "network", LinkSpec(1e-5, 1e10), "Ethernet"),
-        )
-
-    @property
-    def links(self):
-        return {one.kind: one.link for one in self.dimensions}
-
-    def with_links(self, links):
-        raise NotImplementedError
-
     def size_words(self):
         return "16 devices"
 
@@ -222,9 +197,14 @@ class PairsOnRings(Family):
 
 
 def test_a_new_family_is_a_class_of_its_own():
-    machine = Machine("ours", DeviceFigures(()), PairsOnRings("g1"))
+    dimensions = (
+        Dimension("x", 4, 2, "ring", LinkSpec(1e-6, 5e10), "x"),
+        Dimension("gpu", 2, 1, "switch", LinkSpec(1e-6, 1e11), "the switch"),
+        Dimension("pod", 2, 8, "network", LinkSpec(1e-5, 1e10), "Ethernet"),
+    )
+    machine = Machine("ours", DeviceFigures(()), PairsOnRings("g1", dimensions))
     placed = place_mesh(machine, Mesh(("D", "X", "Y"), (2, 4, 2)))
-    kinds = {axis: [(level.kind, level.size) for level in levels] for axis, levels in placed.levels}
+    kinds = {axis: [(level.kind, level.size) for level in placed.group_levels((axis,))] for axis in "DXY"}
     assert kinds == {"D": [("network", 2)], "X": [("ring", 4)], "Y": [("switch", 2)]}
     assert [level.name for level in placed.group_levels(("D", "Y"))] == ["Ethernet", "the switch"]
     assert placed.placement.dimensions == ("x", "gpu", "pod")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shardviz.collectives import Pattern, schedule_for
-from shardviz.hardware import LinkSpec, Switch, Torus, timeline
+from shardviz.collectives.algorithms import schedule_for
+from shardviz.collectives.pattern import Pattern
 from shardviz.hardware.group_links import group_links
-from shardviz.hardware.machine import assumed_machine, on_assumed_machine
-from shardviz.hardware.topology import Hierarchy, LinkedLevel
+from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.machine import assumed_machine, place_mesh
+from shardviz.hardware.timelines import timeline
+from shardviz.hardware.topology import Hierarchy, LinkedLevel, Switch, Torus
 from shardviz.notation import parse_mesh
 from shardviz.targets import parse_targets
 from shardviz.targets.hardware import placed_for
@@ -142,6 +144,6 @@ def test_every_byte_is_on_the_level_of_its_ends(topology, algorithm):
 
 
 def test_a_part_of_an_assumed_ring_is_a_line():
-    placed = on_assumed_machine(assumed_machine(), parse_mesh("X=8"))
+    placed = place_mesh(assumed_machine(), parse_mesh("X=8"))
     assert str(group_links(placed, ("X",), (8,)).topology) == "ring of 8"
     assert str(group_links(placed, ("X:(2)4",), (4,)).topology) == "line of 4"

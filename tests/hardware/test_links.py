@@ -10,8 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.errors import NotationError, QuestionError, ShardvizError
-from shardviz.hardware import LinkSpec, parse_bandwidth, parse_latency
 from shardviz.hardware.chips import GPUS, TPUS
+from shardviz.hardware.links import LinkSpec, link_as_given
+
+
+def parse_latency(text):
+    return link_as_given(LinkSpec(), latency=text).latency
+
+
+def parse_bandwidth(text):
+    return link_as_given(LinkSpec(), bandwidth=text).bandwidth
+
 
 ONE_WAY = {
     "v2": 6e10,

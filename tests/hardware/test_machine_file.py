@@ -17,14 +17,17 @@ from shardviz.hardware.chip_torus import ChipTorus
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.links import LINK_KEYS, LinkSpec
-from shardviz.hardware.machine import machine_of
+from shardviz.hardware.machine import machine_of, place_mesh
 from shardviz.hardware.machine_file import MachineFileError, machine_toml, named_machine, read_machine
-from shardviz.hardware.measured import MeasuredTimes, Regime
-from shardviz.hardware.measured_tables import links_of_groups
+from shardviz.hardware.measured import MeasuredTimes, Regime, links_alike
 from shardviz.hardware.switched_nodes import SwitchedNodes
 from shardviz.notation import parse_mesh
 
 PAGE = (Path(__file__).parents[2] / "docs" / "machines.md").read_text(encoding="utf-8")
+
+
+def rings(family):
+    return tuple(axis.kind == "ring" for axis in family.torus)
 
 
 def test_a_name_is_the_machine_of_the_cluster():
@@ -71,20 +74,21 @@ def test_every_figure_can_be_given():
     )
     assert (found.name, found.source, found.chip, found.devices) == ("ours", "measured", "v4", 32)
     family = found.family
-    assert (family.shape, family.wrap, family.slices) == ((4, 2, 1), (True, False, False), 2)
-    assert family.axis_links == tuple(LinkSpec(2e-6, rate) for rate in (4.5e10, 4e10, 4e10))
-    assert family.core_link == LinkSpec(1e-6, 1e11)
+    assert (family.torus_sizes, rings(family), family.slices) == ((4, 2, 1), (True, False, False), 2)
+    assert [axis.link for axis in family.torus] == [LinkSpec(2e-6, rate) for rate in (4.5e10, 4e10, 4e10)]
+    assert family.links["chip"] == LinkSpec(1e-6, 1e11)
     assert found.network == LinkSpec(4e-6, 5e9)
 
 
 def test_another_shape_wraps_as_its_chip_does():
-    assert read_machine('base = "v5p:4x4x8"\n[torus]\nshape = [2, 2, 2]').family.wrap == (False,) * 3
-    assert read_machine('base = "v5p:2x2x2"\n[torus]\nshape = "4x4x4"').family.wrap == (True,) * 3
+    smaller = read_machine('base = "v5p:4x4x8"\n[torus]\nshape = [2, 2, 2]')
+    larger = read_machine('base = "v5p:2x2x2"\n[torus]\nshape = "4x4x4"')
+    assert (rings(smaller.family), rings(larger.family)) == ((False,) * 3, (True,) * 3)
 
 
 def test_nodes_of_another_size():
     found = read_machine('base = "b200:8"\n[node]\ndevices = 72\n[network]\nbandwidth = 5e10\nlatency = 0')
-    assert (found.devices, found.family.node, found.network) == (72, 72, LinkSpec(0, 5e10))
+    assert (found.devices, found.family.dimensions[0].size, found.network) == (72, 72, LinkSpec(0, 5e10))
 
 
 def test_the_files_of_the_page_are_read():
@@ -94,7 +98,7 @@ def test_the_files_of_the_page_are_read():
 
 def test_a_link_may_be_unlimited():
     family = read_machine('base = "v5e:4x4"\n[torus]\nbandwidth = "inf"').family
-    assert family.axis_links[0].bandwidth == math.inf
+    assert family.torus[0].link.bandwidth == math.inf
 
 
 def test_the_page_names_every_key():
@@ -190,7 +194,7 @@ def test_a_file_at_home(tmp_path, monkeypatch):
 
 def test_a_file_of_an_editor_that_marks_its_encoding(tmp_path):
     (tmp_path / "ours.toml").write_bytes(b'\xef\xbb\xbfbase = "v5e:4x4"\r\n[torus]\r\nwrap = true\r\n')
-    assert named_machine(str(tmp_path / "ours.toml")).family.wrap == (True, True)
+    assert rings(named_machine(str(tmp_path / "ours.toml")).family) == (True, True)
 
 
 def test_a_file_that_cannot_be_read(tmp_path):
@@ -251,7 +255,15 @@ def test_what_was_measured_is_read_back():
     mesh = parse_mesh("D=2,T=8")
     regimes = (Regime(4096, 12.5e-6, 2e11, 1e-6, 3e9), Regime(2**20, 0.0, 1e11))
     measured = tuple(
-        MeasuredTimes(op, str(mesh), axes, regimes, links_of_groups(machine, op, mesh, axes), "bf16", 0.05)
+        MeasuredTimes(
+            op,
+            str(mesh),
+            axes,
+            regimes,
+            links_alike(place_mesh(machine, mesh).levels_for(op, axes)),
+            "bf16",
+            0.05,
+        )
         for op in ("psum", "ppermute")
         for axes in (("D",), ("T",), ("D", "T"))
     )

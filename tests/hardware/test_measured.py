@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shardviz.hardware.collective_time import collective_time
+from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import read_machine
 from shardviz.hardware.measured import MeasuredTimes, Regime, corners
-from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.planner.planner import plan

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shardviz.hardware import measured_tables
 from shardviz.hardware.machine_file import MachineFileError, read_machine
+from shardviz.hardware.measured import KEYS, REGIME_KEYS
 
 HEAD = 'base = "v5e:4x4"\n'
 TABLE = """[[measured]]
@@ -101,6 +101,6 @@ def test_tables_that_are_none_are_refused(text, message):
 def test_the_page_names_every_key():
     page = (Path(__file__).parents[2] / "docs" / "machines.md").read_text(encoding="utf-8")
     rows = "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `measured"))
-    keys = {f"measured.{key}" for key in measured_tables._KEYS}
-    keys |= {f"measured.regimes.{key}" for key in measured_tables._REGIME}
+    keys = {f"measured.{key}" for key in KEYS}
+    keys |= {f"measured.regimes.{key}" for key in REGIME_KEYS}
     assert set(re.findall(r"`([\w.]+)`", rows)) == keys

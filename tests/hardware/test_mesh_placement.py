@@ -13,8 +13,7 @@ from shardviz.errors import QuestionError
 from shardviz.hardware.chips import TPUS
 from shardviz.hardware.clusters import TpuSlices, parse_cluster, tori
 from shardviz.hardware.collective_time import collective_time
-from shardviz.hardware.machine import assumed_machine, machine_of, on_assumed_machine
-from shardviz.hardware.mesh_placement import is_placed, place_mesh
+from shardviz.hardware.machine import assumed_machine, is_placed, machine_of, place_mesh
 from shardviz.hardware.torus_order import parts_by_slice
 from shardviz.sharding import Mesh
 from shardviz.targets.installed import EXTRAS
@@ -258,12 +257,14 @@ def test_no_gather_is_faster_than_the_links_around_any_part_of_the_slice(name):
 
 def _slabs(machine, groups, size):
     """Seconds in which the bytes come into each slab of a torus without rings."""
-    for axis, (length, link) in enumerate(zip(machine.family.shape, machine.family.axis_links, strict=True)):
+    for axis, (length, link) in enumerate(
+        zip(machine.family.torus_sizes, machine.family.links.values(), strict=False)
+    ):
         for start, stop in combinations(range(length + 1), 2):
             sides = (start > 0) + (stop < length)
             inside = [sum(start <= coords[axis] < stop for coords in group) / len(group) for group in groups]
             if sides:
-                links = sides * math.prod(machine.family.shape) // length
+                links = sides * math.prod(machine.family.torus_sizes) // length
                 yield size * sum(1 - part for part in inside if part) / (links * link.bandwidth)
 
 
@@ -310,12 +311,19 @@ def test_the_levels_are_those_that_the_places_show(name, sizes):
     machine, mesh = machine_of(parse_cluster(name)), Mesh(tuple(NAMES[: len(sizes)]), sizes)
     placed = place_mesh(machine, mesh)
     searched = place_mesh(machine, mesh, placed.placement)
-    for (axis, found), (_, theirs) in zip(placed.levels, searched.levels, strict=True):
-        assert {*found} == {*theirs}, axis
+    for axis in mesh.axis_names:
+        assert {*placed.group_levels((axis,))} == {*searched.group_levels((axis,))}, axis
+
+
+@pytest.mark.parametrize("order", [None, tuple(range(24))])
+def test_a_part_of_an_axis_has_the_links_between_its_own_devices(order):
+    """Devices 0 and 12 are on the nodes 0 and 1; 0, 1 and 2 on one node."""
+    assert levels("h100:3x8", {"X": 24}, ("X:(1)2",), order) == [level("network", 2, 5e10, "network")]
+    assert levels("h100:3x8", {"X": 24}, ("X:(12)2",), order) == [level("switch", 2, 4.5e11, "NVLink")]
 
 
 def test_a_group_has_the_same_links_in_whatever_order_its_parts_are_named():
     mesh = Mesh(("X", "Y"), (4, 2))
-    placed = on_assumed_machine(assumed_machine(), mesh)
+    placed = place_mesh(assumed_machine(), mesh)
     assert placed.group_levels(("X:(2)2", "Y", "X:(1)2")) == placed.group_levels(("X", "Y"))
     assert len(placed.group_levels(("X:(2)2", "Y"))) == 2

@@ -9,8 +9,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shardviz.collectives import Pattern, Phase, Schedule, Sends, schedule_for
-from shardviz.hardware import LinkSpec, Torus, timeline, topology_for
+from shardviz.collectives.algorithms import schedule_for
+from shardviz.collectives.pattern import Pattern
+from shardviz.collectives.schedule import Phase, Schedule, Sends
+from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.timelines import timeline
+from shardviz.hardware.topology import Torus, topology_for
 
 V4P, V5E, H100 = 4.5e10, 4.5e10, 4.5e11
 """Bytes a second, one way: of a TPU's link, of a GPU's links to its switch together."""

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardviz.hardware import LinkSpec, Switch, Torus
+from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.round_routing import RoundRouting, busiest_transfer, store_and_forward
 from shardviz.hardware.routes import Messages, route_segments
+from shardviz.hardware.topology import Switch, Torus
 
 RATE = 2**20
 """Bytes a second; latencies are whole multiples of the time of a byte: then all times are exact floats."""

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardviz.hardware import Switch, Torus
 from shardviz.hardware.routes import link_loads, links_at, next_links, route_segments
+from shardviz.hardware.topology import Switch, Torus
 
 TORI = (
     st.lists(st.tuples(st.integers(1, 6), st.booleans()), min_size=1, max_size=3)

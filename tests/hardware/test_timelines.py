@@ -7,12 +7,16 @@ import time
 import numpy as np
 import pytest
 
-from shardviz.collectives import Pattern, Phase, Schedule, Sends, schedule_for, schedules_for
+from shardviz.collectives.algorithms import schedule_for, schedules_for
+from shardviz.collectives.pattern import Pattern
+from shardviz.collectives.schedule import Phase, Schedule, Sends
 from shardviz.errors import QuestionError
-from shardviz.hardware import LinkSpec, Switch, Timeline, Topology, Torus, timeline, timelines, topology_for
+from shardviz.hardware import timelines
+from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.round_routing import MAX_WORK, RoundRouting
 from shardviz.hardware.routes import messages
-from shardviz.hardware.timelines import QUEUE_WORK, CumulativeCost
+from shardviz.hardware.timelines import QUEUE_WORK, CumulativeCost, Timeline, timeline
+from shardviz.hardware.topology import Switch, Topology, Torus, topology_for
 
 WIRE = LinkSpec(1e-6, 1e9)
 PATTERNS = [
@@ -237,15 +241,15 @@ def test_sums_are_those_of_the_rounds(pattern):
             found = CumulativeCost(rounds)
             sent = np.zeros(pattern.group_size)
             seconds = 0.0
-            assert found.after(0).bytes == 0
+            assert found.bytes(0) == 0
             for number in range(1, schedule.rounds + 1):
                 sends = schedule.round(number).expanded(schedule.chunks)
                 np.add.at(sent, sends.src, np.broadcast_to(chunk_bytes, schedule.chunks)[sends.chunk])
                 seconds += rounds[number - 1].seconds
-                assert found.after(number).bytes == sent.max()
-                assert found.after(number).seconds == pytest.approx(seconds)
-            assert found.after(schedule.rounds).bytes == rounds.device_bytes
-            assert found.after(schedule.rounds).seconds == pytest.approx(rounds.seconds)
+                assert found.bytes(number) == sent.max()
+                assert found.seconds(number) == pytest.approx(seconds)
+            assert found.bytes(schedule.rounds) == rounds.device_bytes
+            assert found.seconds(schedule.rounds) == pytest.approx(rounds.seconds)
 
 
 def test_too_many_rounds_are_refused(monkeypatch):

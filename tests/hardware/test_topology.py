@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.errors import QuestionError
-from shardviz.hardware import Switch, Torus, topology_for
+from shardviz.hardware.topology import Switch, Torus, topology_for
 
 TORI = st.lists(st.tuples(st.integers(1, 5), st.booleans()), min_size=1, max_size=3).map(
     lambda axes: Torus(tuple(size for size, _ in axes), tuple(wrap for _, wrap in axes))

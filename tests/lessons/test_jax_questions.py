@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from shardviz.collectives import Frames
+from shardviz.collectives.frames import Frames
 from shardviz.hlo.collective import Collective
 from shardviz.lessons.jax_questions import (
     MEASURES,
@@ -24,7 +24,7 @@ from shardviz.lessons.measures.subject import resolve_once
 from shardviz.notation import parse_mesh
 from shardviz.reports.target_result import ExecutionResult, HeldArray, TargetResult
 from shardviz.sharding import Layout
-from shardviz.stepping.verdict import compare_with_jax
+from shardviz.stepping.collective_run import compare_with_jax
 
 LESSON = """
 title = "Rows"

@@ -3,9 +3,8 @@
 import pytest
 
 from shardviz.hardware.chips import DeviceFigures
-from shardviz.hardware.levels import LinkLevel
-from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.machine import AxisRings, Machine, PlacedMesh
+from shardviz.hardware.links import Dimension, LinkSpec
+from shardviz.hardware.machine import AxisRings, Machine, place_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.sharding import Mesh
@@ -22,8 +21,11 @@ FIGURES = {
 
 def _placed(mesh, chip="v5e", bandwidth=4.5e10, kind="ring"):
     link = LinkSpec(1e-6, bandwidth)
-    levels = tuple((axis, (LinkLevel(kind, size, link, axis.lower()),)) for axis, size in mesh.shape.items())
-    return PlacedMesh(Machine("test", FIGURES[chip], AxisRings(chip, LinkSpec(), mesh.size)), levels)
+    dimensions = tuple(
+        Dimension(axis.lower(), size, mesh.stride(axis), kind, link, axis.lower())
+        for axis, size in mesh.shape.items()
+    )
+    return place_mesh(Machine("test", FIGURES[chip], AxisRings(chip, dimensions, link, mesh.size)), mesh)
 
 
 @pytest.fixture

@@ -8,15 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shardviz.hardware.chips import DeviceFigures
-from shardviz.hardware.levels import LinkLevel
-from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.machine import (
-    AxisRings,
-    Machine,
-    PlacedMesh,
-    assumed_machine,
-    on_assumed_machine,
-)
+from shardviz.hardware.links import Dimension, LinkSpec
+from shardviz.hardware.machine import AxisRings, Machine, PlacedMesh, assumed_machine, place_mesh
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Problem, Statement
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
@@ -74,20 +67,20 @@ class Draw:
     def machine(self, mesh: Mesh) -> PlacedMesh:
         """Devices and links of any speed: small arrays on slow machines are as large ones on fast ones."""
         if self.kind.real:
-            return on_assumed_machine(assumed_machine(), mesh)
+            return place_mesh(assumed_machine(), mesh)
         peak, hbm = 10 ** self.random.uniform(7, 10), 10 ** self.random.uniform(6, 9)
-        levels = []
+        dimensions = []
         # Several switches or networks are passed in the order in which an axis stands in a spec.
         kinds = self.random.sample(
             ("ring", "ring", "ring", "line", "line", "switch", "network"), len(mesh.axis_names)
         )
         for kind, (axis, size) in zip(kinds, mesh.shape.items(), strict=True):
             link = LinkSpec(10 ** self.random.uniform(-7, -5), 10 ** self.random.uniform(5, 8))
-            levels.append((axis, (LinkLevel(kind, size, link, axis.lower()),)))
+            name = axis.lower()
+            dimensions.append(Dimension(name, size, mesh.stride(axis), kind, link, name))
         figures = DeviceFigures((("bf16", peak),), 10**9, None, hbm)
-        return PlacedMesh(
-            Machine("random", figures, AxisRings("random", LinkSpec(), mesh.size)), tuple(levels)
-        )
+        family = AxisRings("random", tuple(dimensions), LinkSpec(), mesh.size)
+        return place_mesh(Machine("random", figures, family), mesh)
 
     def _problem(self, mesh: Mesh) -> Problem | None:
         einsums: list[Einsum] = []

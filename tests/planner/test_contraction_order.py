@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hardware.machine_file import named_machine
 from shardviz.notation import parse_mesh
 from shardviz.notation.einsum import Einsum
@@ -113,7 +113,7 @@ def test_a_sum_over_a_dimension_of_one_operand_comes_before_anything_moves():
 def test_the_alternatives_of_a_plan_in_another_order_are_those_of_what_was_asked():
     mesh = parse_mesh("X=3,Y=3,Z=2")
     problem = problem_from_text("d,bc->", mesh=mesh, specs="(ZY),(XY)_->", sizes="d=384,b=288,c=1536")
-    placed = on_assumed_machine(assumed_machine(), mesh)
+    placed = place_mesh(assumed_machine(), mesh)
     for objective in ("time", "bytes"):
         found = plan(problem, placed, objective)
         assert len(found.problem.parts) > 1

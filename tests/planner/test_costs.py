@@ -10,8 +10,7 @@ import pytest
 
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.collective_time import collective_time
-from shardviz.hardware.machine import machine_of
-from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.hardware.machine import machine_of, place_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.plan import HLO_OPS
 from shardviz.planner.pricing.costs import price

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.planner import problem_from_text
 from shardviz.planner.planner import Planner
 from shardviz.planner.states.moves import StateSpace
@@ -17,7 +17,7 @@ from tests.planner.executor import prove
 
 MESH = Mesh(tuple("ABCDEF"), (2,) * 6)
 SPACE = StateSpace(MESH.shape, MESH.shape, frozenset(MESH.axis_names))
-PRICES = Prices(on_assumed_machine(assumed_machine(), MESH))
+PRICES = Prices(place_mesh(assumed_machine(), MESH))
 KIND = ArrayKind((64, 64), "bf16")
 
 

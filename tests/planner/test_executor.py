@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.planner.plan import Plan, Step
 from shardviz.planner.problem import Problem, problem_from_text
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes
@@ -59,7 +59,7 @@ def copied(space: Space, steps: tuple[Step, ...]) -> Plan:
 @pytest.mark.parametrize("mesh", MESHES, ids=str)
 def test_every_move_keeps_the_array(mesh):
     draw = random.Random(1)
-    space = Space(on_assumed_machine(assumed_machine(), mesh), mesh)
+    space = Space(place_mesh(assumed_machine(), mesh), mesh)
     values = {"A": np.random.default_rng(0).integers(-9, 10, SHAPE)}
     ops: dict[str, int] = {}
     state: State = ((), ()), ()
@@ -100,7 +100,7 @@ NEAR, FAR = "Y:(2)2", "Y:(1)2"
 )
 def test_moves_that_no_device_can_make_are_errors(op, axes, before, after, said):
     mesh = MESHES[0]
-    space = Space(on_assumed_machine(assumed_machine(), mesh), mesh)
+    space = Space(place_mesh(assumed_machine(), mesh), mesh)
     specs = PartitionSpec(before), PartitionSpec(after)
     pieces = [
         tuple(size // parts for size, parts in zip(SHAPE, spec.parts(mesh), strict=True)) for spec in specs
@@ -114,7 +114,7 @@ def test_moves_that_no_device_can_make_are_errors(op, axes, before, after, said)
 def test_an_array_is_taken_as_it_was_before_a_move():
     """The executor keeps every copy of an array that several statements use."""
     mesh = MESHES[0]
-    space = Space(on_assumed_machine(assumed_machine(), mesh), mesh)
+    space = Space(place_mesh(assumed_machine(), mesh), mesh)
     gather = step_of(space, "all_gather", (0,), (((0,), ()), ()), (((), ()), ()))
     plan = copied(space, (gather,))
     split = gather.from_spec

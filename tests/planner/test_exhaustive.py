@@ -5,14 +5,14 @@ import math
 import pytest
 
 from shardviz.hardware.collective_time import collective_time
-from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.planner import problem_from_text
 from shardviz.sharding import Mesh
 from tests.planner.exhaustive import BYTES, TIME, UNLIMITED, Space, least_cost
 from tests.planner.exhaustive_programs import least_program_cost
 
 MESH = Mesh(("X", "Y"), (2, 4))
-MACHINE = on_assumed_machine(assumed_machine(), MESH)
+MACHINE = place_mesh(assumed_machine(), MESH)
 
 
 def best(text, specs, sizes, objective=TIME):

@@ -9,10 +9,8 @@ import pytest
 
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.machine import Machine
-from shardviz.hardware.measured import COLLECTIVES, MeasuredTimes, Regime
-from shardviz.hardware.measured_tables import links_of_groups
-from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.hardware.machine import Machine, place_mesh
+from shardviz.hardware.measured import COLLECTIVES, MeasuredTimes, Regime, links_alike
 from shardviz.hardware.switched_nodes import CPU, SwitchedNodes
 from shardviz.sharding import Mesh
 from tests.planner import optimality
@@ -33,9 +31,11 @@ class MeasuredDraw(Draw):
         draw = self.random
         figures = DeviceFigures((("bf16", 10 ** draw.uniform(7, 10)),), 10**9, None, 10 ** draw.uniform(6, 9))
         link = LinkSpec(10 ** draw.uniform(-7, -5), 10 ** draw.uniform(6, 8))
-        bare = Machine("ours", figures, SwitchedNodes(CPU, 8, 1, link))
+        bare = Machine("ours", figures, SwitchedNodes.of(CPU, 8, 1, link, None))
         measured = [
-            MeasuredTimes(op, str(mesh), axes, self._lines(), links_of_groups(bare, op, mesh, axes))
+            MeasuredTimes(
+                op, str(mesh), axes, self._lines(), links_alike(place_mesh(bare, mesh).levels_for(op, axes))
+            )
             for op in COLLECTIVES
             for axes in GROUPS
             if draw.random() < 0.8

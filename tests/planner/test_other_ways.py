@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.planner import Planner, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.statements.planned_statement import OtherWay
@@ -17,7 +17,7 @@ from shardviz.units import estimated_seconds
 MESH = Mesh(("X", "Y"), (2, 4))
 
 
-PLACED = on_assumed_machine(assumed_machine(), MESH)
+PLACED = place_mesh(assumed_machine(), MESH)
 
 
 def planned(specs, sizes, objective="given"):

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.planner.states.moves import StateSpace
 from shardviz.planner.states.paths import ArrayKind, CheapestPaths, DirectPaths
 from shardviz.planner.states.prices import Prices
@@ -42,7 +42,7 @@ def pairs(count, seed=0):
 @pytest.fixture(params=["time", "bytes"])
 def priced(request):
     space = StateSpace(MESH.shape, MESH.shape)
-    return space, Prices(on_assumed_machine(assumed_machine(), MESH), request.param)
+    return space, Prices(place_mesh(assumed_machine(), MESH), request.param)
 
 
 def held(state):
@@ -128,7 +128,7 @@ def test_a_limit_ends_a_search(priced):
 
 def test_no_move_makes_unequal_parts_but_those_that_somebody_has():
     space = StateSpace(MESH.shape, MESH.shape)
-    prices = Prices(on_assumed_machine(assumed_machine(), MESH))
+    prices = Prices(place_mesh(assumed_machine(), MESH))
     even = CheapestPaths(space, ArrayKind((6, 4), "f32"), prices, {(((), ()), ()): 0})
     assert even.cost(((("Y",), ()), ())) is None
     uneven = ArrayKind((6, 4), "f32", frozenset({(0, ("Y",))}))

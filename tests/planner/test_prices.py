@@ -7,15 +7,8 @@ import random
 import pytest
 
 from shardviz.hardware.chips import DeviceFigures
-from shardviz.hardware.levels import LinkLevel
-from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.machine import (
-    AxisRings,
-    Machine,
-    PlacedMesh,
-    assumed_machine,
-    on_assumed_machine,
-)
+from shardviz.hardware.links import Dimension, LinkSpec
+from shardviz.hardware.machine import AxisRings, Machine, assumed_machine, place_mesh
 from shardviz.planner import Planner, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.states.prices import Prices, collective_price
@@ -27,7 +20,7 @@ MESH = Mesh(("X", "Y"), (2, 4))
 
 
 def prices(objective="time"):
-    return Prices(on_assumed_machine(assumed_machine(), MESH), objective)
+    return Prices(place_mesh(assumed_machine(), MESH), objective)
 
 
 @pytest.mark.parametrize("specs", ["XY,Y_->X_", "X_,_X", "_Y,__->__", "XY,_Y->XY"])
@@ -94,13 +87,13 @@ def test_the_time_of_a_collective_is_that_of_its_links_at_any_size(kind):
 
 def test_a_move_through_several_switches_costs_the_least_of_all_orders():
     """All gather first behind the fast switch, or first behind the slow one."""
-    levels = [
-        (axis, (LinkLevel("switch", size, LinkSpec(1e-6, bandwidth), axis.lower()),))
-        for axis, size, bandwidth in (("X", 2, 1e9), ("Y", 4, 1e11))
-    ]
+    dimensions = tuple(
+        Dimension(name, size, MESH.size // size, "switch", LinkSpec(1e-6, bandwidth), name)
+        for name, size, bandwidth in (("x", 2, 1e9), ("y", 4, 1e11))
+    )
     figures = DeviceFigures((("bf16", 1e12),), 10**9, None, 1e12)
-    machine = Machine("two", figures, AxisRings("two", LinkSpec(), MESH.size))
-    found = Prices(PlacedMesh(machine, tuple(levels)))
+    machine = Machine("two", figures, AxisRings("two", dimensions, LinkSpec(), MESH.size))
+    found = Prices(place_mesh(machine, MESH))
     each = [found.move("all_gather", axes, 2**20, 2**23) for axes in (("X", "Y"), ("Y", "X"))]
     assert each[0] != each[1]
     assert found.move_in_any_order("all_gather", ("X", "Y"), 2**20, 2**23) == min(each)

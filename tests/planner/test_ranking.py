@@ -7,8 +7,7 @@ from itertools import product
 import pytest
 
 from shardviz.errors import QuestionError
-from shardviz.hardware.machine import assumed_machine
-from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation import write_spec
 from shardviz.planner import plan, problem_from_text, rank
 from shardviz.sharding import Layout, Mesh, PartitionSpec

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.planner.states.moves import EXCHANGES, StateSpace
 from shardviz.planner.states.paths import ArrayKind
 from shardviz.planner.states.prices import UNREACHABLE, Prices
@@ -18,7 +18,7 @@ from tests.planner.random_problems import Draw, Kind
 
 MESH = Mesh(("X", "Y"), (2, 4))
 SPACE = StateSpace(MESH.shape, MESH.shape)
-PRICES = Prices(on_assumed_machine(assumed_machine(), MESH))
+PRICES = Prices(place_mesh(assumed_machine(), MESH))
 WHOLE = ((), ()), ()
 SIZE = 2**28
 """Bytes of a matrix of 8192×16384 in bf16."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from shardviz.compare.adoption import cheaper_plan
-from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation import parse_mesh, write_spec
 from shardviz.planner import Plan, Planner, Problem, problem_from_text
 from shardviz.planner.pricing.costs import price
@@ -58,7 +58,7 @@ def test_no_answer_of_shardys_to_its_own_cases_is_cheaper(worker, name):
     problem = reshard(name)
     answer = worker.ask(problem, TARGETS["shardy"])
     assert (answer.status, answer.error) == ("ok", "")
-    placed = on_assumed_machine(assumed_machine(), problem.mesh)
+    placed = place_mesh(assumed_machine(), problem.mesh)
     by_time, by_bytes = (
         price(cheaper_plan(Planner(problem.mesh, placed, objective).plan(problem), [answer], placed), placed)
         for objective in ("given", "bytes")
@@ -75,7 +75,7 @@ def test_shardys_moves_make_a_plan_that_computes_what_it_should(worker, subscrip
         subscripts, mesh=mesh, specs=f"(y w:(4)2 z w:(1)2) _ -> {after}", sizes="a=64,b=32"
     )
     answer = worker.ask(problem, TARGETS["shardy"])
-    placed = on_assumed_machine(assumed_machine(), mesh)
+    placed = place_mesh(assumed_machine(), mesh)
     planned = Planner(mesh, placed, "bytes").plan(problem)
     found = cheaper_plan(planned, [answer], placed)
     assert (found.teller, found.optimal) == ("shardy", False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.sharding import Mesh
@@ -12,7 +12,7 @@ from shardviz.targets import TARGETS
 from tests.planner.shardy_cost import shardy_seconds
 
 MESH = Mesh(("X", "Y"), (2, 4))
-PLACED = on_assumed_machine(assumed_machine(), MESH)
+PLACED = place_mesh(assumed_machine(), MESH)
 
 
 @pytest.mark.parametrize(

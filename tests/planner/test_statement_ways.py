@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.planner import problem_from_text
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.statement_ways import StatementWays
@@ -12,7 +12,7 @@ from shardviz.planner.states.prices import UNREACHABLE, Prices
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X",), (4,))
-PRICES = Prices(on_assumed_machine(assumed_machine(), MESH))
+PRICES = Prices(place_mesh(assumed_machine(), MESH))
 PROBLEM = problem_from_text("bd,df->bf", mesh=MESH, specs="_X,X_->__", sizes="b=64,d=512,f=256")
 POOL = AxisPool.of(PROBLEM)
 WAYS = StatementWays(POOL, MESH, PRICES)

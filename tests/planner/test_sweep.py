@@ -6,9 +6,8 @@ import pytest
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.hardware.clusters import parse_cluster
-from shardviz.hardware.machine import assumed_machine, machine_of
+from shardviz.hardware.machine import assumed_machine, machine_of, place_mesh
 from shardviz.hardware.machine_file import read_machine
-from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.notation.numbers import parse_range
 from shardviz.planner import plan, problem_from_text

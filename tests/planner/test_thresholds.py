@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shardviz.hardware.clusters import parse_cluster
-from shardviz.hardware.machine import machine_of
+from shardviz.hardware.machine import machine_of, place_mesh
 from shardviz.hardware.machine_file import named_machine
-from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.pricing.thresholds import resized

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import PlanCost, price
@@ -22,7 +22,7 @@ def priced(
 ) -> PlanCost:
     problem = problem_from_text(text, mesh=MESH, specs=specs, sizes=sizes)
     step = train_step(problem, backward=True, remat=remat, optimizer=optimizer)
-    placed = on_assumed_machine(assumed_machine(), MESH)
+    placed = place_mesh(assumed_machine(), MESH)
     return price(plan(step, placed), placed)
 
 
@@ -54,7 +54,7 @@ def test_f32_parameters_have_no_second_copy():
     problem = problem_from_text(MATMUL, mesh=MESH, specs="X=data _,Y=data _", sizes=SIZES, dtype="f32")
     for optimizer, expected in (("adam", 16), ("adam,over=data", 8 + 8 / 4)):
         step = train_step(problem, backward=True, remat="none", optimizer=optimizer)
-        placed = on_assumed_machine(assumed_machine(), MESH)
+        placed = place_mesh(assumed_machine(), MESH)
         assert bytes_each(price(plan(step, placed), placed)) == expected
 
 
@@ -97,7 +97,7 @@ def test_the_most_that_is_held_in_all_layers():
 
 def test_a_forward_pass_has_no_such_memory():
     problem = problem_from_text(MATMUL, mesh=MESH, specs="X=data _,Y=data _", sizes=SIZES)
-    placed = on_assumed_machine(assumed_machine(), MESH)
+    placed = place_mesh(assumed_machine(), MESH)
     assert price(plan(problem, placed), placed).training_memory is None
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import PlanCost, price
@@ -31,7 +31,7 @@ def priced(text: str, mesh: str, specs: str, sizes: dict[str, int] = SIZES, **op
     forward = problem_from_text(text, mesh=parse_mesh(mesh), specs=specs, sizes=given)
     asked = {"remat": "none", "optimizer": "none"} | options
     problem = train_step(forward, backward=True, **asked)
-    placed = on_assumed_machine(assumed_machine(), problem.mesh)
+    placed = place_mesh(assumed_machine(), problem.mesh)
     return price(plan(problem, placed), placed)
 
 

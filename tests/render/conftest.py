@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shardviz.collectives import OPERATIONS, schedule_for
-from shardviz.hardware import LinkSpec, topology_for
+from shardviz.collectives.algorithms import schedule_for
+from shardviz.collectives.operations import OPERATIONS
 from shardviz.hardware.group_links import Links, levels_of
+from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.topology import topology_for
 from shardviz.notation import parse_mesh
 from shardviz.sharding import Layout, PartitionSpec, ShardedArray, canonical_dtype
 from shardviz.stepping.collective_run import CollectiveRun

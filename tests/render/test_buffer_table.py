@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardviz.collectives import Pattern, schedules_for
+from shardviz.collectives.algorithms import schedules_for
+from shardviz.collectives.pattern import Pattern
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.rounds.buffer_rows import FrameStats
 from shardviz.render.rounds.buffer_table import MAX_ROWS, BufferTable, table_shape

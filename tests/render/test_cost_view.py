@@ -7,8 +7,7 @@ from textwrap import dedent
 import pytest
 
 from shardviz.hardware.clusters import parse_cluster
-from shardviz.hardware.machine import assumed_machine, machine_of
-from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.hardware.machine import assumed_machine, machine_of, place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import PlanCost, price

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.hardware import Topology, topology_for
-from shardviz.hardware.topology import Switch
+from shardviz.hardware.topology import Switch, Topology, topology_for
 from shardviz.render.rounds.device_map import DeviceMap, device_map
 
 TOPOLOGIES = [

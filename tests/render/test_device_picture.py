@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 from rich.text import Text
 
-from shardviz.collectives import schedules_for
+from shardviz.collectives.algorithms import schedules_for
 from shardviz.collectives.pattern import KINDS, Pattern
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.rounds.device_picture import DevicePicture, GroupBoxes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardviz.hardware import DeviceCoords, Placement
+from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.hlo_picture import program_view
 from shardviz.reports.target_result import TargetResult

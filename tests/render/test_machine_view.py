@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shardviz.hardware.chips import GPUS, TPUS
+from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import named_machine, read_machine
-from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.render.machine_view import figures_table, machine_view
 from shardviz.render.palette import PLAIN, TRUECOLOR

@@ -9,8 +9,8 @@ import pytest
 from shardviz.devices.fitting import fits, of_one_size
 from shardviz.devices.measurement import Measurement
 from shardviz.devices.question import measure_question
+from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import named_machine
-from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.render.measurements.chart import HEIGHT, bandwidth_chart
 from shardviz.render.measurements.fits import doubts, fits_view, too_few_sizes

@@ -8,8 +8,7 @@ from textwrap import dedent
 import pytest
 
 from shardviz.compare import Difference
-from shardviz.hardware.machine import assumed_machine
-from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hlo import Collective
 from shardviz.notation import parse_mesh, parse_specs
 from shardviz.planner import Plan, plan, problem_from_text, rank

@@ -13,8 +13,7 @@ from shardviz.collectives.verification import VerificationResult
 from shardviz.documents.fields import plain
 from shardviz.documents.rounds import comparison_document, step_document
 from shardviz.reports.target_result import ExecutionResult
-from shardviz.stepping.collective_run import CollectiveRun
-from shardviz.stepping.verdict import Verdict
+from shardviz.stepping.collective_run import CollectiveRun, Verdict
 
 RunOf = Callable[..., CollectiveRun]
 

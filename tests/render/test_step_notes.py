@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.collectives import Frames
+from shardviz.collectives.frames import Frames
 from shardviz.collectives.operations import PARAMETERS
 from shardviz.collectives.verification import VerificationResult
 from shardviz.render.rounds.step_notes import short_verdict, verdict_lines
 from shardviz.reports.target_result import ExecutionResult
 from shardviz.sharding import Mesh
-from shardviz.stepping.collective_run import small_example
+from shardviz.stepping.collective_run import Verdict, compare_with_jax, small_example
 from shardviz.stepping.question import question_from_options
-from shardviz.stepping.verdict import Verdict, compare_with_jax
 
 VERDICTS = [
     (

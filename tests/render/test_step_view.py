@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardviz.cli.streams import STAND_INS
-from shardviz.collectives import Pattern, schedules_for
+from shardviz.collectives.algorithms import schedules_for
+from shardviz.collectives.pattern import Pattern
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_mesh
 from shardviz.render.palette import ANSI, PLAIN, TRUECOLOR

@@ -7,9 +7,8 @@ from textwrap import dedent
 import pytest
 
 from shardviz.cli.streams import STAND_INS
-from shardviz.hardware.machine import assumed_machine
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hardware.machine_file import read_machine
-from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.notation.numbers import parse_range
 from shardviz.planner import problem_from_text

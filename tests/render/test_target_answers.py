@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from shardviz.compare import differences
-from shardviz.hardware import DeviceCoords, Placement
+from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.hlo.collective import MatmulOrder
 from shardviz.notation import parse_mesh

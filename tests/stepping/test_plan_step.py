@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shardviz.collectives import Frames
+from shardviz.collectives.frames import Frames
 from shardviz.collectives.operations import PPermute
 from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, PSumScatterOfSeveral
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_mesh
 from shardviz.planner import Plan, plan, problem_from_text
 from shardviz.sharding import Layout, PartitionSpec
+from shardviz.stepping.collective_run import compare_with_jax
 from shardviz.stepping.plan_step import StepCost, played_steps, question_of_step, step_cost
 from shardviz.stepping.question import counted
-from shardviz.stepping.verdict import compare_with_jax
 from shardviz.targets import TARGETS
 
 MATRIX_SPECS = ("__", "X_", "Y_", "_X", "_Y", "XY", "YX", "(XY)_", "(YX)_", "_(XY)", "_(YX)")

@@ -32,7 +32,8 @@ def test_the_rule(named, targets, machine):
 def test_without_hardware_each_axis_is_a_ring_of_v5e():
     placed = placed_for(None, parse_targets("shardy,cpu"), EIGHT)
     assert placed.machine == assumed_machine()
-    assert [(axis, level.kind, level.size, level.spec.bandwidth) for axis, (level,) in placed.levels] == [
+    levels = [level for axis in "XY" for level in placed.group_levels((axis,))]
+    assert [(level.name, level.kind, level.size, level.spec.bandwidth) for level in levels] == [
         ("X", "ring", 2, 4.5e10),
         ("Y", "ring", 4, 4.5e10),
     ]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from shardviz.hardware.chips import DeviceFigures
-from shardviz.hardware.levels import LinkLevel
-from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.machine import AxisRings, Machine, PlacedMesh
+from shardviz.hardware.links import Dimension, LinkSpec
+from shardviz.hardware.machine import AxisRings, Machine, place_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.sharding import Mesh
@@ -17,11 +16,13 @@ FIGURES = DeviceFigures((("bf16", 1.97e14),), 16 * 10**9, 2**24, 8.2e11)
 
 
 def cost_of(text, specs, dtype="bf16"):
-    levels = tuple(
-        (axis, (LinkLevel("ring", n, LinkSpec(), axis.lower()),)) for axis, n in MESH.shape.items()
+    dimensions = tuple(
+        Dimension(axis.lower(), size, MESH.stride(axis), "ring", LinkSpec(), axis.lower())
+        for axis, size in MESH.shape.items()
     )
+    machine = Machine("test", FIGURES, AxisRings("v5e", dimensions, LinkSpec(), 8))
     problem = problem_from_text(text, mesh=MESH, specs=specs, dtype=dtype)
-    return price(plan(problem), PlacedMesh(Machine("test", FIGURES, AxisRings("v5e", LinkSpec(), 8)), levels))
+    return price(plan(problem), place_mesh(machine, MESH))
 
 
 def test_steps_follow_one_another_on_lanes():

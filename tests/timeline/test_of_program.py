@@ -10,9 +10,8 @@ import pytest
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.clusters import parse_cluster
-from shardviz.hardware.machine import Machine, machine_of
+from shardviz.hardware.machine import Machine, machine_of, place_mesh
 from shardviz.hardware.measured import MeasuredTimes, Regime
-from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.sharding import Mesh
 from shardviz.timeline.of_program import program_timeline
 from shardviz.timeline.program_timeline import ProgramTimeline

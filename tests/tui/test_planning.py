@@ -17,7 +17,7 @@ from shardviz.errors import CompilerError, QuestionError
 from shardviz.forms.enter import enter
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import planned, resolve
-from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.lessons.course import find
 from shardviz.planner import plan, planner
 from shardviz.planner.planner import is_planned_quickly
@@ -34,7 +34,7 @@ GATED = enter(
     "H = X[b_X,d] * W1[d,f_Y]; G = X * W2[d,f_Y]; Y[b_X,d] = (silu(H) * G) * W3[f_Y,d]",
 )
 MESH = Mesh(("X", "Y"), (2, 4))
-PLACED = on_assumed_machine(assumed_machine(), MESH)
+PLACED = place_mesh(assumed_machine(), MESH)
 
 
 def has_plan(app):

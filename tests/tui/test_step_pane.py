@@ -11,10 +11,10 @@ from textual.widgets import Input
 
 from shardviz.forms.enter import enter
 from shardviz.forms.form import CollectiveFields, ProblemForm
+from shardviz.hardware.comparisons import NotCompared
 from shardviz.hardware.topology import Switch
-from shardviz.stepping import verdict
-from shardviz.stepping.collective_run import prepare_run
-from shardviz.stepping.verdict import compare_with_jax
+from shardviz.stepping import collective_run
+from shardviz.stepping.collective_run import compare_with_jax, prepare_run
 from shardviz.tui.registry import STEP
 from shardviz.tui.step.algorithms import AlgorithmsDialog
 from shardviz.tui.step.choice import LinkFigures, worked_out
@@ -489,7 +489,7 @@ def test_jax_confirms_every_value(worker, monkeypatch):
         assert seen.wait(HOLD_S)
         return compare_with_jax(*of)
 
-    monkeypatch.setattr(verdict, "compare_with_jax", held)
+    monkeypatch.setattr(collective_run, "compare_with_jax", held)
 
     async def script(pilot):
         app = pilot.app
@@ -600,8 +600,8 @@ def test_an_algorithm_is_chosen_from_the_table():
         dialog, run = pilot.app.screen, pane.prepared.run
         assert isinstance(dialog, AlgorithmsDialog)
         assert [row.value for row in dialog.rows] == [
-            *(row.algorithm for row in run.rows if not row.reason),
-            *(row.algorithm for row in run.rows if row.reason),
+            *(row.algorithm for row in run.rows if not isinstance(row, NotCompared)),
+            *(row.algorithm for row in run.rows if isinstance(row, NotCompared)),
         ]
         assert dialog.chosen.value == "ring"
         text = text_of(pilot.app)

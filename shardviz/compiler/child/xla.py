@@ -18,7 +18,7 @@ from shardviz.reports.target_result import TargetResult
 from shardviz.targets import MAX_CPU_DEVICES
 
 if TYPE_CHECKING:
-    from shardviz.hardware import Placement
+    from shardviz.hardware.placement import Placement
 
 MOST_WORDS = 2000
 """Characters of a message about memory: its figures stand behind an instruction."""

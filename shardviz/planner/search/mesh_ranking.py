@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.clusters import Fault, parse_cluster
-from shardviz.hardware.machine import Machine, PlacedMesh, machine_of
-from shardviz.hardware.mesh_placement import is_placed, place_mesh
+from shardviz.hardware.machine import Machine, PlacedMesh, is_placed, machine_of, place_mesh
 from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.priced_plan import is_mostly_sent
 from shardviz.planner.pricing.priced_steps import COMPUTE, HBM

@@ -16,7 +16,7 @@ from shardviz.render.palette import DIM, glyph
 from shardviz.units import times, whole_bytes
 
 if TYPE_CHECKING:
-    from shardviz.hardware import Placement
+    from shardviz.hardware.placement import Placement
     from shardviz.sharding import Layout
 
 AXES = ("x", "y", "z")

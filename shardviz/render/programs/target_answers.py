@@ -12,7 +12,7 @@ from rich.text import Text
 
 from shardviz.compare import AS_PLANNED, SAME_TRAFFIC, Difference
 from shardviz.errors import plural
-from shardviz.hardware import AxisRun, Placement, axis_runs
+from shardviz.hardware.placement import AxisRun, Placement, axis_runs
 from shardviz.hlo import Collective
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import spec_text

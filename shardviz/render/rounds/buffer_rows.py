@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from shardviz.collectives import Frame, Piece, Sends
+from shardviz.collectives.frames import Frame, Piece
+from shardviz.collectives.schedule import Sends
 from shardviz.collectives.values import Bools
 from shardviz.render.palette import Palette
 from shardviz.render.rounds.pieces import FORMS, Naming, PieceCell, chunk_name, chunk_style, piece_cell

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from shardviz.collectives import LowerBound
+from shardviz.collectives.pattern import LowerBound
 from shardviz.errors import plural
-from shardviz.hardware import AlgorithmRow, Timeline, fastest
-from shardviz.hardware.comparisons import is_cut
+from shardviz.hardware.comparisons import NotCompared, fastest, is_cut
+from shardviz.hardware.timelines import Timeline
 from shardviz.render.lines import columns, records, sentence, shared
 from shardviz.render.palette import BEST, Palette
 from shardviz.render.rounds.step_notes import headline
@@ -37,7 +37,7 @@ def cost_lines(run: CollectiveRun, width: int) -> list[Text]:
     cut = f" of {schedule.chunks:,} chunks" if is_cut(schedule) else ""
     words = f"{plural(schedule.rounds, 'round')}{cut}, {_sent(timeline)}. {least(bound)}."
     compared = run.rows if schedule.pattern.group_size <= MAX_GROUP else ()
-    rows = [row for row in compared if row.algorithm != schedule.algorithm and not row.reason]
+    rows = [row for row in _able(compared) if row.algorithm != schedule.algorithm]
     if rows:
         named = [
             f"{row.algorithm} {plural(row.rounds, 'round')}, {human_bytes(row.device_bytes)}"
@@ -123,7 +123,7 @@ def comparison_view(
 
     `crossovers` are (bytes, algorithm) and `left_out` (algorithm, reason), as `shardviz.hardware` gives them.
     """
-    able = [row for row in run.rows if not row.reason]
+    able = _able(run.rows)
     best, starred = fastest(run.rows), _starred(run)
     rows = [_cells(run, row, row.algorithm in starred) for row in able]
     head = [Text(heading, "bold") for heading in HEADINGS]
@@ -133,14 +133,14 @@ def comparison_view(
         lines = records(named, width)
     asked = [*sentence(_question(run), width), *formula_lines(run, width)]
     lines = [*headline(run, width, palette), *asked, Text(), *lines]
-    reasons = [(row.algorithm, row.reason) for row in run.rows if row.reason]
+    reasons = [row for row in run.rows if isinstance(row, NotCompared)]
     lines += shared(reasons, width, lead="– {}: ", style="dim")
     lines += [Text(), *_crossovers_line(run, crossovers, left_out, best, width)]
     skipped = [(name, f"not compared at other payloads, since {reason}") for name, reason in left_out]
     lines += shared(skipped, width, lead="– {}: ", style="dim")
     star = f"{BEST} fastest here, " if starred else ""
     notes = f"{star}{CHOSEN} the algorithm that step shows. {least(run.bound)}."
-    cut = [f"{row.algorithm} in {row.chunks} chunks" for row in able if row.is_cut]
+    cut = [f"{row.algorithm} in {row.chunks} chunks" for row in able if is_cut(row.schedule)]
     if cut:
         notes += f" Chunk count chosen for speed: {_and(cut)}."
     return [*lines, *sentence(notes, width, style="dim")]
@@ -149,7 +149,7 @@ def comparison_view(
 def algorithm_lines(run: CollectiveRun, width: int) -> tuple[Text, list[Text]]:
     """The names of the columns, and a line for each algorithm that can do it: the columns for which there is
     room, the time in any case."""
-    able = [row for row in run.rows if not row.reason]
+    able = _able(run.rows)
     starred = _starred(run)
     rows = [_cells(run, row, row.algorithm in starred) for row in able]
     every = [[Text(heading, "bold") for heading in HEADINGS], *rows]
@@ -160,6 +160,11 @@ def algorithm_lines(run: CollectiveRun, width: int) -> tuple[Text, list[Text]]:
         if lines is not None:
             return lines[0], lines[1:]
     return Text(), [row[1] for row in rows]
+
+
+def _able(rows: Sequence[Timeline | NotCompared]) -> list[Timeline]:
+    """The rows of algorithms that are compared."""
+    return [row for row in rows if isinstance(row, Timeline)]
 
 
 def fastest_line(
@@ -173,7 +178,7 @@ def fastest_line(
 def _starred(run: CollectiveRun) -> Sequence[str]:
     """The fastest algorithms; none where all are."""
     best = fastest(run.rows)
-    return () if len(best) == sum(not row.reason for row in run.rows) > 1 else best
+    return () if len(best) == len(_able(run.rows)) > 1 else best
 
 
 def _question(run: CollectiveRun) -> str:
@@ -183,7 +188,7 @@ def _question(run: CollectiveRun) -> str:
     return f"{what}, on a {run.links.topology} with {link_text(run)}"
 
 
-def _cells(run: CollectiveRun, row: AlgorithmRow, fastest: bool) -> list[Text]:
+def _cells(run: CollectiveRun, row: Timeline, fastest: bool) -> list[Text]:
     fewest = run.bound.wire_bytes
     chosen = row.algorithm == run.schedule.algorithm
     return [
@@ -224,7 +229,7 @@ def _crossovers_line(
     skipped = {algorithm for algorithm, _ in left_out}
     if not crossovers or (best and skipped.issuperset(best)):
         return []
-    looked_at = [row.algorithm for row in run.rows if not row.reason and row.algorithm not in skipped]
+    looked_at = [row.algorithm for row in _able(run.rows) if row.algorithm not in skipped]
     if skipped and len(looked_at) < 2:
         return []
     among = f" among {_and(looked_at)}" if skipped else ""

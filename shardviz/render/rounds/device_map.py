@@ -13,8 +13,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from shardviz.collectives.values import Ints
-from shardviz.hardware import Topology
-from shardviz.hardware.topology import Switch, Torus
+from shardviz.hardware.topology import Switch, Topology, Torus
 
 Pair = tuple[int, int]
 """Two linked members, the left or the upper one first."""

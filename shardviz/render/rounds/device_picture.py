@@ -16,7 +16,7 @@ from rich.text import Span, Text
 
 from shardviz.collectives.values import Values
 from shardviz.errors import plural
-from shardviz.hardware import Switch
+from shardviz.hardware.topology import Switch
 from shardviz.render.canvas import LineBuilder
 from shardviz.render.caption import coordinates
 from shardviz.render.heat import Shade

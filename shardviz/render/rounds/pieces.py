@@ -9,7 +9,8 @@ from typing import Any
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.collectives import Pattern, Piece
+from shardviz.collectives.frames import Piece
+from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.values import Values, plain_values
 from shardviz.render.palette import DIM, GLYPHS, PARTIAL, SUBSCRIPTS, Palette, glyph
 

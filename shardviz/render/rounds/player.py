@@ -470,18 +470,18 @@ class CostSummary:
         if self.run.cost is None:
             fewest = f"least {human_bytes(bound.wire_bytes)}, {plural(bound.rounds, 'round')}"
             return [_fitting([Text("too many rounds to add up", "dim"), Text(fewest, "dim")], width)]
-        spent, total = self.run.cost.after(number), self.run.cost.after(rounds)
+        cost = self.run.cost
         waiting = self.run.timeline.waiting
         sent = Text.assemble(
             ("sent ", "dim"),
-            (human_bytes(spent.bytes).rjust(LONGEST), "bold"),
-            f" of {human_bytes(total.bytes)}{' a device' if width >= READABLE else ''}",
+            (human_bytes(cost.bytes(number)).rjust(LONGEST), "bold"),
+            f" of {human_bytes(cost.bytes(rounds))}{' a device' if width >= READABLE else ''}",
             (f", least {human_bytes(bound.wire_bytes)}", "dim"),
         )
         took = Text.assemble(
             ("time ", "dim"),
-            (duration(spent.seconds, 0).rjust(LONGEST), "bold"),
-            f" of {duration(total.seconds, waiting)}",
+            (duration(cost.seconds(number), 0).rjust(LONGEST), "bold"),
+            f" of {duration(cost.seconds(rounds), waiting)}",
         )
         least = Text(f"{plural(rounds, 'round')}, least {bound.rounds:,}", "dim")
         closed = self.run.closed_form

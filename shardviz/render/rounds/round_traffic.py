@@ -9,7 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from shardviz.collectives import Pattern, Sends
+from shardviz.collectives.pattern import Pattern
+from shardviz.collectives.schedule import Sends
 from shardviz.collectives.values import Bools, Ints
 from shardviz.errors import plural
 from shardviz.hardware.routes import RouteSegment, link_loads, route_segments

@@ -15,8 +15,7 @@ from shardviz.render.rounds.buffer_rows import FrameStats
 from shardviz.render.rounds.buffer_table import BufferTable, TableShape
 from shardviz.render.rounds.pieces import ARRIVED, EMPTY, FORMS, NOTHING, chunk_name
 from shardviz.sharding import Mesh
-from shardviz.stepping.collective_run import CollectiveRun
-from shardviz.stepping.verdict import Verdict
+from shardviz.stepping.collective_run import CollectiveRun, Verdict
 from shardviz.units import shaped, times
 
 SEPARATOR = "   "

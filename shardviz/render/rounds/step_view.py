@@ -7,7 +7,7 @@ from itertools import groupby
 
 from rich.text import Text
 
-from shardviz.collectives import ALGORITHMS
+from shardviz.collectives.algorithms import ALGORITHMS
 from shardviz.collectives.trace import MAX_PIECES
 from shardviz.errors import QuestionError, plural
 from shardviz.render.lines import columns, sentence, shelve, table, trimmed

@@ -119,7 +119,7 @@ class TransferTable:
         load = run.timeline[number - 1]
         time = duration(load.seconds, load.waiting)
         if run.cost is not None:
-            begin, end = (run.cost.after(each).seconds for each in (number - 1, number))
+            begin, end = (run.cost.seconds(each) for each in (number - 1, number))
             time = f"{seconds(begin)} – {duration(end, load.waiting)}"
         line = Text.assemble(f"{mark} ", (f"round {number:,}", "bold"), f"  {time}  {run.phase_name(phase)}")
         if load.waiting:

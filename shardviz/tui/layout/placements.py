@@ -9,7 +9,7 @@ from shardviz.render.layouts.cell_details import DevicePlacement
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.hardware import Placement
+    from shardviz.hardware.placement import Placement
 
 
 def device_placements(resolved: ResolvedProblem) -> list[DevicePlacement]:
@@ -23,8 +23,7 @@ def device_placements(resolved: ResolvedProblem) -> list[DevicePlacement]:
         if target.cluster is None or target.cluster.devices != mesh.size or target.name in found:
             continue
         # Only now: most problems ask no hardware.
-        from shardviz.hardware.machine import machine_of
-        from shardviz.hardware.mesh_placement import place_mesh
+        from shardviz.hardware.machine import machine_of, place_mesh
 
         try:
             placement = place_mesh(machine_of(target.cluster), mesh).placement

@@ -41,13 +41,13 @@ class AlgorithmsDialog(FilteredList):
 
     @work(thread=True, exit_on_error=False)
     def _compare(self) -> None:
-        from shardviz.hardware import crossovers, left_out
+        from shardviz.hardware.comparisons import NotCompared, crossovers, left_out
         from shardviz.render.rounds.costs import fastest_line
 
         run, worker = self._run, get_current_worker()
         try:
             for row in run.rows:
-                _ = (row.seconds, row.device_bytes)
+                _ = isinstance(row, NotCompared) or (row.seconds, row.device_bytes)
         except ShardvizError as error:
             self.app.call_from_thread(self.describe, Text(error_words(error)))
             return
@@ -67,10 +67,11 @@ class AlgorithmsDialog(FilteredList):
         self.describe_chosen()
 
     def _show(self) -> None:
+        from shardviz.hardware.comparisons import NotCompared
         from shardviz.render.rounds.costs import algorithm_lines
 
         head, lines = algorithm_lines(self._run, self.size.width - 8)
-        able = [row for row in self._run.rows if not row.reason]
+        able = [row for row in self._run.rows if not isinstance(row, NotCompared)]
         rows = [
             ListRow(line, row.algorithm, row.algorithm, head) for line, row in zip(lines, able, strict=True)
         ]
@@ -78,12 +79,12 @@ class AlgorithmsDialog(FilteredList):
         rows += [
             ListRow(Text(f"   {row.algorithm}", "dim"), row.algorithm, row.algorithm, cannot)
             for row in self._run.rows
-            if row.reason
+            if isinstance(row, NotCompared)
         ]
         self.show_rows(rows, self._run.schedule.algorithm)
 
     def about(self, row: ListRow) -> Text:
-        from shardviz.collectives import ALGORITHMS
+        from shardviz.collectives.algorithms import ALGORITHMS
 
         algorithm = ALGORITHMS[row.value]
         said = Text.assemble((algorithm.name, "bold"), f": {as_sentence(algorithm.summary)}")
@@ -99,4 +100,7 @@ class AlgorithmsDialog(FilteredList):
 
     def _reason(self, row: ListRow) -> str:
         """Why an algorithm cannot do it; empty where it can."""
-        return next((each.reason for each in self._run.rows if each.algorithm == row.value), "")
+        from shardviz.hardware.comparisons import NotCompared
+
+        reasons = dict(each for each in self._run.rows if isinstance(each, NotCompared))
+        return reasons.get(row.value, "")

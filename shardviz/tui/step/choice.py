@@ -15,8 +15,7 @@ from shardviz.stepping.plan_step import played_steps, question_of_step
 if TYPE_CHECKING:
     from shardviz.forms.form import ProblemForm
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.hardware.levels import LinkLevel
-    from shardviz.hardware.links import LinkSpec
+    from shardviz.hardware.links import LinkLevel, LinkSpec
     from shardviz.stepping.collective_matmul import BlockwiseMatmul
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
@@ -114,7 +113,7 @@ class CollectiveChoice:
 
     def next_algorithm(self, steps: int) -> None:
         """Choose the algorithm so many further on among those that can do it. Raises `QuestionError`."""
-        from shardviz.collectives import schedules_for
+        from shardviz.collectives.algorithms import schedules_for
 
         if self.base is None:
             return
@@ -255,7 +254,7 @@ def worked_out(question: CollectiveQuestion, links: Links) -> PreparedRun | Shar
 
 def with_algorithm(question: CollectiveQuestion, algorithm: str | None) -> CollectiveQuestion:
     """The same by another algorithm; None is the one that it has. Raises `QuestionError`."""
-    from shardviz.collectives import schedule_for
+    from shardviz.collectives.algorithms import schedule_for
 
     if algorithm is None or algorithm == question.schedule.algorithm:
         return question

@@ -23,7 +23,7 @@ from shardviz.forms.wording import as_sentence
 from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
 
 if TYPE_CHECKING:
-    from shardviz.collectives import Operation
+    from shardviz.collectives.operation import Operation
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.sharding import Mesh
     from shardviz.tui.state import EditorState
@@ -137,7 +137,7 @@ class CollectiveForm(VerticalScroll):
         return CollectiveFields(**texts, parameters=tuple(each for each in parameters if each[1]))
 
     def on_choice_field_list_asked(self, message: ChoiceField.ListAsked) -> None:
-        from shardviz.collectives import ALGORITHMS
+        from shardviz.collectives.algorithms import ALGORITHMS
 
         field = message.field
         typed = field.value.strip()
@@ -206,7 +206,7 @@ def _meaning(operation: type[Operation]) -> str:
 
 def _algorithms(collective: CollectiveFields, mesh: Mesh) -> list[str]:
     """Those that can do it, as far as it is a collective."""
-    from shardviz.collectives import schedules_for
+    from shardviz.collectives.algorithms import schedules_for
 
     try:
         question = collective_question(replace(collective, algorithm=""), mesh)

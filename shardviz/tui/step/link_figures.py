@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from shardviz.errors import ShardvizError
-from shardviz.hardware.links import LinkSpec, parse_bandwidth, parse_latency
+from shardviz.hardware.links import LinkSpec, link_as_given
 from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
 from shardviz.tui.step.choice import LinkFigures
 from shardviz.units import rate, seconds
@@ -36,25 +36,21 @@ class LinkFiguresDialog(FilteredList):
 
     def about(self, row: ListRow) -> Text:
         figures: LinkFigures = row.value
-        latency = self._spec.latency if figures.latency is None else parse_latency(figures.latency)
-        bandwidth = self._spec.bandwidth if figures.bandwidth is None else parse_bandwidth(figures.bandwidth)
-        return Text(f"A message takes {seconds(latency)}, and its bytes at {rate(bandwidth)}, one way.")
+        link = link_as_given(self._spec, figures.latency, figures.bandwidth)
+        words = f"A message takes {seconds(link.latency)}, and its bytes at {rate(link.bandwidth)}, one way."
+        return Text(words)
 
 
 def figures_of(text: str) -> LinkFigures | None:
     """The figures in a text such as ``2us 90GB/s``; None where it has anything else."""
-    latency = bandwidth = None
+    found: dict[str, str] = {}
     for word in text.replace(",", " ").split():
+        found["bandwidth" if word.endswith("/s") or word == "inf" else "latency"] = word
         try:
-            if word.endswith("/s") or word == "inf":
-                parse_bandwidth(word)
-                bandwidth = word
-            else:
-                parse_latency(word)
-                latency = word
+            link_as_given(LinkSpec(), **found)
         except ShardvizError:
             return None
-    return LinkFigures(latency, bandwidth) if latency or bandwidth else None
+    return LinkFigures(**found) if found else None
 
 
 def _others(spec: LinkSpec) -> Iterator[tuple[str, LinkFigures]]:
