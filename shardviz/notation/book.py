@@ -20,10 +20,9 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
 
 from shardviz.errors import QuestionError, quote
-from shardviz.notation.einsum import Einsum
+from shardviz.notation.einsum import Dims, Einsum
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 from shardviz.sharding import PartitionSpec, canonical_dtype
@@ -53,8 +52,8 @@ def read_book(text: str, context: Context) -> Reading:
 
     Raises `NotationError` as `parse_product` does.
     """
-    scanner = Scanner(text, _HINT)
-    array = book_array(scanner, context.axis_sizes)
+    scanner = Scanner(text, _HINT, context.axis_sizes)
+    array = book_array(scanner)
     scanner.expect_end()
     context.check_rank(scanner, len(array.dims))
     dtype = _dtype(array.name)
@@ -97,7 +96,7 @@ def _subscript(axes: tuple[str, ...], axis_names: Sequence[str] | None) -> str:
     return f"{{{','.join(axes)}}}"
 
 
-def book_array(scanner: Scanner, axis_sizes: Mapping[str, int] | None) -> BookArray:
+def book_array(scanner: Scanner) -> BookArray:
     """The array that stands next; part of `parse_product`."""
     name = _array_name(scanner)
     scanner.expect("[")
@@ -105,7 +104,7 @@ def book_array(scanner: Scanner, axis_sizes: Mapping[str, int] | None) -> BookAr
     axes: list[list[Word]] = []
     for _ in scanner.items("]", last_comma=False):
         scanner.skip()
-        dim, split = _dim(scanner, axis_sizes)
+        dim, split = _dim(scanner)
         dims.append(dim)
         axes.append(split)
     unreduced: list[Word] = []
@@ -115,11 +114,11 @@ def book_array(scanner: Scanner, axis_sizes: Mapping[str, int] | None) -> BookAr
             if unreduced and not scanner.take(","):
                 scanner.fail_here("',' or '}'", _UNREDUCED_HINT)
             scanner.expect("U", hint=_UNREDUCED_HINT)
-            unreduced += _subscript_axes(scanner, axis_sizes) or scanner.fail_here("'_'", _UNREDUCED_HINT)
+            unreduced += _subscript_axes(scanner) or scanner.fail_here("'_'", _UNREDUCED_HINT)
             _take_spacing(scanner)
         if not unreduced:
             scanner.fail("no axis between '{' and '}'", scanner.pos - 1, hint=_UNREDUCED_HINT)
-    return BookArray(name, tuple(dims), scanner.spec(axes, unreduced, axis_sizes))
+    return BookArray(name, tuple(dims), scanner.spec(axes, unreduced))
 
 
 def _take_spacing(scanner: Scanner) -> None:
@@ -146,19 +145,19 @@ def _array_name(scanner: Scanner) -> str:
     return found.text
 
 
-def _dim(scanner: Scanner, axis_sizes: Mapping[str, int] | None) -> tuple[str, list[Word]]:
+def _dim(scanner: Scanner) -> tuple[str, list[Word]]:
     found = scanner.match(_DIM_NAME) or scanner.fail_here("a dimension")
     if scanner.text.startswith(("_", "<sub>"), scanner.pos):
-        return found.text, _subscript_axes(scanner, axis_sizes)
+        return found.text, _subscript_axes(scanner)
     name, underscore, below = found.text.rpartition("_")
     if not underscore:
         return found.text, []
     start = found.stop - len(below)
-    axes = _cut(scanner, Word(below, start, found.stop), axis_sizes)
+    axes = _cut(scanner, Word(below, start, found.stop))
     return name, [*axes[:-1], scanner.part_of(axes[-1])]
 
 
-def _subscript_axes(scanner: Scanner, axis_sizes: Mapping[str, int] | None) -> list[Word]:
+def _subscript_axes(scanner: Scanner) -> list[Word]:
     """``_X``, ``_XY``, ``_{XY}``, ``_{data,model}``, ``_{X:(1)2}``, ``<sub>X</sub>`` or nothing.
 
     One word in braces is an axis when the mesh has it, else cut like a bare subscript; with no mesh at
@@ -170,7 +169,7 @@ def _subscript_axes(scanner: Scanner, axis_sizes: Mapping[str, int] | None) -> l
         closing = "}"
     elif scanner.take("_"):
         below = scanner.match(_SUBSCRIPT) or scanner.fail_here("a mesh axis")
-        axes = _cut(scanner, below, axis_sizes)
+        axes = _cut(scanner, below)
         return [*axes[:-1], scanner.part_of(axes[-1])]
     else:
         return []
@@ -178,20 +177,21 @@ def _subscript_axes(scanner: Scanner, axis_sizes: Mapping[str, int] | None) -> l
     if len(words) != 1 or axis_part(words[0].text) is not None:
         return words
     text = words[0].text
-    named = not (text.isupper() and text.isalpha()) if axis_sizes is None else text in axis_sizes
-    return words if named else _cut(scanner, words[0], axis_sizes)
+    sizes = scanner.axis_sizes
+    named = not (text.isupper() and text.isalpha()) if sizes is None else text in sizes
+    return words if named else _cut(scanner, words[0])
 
 
-def _cut(scanner: Scanner, below: Word, axis_sizes: Mapping[str, int] | None) -> list[Word]:
+def _cut(scanner: Scanner, below: Word) -> list[Word]:
     """The axes of a bare subscript."""
-    if axis_sizes is None or all(len(name) == 1 for name in axis_sizes):
-        return _letters(scanner, below, axis_sizes)
-    cuts = _cuts(below.text, tuple(axis_sizes))
+    if scanner.axis_sizes is None or all(len(name) == 1 for name in scanner.axis_sizes):
+        return _letters(scanner, below)
+    cuts = _cuts(below.text, tuple(scanner.axis_sizes))
     if len(cuts) > 1:
         options = " or ".join(f"{{{','.join(names)}}}" for names in cuts)
         scanner.fail(f"{quote(below.text, 30)} can be read in two ways", below, hint=f"write {options}")
     if not cuts:
-        scanner.fail_unknown(below, tuple(axis_sizes), _advice(below))
+        scanner.check_known(below, advice=_advice(below))
     words, start = [], below.start
     for name in cuts[0]:
         words.append(Word(name, start, start + len(name)))
@@ -199,12 +199,11 @@ def _cut(scanner: Scanner, below: Word, axis_sizes: Mapping[str, int] | None) ->
     return words
 
 
-def _letters(scanner: Scanner, below: Word, axis_sizes: Mapping[str, int] | None) -> list[Word]:
+def _letters(scanner: Scanner, below: Word) -> list[Word]:
     """The axes of a bare subscript in which each letter is one."""
     letters = [Word(char, start, start + 1) for start, char in enumerate(below.text, below.start)]
     for letter in letters:
-        if axis_sizes is not None and letter.text not in axis_sizes:
-            scanner.fail_unknown(letter, tuple(axis_sizes), _advice(below))
+        scanner.check_known(letter, advice=_advice(below))
         if not (letter.text.isascii() and letter.text.isalpha()):
             hint = "a subscript is of axes of one letter; write longer names as B_{data,model}"
             scanner.fail(f"{quote(letter.text)} is not an axis name", letter.start, hint=hint)
@@ -229,9 +228,6 @@ def _cuts(text: str, axis_names: Sequence[str]) -> list[tuple[str, ...]]:
         ]
         ways.append(found[:2])
     return ways[-1]
-
-
-Dims: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -382,24 +378,29 @@ def parse_product(text: str, axis_sizes: Mapping[str, int] | None = None) -> Pro
     used twice in one array, a result with a dimension that its factors do not leave, and a product that has
     two readings.
     """
-    scanner = Scanner(text, _HINT)
+    scanner = Scanner(text, _HINT, axis_sizes)
     if scanner.at_end:
         scanner.fail("there is no array", 0)
     result, result_at = None, scanner.pos
-    first = book_array(scanner, axis_sizes)
+    first = book_array(scanner)
     if scanner.take("="):
-        result, first = first, book_array(scanner, axis_sizes)
+        result, first = first, book_array(scanner)
     operands, contracted = [first], []
     while scanner.take(*TIMES):
         words = summed_dims(scanner)
-        operands.append(book_array(scanner, axis_sizes))
+        operands.append(book_array(scanner))
         contracted.append(None if words is None else tuple(word.text for word in words))
-        _check_contracted(scanner, words or [], operands)
+        for word in words or []:
+            left = any(word.text in operand.dims for operand in operands[:-1])
+            if not (left and word.text in operands[-1].dims):
+                problem = f"the product sums over {quote(word.text)}, which its factors do not share,"
+                hint = "the subscript of a product names a dimension of both factors"
+                scanner.fail(problem, word, hint=hint)
         scanner.at_most(MAX_FACTORS, operands, "factors", scanner.pos, "use a shorter product")
     if result is None and scanner.take(*ARROWS):
         scanner.skip()
         result_at = scanner.pos
-        result = book_array(scanner, axis_sizes)
+        result = book_array(scanner)
     scanner.expect_end()
     product = Product(tuple(operands), result, tuple(contracted))
     if result is not None:
@@ -419,15 +420,11 @@ def summed_dims(scanner: Scanner) -> list[Word] | None:
     """The dimensions that ``*_D`` says are summed over; ``_LOCAL`` says nothing about them."""
     if scanner.take("_\\text{LOCAL}", "_LOCAL"):
         return None
-    return _subscript_axes(scanner, None) or None
-
-
-def _check_contracted(scanner: Scanner, words: list[Word], operands: list[BookArray]) -> None:
-    for word in words:
-        left = any(word.text in operand.dims for operand in operands[:-1])
-        if not (left and word.text in operands[-1].dims):
-            problem = f"the product sums over {quote(word.text)}, which its factors do not share,"
-            scanner.fail(problem, word, hint="the subscript of a product names a dimension of both factors")
+    # Dimensions are cut like axes of a mesh that is not known.
+    sizes, scanner.axis_sizes = scanner.axis_sizes, None
+    words = _subscript_axes(scanner)
+    scanner.axis_sizes = sizes
+    return words or None
 
 
 def _check_result(scanner: Scanner, product: Product, result: BookArray, start: int) -> None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NoReturn
 
 from shardviz.errors import QuestionError, plural, quote
@@ -27,10 +26,11 @@ from shardviz.notation.reading import Context, Reading, placeholder_dims
 from shardviz.notation.scanner import MAX_RANK, Scanner
 from shardviz.notation.tiles import (
     Digit,
-    axes_of_digits,
+    axes_of_groups,
     axis_digit,
     digits_of_blocks,
     digits_of_sizes,
+    merged,
     value,
 )
 from shardviz.sharding import Mesh, PartitionSpec
@@ -217,9 +217,7 @@ def _axes_of(digits: list[Digit], mesh: Mesh) -> tuple[tuple[str, ...], ...] | N
         if found is None:
             return None
         groups = list(found)
-    dims = [axes_of_digits(group, mesh) for group in groups]
-    known = tuple(dim for dim in dims if dim is not None)
-    return known if len(known) == len(dims) else None
+    return axes_of_groups(groups, mesh)
 
 
 def _digits(spec: PartitionSpec, mesh: Mesh) -> list[Digit]:
@@ -230,15 +228,8 @@ def _digits(spec: PartitionSpec, mesh: Mesh) -> list[Digit]:
         for position, device in enumerate(mesh.device_order):
             blocks[device] = tuple(value(group, position) for group in groups)
         groups = list(digits_of_blocks(spec.parts(mesh), blocks) or _no_expression(spec, mesh))
-    return [_single(group) or _no_expression(spec, mesh) for group in groups]
-
-
-def _single(group: tuple[Digit, ...]) -> Digit | None:
-    """The digits joined, when they are one run of device numbers."""
-    large = [digit for digit in group if digit.size > 1]
-    if any(major.stride != minor.size * minor.stride for major, minor in pairwise(large)):
-        return None
-    return Digit(math.prod(digit.size for digit in large), large[-1].stride if large else 1)
+    runs = [merged(group) or [Digit(1, 1)] for group in groups]
+    return [run[0] if len(run) == 1 else _no_expression(spec, mesh) for run in runs]
 
 
 def _no_expression(spec: PartitionSpec, mesh: Mesh) -> NoReturn:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TypeAlias
 
 from shardviz.errors import quote
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
@@ -18,7 +19,7 @@ from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 MAX_PARTS = 1024
 """The longest chain."""
 
-_HINT = "write letters for dimensions: bd,df->bf"
+Dims: TypeAlias = tuple[str, ...]
 _LETTER = re.compile("[A-Za-z]")
 _NAME = re.compile("[A-Za-z][A-Za-z0-9_]*")
 _WORDS = re.compile(r"\w\w\s+\w|\w\s+\w\w", re.ASCII)
@@ -32,8 +33,8 @@ class Einsum:
     An ellipsis is already expanded into dimensions named ``...0``, ``...1``, … (outermost first).
     """
 
-    operands: tuple[tuple[str, ...], ...]
-    result: tuple[str, ...]
+    operands: tuple[Dims, ...]
+    result: Dims
 
     @cached_property
     def dims(self) -> tuple[str, ...]:
@@ -84,8 +85,8 @@ def parse_einsum(text: str, ellipsis_rank: int = 0) -> Einsum:
     alphabetical order, which is NumPy's rule. Raises `NotationError` for anything that NumPy refuses
     and for more than two operands.
     """
-    scanner = Scanner(text, _HINT)
-    einsum = _einsum(scanner, _dims_of(text, ellipsis_rank))
+    scanner = _EinsumScanner(text, ellipsis_rank)
+    einsum = scanner.einsum()
     scanner.expect_end()
     return einsum
 
@@ -95,13 +96,12 @@ def parse_chain(text: str, ellipsis_rank: int = 0) -> tuple[Einsum, ...]:
 
     Raises `NotationError` as `parse_einsum` does, and when two parts do not join.
     """
-    scanner = Scanner(text, _HINT)
-    written = _dims_of(text, ellipsis_rank)
-    parts = [_einsum(scanner, written)]
+    scanner = _EinsumScanner(text, ellipsis_rank)
+    parts = [scanner.einsum()]
     while scanner.take(";"):
         scanner.skip()
         start = scanner.pos
-        part = _einsum(scanner, written)
+        part = scanner.einsum()
         if part.operands[0] != parts[-1].result:
             first, previous = (quote(dims_text(dims), 30) for dims in (part.operands[0], parts[-1].result))
             problem = f"a part begins with {first} but the part before it makes {previous},"
@@ -113,83 +113,73 @@ def parse_chain(text: str, ellipsis_rank: int = 0) -> tuple[Einsum, ...]:
     return tuple(parts)
 
 
-class _Dims(NamedTuple):
-    """The form of dimensions: a letter or a word each, and so many of them as ``...``."""
+class _EinsumScanner(Scanner):
+    """Reads dimensions that are letters, or all of them words, and so many of them as ``...``."""
 
-    one: re.Pattern[str]
-    ellipsis_rank: int
+    def __init__(self, text: str, ellipsis_rank: int) -> None:
+        super().__init__(text, "write letters for dimensions: bd,df->bf")
+        self._dim = _NAME if has_words(text) else _LETTER
+        self._ellipsis_rank = ellipsis_rank
 
+    def einsum(self) -> Einsum:
+        self.skip()
+        start = self.pos
+        if self.at_end or self.peek(";"):
+            self.fail("there is no einsum", start)
+        operands = [self._operand()]
+        while self.take(","):
+            if len(operands) == 2:
+                hint = (
+                    "join contractions of two operands by ';', as in ab,bc->ac; ac,cd->ad; or write the "
+                    "result to have their order chosen: ab,bc,cd->ad"
+                )
+                self.fail("a third operand begins", self.pos - 1, hint=hint)
+            operands.append(self._operand())
+        texts = tuple(tuple(dim.text for dim in operand) for operand in operands)
+        return Einsum(texts, self._result(texts) if self.take("->") else _implicit_result(texts))
 
-def _dims_of(text: str, ellipsis_rank: int) -> _Dims:
-    return _Dims(_NAME if has_words(text) else _LETTER, ellipsis_rank)
+    def _operand(self, has_ellipsis: bool = True) -> list[Word]:
+        dims: list[Word] = []
+        dotted = False
+        while True:
+            self.skip()
+            start = self.pos
+            if self.take("..."):
+                if dotted:
+                    problem = "a second '...' in one operand"
+                    self.fail(problem, start, start + 3, "an operand has at most one")
+                dotted = True
+                names = ellipsis_dims(self._ellipsis_rank if has_ellipsis else 0)
+                dims += [Word(dim, start, self.pos) for dim in names]
+            elif dim := self.match(self._dim):
+                dims.append(dim)
+            elif self.at_end or self.text[start] in ",;" or self.peek("->"):
+                return dims
+            else:
+                self.fail_here("a letter, ',', '->' or '...'")
+            if len(dims) > MAX_RANK:
+                hint = "use fewer dimensions"
+                self.fail(f"an operand has more than {MAX_RANK} dimensions", start, hint=hint)
 
-
-def _einsum(scanner: Scanner, written: _Dims) -> Einsum:
-    scanner.skip()
-    start = scanner.pos
-    if scanner.at_end or scanner.peek(";"):
-        scanner.fail("there is no einsum", start)
-    operands = [_texts(_operand(scanner, written))]
-    while scanner.take(","):
-        if len(operands) == 2:
-            scanner.fail(
-                "a third operand begins",
-                scanner.pos - 1,
-                hint="join contractions of two operands by ';', as in ab,bc->ac; ac,cd->ad; or write the "
-                "result to have their order chosen: ab,bc,cd->ad",
-            )
-        operands.append(_texts(_operand(scanner, written)))
-    explicit = scanner.take("->")
-    result = _result(scanner, operands, written) if explicit else _implicit_result(operands)
-    return Einsum(tuple(operands), result)
-
-
-def _texts(dims: list[Word]) -> tuple[str, ...]:
-    return tuple(dim.text for dim in dims)
-
-
-def _operand(scanner: Scanner, written: _Dims) -> list[Word]:
-    dims: list[Word] = []
-    dotted = False
-    while True:
-        scanner.skip()
-        start = scanner.pos
-        if scanner.take("..."):
-            if dotted:
-                scanner.fail("a second '...' in one operand", start, start + 3, "an operand has at most one")
-            dotted = True
-            dims += [Word(dim, start, scanner.pos) for dim in ellipsis_dims(written.ellipsis_rank)]
-        elif dim := scanner.match(written.one):
-            dims.append(dim)
-        elif scanner.at_end or scanner.text[start] in ",;" or scanner.peek("->"):
-            return dims
-        else:
-            scanner.fail_here("a letter, ',', '->' or '...'")
-        if len(dims) > MAX_RANK:
-            hint = "use fewer dimensions"
-            scanner.fail(f"an operand has more than {MAX_RANK} dimensions", start, hint=hint)
-
-
-def _result(scanner: Scanner, operands: list[tuple[str, ...]], written: _Dims) -> tuple[str, ...]:
-    known = {dim for operand in operands for dim in operand}
-    start = scanner.pos
-    dims: list[str] = []
-    for dim in _operand(scanner, written if "...0" in known else written._replace(ellipsis_rank=0)):
-        if dim.text not in known or dim.text in dims:
-            problem = "is in no operand" if dim.text not in known else "occurs twice in the result"
-            hint = "each letter of the result is one of the operands', once"
-            scanner.fail(f"dimension {quote(dim.text)} {problem},", dim, hint=hint)
-        dims.append(dim.text)
-    missing = [dim for dim in known if dim.startswith("...") and dim not in dims]
-    if missing:
-        hint = "write '...' in the result as well"
-        scanner.fail("the result leaves out the dimensions of '...'", start, scanner.pos, hint)
-    if scanner.peek(","):
-        scanner.fail("a second result begins", scanner.pos, hint="an einsum has one result")
-    return tuple(dims)
+    def _result(self, operands: Sequence[Dims]) -> Dims:
+        known = {dim for operand in operands for dim in operand}
+        start = self.pos
+        dims: list[str] = []
+        for dim in self._operand(has_ellipsis="...0" in known):
+            if dim.text not in known or dim.text in dims:
+                problem = "is in no operand" if dim.text not in known else "occurs twice in the result"
+                hint = "each letter of the result is one of the operands', once"
+                self.fail(f"dimension {quote(dim.text)} {problem},", dim, hint=hint)
+            dims.append(dim.text)
+        if any(dim.startswith("...") and dim not in dims for dim in known):
+            hint = "write '...' in the result as well"
+            self.fail("the result leaves out the dimensions of '...'", start, self.pos, hint)
+        if self.peek(","):
+            self.fail("a second result begins", self.pos, hint="an einsum has one result")
+        return tuple(dims)
 
 
-def _implicit_result(operands: list[tuple[str, ...]]) -> tuple[str, ...]:
+def _implicit_result(operands: Sequence[Dims]) -> Dims:
     count = Counter(dim for operand in operands for dim in operand)
     ellipsis = tuple(dim for dim in count if dim.startswith("..."))
     return (*ellipsis, *sorted(dim for dim in count if count[dim] == 1 and dim not in ellipsis))

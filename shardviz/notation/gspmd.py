@@ -23,7 +23,7 @@ from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 from shardviz.notation.tiles import (
     Digit,
-    axes_of_digits,
+    axes_of_groups,
     digits_of_blocks,
     digits_of_sizes,
     shortest_iota,
@@ -70,7 +70,7 @@ def read_gspmd(text: str, context: Context) -> Reading:
     known.
     """
     mesh = context.known_mesh("an HLO sharding")
-    scanner = Scanner(text, _HINT)
+    scanner = Scanner(text, _HINT, mesh.shape)
     scanner.expect("{")
     if scanner.peek("{"):
         scanner.fail("a tuple of shardings begins", scanner.pos, hint="give the sharding of one array")
@@ -164,7 +164,7 @@ def _read_maximal(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
     scanner.expect("device", "=")
     place = scanner.integer("the number of the device")
     whole = PartitionSpec.replicated(context.known_rank(scanner))
-    spec = scanner.on_devices(whole, [place], start, mesh.shape)
+    spec = scanner.on_devices(whole, [place], start)
     return Reading(replace(spec, devices=(mesh.device_id(place),)))
 
 
@@ -225,11 +225,20 @@ def _read_named(scanner: Scanner, mesh: Mesh, context: Context, start: int, clos
         problem = f"{plural(total, 'device')}, but the mesh {mesh} has {mesh.size}"
         scanner.fail(problem, start, scanner.pos, _MESH_HINT)
 
-    def axis(scanner: Scanner) -> Digit:
+    def named(scanner: Scanner) -> Digit:
         name = _name(scanner)
-        if name.text not in axes:
-            scanner.fail_unknown(name, names)
-        return _sub_axis(scanner, axes[name.text]) if scanner.take(":") else axes[name.text]
+        scanner.check_known(name, names)
+        axis = axes[name.text]
+        if not scanner.take(":"):
+            return axis
+        start = scanner.pos
+        scanner.expect("(")
+        before = scanner.integer()
+        scanner.expect(")")
+        size = scanner.integer()
+        if before < 1 or size < 1 or axis.size % (before * size):
+            scanner.fail(f"an axis of size {axis.size} has no such part", start, scanner.pos)
+        return Digit(size, axis.stride * (axis.size // (before * size)))
 
     scanner.expect(",")
     open_dims: list[int] = []
@@ -237,7 +246,7 @@ def _read_named(scanner: Scanner, mesh: Mesh, context: Context, start: int, clos
     sets: dict[str, Digits] = {kind: [] for kind in _SUBGROUPS}
     if scanner.take("["):
         for _ in scanner.items("]"):
-            digits, is_open = scanner.braces(axis)
+            digits, is_open = scanner.braces(named)
             open_dims += [len(dims)] * is_open
             dims.append(digits)
             scanner.at_most(MAX_RANK, dims, "dimensions", scanner.pos)
@@ -255,7 +264,7 @@ def _read_named(scanner: Scanner, mesh: Mesh, context: Context, start: int, clos
         if scanner.take("max", "min"):
             hint = "give an array that is whole or a pending sum"
             scanner.fail("the pending reduction is not a sum", before, scanner.pos, hint)
-        sets[kind] += scanner.braces(axis)[0]
+        sets[kind] += scanner.braces(named)[0]
     reading = _reading(scanner, context, mesh, grid, dims, sets, (start, scanner.pos))
     notes = [f"dimension {dim} is open: the compiler may split it further" for dim in open_dims]
     return replace(reading, open_dims=tuple(open_dims), notes=(*notes, *reading.notes))
@@ -288,17 +297,6 @@ def _mesh(scanner: Scanner, closing: str) -> tuple[tuple[str, ...], _Grid]:
 def _name(scanner: Scanner) -> Word:
     quoted = scanner.peek("'") or scanner.peek('"')
     return scanner.string("an axis") if quoted else scanner.name("an axis")
-
-
-def _sub_axis(scanner: Scanner, axis: Digit) -> Digit:
-    start = scanner.pos
-    scanner.expect("(")
-    before = scanner.integer("a number")
-    scanner.expect(")")
-    size = scanner.integer("a number")
-    if before < 1 or size < 1 or axis.size % (before * size):
-        scanner.fail(f"an axis of size {axis.size} has no such part", start, scanner.pos)
-    return Digit(size, axis.stride * (axis.size // (before * size)))
 
 
 def _reading(
@@ -340,12 +338,7 @@ def _axes(grid: _Grid, groups: Sequence[Digits], mesh: Mesh) -> tuple[tuple[str,
         if any(digits is None for group in through for digits in group):
             return None
         moved = [[digit for digits in group for digit in digits or ()] for group in through]
-    if moved is None:
-        return None
-    sets = len(groups) - 2
-    axes = [axes_of_digits(group, mesh, number < sets) for number, group in enumerate(moved)]
-    known = tuple(dim for dim in axes if dim is not None)
-    return known if len(known) == len(axes) else None
+    return None if moved is None else axes_of_groups(moved, mesh, sets=2)
 
 
 def _of_listed(grid: _Grid, groups: Sequence[Digits], mesh: Mesh) -> Sequence[Sequence[Digit]] | None:
@@ -370,16 +363,15 @@ def _of_listed(grid: _Grid, groups: Sequence[Digits], mesh: Mesh) -> Sequence[Se
 
 def _manual_notes(axes: Sequence[str]) -> tuple[str, ...]:
     """The note about axes along which the program moves data itself."""
-    if not axes:
-        return ()
-    return (f"manual over {', '.join(axes)}: inside shard_map, each device along it has its own array",)
+    note = f"manual over {', '.join(axes)}: inside shard_map, each device along it has its own array"
+    return (note,) if axes else ()
 
 
 def _integers(scanner: Scanner, closing: str) -> list[int]:
     """``2,4`` up to `closing`, which is passed, or as far as it goes."""
-    numbers = [scanner.integer("a number")]
+    numbers = [scanner.integer()]
     while scanner.take(","):
-        numbers.append(scanner.integer("a number"))
+        numbers.append(scanner.integer())
     if closing:
         scanner.expect(closing)
     return numbers

@@ -11,7 +11,6 @@ which JAX itself cannot say.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
 from shardviz.errors import QuestionError, plural
@@ -37,8 +36,8 @@ def read_jax(text: str, context: Context) -> Reading:
     Raises `NotationError` for text of another form, an unknown axis, an axis used twice, and more entries
     than the rank.
     """
-    scanner = Scanner(text, _HINT)
-    reading = jax_spec(scanner, context.axis_sizes, context.rank)
+    scanner = Scanner(text, _HINT, context.axis_sizes)
+    reading = jax_spec(scanner, context.rank)
     if reading.spec.only_device is not None:
         context.known_rank(scanner)
     scanner.expect_end()
@@ -49,7 +48,7 @@ def read_jax(text: str, context: Context) -> Reading:
     return reading
 
 
-def jax_spec(scanner: Scanner, axis_sizes: Mapping[str, int] | None, rank: int | None) -> Reading:
+def jax_spec(scanner: Scanner, rank: int | None) -> Reading:
     """The PartitionSpec that stands next, or that of a NamedSharding or a SingleDeviceSharding; with a known
     rank, entries left out at the end are None."""
     scanner.skip()
@@ -70,15 +69,15 @@ def jax_spec(scanner: Scanner, axis_sizes: Mapping[str, int] | None, rank: int |
         scanner.expect(",")
         if scanner.take("spec"):
             scanner.expect("=")
-        reading = _partition_spec(scanner, axis_sizes, rank)
+        reading = _partition_spec(scanner, rank)
         scanner.hint = _NAMED_HINT
         _close(scanner)
     else:
-        reading = _partition_spec(scanner, axis_sizes, rank)
+        reading = _partition_spec(scanner, rank)
     scanner.hint = hint
     if ids is None:
         return reading
-    return replace(reading, spec=scanner.on_devices(reading.spec, ids, start, axis_sizes))
+    return replace(reading, spec=scanner.on_devices(reading.spec, ids, start))
 
 
 def _argument(scanner: Scanner) -> str:
@@ -100,7 +99,7 @@ def _close(scanner: Scanner) -> None:
     scanner.expect(")")
 
 
-def _partition_spec(scanner: Scanner, axis_sizes: Mapping[str, int] | None, rank: int | None) -> Reading:
+def _partition_spec(scanner: Scanner, rank: int | None) -> Reading:
     scanner.hint = _HINT
     scanner.skip()
     scanner.match(_SPEC)
@@ -131,7 +130,7 @@ def _partition_spec(scanner: Scanner, axis_sizes: Mapping[str, int] | None, rank
             if unreduced:
                 scanner.fail("an entry follows unreduced=", start)
     dims += [[] for _ in range((rank or 0) - len(dims))]
-    spec = scanner.spec(dims, unreduced, axis_sizes)
+    spec = scanner.spec(dims, unreduced)
     return Reading(spec, open_dims=tuple(open_dims), notes=tuple(notes))
 
 

@@ -115,8 +115,7 @@ def parse_axes(text: str, mesh: Mesh) -> tuple[str, ...]:
     axes: list[str] = []
     for _ in scanner.apart("another axis"):
         word = scanner.name("an axis name")
-        if word.text not in mesh.axis_names:
-            scanner.fail_unknown(word, mesh.axis_names)
+        scanner.check_known(word, mesh.axis_names)
         if word.text in axes:
             problem = f"mesh axis {quote(word.text, 30)} is named twice, again"
             scanner.fail(problem, word, hint="name every axis once")

@@ -223,9 +223,7 @@ def mentions(value: Expression) -> Iterator[Mention]:
 
 
 class _ProgramScanner(Scanner):
-    def __init__(self, text: str, hint: str, axis_sizes: Mapping[str, int] | None) -> None:
-        super().__init__(text, hint)
-        self.axis_sizes, self._depth = axis_sizes, 0
+    _depth = 0
 
     def statement(self) -> Assignment:
         self.skip()
@@ -371,7 +369,7 @@ class _ProgramScanner(Scanner):
         self.skip()
         start = self.pos
         if self._bracket_follows() or self.peek("\\math") or self.peek("\\text"):
-            array = book_array(self, self.axis_sizes)
+            array = book_array(self)
             if not array.name:
                 self.fail("an array without a name begins", start, hint="write it as X[b, d]")
             return Mention(array.name, array, start, len(self.text[: self.pos].rstrip()))

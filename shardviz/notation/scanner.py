@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from typing import NamedTuple, NoReturn, TypeVar
 
@@ -44,12 +44,12 @@ class Scanner:
     """Reads `text` from left to right; `pos` is the next character.
 
     Methods that look for something skip spaces before it. Every failure is a `NotationError` at a place; a
-    text of more than `MAX_TEXT` characters is one at once. `hint` is that of failures that have no other.
+    text of more than `MAX_TEXT` characters is one at once. `hint` is that of failures that have no other,
+    `axis_sizes` are those of the mesh, where it is known.
     """
 
-    def __init__(self, text: str, hint: str = "") -> None:
-        self.text = text
-        self.hint = hint
+    def __init__(self, text: str, hint: str = "", axis_sizes: Mapping[str, int] | None = None) -> None:
+        self.text, self.hint, self.axis_sizes = text, hint, axis_sizes
         self.pos = 0
         if len(text) > MAX_TEXT:
             hint = f"write at most {MAX_TEXT:,} characters"
@@ -209,13 +209,8 @@ class Scanner:
             self.fail(problem, word, hint=f"use numbers of at most {MAX_DIGITS} digits")
         return int(word.text)
 
-    def spec(
-        self,
-        dims: Sequence[Sequence[Word]],
-        unreduced: Sequence[Word] = (),
-        axis_sizes: Mapping[str, int] | None = None,
-    ) -> PartitionSpec:
-        """The spec made of axes and parts of axes, each known to the mesh (when `axis_sizes` are), used once.
+    def spec(self, dims: Sequence[Sequence[Word]], unreduced: Sequence[Word] = ()) -> PartitionSpec:
+        """The spec made of axes and parts of axes, each known to the mesh, used once.
 
         Parts that make a larger one, or all of an axis, are joined.
         """
@@ -225,7 +220,7 @@ class Scanner:
         used: dict[str, list[str]] = {}
         words = [*(axis for dim in dims for axis in dim), *unreduced]
         for word in words[: MAX_RANK + 1]:
-            self._check_axis(word, axis_sizes)
+            self._check_axis(word)
             others = used.setdefault(whole_axis(word.text), [])
             if not all(are_apart(word.text, other) for other in others):
                 problem = f"mesh axis {quote(whole_axis(word.text), 20)} is used twice in one array, again"
@@ -233,26 +228,21 @@ class Scanner:
             others.append(word.text)
         if words[MAX_RANK:]:
             self.at_most(MAX_RANK, words, "mesh axes in one array", words[MAX_RANK], "use fewer axes")
-        sizes = axis_sizes or {}
+        sizes = self.axis_sizes or {}
         pending = sorted((axis.text for axis in unreduced), key=lambda name: axis_part(name) or (name, 0, 0))
         return PartitionSpec(
             tuple(joined_parts((axis.text for axis in dim), sizes) for dim in dims),
             joined_parts(pending, sizes),
         )
 
-    def on_devices(
-        self,
-        spec: PartitionSpec,
-        devices: Sequence[int],
-        start: int,
-        axis_sizes: Mapping[str, int] | None = None,
-    ) -> PartitionSpec:
+    def on_devices(self, spec: PartitionSpec, devices: Sequence[int], start: int) -> PartitionSpec:
         """The spec of an array that is on these devices, by their ids: one, or all in another order.
 
-        What names them begins at `start`. Fails for one that the mesh does not have (when `axis_sizes` are
-        known), one named twice, and for an array that is split although it is on one device.
+        What names them begins at `start`. Fails for one that the mesh does not have, one named twice, and for
+        an array that is split although it is on one device.
         """
-        size = max(devices, default=0) + 1 if axis_sizes is None else math.prod(axis_sizes.values())
+        sizes = self.axis_sizes
+        size = max(devices, default=0) + 1 if sizes is None else math.prod(sizes.values())
         known = range(size)
         unknown = next((each for each in devices if each not in known), None)
         if unknown is not None:
@@ -266,11 +256,10 @@ class Scanner:
             self.fail(problem, start, self.pos, f"leave its dimensions whole: {'_' * spec.rank}@{devices[0]}")
         return replace(spec, devices=tuple(devices))
 
-    def _check_axis(self, word: Word, axis_sizes: Mapping[str, int] | None) -> None:
+    def _check_axis(self, word: Word) -> None:
         """Fail for a word that is not an axis of the mesh, nor a part of one."""
         name, colon, _ = word.text.partition(":")
-        if axis_sizes is not None and name not in axis_sizes:
-            self.fail_unknown(word, tuple(axis_sizes))
+        self.check_known(word)
         if not is_axis_name(name):
             hint = "use letters, digits and _, starting with a letter"
             self.fail(f"{quote(word.text, 20)} is not an axis name", word, hint=hint)
@@ -280,12 +269,14 @@ class Scanner:
         if part is None or part.size < 2:
             hint = "write the devices of the parts in front of it, and its own, 2 or more: X:(1)2"
             self.fail(f"no axis has the part {quote(word.text, 30)}", word, hint=hint)
-        if axis_sizes is not None and axis_sizes[name] % (part.before * part.size):
-            hint = f"{part.before} × {part.size} must divide {axis_sizes[name]}"
-            self.fail(f"mesh axis {name}={axis_sizes[name]} has no part {part}", word, hint=hint)
+        if self.axis_sizes is not None and (whole := self.axis_sizes[name]) % (part.before * part.size):
+            hint = f"{part.before} × {part.size} must divide {whole}"
+            self.fail(f"mesh axis {name}={whole} has no part {part}", word, hint=hint)
 
-    def fail_unknown(self, word: Word, axis_names: Sequence[str], advice: str = "") -> NoReturn:
-        """An axis that the mesh does not have."""
-        name = word.text.partition(":")[0]
-        hint = f"{axes_like(name, axis_names)}{advice}"
-        self.fail(f"unknown mesh axis {quote(name, 30)}", word, hint=hint)
+    def check_known(self, word: Word, axes: Iterable[str] | None = None, advice: str = "") -> None:
+        """Fail for an axis, or a part of one, that the mesh does not have, or a name not in `axes`."""
+        known = self.axis_sizes if axes is None else axes
+        name = word.text.partition(":")[0] if axes is None else word.text
+        if known is not None and name not in known:
+            hint = f"{axes_like(name, tuple(known))}{advice}"
+            self.fail(f"unknown mesh axis {quote(name, 30)}", word, hint=hint)

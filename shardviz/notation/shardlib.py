@@ -21,7 +21,7 @@ def read_shardlib(text: str, context: Context) -> Reading:
 
     Raises `NotationError` for text of another form, an unknown axis and an axis used twice.
     """
-    scanner = Scanner(text, _HINT)
+    scanner = Scanner(text, _HINT, context.axis_sizes)
     if scanner.at_end:
         scanner.fail("there is no dimension", 0)
     words: list[Word] = []
@@ -36,7 +36,7 @@ def read_shardlib(text: str, context: Context) -> Reading:
         if scanner.pos < len(text) and not text[scanner.pos].isspace():
             scanner.fail_here("'/' or a space")
     context.check_rank(scanner, len(dims))
-    spec = scanner.spec(dims, (), context.axis_sizes)
+    spec = scanner.spec(dims)
     shape = tuple(scanner.to_int(word) for word in words if word.text[0].isdigit())
     return Reading(
         spec,

@@ -24,7 +24,7 @@ def read_shardy(text: str, context: Context) -> Reading:
     Raises `NotationError` for text of another form, an unknown axis, an axis used twice, pending reductions
     other than sums, and an inline mesh that differs from the one of `context`.
     """
-    scanner = Scanner(text, _HINT)
+    scanner = Scanner(text, _HINT, context.axis_sizes)
     if scanner.take("sdy.sharding"):
         scanner.expect("=")
     scanner.take("#sdy.sharding")
@@ -61,9 +61,9 @@ def read_shardy(text: str, context: Context) -> Reading:
     if len(devices) == 1 and not dims:
         dims = [[] for _ in range(context.known_rank(scanner))]
     context.check_rank(scanner, len(dims))
-    spec = scanner.spec(dims, unreduced, context.axis_sizes)
+    spec = scanner.spec(dims, unreduced)
     if named := context.devices_at(devices) if devices else ():
-        spec = scanner.on_devices(spec, named, before_mesh, context.axis_sizes)
+        spec = scanner.on_devices(spec, named, before_mesh)
     return Reading(spec, open_dims=tuple(open_dims), notes=tuple(notes))
 
 

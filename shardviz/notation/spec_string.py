@@ -78,13 +78,13 @@ def parse_specs(
 
     Raises `NotationError` for text of another form, an unknown axis, and an axis used twice in one array.
     """
-    scanner = Scanner(text, _HINT)
+    scanner = Scanner(text, _HINT, axis_sizes)
     if scanner.at_end:
         scanner.fail("there is no spec", 0)
     known = iter(ranks)
-    parts = [_part(scanner, axis_sizes, next(known, ()), first=True)]
+    parts = [_part(scanner, next(known, ()), first=True)]
     while scanner.take(";"):
-        parts.append(_part(scanner, axis_sizes, next(known, ()), first=False))
+        parts.append(_part(scanner, next(known, ()), first=False))
         scanner.at_most(MAX_PARTS, parts, "parts", scanner.pos, "use a shorter chain")
     scanner.expect_end()
     return tuple(parts)
@@ -119,10 +119,10 @@ def write_specs(parts: Sequence[SpecPart]) -> str:
 
 def read_spec_string(text: str, context: Context) -> Reading:
     """Read the spec string of one array; raises `NotationError` as `parse_specs` does, and for several."""
-    scanner = Scanner(text, _HINT)
+    scanner = Scanner(text, _HINT, context.axis_sizes)
     if scanner.at_end:
         scanner.fail("there is no spec", 0)
-    spec = scan_spec(scanner, context.axis_sizes, context.rank)
+    spec = scan_spec(scanner, context.rank)
     scanner.expect_end("give the spec of one array, as in X_ or 'data _'")
     if spec is None:
         scanner.fail("'?' leaves the sharding to the compiler", 0, len(text), "give a spec, as in X_")
@@ -159,9 +159,7 @@ def _entry(axes: tuple[str, ...], is_open: bool, between: str) -> str:
     return f"({between.join(axes)})" if len(axes) > 1 else "".join(axes) or "_"
 
 
-def _part(
-    scanner: Scanner, axis_sizes: Mapping[str, int] | None, ranks: Sequence[int], first: bool
-) -> SpecPart:
+def _part(scanner: Scanner, ranks: Sequence[int], first: bool) -> SpecPart:
     known = iter(ranks[:-1])
     scanner.skip()
     end = list_end(scanner.text, scanner.pos)
@@ -171,16 +169,16 @@ def _part(
         operands: list[PartitionSpec | None] = [None]
         next(known, None)
     else:
-        operands = [scan_spec(scanner, axis_sizes, next(known, None))]
+        operands = [scan_spec(scanner, next(known, None))]
     while scanner.take(",") and not (closing and scanner.peek(closing)):
-        operands.append(scan_spec(scanner, axis_sizes, next(known, None)))
+        operands.append(scan_spec(scanner, next(known, None)))
         scanner.at_most(MAX_RANK, operands, "operands", scanner.pos, "use one or two operands")
     if closing:
         scanner.expect(closing)
         if scanner.peek(","):
             scanner.fail("the list of operands has ended", scanner.pos, hint=_RESULT_HINT)
     rank = ranks[-1] if ranks else None
-    result = scan_spec(scanner, axis_sizes, rank) if scanner.take("->") else None
+    result = scan_spec(scanner, rank) if scanner.take("->") else None
     if not (scanner.at_end or scanner.peek(";")):
         scanner.fail_here("the end of a spec")
     return SpecPart(tuple(operands), result)
@@ -203,47 +201,45 @@ def list_end(text: str, start: int) -> int | None:
     return None
 
 
-def scan_spec(
-    scanner: Scanner, axis_sizes: Mapping[str, int] | None, rank: int | None
-) -> PartitionSpec | None:
+def scan_spec(scanner: Scanner, rank: int | None) -> PartitionSpec | None:
     """The spec of one array that stands next, None for ``?``; part of `parse_specs`."""
     scanner.skip()
     if scanner.match(_OPEN):
         return None
-    start = scanner.pos
+    start, sizes = scanner.pos, scanner.axis_sizes
     if _QUOTED.match(scanner.text, start):
         hint = "write specs without quotes, as in XY,Y_->X_, or as P('X', 'Y')"
         scanner.fail("a quoted spec begins", start, hint=hint)
-    unquoted = axis_sizes is not None and "P" not in axis_sizes and _UNQUOTED.match(scanner.text, start)
+    unquoted = sizes is not None and "P" not in sizes and _UNQUOTED.match(scanner.text, start)
     if unquoted or _PYTHON.match(scanner.text, start):
         # Imported late, as HLO's below: most specs are spec strings.
         from shardviz.notation.jax_spec import jax_spec
 
-        reading = jax_spec(scanner, axis_sizes, rank)
+        reading = jax_spec(scanner, rank)
         if len(reading.notes) > len(reading.open_dims):
             hint = "name the axes of each dimension, or leave the whole array open with ?"
             scanner.fail(reading.notes[0], start, scanner.pos, hint)
         return replace(reading.spec, open_dims=reading.open_dims)
-    if axis_sizes is not None and (hlo := scanner.match(_HLO)):
-        return _hlo_spec(hlo.text, Context(Mesh(tuple(axis_sizes), tuple(axis_sizes.values())), rank))
+    if sizes is not None and (hlo := scanner.match(_HLO)):
+        return _hlo_spec(hlo.text, Context(Mesh(tuple(sizes), tuple(sizes.values())), rank))
     body = scanner.match(_BODY)
     open_dims: list[int] = []
-    dims = [] if body is None else _dims(scanner, body, axis_sizes, open_dims)
+    dims = [] if body is None else _dims(scanner, body, open_dims)
     unreduced: list[Word] = []
     if scanner.take("{"):
         scanner.expect("U_", hint=_UNREDUCED_HINT)
         inside = scanner.match(_BODY) or scanner.fail_here("a mesh axis", _UNREDUCED_HINT)
-        axes = _dims(scanner, inside, axis_sizes, [])
+        axes = _dims(scanner, inside, [])
         if [] in axes or not axes:
             scanner.fail("'{U_}' takes axes only", inside, hint=_UNREDUCED_HINT)
         unreduced = [axis for entry in axes for axis in entry]
         scanner.expect("}", hint=_UNREDUCED_HINT)
-    spec = scanner.spec(dims, unreduced, axis_sizes)
+    spec = scanner.spec(dims, unreduced)
     before_devices = scanner.pos
     if not scanner.take("@"):
         return replace(spec, open_dims=tuple(open_dims))
     spec = replace(spec, open_dims=tuple(open_dims))
-    return scanner.on_devices(spec, _devices(scanner), before_devices, axis_sizes)
+    return scanner.on_devices(spec, _devices(scanner), before_devices)
 
 
 def _hlo_spec(text: str, context: Context) -> PartitionSpec:
@@ -269,16 +265,14 @@ def _devices(scanner: Scanner) -> tuple[int, ...]:
     return tuple(ids)
 
 
-def _dims(
-    scanner: Scanner, body: Word, axis_sizes: Mapping[str, int] | None, open_dims: list[int]
-) -> list[list[Word]]:
+def _dims(scanner: Scanner, body: Word, open_dims: list[int]) -> list[list[Word]]:
     """The entries of an operand: for each dimension its axes; those that are open go to `open_dims`."""
     stripped = body.text.strip()
     if stripped == "()":
         return []
     start = body.start + body.text.index(stripped)
     operand = Word(stripped, start, start + len(stripped))
-    if (whole := _long_name(operand, axis_sizes)) is not None:
+    if (whole := _long_name(scanner, operand)) is not None:
         return [[whole]]
     spaced = len(stripped.split()) > 1
     dims: list[list[Word]] = []
@@ -293,12 +287,12 @@ def _dims(
             # The spaces stay: they make a name of what would be letters.
             axes = axes[:-1] if axes.endswith("?") else piece.text[1:-1]
             inside = Word(axes, piece.start + 1, piece.start + 1 + len(axes))
-            dims.append(_axes_of_one_dim(scanner, inside, axis_sizes, spaced))
+            dims.append(_axes_of_one_dim(scanner, inside, spaced))
         else:
             dims.append([piece] if axes not in "_?" else [])
-            name = whole_axis(axes)
-            if dims[-1] and axis_sizes is not None and name not in axis_sizes:
-                scanner.fail_unknown(piece, tuple(axis_sizes), _advice(name, stripped, axis_sizes, spaced))
+            if dims[-1] and scanner.axis_sizes is not None:
+                advice = _advice(whole_axis(axes), stripped, scanner.axis_sizes, spaced)
+                scanner.check_known(piece, advice=advice)
     return dims
 
 
@@ -312,17 +306,15 @@ def _advice(unknown: str, operand: str, axis_sizes: Mapping[str, int], spaced: b
     return f"; a long name stands apart by spaces: {long} _" if long and not spaced else ""
 
 
-def _axes_of_one_dim(
-    scanner: Scanner, inside: Word, axis_sizes: Mapping[str, int] | None, spaced: bool
-) -> list[Word]:
+def _axes_of_one_dim(scanner: Scanner, inside: Word, spaced: bool) -> list[Word]:
     """The axes between parentheses; letters when nothing says that they are a name."""
-    if (whole := _long_name(inside, axis_sizes)) is not None:
+    if (whole := _long_name(scanner, inside)) is not None:
         return [whole]
     words = inside.text.split()
     if not words:
         scanner.fail("nothing stands between '(' and ')'", inside.start - 1, inside.stop + 1)
-    lone = inside.text == words[0]
-    if lone and axis_sizes is not None and all(letter in axis_sizes for letter in words[0]):
+    sizes = scanner.axis_sizes
+    if inside.text == words[0] and sizes is not None and all(letter in sizes for letter in words[0]):
         spaced = False
     axes: list[Word] = []
     for axis in _pieces(scanner, inside, spaced):
@@ -352,12 +344,13 @@ def _pieces(scanner: Scanner, span: Word, spaced: bool, marks: str = "") -> Iter
         start = found.end()
 
 
-def _long_name(word: Word, axis_sizes: Mapping[str, int] | None) -> Word | None:
+def _long_name(scanner: Scanner, word: Word) -> Word | None:
     """`word` where it is one known axis, or a part of it, and cannot be read letter by letter."""
     name = whole_axis(word.text)
-    if axis_sizes is None or len(name) < 2 or name not in axis_sizes:
+    sizes = scanner.axis_sizes
+    if sizes is None or len(name) < 2 or name not in sizes:
         return None
-    return None if all(char == "_" or char in axis_sizes for char in name) else word
+    return None if all(char == "_" or char in sizes for char in name) else word
 
 
 def is_named(text: str) -> bool:
@@ -373,7 +366,7 @@ def parse_named_specs(
     Raises `NotationError` as `parse_specs` does, for a name that is not an array's or stands twice, and for a
     spec of another rank.
     """
-    scanner = Scanner(text, _NAMED_HINT)
+    scanner = Scanner(text, _NAMED_HINT, axis_sizes)
     found: dict[str, PartitionSpec | None] = {}
     while not scanner.at_end:
         name = scanner.name("the name of an array")
@@ -386,7 +379,7 @@ def parse_named_specs(
         scanner.skip()
         start = scanner.pos
         rank = ranks[name.text]
-        spec = scan_spec(scanner, axis_sizes, rank)
+        spec = scan_spec(scanner, rank)
         if spec is not None and spec.rank != rank:
             problem = f"the spec {quote(write_spec(spec))} of {name.text} has {spec.rank} of {rank} entries,"
             hint = "write one entry for each dimension; _ leaves a dimension whole"

@@ -120,7 +120,7 @@ def axes_of_digits(digits: Sequence[Digit], mesh: Mesh, ordered: bool = True) ->
     if not ordered:
         digits = sorted(digits, key=lambda digit: -digit.stride)
     axes: list[str] = []
-    for digit in _merged(digits):
+    for digit in merged(digits):
         left = digit.size
         for axis, place in zip(mesh.axis_names, digits_of_sizes(mesh.axis_sizes), strict=True):
             common = _common(digit, place)
@@ -135,21 +135,31 @@ def axes_of_digits(digits: Sequence[Digit], mesh: Mesh, ordered: bool = True) ->
     return tuple(axes)
 
 
+def axes_of_groups(
+    groups: Sequence[Sequence[Digit]], mesh: Mesh, sets: int = 0
+) -> tuple[tuple[str, ...], ...] | None:
+    """`axes_of_digits` of each group, of which so many at the end are sets; None where one has none."""
+    ordered = len(groups) - sets
+    axes = [axes_of_digits(group, mesh, number < ordered) for number, group in enumerate(groups)]
+    known = tuple(dim for dim in axes if dim is not None)
+    return known if len(known) == len(axes) else None
+
+
 def axis_digit(name: str, mesh: Mesh) -> Digit:
     """The digit of a device's place that an axis of the mesh, or a part of one, is."""
     return Digit(mesh.axis_size(name), mesh.stride(name))
 
 
-def _merged(digits: Sequence[Digit]) -> list[Digit]:
+def merged(digits: Sequence[Digit]) -> list[Digit]:
     """Neighbours joined that are one larger digit; digits of size 1 dropped."""
-    merged: list[Digit] = []
+    joined: list[Digit] = []
     for digit in digits:
         if digit.size == 1:
             continue
-        if merged and merged[-1].stride == digit.size * digit.stride:
-            digit = Digit(merged.pop().size * digit.size, digit.stride)
-        merged.append(digit)
-    return merged
+        if joined and joined[-1].stride == digit.size * digit.stride:
+            digit = Digit(joined.pop().size * digit.size, digit.stride)
+        joined.append(digit)
+    return joined
 
 
 def _digits_of_line(line: Sequence[int | None]) -> tuple[Digit, ...] | None:

@@ -28,7 +28,7 @@ def read_typeof(text: str, context: Context) -> Reading:
     of another form, an unknown dtype or axis, an axis used twice, and varying axes (``{V:Y}``), which belong
     to one device's piece and not to the array.
     """
-    scanner = Scanner(text, _HINT)
+    scanner = Scanner(text, _HINT, context.axis_sizes)
     scanner.take("~")
     dtype = _dtype(scanner)
     scanner.match(_MEMORY)
@@ -42,7 +42,7 @@ def read_typeof(text: str, context: Context) -> Reading:
     unreduced, notes = _suffix(scanner)
     scanner.expect_end()
     context.check_rank(scanner, len(dims))
-    spec = scanner.spec(dims, unreduced, context.axis_sizes)
+    spec = scanner.spec(dims, unreduced)
     numbers = [scanner.to_int(size) if size.text[0].isdigit() else None for size in sizes]
     shape = tuple(number for number in numbers if number is not None)
     named = not shape and bool(sizes)
