@@ -24,16 +24,8 @@ from typing import NoReturn
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.notation.reading import Context, Reading, placeholder_dims
 from shardviz.notation.scanner import MAX_RANK, Scanner
-from shardviz.notation.tiles import (
-    Digit,
-    axes_of_groups,
-    axis_digit,
-    digits_of_blocks,
-    digits_of_sizes,
-    merged,
-    value,
-)
 from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.sharding.digits import Digit, axes_of_groups, digits_of_blocks, merged, row_major, value
 
 _HINT = "write an einshard expression as b d -> b2 d4"
 _NAME = re.compile(r"[^\W\d]+")
@@ -72,7 +64,7 @@ def read_einshard(text: str, context: Context) -> Reading:
             scanner.fail(
                 f"{quote(name, 30)} is missing on the right", right_at, len(text), "name it on both sides"
             )
-    digits = digits_of_sizes(sizes)
+    digits = row_major(sizes)
     dims = _axes_of([digits[last[name]] for name in left], mesh)
     if dims is None:
         problem = f"these blocks do not follow axes of the mesh {mesh}"
@@ -217,18 +209,18 @@ def _axes_of(digits: list[Digit], mesh: Mesh) -> tuple[tuple[str, ...], ...] | N
         if found is None:
             return None
         groups = list(found)
-    return axes_of_groups(groups, mesh)
+    return axes_of_groups(groups, mesh.shape)
 
 
 def _digits(spec: PartitionSpec, mesh: Mesh) -> list[Digit]:
     """For each dimension the one digit of a device's number that is its block."""
-    groups: list[tuple[Digit, ...]] = [tuple(axis_digit(axis, mesh) for axis in dim) for dim in spec.dims]
+    groups: list[tuple[Digit, ...]] = [tuple(mesh.digit(axis) for axis in dim) for dim in spec.dims]
     if mesh.device_order is not None:
         blocks: list[tuple[int, ...]] = [()] * mesh.size
         for position, device in enumerate(mesh.device_order):
             blocks[device] = tuple(value(group, position) for group in groups)
         groups = list(digits_of_blocks(spec.parts(mesh), blocks) or _no_expression(spec, mesh))
-    runs = [merged(group) or [Digit(1, 1)] for group in groups]
+    runs = [merged(group) or (Digit(1, 1),) for group in groups]
     return [run[0] if len(run) == 1 else _no_expression(spec, mesh) for run in runs]
 
 

@@ -16,22 +16,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import combinations
 
 from shardviz.errors import plural, quote
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
-from shardviz.notation.tiles import (
+from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.sharding.axis_parts import are_apart, finest_parts, parts_within
+from shardviz.sharding.digits import (
     Digit,
     axes_of_groups,
     digits_of_blocks,
-    digits_of_sizes,
+    numbers,
+    row_major,
     shortest_iota,
-    through_transpose,
+    through,
+    transposed,
     value,
 )
-from shardviz.sharding import Mesh, PartitionSpec
-from shardviz.sharding.axis_parts import are_apart, finest_parts, parts_within
 
 MAX_LISTED = 2**20
 """Devices of the longest order that is listed."""
@@ -57,7 +59,7 @@ class _Grid:
         """The devices at its places; none where they are too many, or not each device of the mesh once."""
         if mesh.size > MAX_LISTED:
             return ()
-        order = self.listed if self.iota is None else _listed(*self.iota)
+        order = self.listed if self.iota is None else numbers(transposed(*self.iota))
         return order if sorted(order) == [*range(mesh.size)] else ()
 
 
@@ -140,17 +142,8 @@ def write_gspmd(reading: Reading, context: Context) -> str:
     devices = f"<=[{','.join(map(str, reshape))}]{transpose}"
     if spec.devices:
         positions = context.positions_of(spec.devices)
-        devices = ",".join(str(positions[place]) for place in _listed(sizes, order))
+        devices = ",".join(str(positions[place]) for place in numbers(transposed(sizes, order)))
     return f"{{devices=[{','.join(map(str, parts))}]{devices}{suffix}}}"
-
-
-def _listed(sizes: Sequence[int], order: Sequence[int]) -> list[int]:
-    """The places of ``arange(n).reshape(sizes).transpose(order)``, in row-major order."""
-    strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
-    return [
-        sum(index * strides[axis] for axis, index in zip(order, place, strict=True))
-        for place in product(*(range(sizes[axis]) for axis in order))
-    ]
 
 
 def _finest(axes: Sequence[str], finest: Sequence[str]) -> list[str]:
@@ -193,7 +186,7 @@ def _read_tiled(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
         hint = "give a sharding outside shard_map"
         scanner.fail("the program moves a part of its data itself", start, scanner.pos, hint)
     context.check_rank(scanner, rank)
-    digits = digits_of_sizes(parts)
+    digits = row_major(parts)
     sets = {
         kind: [digit for digit, known in zip(digits[rank:], kinds, strict=True) if known == kind]
         for kind in _SUBGROUPS
@@ -219,7 +212,7 @@ _MESH_CLOSINGS = {"mesh[": "]", "@mesh<": ">"}
 def _read_named(scanner: Scanner, mesh: Mesh, context: Context, start: int, closing: str) -> Reading:
     """Read the text from behind ``mesh[`` on: a grid whose axes have names."""
     names, grid = _mesh(scanner, closing)
-    axes = dict(zip(names, digits_of_sizes(grid.sizes), strict=True))
+    axes = dict(zip(names, row_major(grid.sizes), strict=True))
     total = math.prod(grid.sizes)
     if names and total != mesh.size:
         problem = f"{plural(total, 'device')}, but the mesh {mesh} has {mesh.size}"
@@ -334,11 +327,10 @@ def _axes(grid: _Grid, groups: Sequence[Digits], mesh: Mesh) -> tuple[tuple[str,
     if grid.listed:
         moved = _of_listed(grid, groups, mesh)
     elif grid.iota is not None:
-        through = [[through_transpose(digit, *grid.iota) for digit in group] for group in groups]
-        if any(digits is None for group in through for digits in group):
-            return None
-        moved = [[digit for digits in group for digit in digits or ()] for group in through]
-    return None if moved is None else axes_of_groups(moved, mesh, sets=2)
+        order = transposed(*grid.iota)
+        behind = [through(group, order) for group in groups]
+        moved = None if None in behind else [group for group in behind if group is not None]
+    return None if moved is None else axes_of_groups(moved, mesh.shape, sets=2)
 
 
 def _of_listed(grid: _Grid, groups: Sequence[Digits], mesh: Mesh) -> Sequence[Sequence[Digit]] | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from shardviz.errors import QuestionError, did_you_mean, plural, quote
 from shardviz.sharding.axis_parts import SubAxis, axis_part
+from shardviz.sharding.digits import Digit, numbers
 
 MAX_DEVICES = 2**40
 """More devices than any question needs; keeps products of axis sizes within 64-bit arithmetic."""
@@ -123,20 +124,23 @@ class Mesh:
         Groups follow the other axes, and the other parts of these, in row-major order. Materialises one
         number per device.
         """
-        members = _offsets([(self.axis_size(axis), self.stride(axis)) for axis in axes])
-        bases = _offsets(self.loops_without(axes))
+        members, bases = numbers(map(self.digit, axes)), numbers(self.loops_without(axes))
         return tuple(tuple(base + member for member in members) for base in bases)
 
     def group_of(self, position: int, axes: tuple[str, ...]) -> tuple[int, ...]:
         """Row-major positions of the group over `axes` that has a position, without a look at the others."""
-        coords, offsets = self.coords(position), [(self.axis_size(axis), self.stride(axis)) for axis in axes]
+        coords = self.coords(position)
         base = position - sum(self.coordinate(coords, axis) * self.stride(axis) for axis in axes)
-        return tuple(base + member for member in _offsets(offsets))
+        return tuple(base + member for member in numbers(map(self.digit, axes)))
 
     def stride(self, name: str) -> int:
         """Row-major positions between neighbours along an axis, or a part of one."""
         index, _, step = self._digit(name)
         return step * math.prod(self.axis_sizes[index + 1 :])
+
+    def digit(self, name: str) -> Digit:
+        """The digit of a row-major position that an axis, or a part of one, is."""
+        return Digit(self.axis_size(name), self.stride(name))
 
     def loops_without(self, axes: Iterable[str]) -> list[tuple[int, int]]:
         """Size and stride of the axes, and parts of axes, that are left without some, the major first."""
@@ -183,11 +187,3 @@ def axes_like(unknown: str, axis_names: Sequence[str]) -> str:
     names = ", ".join(axis_names)
     known = "no axes" if not names else f"one axis: {names}" if len(axis_names) == 1 else f"the axes {names}"
     return f"{did_you_mean(unknown, axis_names)}this mesh has {known}"
-
-
-def _offsets(axes: list[tuple[int, int]]) -> list[int]:
-    """Row-major offsets of a nest of (size, stride) loops, the last the fastest."""
-    offsets = [0]
-    for size, stride in axes:
-        offsets = [offset + stride * i for offset in offsets for i in range(size)]
-    return offsets

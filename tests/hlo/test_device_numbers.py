@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from shardviz.errors import QuestionError
 from shardviz.hlo.groups.device_numbers import across, slice_positions
-from shardviz.hlo.groups.replica_groups import ReplicaGroups, placed_lists, row_major
+from shardviz.hlo.groups.replica_groups import ReplicaGroups, placed_lists
+from shardviz.sharding.digits import row_major
 
 
 def sets(groups: ReplicaGroups) -> list[tuple[int, ...]]:

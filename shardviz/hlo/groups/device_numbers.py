@@ -16,6 +16,7 @@ from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups, placed_list
 from shardviz.hlo.text.instruction import Instruction
 from shardviz.hlo.text.opcodes import base_op
 from shardviz.sharding import Mesh
+from shardviz.sharding.digits import Digit
 
 _WITHOUT_GLOBAL_IDS = ("all-to-all", RAGGED, "collective-broadcast")
 
@@ -110,7 +111,7 @@ def slice_positions(
     `QuestionError` when `slices` does not give each slice its devices.
     """
     if slices is None:
-        return ReplicaGroups(((num_slices, devices_per_slice),), ((devices_per_slice, 1),))
+        return ReplicaGroups((Digit(num_slices, devices_per_slice),), (Digit(devices_per_slice, 1),))
     members: dict[int, list[int]] = defaultdict(list)
     for position, number in enumerate(slices):
         members[number].append(position)

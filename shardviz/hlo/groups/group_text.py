@@ -17,22 +17,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from shardviz.errors import NotationError
-from shardviz.hlo.groups.replica_groups import (
-    AxisSizes,
-    Lists,
-    Loop,
-    ReplicaGroups,
-    axis_groups,
-    check_listable,
-    cut,
-    ids,
-    length,
-    merge,
-    one_group,
-    part_name,
-    row_major,
-)
+from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups, axis_groups, check_listable, one_group
 from shardviz.sharding.axis_parts import SubAxis
+from shardviz.sharding.digits import AxisSizes, Nest, cut, length, merged, numbers, part_name, transposed
 
 MAX_IDS = 2**40
 """More ids than any program has; larger numbers in a text are nonsense."""
@@ -188,20 +175,20 @@ def _iota(text: str, shape: str, dims: str, perm: str | None) -> ReplicaGroups:
         )
     halves = cut(nest, sizes[0])
     if halves is not None:
-        return ReplicaGroups(*map(merge, halves))
+        return ReplicaGroups(*map(merged, halves))
     check_listable(length(nest), text)
-    flat = ids(nest)
+    flat = numbers(nest)
     return ReplicaGroups(lists=tuple(tuple(flat[i : i + sizes[1]]) for i in range(0, len(flat), sizes[1])))
 
 
-def _transposed(text: str, dims: str, perm: str | None) -> tuple[Loop, ...]:
-    nest = row_major(_numbers(text, dims))
-    order = list(range(len(nest))) if perm is None else _numbers(text, perm, least=0)
-    if sorted(order) != list(range(len(nest))):
+def _transposed(text: str, dims: str, perm: str | None) -> Nest:
+    sizes = _numbers(text, dims)
+    order = list(range(len(sizes))) if perm is None else _numbers(text, perm, least=0)
+    if sorted(order) != list(range(len(sizes))):
         raise NotationError(
-            f"T({perm}) is not a permutation of the {len(nest)} dimensions", text, 0, len(text)
+            f"T({perm}) is not a permutation of the {len(sizes)} dimensions", text, 0, len(text)
         )
-    return tuple(nest[i] for i in order)
+    return transposed(sizes, order)
 
 
 def _written(text: str, axes: str, order: str | None) -> WrittenMesh:
@@ -209,8 +196,8 @@ def _written(text: str, axes: str, order: str | None) -> WrittenMesh:
     if order is None:
         return mesh
     check_listable(mesh.size, text)
-    (numbers,) = _device_order(text, order, mesh.size).expand()
-    return mesh if numbers == tuple(range(mesh.size)) else mesh._replace(order=numbers)
+    (listed,) = _device_order(text, order, mesh.size).expand()
+    return mesh if listed == tuple(range(mesh.size)) else mesh._replace(order=listed)
 
 
 def _device_order(text: str, device_ids: str, total: int) -> ReplicaGroups:
@@ -275,13 +262,13 @@ def _numbers(text: str, body: str, least: int = 1) -> list[int]:
     parts = [part.strip() for part in body.split(",")] if body.strip() else []
     if any(not part.isdigit() or len(part) > 15 or int(part) < least for part in parts):
         raise _unreadable(text)
-    numbers = list(map(int, parts))
+    found = list(map(int, parts))
     product = 1
-    for number in numbers if least else []:
+    for number in found if least else []:
         product *= number
         if product > MAX_IDS:
             raise NotationError("more devices than any program has", text, 0, len(text))
-    return numbers
+    return found
 
 
 def _unreadable(text: str) -> NotationError:

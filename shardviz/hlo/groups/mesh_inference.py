@@ -7,7 +7,6 @@ borders between axes. A mesh explains them when each place divides the next.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
@@ -17,15 +16,14 @@ from shardviz.errors import NotationError
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.groups.device_numbers import DeviceNumbers, across, reordered
 from shardviz.hlo.groups.group_text import WrittenMesh, mesh_of_sharding, written_mesh
-from shardviz.hlo.groups.replica_groups import Lists, Loop, ReplicaGroups, linked, pieces, row_major
+from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups, linked
 from shardviz.hlo.mlir.attributes import mesh_literals
 from shardviz.hlo.text.instruction import Instruction
 from shardviz.sharding import Mesh
+from shardviz.sharding.digits import Digit, Nest, length, pieces, row_major
 from shardviz.sharding.mesh import MAX_DEVICES, is_axis_name
 
 _UNNAMED = re.compile(r"axis_\d+")
-Nest = tuple[Loop, ...] | None
-"""The nest of a collective's groups, None where they follow none."""
 
 
 def program_mesh(
@@ -176,7 +174,7 @@ def mesh_of_groups(
     if None in nests or not _is_chain(cuts) or not (nests or permutes or found):
         return None
     rings = {nest for pairs in permutes if (nest := _ring(pairs, devices)) is not None}
-    for ring in sorted(rings, key=lambda nest: (-math.prod(size for size, _ in nest), nest)):
+    for ring in sorted(rings, key=lambda nest: (-length(nest), nest)):
         finer = _cuts([ring], cuts)
         if _is_chain(finer):
             cuts = finer
@@ -201,11 +199,11 @@ def _fits(mesh: WrittenMesh, devices: int) -> bool:
     return mesh.size == devices and len({*names}) == len(names) and all(map(is_axis_name, names))
 
 
-def _explains(sizes: Sequence[int], nests: Iterable[Nest]) -> bool:
+def _explains(sizes: Sequence[int], nests: Iterable[Nest | None]) -> bool:
     return all(nest is not None and all(pieces(loop, sizes) is not None for loop in nest) for nest in nests)
 
 
-def _cuts(nests: Iterable[Sequence[Loop]], known: set[int]) -> set[int]:
+def _cuts(nests: Iterable[Sequence[Digit]], known: set[int]) -> set[int]:
     return known | {place for nest in nests for size, stride in nest for place in (stride, size * stride)}
 
 
@@ -213,7 +211,7 @@ def _is_chain(cuts: set[int]) -> bool:
     return all(high % low == 0 for low, high in pairwise(sorted(cuts)))
 
 
-def _ring(pairs: Lists, devices: int) -> tuple[Loop, ...] | None:
+def _ring(pairs: Lists, devices: int) -> Nest | None:
     """The nest of the devices that a permute's pairs link to one another, where all are linked alike."""
     # Groups of one size, two devices or more, need at least as many pairs as half the devices.
     if 2 * len(pairs) < devices or any(not 0 <= i < devices for pair in pairs for i in pair):

@@ -1,10 +1,7 @@
 """Groups of devices as strided ids, and the mesh axes that they run along.
 
-A `Loop` is (size, stride). A nest of them, major first, stands for the ids ``sum(i_k * stride_k)`` in
-row-major order of the indices: ``((2, 4), (4, 1))`` is 0 … 7, ``((4, 1), (2, 4))`` is 0, 4, 1, 5, 2, 6, 3, 7.
-So a million ids stay a few numbers. Groups are two nests: ``{{0,4},{1,5},{2,6},{3,7}}`` has the first ids
-((4, 1)) and the members ((2, 4)). On a mesh X=2, Y=4, whose positions are the nest ((2, 4), (4, 1)), the
-members' loop is that of X; (2, 2) would be the major half of Y, written ``Y:(1)2``.
+Groups are two nests of digits (`sharding.digits`): ``{{0,4},{1,5},{2,6},{3,7}}`` has the first ids ((4, 1))
+and the members ((2, 4)), which on a mesh X=2, Y=4 is the digit of X.
 
 XLA numbers the devices of a program by their row-major position in the mesh, whatever their ids are: with
 ``Mesh(numpy.array(jax.devices())[[3, 1, 4, 0, 5, 7, 2, 6]].reshape(2, 4), ...)`` the groups over the second
@@ -16,126 +13,25 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from shardviz.errors import NotationError
 from shardviz.sharding import Mesh
 from shardviz.sharding.axis_parts import SubAxis
-
-Loop = tuple[int, int]
-
-
-def row_major(sizes: Sequence[int]) -> tuple[Loop, ...]:
-    """The nest that counts 0, 1, 2, … over the given sizes."""
-    nest, stride = [], 1
-    for size in reversed(sizes):
-        nest.append((size, stride))
-        stride *= size
-    return tuple(reversed(nest))
-
-
-def merge(nest: Iterable[Loop]) -> tuple[Loop, ...]:
-    """The same ids in the same order with the fewest loops."""
-    merged: list[Loop] = []
-    for size, stride in nest:
-        if size == 1:
-            continue
-        if merged and merged[-1][1] == size * stride:
-            merged[-1] = (merged[-1][0] * size, stride)
-        else:
-            merged.append((size, stride))
-    return tuple(merged)
-
-
-def cut(nest: Iterable[Loop], count: int) -> tuple[tuple[Loop, ...], tuple[Loop, ...]] | None:
-    """A nest as an outer one of `count` ids and the inner rest; None when that cuts no loop evenly."""
-    outer: list[Loop] = []
-    inner: list[Loop] = []
-    for size, stride in merge(nest):
-        if count % size == 0:
-            outer.append((size, stride))
-            count //= size
-        elif size % count == 0:
-            outer.append((count, stride * (size // count)))
-            inner.append((size // count, stride))
-            count = 1
-        else:
-            return None
-        if count == 1:
-            break
-    rest = merge(nest)[len(outer) :]
-    return tuple(outer), (*inner, *rest)
-
-
-def pieces(loop: Loop, sizes: Sequence[int]) -> list[tuple[int, int, int]] | None:
-    """The parts of digits that a loop runs over, in the row-major numbering of `sizes`.
-
-    Each piece is (index into sizes, how many parts lie above it, its own size), major first: the
-    loop (2, 1) over sizes (2, 4) is [(1, 2, 2)], the minor half of the second digit. None when the loop
-    crosses digits without dividing them.
-    """
-    count, low = loop
-    high = low * count
-    found, covered = [], 1
-    stride = 1
-    for index in range(len(sizes) - 1, -1, -1):
-        top = stride * sizes[index]
-        start, stop = max(low, stride), min(high, top)
-        if start < stop:
-            if start % stride or top % stop or stop % start:
-                return None
-            found.append((index, top // stop, stop // start))
-            covered *= stop // start
-        stride = top
-    return found[::-1] if covered == count else None
-
-
-def through(positions: Iterable[Loop], nest: Sequence[Loop]) -> tuple[Loop, ...] | None:
-    """Loops over positions as loops over the ids that `nest` puts there; None when they cut it unevenly."""
-    sizes = [size for size, _ in nest]
-    found: list[Loop] = []
-    for loop in positions:
-        parts = pieces(loop, sizes)
-        if parts is None:
-            return None
-        found.extend((size, nest[i][1] * (sizes[i] // (above * size))) for i, above, size in parts)
-    return merge(found)
-
-
-def ids(nest: Iterable[Loop]) -> list[int]:
-    """Every id, in order."""
-    offsets = [0]
-    for size, stride in nest:
-        offsets = [offset + stride * i for offset in offsets for i in range(size)]
-    return offsets
-
-
-def length(nest: Iterable[Loop]) -> int:
-    """The number of ids."""
-    return math.prod(size for size, _ in nest)
-
-
-def nest_of(offsets: Sequence[int]) -> tuple[Loop, ...] | None:
-    """The nest whose ids are `offsets`, which begin with 0; None when there is none."""
-    nest: list[Loop] = []
-    done = 1
-    while done < len(offsets):
-        stride = offsets[done]
-        if stride <= 0:
-            return None
-        size = 1
-        while size * done < len(offsets) and offsets[size * done] == size * stride:
-            size += 1
-        while len(offsets) % (size * done):
-            size -= 1
-        if size == 1:
-            return None
-        nest.insert(0, (size, stride))
-        done *= size
-    return tuple(nest) if ids(nest) == list(offsets) else None
-
+from shardviz.sharding.digits import (
+    AxisSizes,
+    Digit,
+    Nest,
+    axes_of_digits,
+    length,
+    merged,
+    nest_of,
+    numbers,
+    part_digits,
+    through,
+)
 
 MAX_LISTED_IDS = 4096
 """Groups of more ids than this are not listed in a `Collective`."""
@@ -144,6 +40,7 @@ MAX_IRREGULAR = 2**18
 those of any cluster, and XLA itself writes long ones as an iota."""
 
 Lists = tuple[tuple[int, ...], ...]
+ONE = Digit(1, 1)
 
 
 @dataclass(frozen=True)
@@ -153,8 +50,8 @@ class ReplicaGroups:
     Groups of unequal length are lists, and `size` is the longest.
     """
 
-    outer: tuple[Loop, ...] = ()
-    inner: tuple[Loop, ...] = ()
+    outer: Nest = ()
+    inner: Nest = ()
     lists: Lists | None = None
 
     @classmethod
@@ -162,7 +59,7 @@ class ReplicaGroups:
         """Groups that are listed, as nests where they are nests in this order."""
         groups = cls(lists=lists)
         inner, outer = groups.member_loops, nest_of([group[0] for group in lists if group])
-        is_nest = inner is not None and outer is not None and list(lists[0]) == ids(inner)
+        is_nest = inner is not None and outer is not None and list(lists[0]) == numbers(inner)
         return cls(outer or (), inner or ()) if is_nest else groups
 
     @property
@@ -189,18 +86,18 @@ class ReplicaGroups:
         """Every group's ids. Costs memory for each id: look at `total` first."""
         if self.lists is not None:
             return self.lists
-        members = ids(self.inner)
-        return tuple(tuple(base + member for member in members) for base in ids(self.outer))
+        members = numbers(self.inner)
+        return tuple(tuple(base + member for member in members) for base in numbers(self.outer))
 
     @cached_property
-    def member_loops(self) -> tuple[Loop, ...] | None:
+    def member_loops(self) -> Nest | None:
         """The nest that every group runs through from its own first id.
 
         Lists whose groups are no such nest in the order given are tried in ascending order. None when
         they are not a nest either, or not a partition of 0 … total-1 into groups of one size.
         """
         if self.lists is None:
-            return merge(self.inner)
+            return merged(self.inner)
         flat = [i for group in self.lists for i in group]
         if {len(group) for group in self.lists} != {self.size} or sorted(flat) != list(range(len(flat))):
             return None
@@ -225,25 +122,26 @@ class ReplicaGroups:
         if channel and use_global:
             return self
         if channel and use_global is None:
-            return self._spread(1, (replicas, partitions), (1, 1))
-        every = (partitions, 1)
-        return self._spread(partitions, (1, 1), every) if channel else self._spread(partitions, every, (1, 1))
+            return self._spread(1, Digit(replicas, partitions), ONE)
+        every = Digit(partitions, 1)
+        return self._spread(partitions, ONE, every) if channel else self._spread(partitions, every, ONE)
 
-    def _spread(self, scale: int, copies: Loop, filling: Loop) -> ReplicaGroups:
+    def _spread(self, scale: int, copies: Digit, filling: Digit) -> ReplicaGroups:
         """Every id times `scale`, with those of the loop `filling` behind it, and every group once for each
         id of the loop `copies`."""
-        if scale == copies[0] == filling[0] == 1:
+        if scale == copies.size == filling.size == 1:
             return self
         if self.lists is None:
             outer, inner = (
-                tuple((size, stride * scale) for size, stride in nest) for nest in (self.outer, self.inner)
+                tuple(Digit(size, stride * scale) for size, stride in nest)
+                for nest in (self.outer, self.inner)
             )
-            return ReplicaGroups(merge((copies, *outer)), merge((*inner, filling)))
-        check_listable(self.total * copies[0] * filling[0], str(self.lists[0]))
+            return ReplicaGroups(merged((copies, *outer)), merged((*inner, filling)))
+        check_listable(self.total * copies.size * filling.size, str(self.lists[0]))
         return ReplicaGroups(
             lists=tuple(
-                tuple(first + i * scale + more for i in group for more in ids([filling]))
-                for first in ids([copies])
+                tuple(first + i * scale + more for i in group for more in numbers([filling]))
+                for first in numbers([copies])
                 for group in self.lists
             )
         )
@@ -272,7 +170,7 @@ def placed_lists(groups: Lists, places: ReplicaGroups) -> Lists:
 
 def one_group(count: int) -> ReplicaGroups:
     """All of 0 … count-1 together."""
-    return ReplicaGroups(inner=((count, 1),))
+    return ReplicaGroups(inner=(Digit(count, 1),))
 
 
 def linked(pairs: Iterable[Sequence[int]]) -> list[list[int]]:
@@ -300,35 +198,21 @@ def check_listable(total: int, text: str) -> None:
         raise NotationError(problem, text, 0)
 
 
-AxisSizes = Mapping[str, int]
-
-
-def part_name(part: SubAxis, sizes: AxisSizes) -> str:
-    """``Y:(1)2``, or the name alone of a part that is the whole axis."""
-    return part.axis if part.size == sizes[part.axis] else str(part)
-
-
-def part_loops(axes: Iterable[SubAxis], sizes: AxisSizes) -> list[Loop]:
-    """The loop that each axis, or part of one, is in the row-major numbering of a mesh of those `sizes`."""
-    loops = dict(zip(sizes, row_major(tuple(sizes.values())), strict=True))
-    return [(size, loops[axis][1] * (loops[axis][0] // (before * size))) for axis, before, size in axes]
-
-
 def axis_groups(axes: Iterable[SubAxis], sizes: AxisSizes) -> ReplicaGroups:
     """The groups of a collective over `axes`, as positions in a mesh of those `sizes`.
 
     Raises `NotationError` when the axes overlap.
     """
-    inner = part_loops(axes, sizes)
-    outer: list[Loop] = []
+    inner = part_digits(axes, sizes)
+    outer: list[Digit] = []
     top = math.prod(sizes.values())
-    for size, stride in sorted((loop for loop in inner if loop[0] > 1), key=lambda loop: -loop[1]):
+    for size, stride in sorted((each for each in inner if each.size > 1), key=lambda each: -each.stride):
         if top % (size * stride):
             raise NotationError("the axes of a group overlap", str(inner), 0)
-        outer.append((top // (size * stride), size * stride))
+        outer.append(Digit(top // (size * stride), size * stride))
         top = stride
-    outer.append((top, 1))
-    return ReplicaGroups(merge(outer), merge(inner))
+    outer.append(Digit(top, 1))
+    return ReplicaGroups(merged(outer), merged(inner))
 
 
 def group_axes(groups: ReplicaGroups, mesh: Mesh) -> tuple[str, ...]:
@@ -336,12 +220,9 @@ def group_axes(groups: ReplicaGroups, mesh: Mesh) -> tuple[str, ...]:
 
     Groups of single devices, groups that leave out devices and groups that follow no axes give ().
     """
-    nest = groups.member_loops if groups.size > 1 and groups.total == mesh.size else ()
-    found = [pieces(loop, mesh.axis_sizes) for loop in nest or ()]
-    if None in found:
+    if groups.size <= 1 or groups.total != mesh.size or groups.member_loops is None:
         return ()
-    parts = (part for parts in found for part in parts or ())
-    return tuple(part_name(SubAxis(mesh.axis_names[i], *part), mesh.shape) for i, *part in parts)
+    return axes_of_digits(groups.member_loops, mesh.shape) or ()
 
 
 def pair_axes(pairs: Iterable[tuple[int, ...]], mesh: Mesh) -> tuple[str, ...]:

@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from shardviz.errors import NotationError, QuestionError
-from shardviz.hlo.groups.replica_groups import AxisSizes, part_name
 from shardviz.hlo.text.shapes import MAX_ELEMENTS, ArrayShape
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 from shardviz.sharding.axis_parts import SubAxis
+from shardviz.sharding.digits import AxisSizes, part_name
 from shardviz.sharding.mesh import MAX_DEVICES, is_axis_name
 
 _TENSOR = re.compile(r"tensor<([\dx?]*)(complex<\w+>|!?[A-Za-z][\w.]*)")

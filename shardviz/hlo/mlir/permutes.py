@@ -14,9 +14,9 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from shardviz.hlo.groups.replica_groups import AxisSizes, part_loops
 from shardviz.hlo.mlir.attributes import TensorSharding
 from shardviz.sharding.axis_parts import SubAxis
+from shardviz.sharding.digits import AxisSizes, part_digits
 
 Moves = dict[SubAxis, SubAxis]
 """Source digit → the target's digit that it equals."""
@@ -91,7 +91,7 @@ def _closed(moves: Moves) -> Moves:
 
 def move_pairs(moves: Moves, sizes: AxisSizes) -> tuple[tuple[int, ...], ...]:
     """(source, target) of every device of a mesh of those sizes, as positions, by target."""
-    digits = [*zip(part_loops(moves, sizes), part_loops(moves.values(), sizes), strict=True)]
+    digits = [*zip(part_digits(moves, sizes), part_digits(moves.values(), sizes), strict=True)]
     pairs = []
     for target in range(math.prod(sizes.values())):
         source = target

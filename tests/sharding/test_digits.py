@@ -1,24 +1,34 @@
+import math
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from shardviz.notation.tiles import (
+from shardviz.sharding import Mesh
+from shardviz.sharding.digits import (
     Digit,
     axes_of_digits,
-    axis_digit,
+    cut,
     digits_of_blocks,
-    digits_of_sizes,
+    length,
+    merged,
+    nest_of,
+    numbers,
+    pieces,
+    row_major,
     shortest_iota,
-    through_transpose,
+    through,
+    transposed,
     value,
 )
-from shardviz.sharding import Mesh
 
 MESH = Mesh(("X", "one", "Y", "Z"), (2, 1, 3, 4))
 
 
 def test_digits_count_in_row_major_order():
-    digits = digits_of_sizes((2, 3, 4))
-    assert digits == [Digit(2, 12), Digit(3, 4), Digit(4, 1)]
+    digits = row_major((2, 3, 4))
+    assert digits == (Digit(2, 12), Digit(3, 4), Digit(4, 1))
     coords = np.stack(np.unravel_index(np.arange(24), (2, 3, 4)), axis=1)
     assert [[value([digit], n) for digit in digits] for n in range(24)] == coords.tolist()
 
@@ -36,8 +46,8 @@ def test_digits_count_in_row_major_order():
 )
 def test_digits_go_through_a_transpose(parts, reshape, perm):
     devices = np.arange(24 if 3 in reshape or 6 in reshape else 8).reshape(reshape).transpose(perm).flatten()
-    for digit in digits_of_sizes(parts):
-        found = through_transpose(digit, reshape, perm)
+    for digit in row_major(parts):
+        found = through([digit], transposed(reshape, perm))
         assert found is not None
         assert [value(found, device) for device in devices] == [
             value([digit], p) for p in range(len(devices))
@@ -49,7 +59,7 @@ def test_digits_go_through_a_transpose(parts, reshape, perm):
     [((2, 3), (3, 2), (0, 1)), ((3, 4), (3, 4), (1, 0)), ((4, 6), (6, 4), (0, 1))],
 )
 def test_digits_that_do_not_line_up(parts, reshape, perm):
-    assert None in [through_transpose(digit, reshape, perm) for digit in digits_of_sizes(parts)]
+    assert None in [through([digit], transposed(reshape, perm)) for digit in row_major(parts)]
 
 
 @pytest.mark.parametrize(
@@ -74,12 +84,13 @@ def test_digits_that_do_not_line_up(parts, reshape, perm):
     ],
 )
 def test_axes_of_digits(digits, ordered, axes):
-    assert axes_of_digits(digits, MESH, ordered) == axes
+    digits = digits if ordered else sorted(digits, key=lambda digit: -digit.stride)
+    assert axes_of_digits(digits, MESH.shape) == axes
 
 
 def test_axis_digit():
-    assert [axis_digit(name, MESH) for name in ("X", "Y", "Z")] == [Digit(2, 12), Digit(3, 4), Digit(4, 1)]
-    assert [axis_digit(name, MESH) for name in ("Z:(1)2", "Z:(2)2")] == [Digit(2, 2), Digit(2, 1)]
+    assert [MESH.digit(name) for name in ("X", "Y", "Z")] == [Digit(2, 12), Digit(3, 4), Digit(4, 1)]
+    assert [MESH.digit(name) for name in ("Z:(1)2", "Z:(2)2")] == [Digit(2, 2), Digit(2, 1)]
 
 
 def test_digits_of_blocks():
@@ -111,3 +122,58 @@ def test_shortest_iota(reshape, perm, shortest):
     count = int(np.prod(reshape))
     same = np.arange(count).reshape(reshape).transpose(perm).flatten()
     assert (np.arange(count).reshape(sizes).transpose(order).flatten() == same).all()
+
+
+sizes = st.lists(st.integers(1, 4), min_size=1, max_size=5)
+
+
+@given(sizes, st.randoms())
+def test_a_transposed_nest_is_numpys_transpose(dims, random):
+    order = list(range(len(dims)))
+    random.shuffle(order)
+    nest = transposed(dims, order)
+    expected = np.arange(math.prod(dims)).reshape(dims).transpose(order).reshape(-1).tolist()
+    assert numbers(nest) == expected
+    assert numbers(merged(nest)) == expected
+    assert length(nest) == math.prod(dims)
+    found = nest_of(expected)
+    assert found is not None
+    assert numbers(found) == expected
+
+
+@given(sizes, st.data())
+def test_cutting_a_nest_keeps_its_numbers(dims, data):
+    total = math.prod(dims)
+    count = data.draw(st.sampled_from([n for n in range(1, total + 1) if total % n == 0]))
+    halves = cut(row_major(dims), count)
+    assert halves is not None
+    outer, inner = halves
+    assert length(outer) == count
+    assert [a + b for a in numbers(outer) for b in numbers(inner)] == list(range(total))
+
+
+def test_a_cut_through_an_odd_loop_is_refused():
+    assert cut([Digit(2, 1), Digit(6, 2)], 3) is None
+
+
+@pytest.mark.parametrize("offsets", [[0, 1, 3], [0, 0], [0, -1], [0, 2, 1, 4], [0, 1, 2, 4]])
+def test_irregular_offsets_are_no_nest(offsets):
+    assert nest_of(offsets) is None
+
+
+@pytest.mark.parametrize(
+    ("digit", "expected"),
+    [
+        ((4, 1), [(1, 1, 4)]),
+        ((2, 4), [(0, 1, 2)]),
+        ((8, 1), [(0, 1, 2), (1, 1, 4)]),
+        ((2, 1), [(1, 2, 2)]),
+        ((2, 2), [(1, 1, 2)]),
+        ((4, 2), [(0, 1, 2), (1, 1, 2)]),
+        ((3, 1), None),
+        ((2, 3), None),
+        ((16, 1), None),
+    ],
+)
+def test_pieces_of_digits(digit, expected):
+    assert pieces(Digit(*digit), (2, 4)) == expected
