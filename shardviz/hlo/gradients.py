@@ -190,7 +190,7 @@ class _Look(NamedTuple):
 
     passes: frozenset[str]
     computes: bool
-    made_of: tuple[ProgramValue, ...]
+    made_of: Sequence[ProgramValue]
 
 
 class GradientUses:
@@ -229,7 +229,7 @@ class GradientUses:
         """Return whether a value has elements of a gradient itself, that only were moved."""
         return any(map(self._is_backward, reached([value], self._not_computed_of)))
 
-    def _not_computed_of(self, value: ProgramValue) -> tuple[ProgramValue, ...]:
+    def _not_computed_of(self, value: ProgramValue) -> Sequence[ProgramValue]:
         """The values that one is made of, if it is not computed outside of what is differentiated."""
         look = self._look(value)
         return () if self._looks < 0 or (look.computes and not look.passes) else look.made_of
@@ -261,10 +261,10 @@ class GradientUses:
         Of what stands for operations of both passes the operands tell."""
         if value not in self._known:
             made, passes, opcode = self._values.made_of(value), _passes(value.line), value.line.opcode
-            found: tuple[ProgramValue, ...] = ()
+            found: Sequence[ProgramValue] = ()
             computes = False
             if isinstance(made, Made):
-                computes = not made.only_moved and bool(made.operands) and opcode != "broadcast"
+                computes = not made.only_moved and opcode != "broadcast"
                 if (not passes or "backward" in passes) and (made.only_moved or opcode not in _MODELS):
                     found = made.operands
             self._known[value] = _Look(passes, computes, found)

@@ -295,7 +295,7 @@ class Reader:
                     continue
                 line = found[start][position]
                 transfer = transfers.get(position)
-                key = start, line.kind, transfer
+                key = start, line.kind, line.written_operands, transfer
                 shared = alike.get(key)
                 if shared is None:
                     try:
@@ -362,7 +362,7 @@ class Reader:
             if is_last or text[stop - 1] == ",":
                 self._complain(line.start, f"{quote(line.name)} is cut off")
             # A start that is a wrapper has its collective in the computation that it calls.
-            elif not (line.says("calls=") and line.form.is_wrapper):
+            elif not line.is_wrapper:
                 found.setdefault(line.home, {})[line.start] = line
         return found
 
@@ -370,7 +370,7 @@ class Reader:
     def _unlike(self) -> Collection[Instruction]:
         """A collective for each form, with and without a channel."""
         every = (line for lines in self.collectives.values() for line in lines.values())
-        return {(line.form, not line.channel): line for line in every}.values()
+        return {line.kind: line for line in every}.values()
 
     def _place(self, line: Instruction, sites: Mapping[int, int]) -> dict[str, str]:
         """The ``file:line`` of a collective or of the fusion or wrapper around it, else its op name, as

@@ -58,12 +58,11 @@ class Origins(Generic[_Value]):
                 if made.computed:
                     return None
                 found.update(made.arguments)
-            # A constant, as pads have it, is of no argument.
-            elif made.operands and not made.only_moved:
+            elif not made.only_moved:
                 return None
         return Origin(tuple(sorted(found))) if 0 < len(found) <= MAX_ARGUMENTS else None
 
-    def _operands(self, value: _Value) -> tuple[_Value, ...]:
+    def _operands(self, value: _Value) -> Sequence[_Value]:
         made = self._how(value)
         return made.operands if isinstance(made, Made) else ()
 
@@ -71,7 +70,8 @@ class Origins(Generic[_Value]):
         made = self._how(value)
         if not isinstance(made, Made):
             return (), made
-        # A value that is made of itself stays unknown, and so does all that is given up.
+        # A value that is made of itself stays unknown, and so does all that is given up; a constant, as pads
+        # have it, is of no argument.
         return made.operands, None if made.operands else Origin(())
 
     def _fold(self, value: _Value, parts: Sequence[Origin | None]) -> Origin | None:

@@ -142,6 +142,7 @@ class Records:
         fused = home if home.name.startswith("all-reduce-scatter") else None
         key = (
             instruction.kind,
+            instruction.written_operands,
             sent,
             fused and fused.name,
             transfer and (transfer.op, transfer.recv.shape, transfer.target),

@@ -27,8 +27,7 @@ from shardviz.hlo.groups.replica_groups import Lists, linked
 from shardviz.hlo.text.call_graph import Call
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.instructions import Instructions
-from shardviz.hlo.text.value_flow import ValueFlow, sizes
-from shardviz.hlo.text.values import ProgramValue
+from shardviz.hlo.text.values import ProgramValue, ValueFlow, sizes
 
 MAX_TERMS = 16
 """No more operands of one instruction than this are asked whether they are products."""

@@ -22,7 +22,7 @@ from shardviz.hlo.text.call_graph import Call
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer
 from shardviz.hlo.text.instruction import Computation, Instruction, line_at
 from shardviz.hlo.text.instructions import Instructions
-from shardviz.hlo.text.opcodes import COLLECTIVES, NAMING, base_op
+from shardviz.hlo.text.opcodes import COLLECTIVES, NAMING, base_op, begins
 
 MAX_WORK = 1000
 """No more instructions than this are listed beside one collective."""
@@ -124,7 +124,7 @@ class Schedules:
         """The schedule of the collective in the line at `position`, and of all of its form in `home`."""
         if transfer is not None:
             return CollectiveSchedule(True)
-        words = instruction.form.text
+        words = instruction.words
         algorithm = algorithm_of(words)
         site = next(iter(self._sites.get(home.start, ())), None)
         is_wrapped = site is not None and site.opcode == "async-start"
@@ -134,7 +134,7 @@ class Schedules:
             algorithm = algorithm or algorithm_of(site_words)
         if position in self._dones:
             return CollectiveSchedule(True, algorithm)
-        if instruction.form.begins:
+        if begins(instruction.opcode):
             return CollectiveSchedule(_BLOCKING not in words, algorithm)
         return CollectiveSchedule(is_wrapped and _BLOCKING not in site_words, algorithm)
 
@@ -151,7 +151,7 @@ class Schedules:
         """
         if position in self._dones:
             return OverlappedOps(self._of_fused, self._site(home), self._dones[position])
-        if transfer is not None or instruction.form.begins:
+        if transfer is not None or begins(instruction.opcode):
             begun = instruction if transfer is None else transfer.recv
             return OverlappedOps(self._between, begun.name, home, position)
         site = self._site(home)
@@ -236,7 +236,7 @@ class Schedules:
             (home, position, instruction)
             for home, found in collectives.items()
             for position, instruction in found.items()
-            if _says(instruction.form.text, _FUSED)
+            if _says(instruction.words, _FUSED)
         )
         for home, position, instruction in fused:
             key = base_op(instruction.opcode), instruction.channel

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from shardviz.hlo.groups.group_text import GROUPS
-from shardviz.hlo.text.opcodes import CALLING, begins
+from shardviz.hlo.text.opcodes import CALLING
 
 HEAD: str = (
     r"[^\S\n]*+(ROOT\s++)?%?([^\s=,(){}]++) = "
@@ -65,38 +65,14 @@ def line_at(text: str, position: int) -> tuple[int, int]:
     return text.rfind("\n", 0, position) + 1, len(text) if end < 0 else end
 
 
-class InstructionForm:
-    """The common part of lines that differ only in their names, operands, channels and reductions.
-
-    The layers of a model share it; it is taken apart once. `text` are the attributes as they stand there.
-    """
-
-    def __init__(self, shape: str, opcode: str, text: str) -> None:
-        self.shape = shape
-        self.opcode = opcode
-        self.text = text
-
-    @cached_property
-    def attributes(self) -> Mapping[str, str]:
-        """Those outside of strings that matter to collectives and calls; the first of each name counts."""
-        found: dict[str, str] = {}
-        for key, value in _ATTRIBUTE.findall(self.text):
-            if key and key not in found:
-                found[key] = value if key in _GROUPS or value[:1] not in _MARKS else _bare(value)
-        return found
-
-    @cached_property
-    def is_wrapper(self) -> bool:
-        """Return whether it starts a collective in a computation that it calls: it has no groups."""
-        return "calls" in self.attributes and self.attributes.keys().isdisjoint(_GROUPS)
-
-    @cached_property
-    def begins(self) -> bool:
-        """Return whether something else ends what it begins."""
-        return begins(self.opcode)
-
-
-_form = lru_cache(maxsize=4096)(InstructionForm)
+@lru_cache(maxsize=4096)
+def _attributes(words: str) -> Mapping[str, str]:
+    """The attributes outside of strings that matter to collectives and calls; the first of a name counts."""
+    found: dict[str, str] = {}
+    for key, value in _ATTRIBUTE.findall(words):
+        if key and key not in found:
+            found[key] = value if key in _GROUPS or value[:1] not in _MARKS else _bare(value)
+    return found
 
 
 class Instruction:
@@ -106,7 +82,7 @@ class Instruction:
     an index.
     """
 
-    __slots__ = ("_channel", "_form", "_operands", "home", "inside", "is_root", "name", "opcode", "shape",
+    __slots__ = ("_channel", "_operands", "_words", "home", "inside", "is_root", "name", "opcode", "shape",
                  "start", "stop", "text")  # fmt: skip
 
     home: Computation
@@ -123,7 +99,7 @@ class Instruction:
         self.inside = inside
         self.is_root = is_root
         self._operands: list[str] | None = None
-        self._form: InstructionForm | None = None
+        self._words: str | None = None
         self._channel = ""
 
     @property
@@ -144,41 +120,48 @@ class Instruction:
         return self.text[self.inside : closing(self.text, self.inside, self.stop)]
 
     @property
-    def form(self) -> InstructionForm:
-        """All but the names, the operands, the channel and the reduction."""
-        if self._form is None:
-            attributes = self.text[closing(self.text, self.inside, self.stop) : self.stop]
-            if channel := _CHANNEL.match(attributes):
-                self._channel, attributes = channel[1], attributes[channel.end() :]
-            if "reduce" in self.opcode:
-                attributes = _without_reduction(attributes)
-            self._form = _form(self.shape, self.opcode, attributes)
-        return self._form
+    def words(self) -> str:
+        """The attributes' text, without the channel and the reduction: the layers of a model share it."""
+        if self._words is None:
+            words = self.text[closing(self.text, self.inside, self.stop) : self.stop]
+            if channel := _CHANNEL.match(words):
+                self._channel, words = channel[1], words[channel.end() :]
+            self._words = _without_reduction(words) if "reduce" in self.opcode else words
+        return self._words
 
     @property
     def attributes(self) -> Mapping[str, str]:
-        return self.form.attributes
+        return _attributes(self.words)
 
     @property
     def channel(self) -> str:
         """The channel of a collective, "" where it has none."""
-        form = self.form
-        return self._channel or form.attributes.get("channel_id", "")
+        words = self.words
+        return self._channel or _attributes(words).get("channel_id", "")
 
     @property
-    def kind(self) -> tuple[InstructionForm, bool, str]:
-        """The common part of collectives whose records differ in name only.
+    def kind(self) -> tuple[str, str, str, bool]:
+        """The common part of collectives that differ in names, operands, channels and reductions only."""
+        return self.opcode, self.shape, self.words, self.channel != ""
 
-        Operands may have their shapes; of a ragged one the line that makes the operand tells what is sent.
-        """
-        operands = self.operand_text if "ragged" in self.opcode or self.has_operand_shapes else ""
-        return self.form, self.channel != "", operands
+    @property
+    def is_wrapper(self) -> bool:
+        """Return whether it starts a collective in a computation that it calls: it has no groups."""
+        return (
+            self.says("calls=") and "calls" in self.attributes and self.attributes.keys().isdisjoint(_GROUPS)
+        )
 
     @property
     def has_operand_shapes(self) -> bool:
         """Return whether the operands stand there with their shapes."""
         end = self.text.find(")", self.inside, self.stop)
         return self.text.find("[", self.inside, self.stop if end < 0 else end) >= 0
+
+    @property
+    def written_operands(self) -> str:
+        """The operands where they tell more than names: they may have their shapes, and of a ragged one the
+        line that makes the first tells what is sent."""
+        return self.operand_text if "ragged" in self.opcode or self.has_operand_shapes else ""
 
     @property
     def is_alone(self) -> bool:

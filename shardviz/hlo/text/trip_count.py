@@ -9,7 +9,7 @@ following its operands.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from shardviz.errors import NotationError, QuestionError, did_you_mean, quote
@@ -193,7 +193,7 @@ class TripCounts:
         """The value behind copies, tuples, fusions and calls; None when it is not to be found."""
         while self._steps < MAX_STEPS:
             self._steps += 1
-            sources: tuple[ProgramValue, ...]
+            sources: Sequence[ProgramValue]
             if value.line.opcode == "while" and self._keeps(value):
                 before = self._lines.operand(value.line, 0)
                 sources = (value._replace(line=before),) if before else ()
