@@ -84,6 +84,12 @@ def quote(text: str, limit: int = 60) -> str:
     return f"'{shown}'"
 
 
+def one_line(text: str, limit: int) -> str:
+    """The words of a text on one line, cut off after so many characters."""
+    words = " ".join(text.split())
+    return words if len(words) <= limit else f"{words[: limit - 1]}…"
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``did you mean model? `` before a hint that lists the known words; "" where none is like the word."""
     if len(word) > 60:

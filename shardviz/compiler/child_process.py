@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardviz.compiler.messages import Channel
+from shardviz.errors import one_line
 
 if TYPE_CHECKING:
     from shardviz.targets import ProcessName
@@ -206,5 +207,4 @@ def stderr_tail(log: str) -> str:
 
 
 def _short(words: str) -> str:
-    words = "".join(c if c.isprintable() else "�" for c in " ".join(words.split()))
-    return words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 1]}…"
+    return "".join(c if c.isprintable() else "�" for c in one_line(words, MAX_WORDS))

@@ -52,8 +52,6 @@ HELLO_S = 10.0
 MAX_LINE = 1 << 16
 """Bytes of a message; our processes send no longer ones."""
 MAX_LISTED = 8
-
-
 STRANGE = "sent what no process of a job sends"
 
 
@@ -120,9 +118,10 @@ class JobWatch:
         assert job.processes is not None
         assert job.process is not None
         self.process, self.processes = job.process, job.processes
-        self._host, self._port = _host_and_port(job.coordinator)
-        self._limit_s = limit_s
-        self._on_lost = on_lost
+        host, _, port = job.coordinator.rpartition(":")
+        # JAX writes IPv6 addresses with and without brackets.
+        self._host, self._port = host.removeprefix("[").removesuffix("]"), int(port)
+        self._limit_s, self._on_lost = limit_s, on_lost
         self._hub: _Hub | None = None
         self._connection: _Connection | None = None
         self._changed = threading.Condition()
@@ -155,8 +154,7 @@ class JobWatch:
     def failed(self, why: str, cause: Cause) -> None:
         """Tell the others, as soon as they are there, that this process cannot go on; the process's name will
         stand before `why`."""
-        with self._changed:
-            self._failure = {"failed": why, "cause": int(cause)}
+        self._failure = {"failed": why, "cause": int(cause)}
         if self._connection is not None:
             self._connection.send(**self._failure)
 
@@ -172,10 +170,9 @@ class JobWatch:
 
     def finish(self, failed: str = "") -> None:
         """Leave the job: as soon as all are done or, after `failed`, as soon as they know of that."""
-        with self._changed:
-            connection = self._connection
-            if self._lost is not None or connection is None or not (self._start or failed):
-                return
+        connection = self._connection
+        if self._lost is not None or connection is None or not (self._start or failed):
+            return
         if failed:
             self.failed(failed, Cause.FAILED)
         else:
@@ -232,7 +229,8 @@ class JobWatch:
                     case {"missing": missing}:
                         self._missing = tuple(missing)
                     case {"start": port, "hosts": hosts}:
-                        self._start = JobStart(f"{_bracketed(self._host)}:{port}", tuple(hosts))
+                        host = f"[{self._host}]" if ":" in self._host else self._host
+                        self._start = JobStart(f"{host}:{port}", tuple(hosts))
                     case {"lost": why}:
                         self._lost = JobLost(why, self.process, is_told=self.process != 0)
                     case {"common": _}:
@@ -273,8 +271,7 @@ class _Hub:
     """Process 0's meeting point, in a thread of its own. Raises `CompilerError` where it cannot listen."""
 
     def __init__(self, host: str, port: int, processes: int, limit_s: float) -> None:
-        self._processes = processes
-        self._limit_s = limit_s
+        self._processes, self._limit_s = processes, limit_s
         self._meets_until = time.monotonic() + limit_s
         self._members: dict[int, _Connection] = {}
         self._strangers: list[_Connection] = []
@@ -313,10 +310,13 @@ class _Hub:
                     self._read(key.data)
             now = time.monotonic()
             if now >= self._decided_at:
-                self._decide()
+                self._decided_at = float("inf")
+                self._end(min(self._failures.values(), key=lambda failure: failure[0])[1])
             if now >= self._meets_until:
                 self._meets_until = float("inf")
-                self._give_up()
+                missing = self._missing()
+                have = f"of {self._processes:,} {'has' if len(missing) == 1 else 'have'}"
+                self._end(f"{named_processes(missing)} {have} not come within {self._limit_s:g} s")
             if now >= beat_at:
                 beat_at = now + BEAT_S
                 self._beat()
@@ -373,19 +373,15 @@ class _Hub:
                 self._tell(missing=missing)
             else:
                 self._has_started, self._meets_until = True, float("inf")
-                hosts = [self._members[each].host for each in range(processes)]
-                self._tell(start=self._free_port(), hosts=hosts)
+                hosts = [self._members[number].host for number in range(processes)]
+                with socket.create_server(("localhost" if self._only_here else "", 0)) as unused:
+                    port = unused.getsockname()[1]
+                self._tell(start=port, hosts=hosts)
 
     def _missing(self) -> tuple[int, ...]:
         """The first processes that are not there."""
         missing = (each for each in range(self._processes) if each not in self._members)
         return tuple(itertools.islice(missing, MAX_LISTED + 1))
-
-    def _give_up(self) -> None:
-        missing = self._missing()
-        have = "has" if len(missing) == 1 else "have"
-        who = f"{named_processes(missing)} of {self._processes:,}"
-        self._end(f"{who} {have} not come within {self._limit_s:g} s")
 
     def _refuse(self, member: _Connection, why: str) -> None:
         words = f"process {member.process:,} of {self._processes:,} {why}"
@@ -420,12 +416,6 @@ class _Hub:
         wait = ANSWER_S if cause == Cause.REFUSED else CAUSE_S
         self._decided_at = min(self._decided_at, time.monotonic() + wait)
 
-    def _decide(self) -> None:
-        """Tell all why the job is over."""
-        self._decided_at = float("inf")
-        _, words = min(self._failures.values(), key=lambda failure: failure[0])
-        self._end(words)
-
     def _end(self, words: str) -> None:
         """The job is over; who comes later hears of it too."""
         self._lost = {"lost": words}
@@ -443,11 +433,6 @@ class _Hub:
         for _, member in sorted(self._members.items(), reverse=True):
             member.send(**message)
 
-    def _free_port(self) -> int:
-        with socket.create_server(("localhost" if self._only_here else "", 0)) as unused:
-            port: int = unused.getsockname()[1]
-            return port
-
 
 def named_processes(numbers: tuple[int, ...]) -> str:
     """``process 2``, ``processes 2 and 3``; of many the first ones."""
@@ -456,13 +441,3 @@ def named_processes(numbers: tuple[int, ...]) -> str:
     if len(numbers) > MAX_LISTED:
         return f"processes {', '.join(map(str, numbers[:MAX_LISTED]))} and others"
     return f"processes {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
-
-
-def _host_and_port(coordinator: str) -> tuple[str, int]:
-    """Host and port; JAX writes IPv6 addresses with and without brackets."""
-    host, _, port = coordinator.rpartition(":")
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

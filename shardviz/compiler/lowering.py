@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from inspect import signature
 from typing import Any
 
-from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
+from shardviz.errors import CompilerError, QuestionError, ShardvizError, one_line, quote
 from shardviz.reports.lowered_module import LoweredModule
 from shardviz.sharding import Mesh
 from shardviz.sharding.mesh import writable_names
@@ -110,9 +110,8 @@ def refusal_of(error: Exception) -> ShardvizError:
     """An error of ours for one that JAX raised as it lowered a program, in its words, on one line."""
     if isinstance(error, ShardvizError):
         return error
-    words = " ".join(str(error).split())
-    words = words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 1]}…"
-    return CompilerError(f"JAX does not lower it for this target: {type(error).__name__}: {words}")
+    words = f"{type(error).__name__}: {one_line(str(error), MAX_WORDS)}"
+    return CompilerError(f"JAX does not lower it for this target: {words}")
 
 
 def check_program(program: Any) -> None:

@@ -72,12 +72,11 @@ class StatementPart:
     """One statement of a program; see `shardviz.planner.problem.Statement`.
 
     `code` is its JAX expression, with ``operands`` for the list of its operands and, where JAX is told of the
-    result, ``wanted`` for its sharding. `subscripts` are the dimensions of operands and result as
-    `jnp.einsum` takes them. Gradients go through those that are `is_forward`; an optimizer's follow them.
+    result, ``wanted`` for its sharding. Gradients go through those that are `is_forward`; an optimizer's
+    follow them.
     """
 
     code: str
-    subscripts: str
     operands: tuple[ShardedArray, ...]
     result: ShardedArray
     is_forward: bool = True

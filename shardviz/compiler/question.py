@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shardviz.codegen.program_function import returned_arrays, stacked_names
-from shardviz.codegen.statement_code import statement_code, subscripts
+from shardviz.codegen.statement_code import statement_code
 from shardviz.compiler.messages import (
     Call,
     ModuleQuestion,
@@ -46,7 +46,6 @@ def question_for(problem: Problem, target: Target) -> Question:
                 [f"operands[{place}]" for place in range(len(part.operands))],
                 "wanted" if is_explicit else "",
             ),
-            subscripts(part.einsum),
             part.operands,
             part.result,
             part.phase == "forward",

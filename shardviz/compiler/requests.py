@@ -32,6 +32,9 @@ PATIENCE_S = 2.0
 """A request that was dropped may go on so long while another is due: its answer is worth having, and stopping
 a compiler for good means to load JAX again."""
 
+LOOK_S = 0.05
+"""How often a request that was dropped is looked at after that."""
+
 
 class Cancelled(CompilerError):
     """The request was withdrawn before it was answered."""
@@ -134,7 +137,6 @@ class RequestScheduler:
         self._waiting: list[CompilerRequest[Any]] = []
         self._current: CompilerRequest[Any] | None = None
         self._is_closed = False
-        self._watch: threading.Timer | None = None
         self._changed = threading.Condition()
 
     def add(self, request: CompilerRequest[Any]) -> None:
@@ -143,7 +145,6 @@ class RequestScheduler:
         with self._changed:
             if not self._is_closed:
                 self._waiting.append(request)
-                self._watch_dropped()
                 self._changed.notify()
                 return
         request.fail(_closed())
@@ -154,12 +155,13 @@ class RequestScheduler:
             self._current = None
             while not self._is_closed:
                 now = time.monotonic()
-                if due := self._due(now):
-                    self._current = min(due, key=lambda each: each.rank)
+                due = [request for request in self._waiting if request.due <= now]
+                if due:
+                    self._current = min(due, key=lambda request: request.rank)
                     self._current.began = now
                     self._waiting.remove(self._current)
                     return self._current
-                self._changed.wait(min((each.due - now for each in self._waiting), default=None))
+                self._changed.wait(min((request.due - now for request in self._waiting), default=None))
         return None
 
     def withdraw(self, request: CompilerRequest[Any]) -> None:
@@ -174,11 +176,12 @@ class RequestScheduler:
     def drop(self, request: CompilerRequest[Any]) -> None:
         """See `CompilerRequest.drop`."""
         with self._changed:
-            if request is self._current:
+            if is_current := request is self._current:
                 request.dropped = time.monotonic()
-                self._watch_dropped()
-                return
-        request.cancel()
+        if is_current:
+            start_timer(PATIENCE_S, self._end_dropped, request)
+        else:
+            request.cancel()
 
     def keep(self, request: CompilerRequest[Any]) -> bool:
         """See `CompilerRequest.keep`."""
@@ -199,28 +202,17 @@ class RequestScheduler:
         for request in ended:
             request.fail(_closed())
 
-    def _due(self, now: float) -> list[CompilerRequest[Any]]:
-        return [each for each in self._waiting if each.due <= now]
-
-    def _watch_dropped(self) -> None:
-        """Look at the current request again when it can first be in the way, if it was dropped."""
-        if self._watch is not None:
-            self._watch.cancel()
-            self._watch = None
-        current = self._current
-        if current is not None and current.dropped is not None and self._waiting:
-            at = max(current.dropped + PATIENCE_S, min(each.due for each in self._waiting))
-            self._watch = start_timer(max(0.0, at - time.monotonic()), self._end_dropped, current)
-
     def _end_dropped(self, request: CompilerRequest[Any]) -> None:
+        """Cancel a request that was dropped once another is due, and look again until then."""
         with self._changed:
             if request is not self._current or request.dropped is None:
                 return
             now = time.monotonic()
-            if now < request.dropped + PATIENCE_S or not self._due(now):
-                self._watch_dropped()
-                return
-        request.cancel()
+            is_in_the_way = any(other.due <= now for other in self._waiting)
+        if is_in_the_way and now >= request.dropped + PATIENCE_S:
+            request.cancel()
+        else:
+            start_timer(LOOK_S, self._end_dropped, request)
 
 
 def _closed() -> Cancelled:

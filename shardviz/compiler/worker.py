@@ -141,7 +141,6 @@ class Worker:
 
         Raises `TargetError` where the program has another number of devices than the target.
         """
-
         try:
             check_installed(target)
         except TargetError as error:
@@ -195,25 +194,17 @@ class Worker:
         nothing or can never have as many devices.
         """
         call = question.run_call(operation, mesh, shards, target)
-        process = self._process(target.process)
-        return process.submit(
-            CompilerRequest(
-                call,
-                lambda ran: replace(ran, versions=process.versions),
-                f"{operation.name} on {target.name} devices",
-                on_progress,
-                due=due,
-                rank=rank,
-            )
-        )
+        process, subject = self._process(target.process), f"{operation.name} on {target.name} devices"
+
+        def read(ran: ExecutionResult) -> ExecutionResult:
+            return replace(ran, versions=process.versions)
+
+        return process.submit(CompilerRequest(call, read, subject, on_progress, None, due, rank))
 
     def measure(
         self, case: Case, mesh: Mesh, target: Target, runs: int
     ) -> CompilerRequest[Measurement | NoMeasurement]:
-        """Have the devices of a target time a case, in so many runs or fewer.
-
-        Raises `TargetError` for a target that runs nothing or can never have as many devices.
-        """
+        """Have the devices of a target time a case, in so many runs or fewer. Raises as `run`."""
         call = question.loop_call(case, mesh, target, runs)
         subject = f"{case.op} on {target.name} devices"
         request = CompilerRequest(call, lambda output: reading.read_loop(output, case, mesh), subject)
@@ -221,9 +212,7 @@ class Worker:
 
     def layout(self, array: ShardedArray, mesh: Mesh) -> CompilerRequest[HeldArray]:
         """Ask JAX which elements of an array, of which the spec is decided, the devices of a mesh hold.
-
-        Raises `TargetError` for a mesh of more devices than can be simulated.
-        """
+        Raises `TargetError` for more devices than can be simulated."""
         call = question.layout_call(array, mesh)
         return self._process("simulated").submit(CompilerRequest(call, lambda held: held))
 
@@ -252,7 +241,7 @@ class Worker:
 
     def kill(self) -> None:
         """Kill the children and remove what they leave, for a signal handler: nothing is waited for."""
-        for process in [*self._processes.values()]:
+        for process in tuple(self._processes.values()):
             process.kill()
         self._folders.remove_all()
 
@@ -293,17 +282,18 @@ class Worker:
     ) -> CompilerRequest[T]:
         """Have a child compile something, with a folder for what the compiler writes until that is read."""
         process, folder = self._process(target.process), self._folders.make()
-        request = CompilerRequest(
-            Call(function, (replace(asked, folder=folder),)),
-            lambda output: read(output, folder, process.versions),
-            f"the {target.name} compiler",
-            on_progress,
-            lambda: self._folders.remove(folder),
-            due,
-            rank,
-            compiles=target.name != "shardy",
+        call = Call(function, (replace(asked, folder=folder),))
+        subject, compiles = f"the {target.name} compiler", target.name != "shardy"
+
+        def read_all(output: Output) -> T:
+            return read(output, folder, process.versions)
+
+        def remove() -> None:
+            self._folders.remove(folder)
+
+        return process.submit(
+            CompilerRequest(call, read_all, subject, on_progress, remove, due, rank, compiles)
         )
-        return process.submit(request)
 
     def _recall(
         self, problem: Problem, target: Target, versions: Versions, with_costs: bool
@@ -325,10 +315,7 @@ class Worker:
 
 
 def _missing(problem: Problem, target: Target) -> TargetResult | None:
-    """The answer of a target that is not installed, None where it is.
-
-    Raises `TargetError` for what `check_mesh` and `check_axis_types` refuse.
-    """
+    """The answer of a target that is not installed, None where it is; raises as `Worker.submit`."""
     check_axis_types(problem)
     check_devices(problem)
     check_mesh(target, problem.mesh)

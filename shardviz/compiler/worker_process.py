@@ -19,7 +19,7 @@ from shardviz.lazy_names import lazy_module
 
 if TYPE_CHECKING:
     from shardviz.compiler import job_watch
-    from shardviz.compiler.job_watch import JobStart, JobWatch
+    from shardviz.compiler.job_watch import Cause, JobStart, JobWatch
     from shardviz.targets import ProcessName
 else:
     job_watch = lazy_module("shardviz.compiler.job_watch")  # most processes are in no job
@@ -57,11 +57,8 @@ class WorkerProcess:
         job: JobAddress | None = None,
         on_job_lost: Callable[[JobLost], None] | None = None,
     ) -> None:
-        self._name = name
-        self._environment = environment
-        self._time_limit = time_limit
-        self._address = job
-        self._on_job_lost = on_job_lost
+        self._name, self._environment, self._time_limit = name, environment, time_limit
+        self._address, self._on_job_lost = job, on_job_lost
         self._watch: JobWatch | None = None
         self._job_lost: JobLost | None = None
         self._is_lost_told = False
@@ -71,9 +68,7 @@ class WorkerProcess:
         self._process: ChildProcess | None = None
         self._asked: CompilerRequest[Any] | None = None
         self._stopped_because = ""
-        self._has_said_why = False
-        self._closed = False
-        self._loaded = False
+        self._has_said_why = self._closed = self._loaded = False
         self.versions: Versions = ()
         self._limit: threading.Timer
         self._thread = threading.Thread(target=self._serve, name="shardviz-compiler", daemon=True)
@@ -82,8 +77,7 @@ class WorkerProcess:
     @property
     def pid(self) -> int | None:
         """The child's process id, while there is one."""
-        process = self._process
-        return process.pid if process is not None else None
+        return None if (process := self._process) is None else process.pid
 
     def start(self) -> None:
         """Start the child soon, so that it loads JAX while something else happens."""
@@ -96,8 +90,7 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """Kill the child, if there is one, without a lock."""
-        process = self._process
-        if process is not None:
+        if (process := self._process) is not None:
             process.kill()
 
     def close(self, failed: str = "") -> None:
@@ -113,8 +106,7 @@ class WorkerProcess:
         with self._lock:
             self._closed = True
             process = self._process
-            if process is not None:
-                process.kill()
+            self.kill()
         if self._watch is not None:
             self._watch.close()
         if process is not None:
@@ -153,9 +145,7 @@ class WorkerProcess:
             if self._watch is not None:
                 # A job is joined once: by another child it would be another job.
                 raise self._job_lost or CompilerError("the job is over for this process", "start it again")
-            words: tuple[str, ...] = (self._name,)
-            if self._address is not None:
-                words += self._address.words
+            words = (self._name, *(self._address.words if self._address is not None else ()))
             try:
                 process = self._process = ChildProcess(
                     COMPILERS_CHILD, self._environment, *words, on_end=self._child_ended
@@ -254,8 +244,7 @@ class WorkerProcess:
         """A process of the job was lost: what waits for the child ends by that."""
         with self._lock:
             self._job_lost = lost
-            if self._process is not None:
-                self._process.kill()
+            self.kill()
         if self._on_job_lost is not None:
             self._on_job_lost(lost)
 
@@ -277,34 +266,29 @@ class WorkerProcess:
         cause = job_watch.Cause.ABORTED if how.endswith(("SIGABRT", "status 134")) else job_watch.Cause.GONE
         watch.failed(f"has lost its process for JAX, which {how}", cause)
 
-    def _check_others(self, error: str) -> None:
+    def _check_others(self, why: str, cause: Cause | None = None) -> None:
         """Raise `JobLost` where an error is because another process is lost, or the only one in the job."""
         if self._watch is None:
             return
-        self._watch.failed(f"got an error: {error}", job_watch.Cause.REFUSED)
+        if cause is None:
+            why, cause = f"got an error: {why}", job_watch.Cause.REFUSED
+        self._watch.failed(why, cause)
         if lost := self._watch.lost():
             raise lost
 
     def _received(self, process: ChildProcess) -> object:
         """The child's next message. Raises `CompilerError` where it cannot go on."""
         message = process.receive()
-        if isinstance(message, ChildBroken | OtherRequest):
-            self._has_said_why = True
-            self._reap()
+        if not isinstance(message, ChildBroken | OtherRequest):
+            return message
+        self._has_said_why = True
+        self._reap()
         if isinstance(message, ChildBroken):
             self._check_others(message.reason)
             raise CompilerError(f"jax cannot be used here: {message.reason}", message.hint)
-        if isinstance(message, OtherRequest):
-            raise self._other_request()
-        return message
-
-    def _other_request(self) -> CompilerError:
-        """Tell the others that this process is asked something else than process 0; the error of that."""
-        assert self._watch is not None
-        self._watch.failed("is asked something else than process 0", job_watch.Cause.FAILED)
-        return self._watch.lost() or CompilerError(
-            "this process is asked something else than process 0", "start the same command in every process"
-        )
+        other = "is asked something else than process 0"
+        self._check_others(other, job_watch.Cause.FAILED)
+        raise CompilerError(f"this process {other}", "start the same command in every process")
 
     def _death(self, request: CompilerRequest[Any]) -> CompilerError:
         """The error for a request whose child has died under it."""

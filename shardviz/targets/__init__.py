@@ -1,7 +1,6 @@
 """The targets: their names after `--target`, and how large a mesh each can hold.
 
-Files beside this one: the targets in `groups`, what is `installed`, the hardware as compilers want it
-`described_hardware`, and the `machines` that price an answer.
+Files beside this one: what is `installed`, and the `hardware` of targets, all of them in groups.
 """
 
 from __future__ import annotations
@@ -104,10 +103,19 @@ def check_devices(problem: Problem) -> None:
 
 def check_mesh(target: Target, mesh: Mesh) -> None:
     """Raise `TargetError` when a mesh has more devices than the target can ever have, or others."""
-    if target.cluster is not None:
-        if mesh.size != target.cluster.devices:
-            raise _another_size(target, target.cluster, mesh)
-    elif target.max_devices is not None and mesh.size > target.max_devices:
+    cluster = target.cluster
+    if cluster is not None and mesh.size != cluster.devices:
+        from shardviz.hardware.clusters import mesh_of_size
+
+        fitting = cluster.of_size(mesh.size)
+        hints = [f"--target {' or '.join(fitting)}"] if fitting else []
+        hints.append(f"--mesh {mesh_of_size(mesh, cluster.devices)}")
+        has = f"{target.name} has {plural(cluster.devices, 'device')}{cluster.made_of}"
+        raise TargetError(
+            f"{has}, but the mesh {mesh} has {mesh.size:,}",
+            f"use {', or '.join(hints)}",
+        )
+    if cluster is None and target.max_devices is not None and mesh.size > target.max_devices:
         smaller = target.max_devices < MAX_PARTITIONS
         raise TargetError(
             f"the mesh {mesh} has {mesh.size:,} devices but target {target.name} takes at most "
@@ -139,20 +147,6 @@ def _target(piece: str, text: str, start: int) -> Target:
     return Target(cluster.name, cluster.description, cluster.devices, cluster.process, cluster)
 
 
-def _another_size(target: Target, cluster: Cluster, mesh: Mesh) -> TargetError:
-    from shardviz.hardware.clusters import mesh_of_size
-
-    hints = []
-    if fitting := cluster.of_size(mesh.size):
-        hints.append(f"--target {' or '.join(fitting)}")
-    hints.append(f"--mesh {mesh_of_size(mesh, cluster.devices)}")
-    return TargetError(
-        f"{target.name} has {plural(cluster.devices, 'device')}{cluster.made_of}, but the mesh {mesh} has "
-        f"{mesh.size:,}",
-        f"use {', or '.join(hints)}",
-    )
-
-
 def _unknown(piece: str, text: str, start: int) -> TargetError:
     everything = f"the targets are {', '.join(TARGETS)}, or none, and hardware such as {EXAMPLES}"
     where = place(text, start, start + max(1, len(piece)))
@@ -160,11 +154,8 @@ def _unknown(piece: str, text: str, start: int) -> TargetError:
         return TargetError(f"a target is missing {where}", everything)
     if piece.lower() == "none":
         return TargetError(f"none stands beside other targets {where}", "give none alone, or leave it out")
-    return TargetError(f"unknown target {quote(piece)} {where}", _suggestion(piece.lower()) or everything)
-
-
-def _suggestion(name: str) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(name, TARGETS, n=1) if len(name) <= 40 else []
-    return f"did you mean {close[0]}? shardviz targets lists all" if close else ""
+    close = get_close_matches(piece.lower(), TARGETS, n=1) if len(piece) <= 40 else []
+    hint = f"did you mean {close[0]}? shardviz targets lists all" if close else everything
+    return TargetError(f"unknown target {quote(piece)} {where}", hint)

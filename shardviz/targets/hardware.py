@@ -153,17 +153,18 @@ class TargetGroup:
 
 def target_groups() -> tuple[TargetGroup, ...]:
     """Every group. No compiler is loaded for it."""
+    jax = tuple(Choice(target.name, target.description) for target in TARGETS.values())
     slices = TpuSlices(TPUS["v5e"], (2, 2), 2)
     return (
-        _jax(),
-        _hardware(
+        TargetGroup("jax", "JAX alone", jax, "", "", "pip install jax", versions_of("jax", "jaxlib")),
+        _group(
             "tpu",
             "TPUs, none needed here",
             (*map(_tpu, TPUS.values()), Choice(slices.name, "2 slices, joined by the data-center network")),
             "Sizes are chips along x, y and z: 1 or an even number along x and y, any along z. Before * "
             f"stands how many slices, up to {MAX_DEVICES:,} devices in all.",
         ),
-        _hardware(
+        _group(
             "cuda",
             "NVIDIA GPUs, none needed here",
             tuple(map(_gpu, GPUS.values())),
@@ -172,12 +173,7 @@ def target_groups() -> tuple[TargetGroup, ...]:
     )
 
 
-def _jax() -> TargetGroup:
-    choices = tuple(Choice(target.name, target.description) for target in TARGETS.values())
-    return TargetGroup("jax", "JAX alone", choices, "", "", "pip install jax", versions_of("jax", "jaxlib"))
-
-
-def _hardware(process: ProcessName, title: str, choices: tuple[Choice, ...], takes: str) -> TargetGroup:
+def _group(process: ProcessName, title: str, choices: tuple[Choice, ...], takes: str) -> TargetGroup:
     extra = EXTRAS[process]
     missing = "" if extra.installed else "not installed" if extra.installable else f"{extra.exists_for} only"
     command = extra.command if extra.installed or extra.installable else ""

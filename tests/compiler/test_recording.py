@@ -30,7 +30,7 @@ RET_CHECK = "INTERNAL: RET_CHECK failure async-update instruction should have 1 
 
 
 def question(dumps="", folder="", topology=None):
-    part = StatementPart("jnp.einsum('ij,jk->ik', *operands)", "ij,jk->ik", (ARRAY, ARRAY), ARRAY)
+    part = StatementPart("jnp.einsum('ij,jk->ik', *operands)", (ARRAY, ARRAY), ARRAY)
     mesh = TargetMesh("v6e:2x4", Mesh(("X",), (8,)), (("X", 8),), topology=topology)
     return Question(mesh, (part,), results=(ARRAY,), dumps=dumps, folder=str(folder))
 

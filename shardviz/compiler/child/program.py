@@ -275,15 +275,12 @@ def settled_by(program: Program) -> tuple[str, PartitionSpec] | None:
     return None if spec is None else (part.result.name, spec)
 
 
-def _candidates(
-    part: StatementPart, operand_specs: Sequence[PartitionSpec | None]
-) -> Iterator[PartitionSpec]:
+def _candidates(part: StatementPart, specs: Sequence[PartitionSpec | None]) -> Iterator[PartitionSpec]:
     """Each dimension split as an operand splits it, or whole; the most natural first."""
-    inputs, result = part.subscripts.split("->")
-    operands = [(names, spec) for names, spec in zip(inputs.split(","), operand_specs, strict=True) if spec]
+    operands = [(array.dims, spec.dims) for array, spec in zip(part.operands, specs, strict=True) if spec]
     choices = []
-    for letter in result:
-        found = [spec.dims[names.index(letter)] for names, spec in operands if letter in names]
+    for dim in part.result.dims:
+        found = [split[dims.index(dim)] for dims, split in operands if dim in dims]
         choices.append(dict.fromkeys([*found, ()]))
     for dims in product(*choices):
         with suppress(QuestionError):  # an axis twice

@@ -25,7 +25,7 @@ from jax.sharding import AbstractMesh, AxisType
 
 from shardviz.compiler.lowering import MAX_WORDS, lower_program, refusal_of
 from shardviz.compiler.user_file import UserFileRequest, UserProgram, functions_of
-from shardviz.errors import QuestionError, ShardvizError, did_you_mean, quote
+from shardviz.errors import QuestionError, ShardvizError, did_you_mean, one_line, quote
 from shardviz.hlo.text.source_locations import LIBRARY
 from shardviz.reports.lowered_module import LoweredModule
 from shardviz.targets import MAX_CPU_DEVICES
@@ -162,8 +162,8 @@ class UserFile:
             # A fault of syntax appends the place, which stands in front.
             said = error.msg if isinstance(error, SyntaxError) else str(error)
             frames = traceback.extract_tb(error.__traceback__)
-            words = " ".join(said.split()) or f"no message, from {quote(frames[-1].line or '', MAX_WORDS)}"
-            words = words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 1]}…"
+            nothing = f"no message, from {quote(frames[-1].line or '', MAX_WORDS)}"
+            words = one_line(said, MAX_WORDS) or one_line(nothing, MAX_WORDS)
             hint = f"raised while {doing}{self._raised_in(frames)}"
             if isinstance(error, ModuleNotFoundError):
                 hint = f"shardviz runs the file with {sys.executable}: install the module for it"
