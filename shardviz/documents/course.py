@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shardviz.documents.fields import Beside, DocumentKind, exactly, late, of, one_of, record, records, shared
+from shardviz.documents.fields import Beside, DocumentKind, exactly, late, of, one_of, record, records
 from shardviz.forms.form import SCREENS
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _DRAFT = record(
         parameters=of({str: str}, "Other options of step, by name."),
     ),
 )
-DRAFT = shared("draft", replace(_DRAFT, write=late("shardviz.forms.share", "to_document")))
+DRAFT = replace(_DRAFT, write=late("shardviz.forms.share", "to_document")).shared("draft")
 """A form, as share strings and files have it."""
 _SCREEN = of(one_of(*SCREENS), "The application's screen.")
 LESSONS = DocumentKind(

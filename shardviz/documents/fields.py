@@ -52,6 +52,11 @@ class JsonField:
         """The same from another source."""
         return replace(self, source=source)
 
+    def shared(self, name: str) -> JsonField:
+        """A type that several places have, each with its own description."""
+        DEFINITIONS[name] = self.schema
+        return JsonField({"$ref": f"#/$defs/{name}"}, self.write)
+
 
 class Beside:
     """Objects as one that has the attributes of all, those of the first before those of others, and `more`
@@ -126,17 +131,6 @@ def optional(kind: Any, description: str = "", source: Source = None) -> JsonFie
     return replace(field, is_optional=True)
 
 
-def shared(name: str, field: JsonField) -> JsonField:
-    """A type that several places have, each with its own description."""
-    DEFINITIONS[name] = field.schema
-    return JsonField({"$ref": f"#/$defs/{name}"}, field.write)
-
-
-def shared_record(name: str, description: str, /, **fields: JsonField) -> JsonField:
-    """A record that several places have, each with its own description."""
-    return shared(name, record(description, **fields))
-
-
 def one_of(*words: str) -> JsonField:
     return JsonField({"enum": list(words)})
 
@@ -166,12 +160,12 @@ _OF_PYTHON = {
     int: JsonField({"type": "integer", "minimum": 0}),
     float: JsonField({"type": "number", "minimum": 0}),
     bool: JsonField({"type": "boolean"}),
+    Any: JsonField({}, plain),
 }
 SIGNED_INT = JsonField({"type": "integer"})
 SIGNED_FLOAT = JsonField({"type": "number"})
 BANDWIDTH = JsonField({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "inf"}]}, plain)
 """Bytes a second; "inf" where bytes take no time."""
-ANYTHING = JsonField({}, plain)
 
 
 def _type(kind: Any) -> JsonField:

@@ -62,7 +62,7 @@ REGIMES = records(
     bandwidth_bytes_per_s=of(BANDWIDTH, "Bytes a second; inf where the sizes tell none.", "bandwidth"),
     bandwidth_error_bytes_per_s=of(float, "The standard error of that.", "bandwidth_error"),
 )
-"The regimes of what was measured or fitted."
+"""The regimes of what was measured or fitted."""
 _FIT = record(
     "The lines of an operation over axes.",
     op=of(str, "JAX's name of a collective, or copy."),

@@ -16,8 +16,6 @@ from shardviz.documents.fields import (
     optional,
     record,
     records,
-    shared,
-    shared_record,
 )
 from shardviz.errors import ShardvizError
 
@@ -26,26 +24,20 @@ if TYPE_CHECKING:
     from shardviz.notation import Reading
     from shardviz.sharding import Mesh
 
-SPEC = shared(
-    "spec",
-    JsonField(
-        {
-            "description": "For each dimension the mesh axes that split it, the major one first; "
-            "empty where it is whole.",
-            "type": "array",
-            "items": {"type": "array", "items": {"type": "string"}},
-        },
-        lambda spec: [list(axes) for axes in spec],
+SPEC = replace(
+    of(
+        [[str]],
+        "For each dimension the mesh axes that split it, the major one first; empty where it is whole.",
     ),
-)
+    write=lambda spec: [list(axes) for axes in spec],
+).shared("spec")
 """For each dimension its axes, of a `PartitionSpec` or given as they are."""
-MESH = shared_record(
-    "mesh",
+MESH = record(
     "A mesh of devices.",
     axis_names=of([str], "The axes, the major one first."),
     axis_sizes=of([int], "Devices along each axis."),
     device_order=of([int], "Device ids by row-major position; null: the ids count the positions."),
-)
+).shared("mesh")
 
 
 def array_fields(role: JsonField) -> dict[str, JsonField]:
@@ -137,8 +129,7 @@ def translate_document(
 
 
 JOB = optional(
-    shared_record(
-        "job",
+    record(
         "The processes that hold the devices.",
         processes=of(int, "Processes."),
         hosts=of([str], "The host of each process."),
@@ -156,7 +147,7 @@ JOB = optional(
                 hosts=of([str], "Their hosts, each once.", 1),
             ),
         ),
-    ),
+    ).shared("job"),
     "The job of several processes whose devices ran it; left out: there was one process.",
 )
 

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from shardviz.documents.fields import (
-    Beside,
-    Document,
-    DocumentKind,
-    late,
-    of,
-    one_of,
-    record,
-    records,
-    shared_record,
-)
+from shardviz.documents.fields import Beside, Document, DocumentKind, late, of, one_of, record, records
 from shardviz.documents.meshes import MESH, SPEC, array_fields
 
 if TYPE_CHECKING:
@@ -29,7 +19,7 @@ def _arrays(plan: Plan) -> Iterator[Beside]:
     """Arguments, intermediates of a chain, and the result, each once; `asked_spec` is what was asked."""
     from shardviz.planner.plan import decided_parts
 
-    problem, parts = (plan.problem, decided_parts(plan))
+    problem, parts = plan.problem, decided_parts(plan)
     asked = {array.name: array.spec for array in problem.arrays if array.spec is not None}
     listed: set[str] = set()
     for place, (operands, result) in enumerate(parts):
@@ -46,14 +36,13 @@ def _steps(plan: Plan) -> Iterator[Beside]:
 
 
 _notices = late("shardviz.planner.problem.problem", "notices")
-_ARRAY = shared_record(
-    "array",
+_ARRAY = record(
     "An array of a problem, and how the plan splits it.",
     **array_fields(of(one_of("operand", "intermediate", "result"), "The role of the array in the problem.")),
     asked_spec=of(
         SPEC, "The sharding that is asked for; null: the compiler may choose, and spec is the plan's."
     ),
-)
+).shared("array")
 _PAIR = {"array": of(str, "The array.", 0)}
 _TRAINING = record(
     "The choices of a train step, and the names of its gradients; null: a forward pass alone.",
@@ -83,8 +72,7 @@ _TRAINING = record(
 )
 PHASES = ("forward", "recomputed", "backward", "optimizer")
 PHASE = one_of(*PHASES)
-PROBLEM = shared_record(
-    "problem",
+PROBLEM = record(
     "The problem.",
     einsum=of(str, "The einsum, or a chain of them with semicolons.", "problem.text"),
     mesh=of(MESH, "The mesh.", "problem.mesh"),
@@ -104,15 +92,14 @@ PROBLEM = shared_record(
     ),
     arrays=of([of(_ARRAY, "An array.")], "Arguments, results in between, the result, each once.", _arrays),
     training=_TRAINING,
-)
+).shared("problem")
 
 
 _STEP_OPS = one_of(
     *("einsum", "apply", "slice", "mask"),
     *("all_gather", "psum", "pmax", "psum_scatter", "all_to_all", "ppermute"),
 )
-PLAN = shared_record(
-    "plan",
+PLAN = record(
     "The operations that should happen, by the rules of the textbook.",
     cases=of([str], "For each einsum of the chain the case of a sharded matmul that it is."),
     steps=records(
@@ -156,7 +143,7 @@ PLAN = shared_record(
     result_spec=of(SPEC, "The sharding of the result."),
     result_unreduced=of([str], "Mesh axes of the result's pending sum.", "result_spec.unreduced"),
     wire_bytes=of(int, "Bytes that one device must send at least, in all steps together."),
-)
+).shared("plan")
 
 
 OVERLAPPED = "The longer of compute and communication; in a train step of each pass."
@@ -248,8 +235,7 @@ _TOTALS = {
         peak_bytes=of(int, "The most that is held at once.", "peak"),
     ),
 }
-COST = shared_record(
-    "cost",
+COST = record(
     "The cost of a plan on a machine, for one device.",
     **_TOTALS,
     thresholds=records(
@@ -291,8 +277,8 @@ COST = shared_record(
             argument=of(bool, "The program is given it so; it stays to the end.", "is_argument"),
         ),
     ),
-)
-TOTALS = shared_record("totals", "The totals of a plan's cost on a machine, for one device.", **_TOTALS)
+).shared("cost")
+TOTALS = record("The totals of a plan's cost on a machine, for one device.", **_TOTALS).shared("totals")
 RANKING = DocumentKind(
     "ranking",
     "explain --specs",

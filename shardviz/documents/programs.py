@@ -16,7 +16,6 @@ from shardviz.documents.fields import (
     optional,
     record,
     records,
-    shared_record,
 )
 from shardviz.documents.meshes import JOB, MESH, SPEC, job_beside
 from shardviz.documents.plans import AXIS_TYPES, COST, PHASE, PLAN, PROBLEM, TOTALS
@@ -70,8 +69,7 @@ _WHY = record(
         )
     ),
 )
-COLLECTIVE = shared_record(
-    "collective",
+COLLECTIVE = record(
     "A collective of a compiled program.",
     op=of(str, "HLO's name of the operation, such as all-gather."),
     name=of(str, "The instruction's name."),
@@ -116,9 +114,8 @@ COLLECTIVE = shared_record(
         float, "Seconds of one run for which the device waits with nothing else to do.", "exposed"
     ),
     why=optional(_WHY),
-)
-COLLECTIVE_MATMUL = shared_record(
-    "collective_matmul",
+).shared("collective")
+COLLECTIVE_MATMUL = record(
     "A gather before a matmul, or a scatter after it, taken apart into permutes around a ring.",
     op=of(one_of("all-gather", "reduce-scatter"), "The collective that was taken apart."),
     axes=of([str], "Mesh axes of the ring."),
@@ -129,9 +126,8 @@ COLLECTIVE_MATMUL = shared_record(
     bytes=of(int, "Bytes of the larger of a device's operand and result of the whole collective."),
     wire_bytes=of(int, "Bytes that one device sends in all permutes; null: in a loop of unknown length."),
     source=SOURCE,
-)
-PLACEMENT = shared_record(
-    "placement",
+).shared("collective_matmul")
+PLACEMENT = record(
     "The placement of the mesh on the chips.",
     torus=of([int], "Chips along each axis of a slice's torus; empty for GPUs, whose nodes are switches."),
     wrap=of([bool], "For each axis of the torus, true where it is a ring."),
@@ -152,7 +148,7 @@ PLACEMENT = shared_record(
         core=of(int, "Its core on the chip, or the GPU's number in its node."),
         slice=of(int, "Its slice, or node."),
     ),
-)
+).shared("placement")
 _COLLECTIVES = of(
     [of(COLLECTIVE, "A collective.")],
     "Collectives in program order.",
@@ -178,8 +174,7 @@ _ELAPSED = {
     ),
     "versions": of({str: str}, "Versions of what answered, by package."),
 }
-TARGET = shared_record(
-    "target",
+TARGET = record(
     "A target's answer.",
     **_ANSWER,
     result_spec=of(SPEC, "The sharding of the result; null: not known."),
@@ -203,7 +198,7 @@ TARGET = shared_record(
         lambda answer: answer.typeof or None,
     ),
     text=optional(str, "The program that was read, with --hlo."),
-)
+).shared("target")
 DIFFERENCE = record(
     "A difference between the plan and a target.",
     target=of(str, "The target's name."),
@@ -322,8 +317,7 @@ _TOTALS = record(
     wire_bytes=of(int, "Bytes that one device must send at least, over all runs."),
     unknown=of(int, "Collectives in loops of unknown length, which the sums leave out."),
 )
-REMATERIALIZATION = shared_record(
-    "rematerialization",
+REMATERIALIZATION = record(
     "An array that is made whole on every device on its way from one sharding to another.",
     written=of([str], "The two shardings as XLA prints them in its warning; null: it did not warn."),
     before=of(SPEC, "Its sharding before, along the mesh's axes; null: not known."),
@@ -345,7 +339,7 @@ REMATERIALIZATION = shared_record(
         spec=of(SPEC, "The sharding that it ends in."),
         wire_bytes=of(int, "Bytes that a device sends at least."),
     ),
-)
+).shared("rematerialization")
 REMATERIALIZATIONS = DocumentKind(
     "rematerializations",
     "hlo LOG",

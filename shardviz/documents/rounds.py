@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from shardviz.collectives.values import plain_values
 from shardviz.documents.fields import (
-    ANYTHING,
     BANDWIDTH,
     Beside,
     Document,
@@ -17,8 +16,6 @@ from shardviz.documents.fields import (
     one_of,
     record,
     records,
-    shared,
-    shared_record,
 )
 from shardviz.documents.meshes import JOB, MESH, job_beside
 
@@ -33,20 +30,17 @@ if TYPE_CHECKING:
 _LINK = JsonField(
     {"type": "array", "items": {"anyOf": [{"type": "integer", "minimum": 0}, {"const": "switch"}]}}
 )
-_VALUES = of(
-    ANYTHING, "Numbers as nested lists, NaN and infinities as text, complex ones as [real, imaginary]."
-)
+_VALUES = of(Any, "Numbers as nested lists, NaN and infinities as text, complex ones as [real, imaginary].")
 _WAITING = of(int, "Messages that wait for a link; null: the queues are too long to follow.", "waiting")
 _SECONDS = of(
     float, "Seconds by store and forward over shortest paths; a lower bound where queues are too long."
 )
-DEVICE_VALUES = shared_record(
-    "device_values",
+DEVICE_VALUES = record(
     "A device and its numbers.",
     id=of(int, "The device's id."),
     coords=of([int], "Its place along each mesh axis."),
     values=_VALUES,
-)
+).shared("device_values")
 _COMPARED = record(
     "An algorithm, in numbers.",
     algorithm=of(str, "The algorithm's name."),
@@ -64,21 +58,18 @@ _NOT_COMPARED = record(
 )
 
 
-ALGORITHM = shared(
-    "algorithm",
-    JsonField(
-        {
-            "description": "An algorithm, or the reason why it cannot be compared.",
-            "oneOf": [_COMPARED.schema, _NOT_COMPARED.schema],
-        },
-        lambda row: (_NOT_COMPARED if isinstance(row, tuple) else _COMPARED).write(row),
-    ),
-)
+ALGORITHM = JsonField(
+    {
+        "description": "An algorithm, or the reason why it cannot be compared.",
+        "oneOf": [_COMPARED.schema, _NOT_COMPARED.schema],
+    },
+    lambda row: (_NOT_COMPARED if isinstance(row, tuple) else _COMPARED).write(row),
+).shared("algorithm")
 _BANDWIDTH = of(BANDWIDTH, "Bytes a second of one link, one way; inf where that takes no time.")
 _QUESTION = {
     "op": of(str, "JAX's name of the collective, such as all_gather.", "operation.name"),
     "axes": of([str], "Mesh axes of its groups, the major one first.", "operation.axes"),
-    "parameters": of({str: of(ANYTHING, "A value.")}, "JAX's parameters, by name.", "operation.parameters"),
+    "parameters": of({str: of(Any, "A value.")}, "JAX's parameters, by name.", "operation.parameters"),
     "mesh": of(MESH, "The mesh."),
     "shape": of([int], "Elements along each dimension of the whole array.", "question.layout.array.shape"),
     "dtype": of(str, "The element type.", "question.layout.array.dtype"),
@@ -303,7 +294,7 @@ _TRANSFER = record(
     dst=of(int, "The receiver's id."),
     chunks=of([int], "The numbers of its chunks, from 0."),
     values=of(
-        [of(ANYTHING, "A number; NaN and infinities as text, a complex one as [real, imaginary].")],
+        [of(Any, "A number; NaN and infinities as text, a complex one as [real, imaginary].")],
         "The numbers of its chunks before the round, in their order; null: they are not followed.",
     ),
     bytes=of(int, "Bytes of all its chunks."),

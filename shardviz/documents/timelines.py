@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from shardviz.documents.fields import (
-    SIGNED_FLOAT,
-    Beside,
-    DocumentKind,
-    of,
-    one_of,
-    record,
-    records,
-    shared_record,
-)
+from shardviz.documents.fields import SIGNED_FLOAT, Beside, DocumentKind, of, one_of, record, records
 
 if TYPE_CHECKING:
     from shardviz.planner.pricing.costs import PlanCost
@@ -71,8 +62,7 @@ _BUFFER = record(
     ),
     end_seconds=of(float, "Seconds on the drawn clock until which it is live; null: to the end.", "end"),
 )
-LIVE_MEMORY = shared_record(
-    "live_memory",
+LIVE_MEMORY = record(
     "The memory of one device.",
     by=of(one_of("compiler", "estimate"), "Who counted."),
     argument_bytes=of(int, "Bytes of all arguments."),
@@ -90,7 +80,7 @@ LIVE_MEMORY = shared_record(
         start_seconds=of(float, "Seconds on the drawn clock from which on so much is live.", 0),
         live_bytes=of(int, "Bytes that are live from then on.", 1),
     ),
-)
+).shared("live_memory")
 
 
 def _communication(timeline: ProgramTimeline) -> Iterable[tuple[str, float, float]]:
@@ -130,7 +120,7 @@ _FIELDS = {
     "notes": of([str], "Warnings, a sentence each."),
     "live_memory": of(LIVE_MEMORY, "Memory over time; null: not known.", "memory"),
 }
-TIMELINE = shared_record("timeline", "A plan or a program on a machine.", **_FIELDS)
+TIMELINE = record("A plan or a program on a machine.", **_FIELDS).shared("timeline")
 TOLD_TIMES = records(
     "What runs when, with --time.",
     "The times of a plan or of a target's program, by one teller.",

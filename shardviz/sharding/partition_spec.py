@@ -84,8 +84,7 @@ class PartitionSpec:
         """Raise `QuestionError` unless the devices are one of the mesh, or each of them once."""
         if self.only_device is not None and self.only_device >= mesh.size:
             raise QuestionError(
-                f"the mesh {mesh} has no device {self.only_device}",
-                f"its devices are 0 to {mesh.size - 1}",
+                f"the mesh {mesh} has no device {self.only_device}", f"its devices are 0 to {mesh.size - 1}"
             )
         if len(self.devices) > 1:
             Mesh(mesh.axis_names, mesh.axis_sizes, self.devices)

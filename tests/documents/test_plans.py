@@ -192,12 +192,7 @@ def test_what_a_schedule_and_a_placement_tell() -> None:
         (0, 2, 1, 3), tuple(DeviceCoords((i % 2, i // 2)) for i in range(4)), (2, 2), (True, False)
     )
     compiled = TargetResult(
-        "v5e:2x2",
-        "ok",
-        (under_way,),
-        text="HloModule m",
-        collective_matmuls=(ring,),
-        placement=places,
+        "v5e:2x2", "ok", (under_way,), text="HloModule m", collective_matmuls=(ring,), placement=places
     )
     question = priced("bd,df->bf", "XY,Y_->X_", "X=2,Y=2")
     (target,) = through_json(explain_document(question, (compiled,)))["targets"]

@@ -237,10 +237,7 @@ def test_keeps_arrays_and_result():
         ("A[I] * ", "expected '[' at the end of 'A[I] * '"),
         ("A[I] -> ", "expected '[' at the end of 'A[I] -> '"),
         ("A[I] B[I]", "expected the end but found 'B' at character 6 of 'A[I] B[I]'"),
-        (
-            "A[I] -> B[I] -> C[I]",
-            "expected the end but found '-' at character 14 of 'A[I] -> B[I] -> C[I]'",
-        ),
+        ("A[I] -> B[I] -> C[I]", "expected the end but found '-' at character 14 of 'A[I] -> B[I] -> C[I]'"),
     ],
 )
 def test_refuses_products(text, message):

@@ -81,8 +81,7 @@ MESH = Mesh(("X", "Y", "data"), (2, 4, 2))
 
 
 @pytest.mark.parametrize(
-    ("text", "axes"),
-    [("X", ("X",)), ("X,Y", ("X", "Y")), ("Y, X", ("Y", "X")), (" data Y ", ("data", "Y"))],
+    ("text", "axes"), [("X", ("X",)), ("X,Y", ("X", "Y")), ("Y, X", ("Y", "X")), (" data Y ", ("data", "Y"))]
 )
 def test_reads_axes(text, axes):
     assert parse_axes(text, MESH) == axes

@@ -172,11 +172,7 @@ def test_refuses_sends(text, message, hint):
 
 @pytest.mark.parametrize(
     ("text", "rows"),
-    [
-        ("1,2;0,3", ((1, 2), (0, 3))),
-        (" 1 2 ; 0, 3 ", ((1, 2), (0, 3))),
-        ("0,0;0,0", ((0, 0), (0, 0))),
-    ],
+    [("1,2;0,3", ((1, 2), (0, 3))), (" 1 2 ; 0, 3 ", ((1, 2), (0, 3))), ("0,0;0,0", ((0, 0), (0, 0)))],
 )
 def test_reads_send_sizes(text, rows):
     assert parse_send_sizes(text, 2) == rows

@@ -3,13 +3,7 @@
 import pytest
 
 from shardviz.errors import NotationError
-from shardviz.notation.program import (
-    EinsumCall,
-    FunctionCall,
-    Literal,
-    Mention,
-    parse_program,
-)
+from shardviz.notation.program import EinsumCall, FunctionCall, Literal, Mention, parse_program
 
 
 def shape(value):

@@ -204,11 +204,7 @@ KNOWN = "this mesh has the axes X, Y, Z"
     ("text", "message", "hint"),
     [
         ("", "there is no spec in an empty text", SHAPE),
-        (
-            "Y:(1)3_",
-            "mesh axis Y=4 has no part Y:(1)3 at character 1 of 'Y:(1)3_'",
-            "1 × 3 must divide 4",
-        ),
+        ("Y:(1)3_", "mesh axis Y=4 has no part Y:(1)3 at character 1 of 'Y:(1)3_'", "1 × 3 must divide 4"),
         (
             "XY:(1)1",
             "no axis has the part 'Y:(1)1' at character 2 of 'XY:(1)1'",

@@ -54,11 +54,7 @@ def test_joined_parts(axes, joined):
 
 def test_parts_within_the_finest():
     finest = finest_parts(SIZES, ("Y:(2)2", "Z:(1)3"))
-    assert finest == {
-        "X": ("X",),
-        "Y": ("Y:(1)2", "Y:(2)2", "Y:(4)2"),
-        "Z": ("Z:(1)3", "Z:(3)4"),
-    }
+    assert finest == {"X": ("X",), "Y": ("Y:(1)2", "Y:(2)2", "Y:(4)2"), "Z": ("Z:(1)3", "Z:(3)4")}
     finest = [part for parts in finest.values() for part in parts]
     assert parts_within("Y", finest) == ("Y:(1)2", "Y:(2)2", "Y:(4)2")
     assert parts_within("Y:(2)4", finest) == ("Y:(2)2", "Y:(4)2")
