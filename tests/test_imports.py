@@ -42,7 +42,7 @@ PURE = (
     "shardviz.devices.measured_machine",
     "shardviz.devices.question",
     "shardviz.models.question",
-    "shardviz.models.step",
+    "shardviz.models.answer",
     "shardviz.hlo",
     "shardviz.compare",
     "shardviz.documents.kinds",

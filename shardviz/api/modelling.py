@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from shardviz.api.arguments import MachineLike, MeshLike, as_machine, as_mesh
 from shardviz.api.shown import Shown
 from shardviz.errors import QuestionError, quote
-from shardviz.models.answer import ModelAnswer, ModelMemory, answered
+from shardviz.models.answer import ModelAnswer, ModelMemory, ModelStep, answered
 from shardviz.models.model import Model, ModelParameter
 from shardviz.models.question import ModelQuestion, model_question, named_rules
 from shardviz.models.rules.rule_files import function_rules, rules_of_pairs, spec_of_jax
 from shardviz.models.rules.rule_set import RuleSet
-from shardviz.models.sources.reading import read_model
+from shardviz.models.sources import read_model
 from shardviz.models.splitting import SplitParameter
-from shardviz.models.step import ModelStep
 from shardviz.planner.problem.training import parse_training
 from shardviz.sharding import PartitionSpec, canonical_dtype
 from shardviz.targets.hardware import placed_for

@@ -15,7 +15,7 @@ from shardviz.targets import parse_targets
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference
-    from shardviz.models.step import ModelStep
+    from shardviz.models.answer import ModelStep
     from shardviz.reports.target_result import TargetResult
 
 EXAMPLES = (
@@ -125,7 +125,7 @@ def command(
     """
     from shardviz.models.answer import answered, change
     from shardviz.models.question import model_question, named_rules, read_change, with_changes
-    from shardviz.models.sources.reading import read_model
+    from shardviz.models.sources import read_model
     from shardviz.notation import parse_mesh
     from shardviz.planner.problem.training import parse_training
     from shardviz.targets.hardware import placed_for

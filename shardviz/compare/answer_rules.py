@@ -8,8 +8,19 @@ from dataclasses import replace
 from itertools import combinations, product
 
 from shardviz.compare.comparison import SAME_TRAFFIC, Comparison
-from shardviz.compare.transfer import ArrayTransfer, elements_of, kinds
-from shardviz.compare.wording import acts_on, arrays, does, listed, over, under_way, wire, with_article
+from shardviz.compare.transfer import (
+    ArrayTransfer,
+    acts_on,
+    arrays,
+    does,
+    elements_of,
+    kinds,
+    listed,
+    over,
+    under_way,
+    wire,
+    with_article,
+)
 from shardviz.errors import plural
 from shardviz.hlo import Collective
 from shardviz.planner.states.moves import state_of

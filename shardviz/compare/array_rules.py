@@ -8,8 +8,8 @@ from itertools import combinations
 from math import prod
 
 from shardviz.compare.comparison import Comparison
-from shardviz.compare.transfer import ArrayTransfer
-from shardviz.compare.wording import (
+from shardviz.compare.transfer import (
+    ArrayTransfer,
     acts,
     against,
     arrays,

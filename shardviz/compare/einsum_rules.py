@@ -10,8 +10,19 @@ from collections.abc import Mapping, Sequence
 
 from shardviz.compare.comparison import Comparison
 from shardviz.compare.moved_arrays import summed_operands
-from shardviz.compare.transfer import ArrayTransfer, kinds
-from shardviz.compare.wording import acts, acts_on, against, arrays, cheaper, listed, listed_axes, verb, wire
+from shardviz.compare.transfer import (
+    ArrayTransfer,
+    acts,
+    acts_on,
+    against,
+    arrays,
+    cheaper,
+    kinds,
+    listed,
+    listed_axes,
+    verb,
+    wire,
+)
 from shardviz.planner import Statement
 
 

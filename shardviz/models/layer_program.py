@@ -20,7 +20,7 @@ from shardviz.models.model import (
     ArchitectureParameter,
     described_parameters,
 )
-from shardviz.models.sources.reading import bare_name
+from shardviz.models.sources import bare_name
 from shardviz.models.splitting import SplitModel, SplitParameter
 from shardviz.planner.problem.problem import Problem
 from shardviz.planner.problem.programs import program_problem, read_program

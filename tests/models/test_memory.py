@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.models.answer import model_memory
-from shardviz.models.step import planned_step
+from shardviz.models.answer import model_memory, planned_step
 
 PARAMETERS = 8_030_261_248
 """Of Llama 3 8B."""

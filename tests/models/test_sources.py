@@ -7,7 +7,7 @@ import json
 import pytest
 
 from shardviz.errors import ShardvizError
-from shardviz.models.sources.reading import built_in_model, built_in_names, read_model
+from shardviz.models.sources import built_in_model, built_in_names, read_model
 
 PUBLISHED = {
     "gpt2": 124_439_808,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import shardviz
-from shardviz.models.step import planned_step
+from shardviz.models.answer import planned_step
 
 SEED = str(Path(shardviz.__file__).parent.parent / "docs" / "rules" / "llama.toml")
 

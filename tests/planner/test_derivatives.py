@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shardviz.notation.einsum import Einsum
-from shardviz.planner.derivatives import DERIVATIVES, GRADIENT, derivatives
 from shardviz.planner.problem import Statement
 from shardviz.planner.problem.functions import FUNCTIONS, PROGRAM_FUNCTIONS
+from shardviz.planner.training import DERIVATIVES, GRADIENT, derivatives
 from shardviz.sharding import ShardedArray
 
 

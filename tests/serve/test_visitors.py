@@ -318,7 +318,7 @@ def test_a_machine_of_a_file_is_refused_whether_it_is_there_or_not(folders):
 def test_models_and_rules_of_files_are_refused_whether_they_are_there_or_not(folders):
     (folders / "home" / "config.json").write_text("{}")
     paths = [str(folders / "home" / name) for name in ("config.json", "gone.json", "", "gone")]
-    tries = "from shardviz.models.sources.reading import read_model\n"
+    tries = "from shardviz.models.sources import read_model\n"
     tries += "from shardviz.models.rules.rule_files import read_rule_file\n"
     tries += "from shardviz.errors import ShardvizError\n"
     files = [("read_model", path) for path in paths]

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardviz.errors import ShardvizError, quote
+from shardviz.models.model_files import json_table, text_of
 from shardviz.models.rules.rule_set import STYLES, Kind, Pair, RuleError, RuleSet, ShardingRule
-from shardviz.models.sources.model_files import json_table, text_of
 from shardviz.sharding import PartitionSpec
 from shardviz.strict_table import StrictTable
 

@@ -107,7 +107,7 @@ _GRADIENTS = (
     ("top_k", 2, 1, "{0} * ({1} != 0)"),
 )
 """For functions at one point: the operands of what makes an operand's gradient, the result's gradient first,
-its operations and its JAX code (`derivatives` says what the others are)."""
+its operations and its JAX code (`training` says what the others are)."""
 _OPTIMIZER = (
     ("adam_mean", 2, 3, "0.9 * {0} + 0.1 * {1}"),
     ("adam_square", 2, 4, "0.999 * {0} + 0.001 * jnp.square({1})"),

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from shardviz.errors import plural
+from shardviz.models.answer import ModelStep, PlannedPart
 from shardviz.models.question import ModelQuestion
-from shardviz.models.step import ModelStep, PlannedPart
 from shardviz.notation import write_spec
 from shardviz.planner.pricing.priced_steps import PricedStep
 from shardviz.planner.problem import Phase

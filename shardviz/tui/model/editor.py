@@ -15,7 +15,7 @@ from shardviz.models.question import (
     with_changes,
 )
 from shardviz.models.rules.rule_set import ShardingRule
-from shardviz.models.sources.reading import read_model
+from shardviz.models.sources import read_model
 from shardviz.notation import parse_mesh
 from shardviz.planner.problem.training import parse_training
 from shardviz.targets.hardware import placed_for

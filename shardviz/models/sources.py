@@ -1,0 +1,391 @@
+"""A model from what a user wrote: a name, a `config.json`, the header of `safetensors`, or a folder of these.
+No weights are read.
+
+The keys of a config and their meaning are those of the configuration classes of `transformers`
+(https://huggingface.co/docs/transformers/model_doc/llama and its neighbours). A file of `safetensors` is 8
+bytes, the length N of its header, little-endian; N bytes of JSON; and the data
+(https://huggingface.co/docs/safetensors/index#format). Of a model in several files
+`model.safetensors.index.json` names the file of each tensor, without shapes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from shardviz.errors import QuestionError, did_you_mean, plural, quote
+from shardviz.models.model import Architecture, Model, ModelParameter, parameters
+from shardviz.models.model_files import (
+    MAX_BYTES,
+    ModelFileError,
+    announce,
+    fail_reading,
+    json_table,
+    opened,
+    text_of,
+)
+from shardviz.sharding import canonical_dtype
+from shardviz.strict_table import StrictTable
+from shardviz.user_files import is_folder, is_there
+
+CONFIG = "config.json"
+WEIGHTS = ".safetensors"
+_REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w.-]+(?<!\.json)(?<!\.safetensors)")
+_PREFIXES = ("model.", "transformer.")
+
+
+def read_model(text: str) -> Model:
+    """The model of a built-in name, of a `config.json`, of a `safetensors` file or the index of many, or of a
+    folder that has some of these.
+
+    A config beside the weights says how they are used. Raises `QuestionError` for a name that is not known,
+    and for a file that cannot be read.
+    """
+    name = text.strip()
+    if (known := _known_as(name)) is not None:
+        return built_in_model(known)
+    path = Path(name)
+    is_path = os.sep in name or name.startswith("~") or name.endswith((WEIGHTS, ".json"))
+    if is_path:
+        # A visitor's session is not told which paths there are.
+        announce(path)
+    path = path.expanduser()
+    if is_folder(path):
+        return _of_folder(path)
+    if _REPOSITORY.fullmatch(name) and not is_there(path):
+        raise ModelFileError(
+            name,
+            "",
+            "the file does not exist",
+            f"for a repository, fetch its config: hf download {name} {CONFIG}",
+        )
+    if is_path:
+        return _of_weights(path) if name.endswith((WEIGHTS, INDEX)) else _of_config(path)
+    names = built_in_names()
+    raise QuestionError(
+        f"there is no model {quote(name)}",
+        f"{did_you_mean(name, names)}known are {', '.join(names)}; or give a config.json or .safetensors",
+    )
+
+
+def _of_folder(path: Path) -> Model:
+    weights = [*sorted(path.glob(f"*{INDEX}")), *sorted(path.glob(f"*{WEIGHTS}"))]
+    if weights:
+        return replace(_of_weights(weights[0]), name=path.resolve().name)
+    if not (path / CONFIG).is_file():
+        raise ModelFileError(
+            str(path), "", f"it has no {CONFIG} and no {WEIGHTS} file", "give another folder"
+        )
+    return replace(_of_config(path / CONFIG), name=path.resolve().name)
+
+
+def _of_config(path: Path) -> Model:
+    architecture = _architecture(path)
+    return Model(_called(path), str(path), parameters(architecture), architecture)
+
+
+def _of_weights(path: Path) -> Model:
+    found = read_safetensors(path)
+    config = path.with_name(CONFIG)
+    if not config.is_file():
+        return Model(_called(path), str(path), found)
+    architecture = _architecture(config)
+    return Model(_called(path), str(path), with_dims(found, architecture), architecture)
+
+
+def _architecture(path: Path) -> Architecture:
+    return read_architecture(json_table(text_of(path), str(path)))
+
+
+def _called(path: Path) -> str:
+    """The folder's name where the file's says nothing."""
+    stem = path.name.partition(".")[0]
+    return path.resolve().parent.name if stem in ("config", "model") else stem
+
+
+def with_dims(found: tuple[ModelParameter, ...], architecture: Architecture) -> tuple[ModelParameter, ...]:
+    """The parameters of a checkpoint with the logical axes that its architecture gives those of its
+    shapes."""
+    expected = {bare_name(each.name): each for each in parameters(architecture)}
+
+    def described(each: ModelParameter) -> ModelParameter:
+        own = expected.get(bare_name(each.name))
+        return each if own is None or own.shape != each.shape else replace(each, dims=own.dims)
+
+    return tuple(map(described, found))
+
+
+def bare_name(name: str) -> str:
+    """The name without the module around the decoder, which checkpoints have or lack."""
+    for prefix in _PREFIXES:
+        name = name.removeprefix(prefix)
+    return name
+
+
+# The models that are known by name, from `built_in.toml`.
+
+
+@cache
+def _tables() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(files(__package__).joinpath("built_in.toml").read_text(encoding="utf-8"))
+
+
+def built_in_names() -> tuple[str, ...]:
+    """The names of all models, in order."""
+    return tuple(_tables())
+
+
+def _known_as(text: str) -> str | None:
+    """The one of `built_in_names` that a text is: the name itself, or its repository on Hugging Face; None
+    for any other."""
+    word = text.lower()
+    for name, table in _tables().items():
+        if word in (name, "/".join(table["source"].lower().rsplit("/", 2)[1:])):
+            return name
+    return None
+
+
+def built_in_model(name: str) -> Model:
+    """The model of one of `built_in_names`, its weights in bf16; GPT-2's are in f32, as published."""
+    config = StrictTable(
+        _tables()[name], lambda key, reason, hint: QuestionError(f"built_in.toml: {key}: {reason}", hint)
+    )
+    architecture = read_architecture(config)
+    return Model(name, config.text("source"), parameters(architecture), architecture)
+
+
+# Configs.
+
+MOST = 10**9
+"""The largest size that is read."""
+MOST_LAYERS = 2000
+"""Each layer has parameters of its own; twice the depth of the deepest transformer that was trained
+(https://arxiv.org/abs/2203.00555)."""
+
+
+@dataclass(frozen=True)
+class ModelFamily:
+    """The architecture of a `model_type`, so far as its config does not say it; `head_size` is the usual one,
+    0 where the width is divided among the heads."""
+
+    activation: Literal["silu", "gelu"] = "silu"
+    norms: int = 2
+    tied: bool = False
+    qkv_bias: bool = False
+    qk_norm: bool = False
+    head_size: int = 0
+    experts: str = ""
+
+
+FAMILIES = {
+    "llama": ModelFamily(),
+    "mistral": ModelFamily(),
+    "mixtral": ModelFamily(experts="intermediate_size"),
+    "qwen2": ModelFamily(qkv_bias=True),
+    "qwen3": ModelFamily(qk_norm=True, head_size=128),
+    "qwen3_moe": ModelFamily(qk_norm=True, head_size=128, experts="moe_intermediate_size"),
+    "gemma": ModelFamily("gelu", tied=True, head_size=256),
+    "gemma2": ModelFamily("gelu", norms=4, tied=True, head_size=256),
+    "gemma3_text": ModelFamily("gelu", norms=4, tied=True, qk_norm=True, head_size=256),
+    "gpt2": ModelFamily("gelu", tied=True),
+}
+"""By `model_type`; `experts` is the key of the width of each, where there are some."""
+EXPERTS = ("num_local_experts", "num_experts")
+"""The keys of their number: the second until transformers 4 for some families, the first since 5 for all."""
+
+
+_OF_GPT2 = {
+    "hidden_size": "n_embd",
+    "num_attention_heads": "n_head",
+    "num_hidden_layers": "n_layer",
+    "intermediate_size": "n_inner",
+    "max_position_embeddings": "n_positions",
+}
+"""The keys of GPT-2 for those of all others."""
+
+
+def read_architecture(config: StrictTable) -> Architecture:
+    """The architecture of a config.
+
+    Raises the table's error for a `model_type` of another family, a size that is missing, and sizes that do
+    not fit one another.
+    """
+    name = config.choice("model_type", tuple(FAMILIES))
+    family, is_gpt2 = FAMILIES[name], name == "gpt2"
+    key_of = _OF_GPT2 if is_gpt2 else {}
+
+    def size(key: str, usual: int = 0, most: int = MOST) -> int:
+        """A size from 1 to `most`; the usual one where the key is missing, or null."""
+        own = key_of.get(key, key)
+        if usual and config.values.get(own) is None:
+            return usual
+        found = config.count(own, most)
+        if not found:
+            config.fail(own, "it is 0", "sizes are 1 or more")
+        return found
+
+    def flag(key: str, usual: bool = False) -> bool:
+        return usual if is_gpt2 or config.values.get(key) is None else config.typed(key, bool)
+
+    width, heads = size("hidden_size"), size("num_attention_heads")
+    kv_heads = heads if is_gpt2 else size("num_key_value_heads", heads)
+    if heads % kv_heads:
+        config.fail("num_key_value_heads", f"{heads} heads do not share {kv_heads} keys and values evenly")
+    number = next((key for key in EXPERTS if key in config.values), EXPERTS[0]) if family.experts else ""
+    is_mixed = config.values.get("decoder_sparse_step") not in (None, 1)
+    if number and (config.values.get("mlp_only_layers") or is_mixed):
+        hint = "give a model whose layers are alike"
+        config.fail("mlp_only_layers", "layers of two kinds are not read", hint)
+    is_given = not is_gpt2 and config.values.get("head_dim") is not None
+    head_size = size("head_dim") if is_given else family.head_size
+    if not head_size and width % heads:
+        key = key_of.get("hidden_size", "hidden_size")
+        config.fail(key, f"{width} is not a multiple of the {heads} heads", "give head_dim")
+    return Architecture(
+        family=name,
+        vocab=size("vocab_size"),
+        width=width,
+        hidden=size(family.experts or "intermediate_size", 4 * width if is_gpt2 else 0),
+        layers=size("num_hidden_layers", most=MOST_LAYERS),
+        heads=heads,
+        kv_heads=kv_heads,
+        head_size=head_size or width // heads,
+        positions=size("max_position_embeddings", 0 if is_gpt2 else 4096),
+        experts=size(number) if number else 0,
+        experts_per_token=size("num_experts_per_tok") if number else 0,
+        tied=flag("tie_word_embeddings", family.tied),
+        norms=family.norms,
+        activation=family.activation,
+        qkv_bias=family.qkv_bias or flag("attention_bias"),
+        output_bias=flag("attention_bias"),
+        mlp_bias=flag("mlp_bias"),
+        qk_norm=family.qk_norm,
+        dtype=_dtype(config, "f32" if is_gpt2 else "bf16"),
+    )
+
+
+def _dtype(config: StrictTable, usual: str) -> str:
+    """The dtype of the weights: older configs call it `torch_dtype`."""
+    for key in ("dtype", "torch_dtype"):
+        if config.values.get(key) is not None:
+            try:
+                return canonical_dtype(config.text(key))
+            except QuestionError as error:
+                config.fail(key, error.message, error.hint)
+    return usual
+
+
+# Headers of safetensors.
+
+INDEX = ".index.json"
+MAX_RANK = 64
+MAX_SIZE = 2**48
+DTYPES = {
+    "BOOL": "pred",
+    "F8_E4M3": "f8e4m3fn",
+    "F8_E5M2": "f8e5m2",
+    "F8_E8M0": "f8e8m0fnu",
+    "F4": "f4e2m1fn",
+    "BF16": "bf16",
+    **{f"F{bits}": f"f{bits}" for bits in (16, 32, 64)},
+    **{f"I{bits}": f"s{bits}" for bits in (8, 16, 32, 64)},
+    **{f"U{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
+    "C64": "c64",
+}
+"""The format's dtypes, as HLO names them."""
+_EXPERT = re.compile(r"(.*\bexperts)\.\d+\.(.*)")
+_NUMBER = re.compile(r"(\d+)")
+
+
+def read_safetensors(path: Path) -> tuple[ModelParameter, ...]:
+    """The parameters of a file, or of all files that an index names, layers in order.
+
+    Raises `ModelFileError` for a file that cannot be read or is not of the format, and for a tensor of the
+    index that its file lacks.
+    """
+    found = _of_index(path) if path.name.endswith(INDEX) else _of_file(path)
+    return tuple(stacked_experts(sorted(found, key=lambda each: _natural(each.name))))
+
+
+def _natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """A key by which layer 10 comes after layer 9."""
+    pieces = _NUMBER.split(name)
+    return tuple((1, int(piece), "") if piece.isdigit() else (0, 0, piece) for piece in pieces)
+
+
+def _of_index(path: Path) -> list[ModelParameter]:
+    index = json_table(text_of(path), str(path)).table("weight_map")
+    files: dict[str, list[str]] = {}
+    for name in index.values:
+        files.setdefault(_file_name(index, name), []).append(name)
+    found = []
+    for file, names in files.items():
+        own = {each.name: each for each in _of_file(path.with_name(file))}
+        for name in names:
+            if name not in own:
+                index.fail(name, f"{quote(file)} has no such tensor", "download the files anew")
+            found.append(own[name])
+    return found
+
+
+def _file_name(index: StrictTable, name: str) -> str:
+    file = index.line(name, 255)
+    if not file or Path(file).name != file:
+        index.fail(name, f"{quote(file)} is not a file beside the index", "give the index of a checkpoint")
+    return file
+
+
+def _of_file(path: Path) -> list[ModelParameter]:
+    try:
+        with opened(path) as file:
+            header = _header(path, file)
+    except OSError as error:
+        fail_reading(path, error)
+    table = json_table(header, str(path))
+    return [_parameter(table, name) for name in table.values if name != "__metadata__"]
+
+
+def _header(path: Path, file: BinaryIO) -> bytes:
+    length = int.from_bytes(file.read(8), "little")
+    if not 2 <= length <= MAX_BYTES:
+        reason = f"it does not begin with the length of a header of up to {MAX_BYTES:,} bytes"
+        raise ModelFileError(str(path), "", reason, "give a file in the format safetensors")
+    header = file.read(length)
+    if len(header) < length:
+        reason = f"its header ends after {plural(len(header), 'byte')} of {length:,}"
+        raise ModelFileError(str(path), "", reason, "download the file anew")
+    return header
+
+
+def _parameter(table: StrictTable, name: str) -> ModelParameter:
+    table.check_shown(name, name)
+    own = table.table(name)
+    dtype = own.text("dtype")
+    if dtype not in DTYPES:
+        own.fail("dtype", f"{quote(dtype, 30)} is not a dtype of the format", f"it has {', '.join(DTYPES)}")
+    sizes = own.listed("shape", MAX_RANK)
+    return ModelParameter(name, tuple(sizes.count(place, MAX_SIZE) for place in sizes.values), DTYPES[dtype])
+
+
+def stacked_experts(parameters: Iterable[ModelParameter]) -> Iterator[ModelParameter]:
+    """The parameters, of which those of a layer's experts (``experts.0.w1``, ``experts.1.w1``, …) are one.
+
+    So JAX programs hold them, and so a mesh axis can split the experts. Those that are not alike stay apart.
+    """
+    groups: dict[str, list[ModelParameter]] = {}
+    for each in parameters:
+        match = _EXPERT.fullmatch(each.name)
+        groups.setdefault(each.name if match is None else f"{match[1]}.{match[2]}", []).append(each)
+    for name, group in groups.items():
+        first = group[0]
+        if first.name == name or len({(each.shape, each.dtype) for each in group}) > 1:
+            yield from group
+        else:
+            yield ModelParameter(name, (len(group), *first.shape), first.dtype)
