@@ -13,8 +13,8 @@ from shardviz.api.shown import Shown
 from shardviz.errors import QuestionError, quote
 from shardviz.models.answer import ModelAnswer, ModelMemory, ModelStep, answered
 from shardviz.models.model import Model, ModelParameter
-from shardviz.models.question import ModelQuestion, model_question, named_rules
-from shardviz.models.rules.rule_files import function_rules, rules_of_pairs, spec_of_jax
+from shardviz.models.question import ModelQuestion, model_question
+from shardviz.models.rules.rule_files import function_rules, named_rules, rules_of_pairs, spec_of_jax
 from shardviz.models.rules.rule_set import RuleSet
 from shardviz.models.sources import read_model
 from shardviz.models.splitting import SplitParameter

@@ -124,7 +124,8 @@ def command(
     FILE.py:FUNCTION runs it.
     """
     from shardviz.models.answer import answered, change
-    from shardviz.models.question import model_question, named_rules, read_change, with_changes
+    from shardviz.models.question import model_question, read_change, with_changes
+    from shardviz.models.rules.rule_files import named_rules
     from shardviz.models.sources import read_model
     from shardviz.notation import parse_mesh
     from shardviz.planner.problem.training import parse_training

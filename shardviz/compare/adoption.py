@@ -45,10 +45,7 @@ def may_be_beaten(
 
 
 def cheaper_if_split(
-    plan: Plan,
-    splits: Sequence[tuple[str, PartitionSpec]],
-    moves: Sequence[ShardyMove],
-    placed: PlacedMesh,
+    plan: Plan, splits: Sequence[tuple[str, PartitionSpec]], moves: Sequence[ShardyMove], placed: PlacedMesh
 ) -> Plan:
     """As `cheaper_plan`, given how Shardy splits the arrays in between, or moves the only one."""
     others = [plan]

@@ -244,11 +244,9 @@ def _computes(part: Statement, before: set[bool]) -> set[bool]:
 
 
 def summed_operands(part: Statement) -> dict[str, ShardedArray]:
-    """The sums of operands over the dimensions that they alone have, by the operand's name.
-
-    A program may add these up before it multiplies, as `jax.numpy.einsum` does: of ``a,dg->ad`` it multiplies
-    A by the sums of W over g. A single operand has no such sums, as they are the result.
-    """
+    """The sums of operands over dimensions that they alone have, by the operand's name, which a program may
+    add up before it multiplies, as `jax.numpy.einsum` does: of ``a,dg->ad`` it multiplies A by the sums of W
+    over g. A single operand has none, as they are the result."""
     if part.function != "multiply":
         return {}
     summed = {}

@@ -217,8 +217,8 @@ def taken_apart(
 ) -> tuple[list[Collective], list[Collective]]:
     """The collectives with the pieces of combined ones in their place, and those that were combined.
 
-    The pieces stand in the module right after partitioning, under the names of which a combined one's is
-    made; where they are not found, it stays as it is.
+    One stays as it is where the module right after partitioning has no pieces of the names that make up its
+    own.
     """
     pieces = [_pieces(one, partitioned or ()) if one.arrays > 1 else [] for one in collectives]
     pairs = [*zip(collectives, pieces, strict=True)]

@@ -154,11 +154,8 @@ class MovedCollective:
 
 @dataclass(frozen=True)
 class ModelChange:
-    """Two answers about a model, and where they differ.
-
-    `parameters` are those that are split otherwise, before and after; `collectives` those that are added,
-    gone, or of other bytes.
-    """
+    """Two answers about a model: the `parameters` that are split otherwise, before and after, and the
+    `collectives` that are added, gone, or of other bytes."""
 
     before: ModelAnswer
     after: ModelAnswer
@@ -185,9 +182,7 @@ def _moved(before: ModelStep | None, after: ModelStep | None) -> Iterator[MovedC
             yield MovedCollective(*key, (old[0], new[0]), (old[1], new[1]), (old[2], new[2]))
 
 
-def _totals(
-    step: ModelStep | None,
-) -> dict[tuple[str, Phase, str, tuple[str, ...]], tuple[int, int, float]]:
+def _totals(step: ModelStep | None) -> dict[tuple[str, Phase, str, tuple[str, ...]], tuple[int, int, float]]:
     """The number, the bytes and the seconds of all runs of the collectives that are alike: by part, phase,
     operation and axes."""
     totals: dict[tuple[str, Phase, str, tuple[str, ...]], tuple[int, int, float]] = {}

@@ -14,12 +14,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from shardviz.errors import QuestionError
-from shardviz.models.model import (
-    LAYER,
-    Architecture,
-    ArchitectureParameter,
-    described_parameters,
-)
+from shardviz.models.model import LAYER, Architecture, ArchitectureParameter, described_parameters
 from shardviz.models.sources import bare_name
 from shardviz.models.splitting import SplitModel, SplitParameter
 from shardviz.planner.problem.problem import Problem
@@ -69,55 +64,90 @@ def model_parts(split: SplitModel, tokens: Tokens, *, with_loss: bool = False) -
     Raises `QuestionError` where no architecture is known, where a parameter is missing or has another shape
     than the architecture's, and where layers are not split alike.
     """
-    architecture = split.model.architecture
-    if architecture is None:
+    of = split.model.architecture
+    if of is None:
         raise QuestionError(
             f"nothing says how {split.model.name} uses its parameters", "put its config.json beside it"
         )
-    own = _Parameters(split, architecture)
-    weights = own.weights()
-    write = _gpt2_texts if architecture.is_gpt2 else _decoder_texts
-    groups = described_parameters(architecture)
+    known = {bare_name(each.parameter.name): each for each in split.parameters}
+    weights: dict[str, tuple[str, PartitionSpec]] = {}
+    own_of_parts = []
+    for group in described_parameters(of):
+        alike = [(described, _alike(known, split.model.name, of, described)) for described in group]
+        own_of_parts.append(tuple(chain.from_iterable(own for _, own in alike)))
+        for described, own in alike:
+            if described.role == "c_attn":
+                weights |= dict.fromkeys(
+                    [f"c_attn_{part}" for part in "qkv"], _in_program(of, described, own)
+                )
+            elif described.role:
+                weights[described.role] = _in_program(of, described, own)
+    texts = _gpt2_texts(of, with_loss) if of.is_gpt2 else _decoder_texts(of, with_loss)
     return tuple(
-        ModelPart(
-            name, _problem(text, architecture, weights, split.mesh, tokens, layers), own.of_part(described)
-        )
-        for (name, text, layers), described in zip(write(architecture, with_loss), groups, strict=True)
+        ModelPart(name, replace(_problem(text, of, weights, split.mesh, tokens), layers=layers), own)
+        for (name, text, layers), own in zip(texts, own_of_parts, strict=True)
     )
 
 
-Weights: TypeAlias = Mapping[str, tuple[tuple[str, ...], PartitionSpec]]
-"""By their names in programs the dimensions of weights there, and how these are split."""
+Weights: TypeAlias = Mapping[str, tuple[str, PartitionSpec]]
+"""By their names in programs the letters of the dimensions of weights there, and how these are split."""
 
 
-def _problem(
-    text: str,
-    architecture: Architecture,
-    weights: Weights,
-    mesh: Mesh,
-    tokens: Tokens,
-    layers: int,
-) -> Problem:
-    written = {name: f"{name}[{','.join(dims)}]" for name, (dims, _) in weights.items()}
+def _problem(text: str, of: Architecture, weights: Weights, mesh: Mesh, tokens: Tokens) -> Problem:
+    """The problem of a text in which ``{q_proj}`` stands for a weight with its dimensions."""
+    written = {name: f"{name}[{','.join(letters)}]" for name, (letters, _) in weights.items()}
     lowered = read_program(text.format_map(written), {})
-    known = {"b": tokens.batch, "t": tokens.sequence, "v": architecture.vocab, "d": architecture.width}
-    known |= {"f": architecture.hidden, "e": architecture.experts, **_head_sizes(architecture)}
+    known = {"b": tokens.batch, "t": tokens.sequence, "v": of.vocab, "d": of.width, "f": of.hidden}
+    known |= {"e": of.experts, **_head_sizes(of)}
     size = program_sizes(lowered, {dim: known[dim] for dim in lowered.dims if dim in known}, "")
     stream = PartitionSpec((*tokens.spec.dims, ()))
     specs = {"x": stream, "y": stream} | dict.fromkeys(("tokens", "labels", "loss"), tokens.spec)
     if "loss" not in lowered.named:
-        specs["logits"] = _logits_spec(weights, tokens)
+        # The logits are split as the tokens, and over the axes of the vocabulary that these leave free.
+        _, table = next(weights[name] for name in ("lm_head", "embed_tokens", "wte") if name in weights)
+        used = {whole_axis(axis) for axis in tokens.spec.axes}
+        free = tuple(axis for axis in table.dims[0] if whole_axis(axis) not in used)
+        specs["logits"] = PartitionSpec((*tokens.spec.dims, free))
     specs |= {name: spec for name, (_, spec) in weights.items()}
-    problem = program_problem(lowered, mesh, specs, size, architecture.dtype, "auto")
-    return replace(problem, layers=layers)
+    return program_problem(lowered, mesh, specs, size, of.dtype, "auto")
 
 
-def _logits_spec(weights: Weights, tokens: Tokens) -> PartitionSpec:
-    """The logits split as the tokens, and over the axes of the vocabulary that these leave free."""
-    _, spec = next(weights[name] for name in ("lm_head", "embed_tokens", "wte") if name in weights)
-    used = {whole_axis(axis) for axis in tokens.spec.axes}
-    free = tuple(axis for axis in spec.dims[0] if whole_axis(axis) not in used)
-    return PartitionSpec((*tokens.spec.dims, free))
+def _alike(
+    known: Mapping[str, SplitParameter], model: str, of: Architecture, described: ArchitectureParameter
+) -> list[SplitParameter]:
+    """A parameter in all layers. Raises `QuestionError` for one that is missing or has another shape."""
+    shape = tuple(of.sizes[dim] for dim in described.dims)
+    parameters = []
+    for layer in range(of.layers if LAYER in described.name else 1):
+        name = bare_name(described.name.replace(LAYER, str(layer)))
+        own = known.get(name)
+        if own is None or own.parameter.shape != shape:
+            has = "no parameter" if own is None else f"the shape {times(own.parameter.shape)} for"
+            raise QuestionError(
+                f"{model} has {has} {name}, where its config says {times(shape)}",
+                "give the weights and the config.json of one model",
+            )
+        parameters.append(own)
+    return parameters
+
+
+def _in_program(
+    of: Architecture, described: ArchitectureParameter, own: Sequence[SplitParameter]
+) -> tuple[str, PartitionSpec]:
+    """The letters and the spec of a weight. Raises `QuestionError` where layers have different ones."""
+    first = own[0]
+    for each in own:
+        if each.spec != first.spec:
+            raise QuestionError(
+                f"{each.parameter.name} is split otherwise than {first.parameter.name}",
+                "a step is planned of layers that are split alike",
+            )
+    letters = [_letters(dim, of) for dim in described.dims]
+    dims: list[tuple[str, ...]] = []
+    for axes, several in zip(first.spec.dims, letters, strict=True):
+        sizes = [_head_sizes(of)[letter] for letter in several if len(several) > 1]
+        dims += spread(axes, sizes, first.mesh) if sizes else [axes]
+    return "".join(letters), PartitionSpec(tuple(dims))
 
 
 # The texts: the name, the text and the runs of each part.
@@ -207,60 +237,7 @@ def _gpt2_texts(of: Architecture, with_loss: bool) -> Iterator[tuple[str, str, i
     yield _logits("layer_norm(x[b,t,d], d, {ln_f}, {ln_f_bias})", "{wte}", with_loss)
 
 
-# The weights.
-
-
-class _Parameters:
-    """The parameters of a model by their names, and as its architecture describes them."""
-
-    def __init__(self, split: SplitModel, architecture: Architecture) -> None:
-        self._split, self._of = split, architecture
-        self._own = {bare_name(each.parameter.name): each for each in split.parameters}
-
-    def of_part(self, described: Sequence[ArchitectureParameter]) -> tuple[SplitParameter, ...]:
-        """Those of all layers that are described so."""
-        return tuple(parameter for each in described for parameter in self._alike(each))
-
-    def weights(self) -> Weights:
-        weights: dict[str, tuple[tuple[str, ...], PartitionSpec]] = {}
-        for described in chain(*described_parameters(self._of)):
-            parts = [f"c_attn_{part}" for part in "qkv"] if described.role == "c_attn" else [described.role]
-            if described.role:
-                weights |= dict.fromkeys(parts, self._in_program(described))
-        return weights
-
-    def _in_program(self, described: ArchitectureParameter) -> tuple[tuple[str, ...], PartitionSpec]:
-        """The dimensions and the spec of a weight. Raises `QuestionError` where layers have different
-        ones."""
-        first, *others = self._alike(described)
-        for each in others:
-            if each.spec != first.spec:
-                raise QuestionError(
-                    f"{each.parameter.name} is split otherwise than {first.parameter.name}",
-                    "a step is planned of layers that are split alike",
-                )
-        letters = [_letters(dim, self._of) for dim in described.dims]
-        dims: list[tuple[str, ...]] = []
-        for axes, own in zip(first.spec.dims, letters, strict=True):
-            sizes = [_head_sizes(self._of)[letter] for letter in own if len(own) > 1]
-            dims += spread(axes, sizes, self._split.mesh) if sizes else [axes]
-        return tuple("".join(letters)), PartitionSpec(tuple(dims))
-
-    def _alike(self, described: ArchitectureParameter) -> list[SplitParameter]:
-        """A parameter in all layers. Raises `QuestionError` for one that is missing or has another shape."""
-        shape = tuple(self._of.sizes[dim] for dim in described.dims)
-        parameters = []
-        for layer in range(self._of.layers if LAYER in described.name else 1):
-            name = bare_name(described.name.replace(LAYER, str(layer)))
-            each = self._own.get(name)
-            if each is None or each.parameter.shape != shape:
-                has = "no parameter" if each is None else f"the shape {times(each.parameter.shape)} for"
-                raise QuestionError(
-                    f"{self._split.model.name} has {has} {name}, where its config says {times(shape)}",
-                    "give the weights and the config.json of one model",
-                )
-            parameters.append(each)
-        return parameters
+# The dimensions of weights.
 
 
 def _letters(dim: str, architecture: Architecture) -> str:

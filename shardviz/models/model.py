@@ -107,11 +107,8 @@ class ArchitectureParameter(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """A model: what it is called, where its parameters are said, and these in order.
-
-    `architecture` is None where nothing says how the parameters are used: then a step of it cannot be
-    planned.
-    """
+    """A model: its name, where its parameters are said, and these in order; `architecture` is None where
+    nothing says how they are used, so that no step can be planned."""
 
     name: str
     source: str

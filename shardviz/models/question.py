@@ -10,9 +10,7 @@ from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.models.layer_program import Tokens
 from shardviz.models.model import Model
-from shardviz.models.rules.rule_files import is_rule_file, read_rule_file
 from shardviz.models.rules.rule_set import RuleSet, ShardingRule, inputs_spec
-from shardviz.models.rules.shipped import shipped_rules
 from shardviz.models.splitting import SplitModel, split_model
 from shardviz.sharding import Mesh, canonical_dtype
 
@@ -42,11 +40,6 @@ class ModelQuestion:
     @property
     def mesh(self) -> Mesh:
         return self.split.mesh
-
-
-def named_rules(text: str, mesh: Mesh) -> RuleSet:
-    """The rules of a file, or of sets that ship. Raises `QuestionError` for neither."""
-    return read_rule_file(text) if is_rule_file(text) else shipped_rules(text, mesh)
 
 
 def model_question(

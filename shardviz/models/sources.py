@@ -38,7 +38,6 @@ from shardviz.user_files import is_folder, is_there
 CONFIG = "config.json"
 WEIGHTS = ".safetensors"
 _REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w.-]+(?<!\.json)(?<!\.safetensors)")
-_PREFIXES = ("model.", "transformer.")
 
 
 def read_model(text: str) -> Model:
@@ -49,8 +48,9 @@ def read_model(text: str) -> Model:
     and for a file that cannot be read.
     """
     name = text.strip()
-    if (known := _known_as(name)) is not None:
-        return built_in_model(known)
+    for known, table in _tables().items():
+        if name.lower() in (known, "/".join(table["source"].lower().rsplit("/", 2)[1:])):
+            return built_in_model(known)
     path = Path(name)
     is_path = os.sep in name or name.startswith("~") or name.endswith((WEIGHTS, ".json"))
     if is_path:
@@ -67,7 +67,7 @@ def read_model(text: str) -> Model:
             f"for a repository, fetch its config: hf download {name} {CONFIG}",
         )
     if is_path:
-        return _of_weights(path) if name.endswith((WEIGHTS, INDEX)) else _of_config(path)
+        return _of_file(path)
     names = built_in_names()
     raise QuestionError(
         f"there is no model {quote(name)}",
@@ -76,38 +76,27 @@ def read_model(text: str) -> Model:
 
 
 def _of_folder(path: Path) -> Model:
-    weights = [*sorted(path.glob(f"*{INDEX}")), *sorted(path.glob(f"*{WEIGHTS}"))]
-    if weights:
-        return replace(_of_weights(weights[0]), name=path.resolve().name)
-    if not (path / CONFIG).is_file():
+    files = [*sorted(path.glob(f"*{INDEX}")), *sorted(path.glob(f"*{WEIGHTS}")), path / CONFIG]
+    if not files[0].is_file():
         raise ModelFileError(
             str(path), "", f"it has no {CONFIG} and no {WEIGHTS} file", "give another folder"
         )
-    return replace(_of_config(path / CONFIG), name=path.resolve().name)
+    return replace(_of_file(files[0]), name=path.resolve().name)
 
 
-def _of_config(path: Path) -> Model:
-    architecture = _architecture(path)
-    return Model(_called(path), str(path), parameters(architecture), architecture)
-
-
-def _of_weights(path: Path) -> Model:
-    found = read_safetensors(path)
-    config = path.with_name(CONFIG)
-    if not config.is_file():
-        return Model(_called(path), str(path), found)
-    architecture = _architecture(config)
-    return Model(_called(path), str(path), with_dims(found, architecture), architecture)
-
-
-def _architecture(path: Path) -> Architecture:
-    return read_architecture(json_table(text_of(path), str(path)))
-
-
-def _called(path: Path) -> str:
-    """The folder's name where the file's says nothing."""
-    stem = path.name.partition(".")[0]
-    return path.resolve().parent.name if stem in ("config", "model") else stem
+def _of_file(path: Path) -> Model:
+    """The model of a config, or of weights that may have one beside them."""
+    is_weights = path.name.endswith((WEIGHTS, INDEX))
+    found = read_safetensors(path) if is_weights else ()
+    name = path.name.partition(".")[0]
+    if name in ("config", "model"):
+        name = path.resolve().parent.name
+    config = path.with_name(CONFIG) if is_weights else path
+    if is_weights and not config.is_file():
+        return Model(name, str(path), found)
+    architecture = read_architecture(json_table(text_of(config), str(config)))
+    own = with_dims(found, architecture) if is_weights else parameters(architecture)
+    return Model(name, str(path), own, architecture)
 
 
 def with_dims(found: tuple[ModelParameter, ...], architecture: Architecture) -> tuple[ModelParameter, ...]:
@@ -124,9 +113,7 @@ def with_dims(found: tuple[ModelParameter, ...], architecture: Architecture) -> 
 
 def bare_name(name: str) -> str:
     """The name without the module around the decoder, which checkpoints have or lack."""
-    for prefix in _PREFIXES:
-        name = name.removeprefix(prefix)
-    return name
+    return name.removeprefix("model.").removeprefix("transformer.")
 
 
 # The models that are known by name, from `built_in.toml`.
@@ -140,16 +127,6 @@ def _tables() -> dict[str, dict[str, Any]]:
 def built_in_names() -> tuple[str, ...]:
     """The names of all models, in order."""
     return tuple(_tables())
-
-
-def _known_as(text: str) -> str | None:
-    """The one of `built_in_names` that a text is: the name itself, or its repository on Hugging Face; None
-    for any other."""
-    word = text.lower()
-    for name, table in _tables().items():
-        if word in (name, "/".join(table["source"].lower().rsplit("/", 2)[1:])):
-            return name
-    return None
 
 
 def built_in_model(name: str) -> Model:
@@ -310,7 +287,7 @@ def read_safetensors(path: Path) -> tuple[ModelParameter, ...]:
     Raises `ModelFileError` for a file that cannot be read or is not of the format, and for a tensor of the
     index that its file lacks.
     """
-    found = _of_index(path) if path.name.endswith(INDEX) else _of_file(path)
+    found = _tensors_of_index(path) if path.name.endswith(INDEX) else _tensors_of_file(path)
     return tuple(stacked_experts(sorted(found, key=lambda each: _natural(each.name))))
 
 
@@ -320,14 +297,14 @@ def _natural(name: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((1, int(piece), "") if piece.isdigit() else (0, 0, piece) for piece in pieces)
 
 
-def _of_index(path: Path) -> list[ModelParameter]:
+def _tensors_of_index(path: Path) -> list[ModelParameter]:
     index = json_table(text_of(path), str(path)).table("weight_map")
     files: dict[str, list[str]] = {}
     for name in index.values:
         files.setdefault(_file_name(index, name), []).append(name)
     found = []
     for file, names in files.items():
-        own = {each.name: each for each in _of_file(path.with_name(file))}
+        own = {each.name: each for each in _tensors_of_file(path.with_name(file))}
         for name in names:
             if name not in own:
                 index.fail(name, f"{quote(file)} has no such tensor", "download the files anew")
@@ -342,7 +319,7 @@ def _file_name(index: StrictTable, name: str) -> str:
     return file
 
 
-def _of_file(path: Path) -> list[ModelParameter]:
+def _tensors_of_file(path: Path) -> list[ModelParameter]:
     try:
         with opened(path) as file:
             header = _header(path, file)

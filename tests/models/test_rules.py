@@ -10,9 +10,8 @@ import yaml
 from shardviz.errors import ShardvizError, quote
 from shardviz.models.model import ModelParameter
 from shardviz.models.rules import rule_set
-from shardviz.models.rules.rule_files import function_rules, read_rule_file
+from shardviz.models.rules.rule_files import function_rules, read_rule_file, shipped_rules, shipped_sets
 from shardviz.models.rules.rule_set import RuleSet, ShardingRule, first_found, inputs_spec
-from shardviz.models.rules.shipped import shipped_names, shipped_rules
 from shardviz.models.splitting import alike_pattern
 from shardviz.notation import parse_mesh, write_spec
 
@@ -425,7 +424,7 @@ def test_every_set_is_documented():
     import shardviz
 
     page = (Path(shardviz.__file__).parent.parent / "docs" / "models.md").read_text(encoding="utf-8")
-    for name in shipped_names():
+    for name in shipped_sets():
         assert f"| `{name}` |" in page
 
 

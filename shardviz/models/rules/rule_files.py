@@ -1,4 +1,4 @@
-"""Files of rules, told apart by what they hold.
+"""Files of rules, told apart by what they hold, and the sets that ship, by name.
 
 TOML            [rules] with patterns and specs, or [logical] with logical axes; and perhaps `inputs`
 Python          a list of pairs or a dictionary, read as it is written, without running the file: regular
@@ -20,13 +20,24 @@ import re
 import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from shardviz.errors import ShardvizError, quote
+from shardviz.errors import QuestionError, ShardvizError, did_you_mean, quote
 from shardviz.models.model_files import json_table, text_of
-from shardviz.models.rules.rule_set import STYLES, Kind, Pair, RuleError, RuleSet, ShardingRule
-from shardviz.sharding import PartitionSpec
+from shardviz.models.rules.rule_set import (
+    BATCH_AXES,
+    STYLES,
+    Kind,
+    Pair,
+    RuleError,
+    RuleSet,
+    ShardingRule,
+    named_axis,
+)
+from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.strict_table import StrictTable
 
 if TYPE_CHECKING:
@@ -46,10 +57,11 @@ MAX_BYTES = 500_000
 """Bytes of a file of rules, ten times those of the longest that is known, MaxText's."""
 
 
-def is_rule_file(text: str) -> bool:
-    """Return whether a text names a file, not a set that ships."""
+def named_rules(text: str, mesh: Mesh) -> RuleSet:
+    """The rules of a file, or of sets that ship. Raises `QuestionError` for neither."""
     name = text.rpartition(":")[0] if ".py:" in text else text
-    return name.lower().endswith(_ENDINGS) or "/" in name or "\\" in name
+    is_file = name.lower().endswith(_ENDINGS) or "/" in name or "\\" in name
+    return read_rule_file(text) if is_file else shipped_rules(text, mesh)
 
 
 def read_rule_file(text: str) -> RuleSet:
@@ -356,3 +368,64 @@ def spec_of_jax(given: object, name: str) -> PartitionSpec:
         raise RuleError(name, "", f"{quote(repr(given), 60)} does not say how a parameter is split", hint)
     entries = getattr(given, "partitions", given)
     return PartitionSpec(tuple(_axes(entry) for entry in entries))  # type: ignore[attr-defined]
+
+
+# The sets that ship, alone or together: ``fsdp``, ``fsdp+tensor``, ``X=fsdp+Y=tensor``.
+
+AXES = ["vocab", "embed", "heads", "kv_heads", "qkv", "mlp", "experts"]
+AXES += ["norm", "head_size", "router", "positions"]
+"""The logical axes of the parameters of an architecture: those that no set splits stay whole."""
+
+
+@cache
+def shipped_sets() -> dict[str, dict[str, Any]]:
+    """Every set by its name: ``what`` it is, the dimensions that it splits and the usual axes for it."""
+    return tomllib.loads(files(__package__).joinpath("shipped.toml").read_text(encoding="utf-8"))
+
+
+def shipped_rules(text: str, mesh: Mesh) -> RuleSet:
+    """The sets that a text names, for the axes of a mesh.
+
+    An axis that is called after the batch splits it, whether a set is for it or not. Raises `QuestionError`
+    for a set that does not exist, and for one of which the mesh has no axis.
+    """
+    sets, axis_of = shipped_sets(), dict[str, str]()
+    for piece in text.split("+"):
+        axis, equals, name = (word.strip() for word in piece.rpartition("="))
+        if name not in sets:
+            raise QuestionError(
+                f"there are no rules called {quote(name)}",
+                f"{did_you_mean(name, sets)}the sets are {', '.join(sets)}; or give a file",
+            )
+        if equals:
+            mesh.axis_size(axis)  # refuses an axis that the mesh lacks
+        axis_of[name] = axis if equals else _usual_axis(name, mesh, "+" not in text)
+    if len(set(axis_of.values())) < len(axis_of):
+        twice = next(axis for axis in axis_of.values() if list(axis_of.values()).count(axis) > 1)
+        names = " and of ".join(name for name, axis in axis_of.items() if axis == twice)
+        raise QuestionError(
+            f"the axis {twice} is that of {names}", "name an axis of its own for each, as in X=fsdp+Y=tensor"
+        )
+    split_over = {axis: sets[name]["split"] for name, axis in axis_of.items()}
+    is_of_batch = {axis: axis in BATCH_AXES for axis in mesh.axis_names}
+    is_of_batch |= {axis: "batch" in dims for axis, dims in split_over.items()}
+    batch = tuple(axis for axis, is_split in is_of_batch.items() if is_split)
+    rules = [
+        ShardingRule(dim, (axis,), name)
+        for name, axis in axis_of.items()
+        for dim in split_over[axis]
+        if dim != "batch"
+    ]
+    rules += [ShardingRule(dim, ()) for dim in AXES]
+    return RuleSet(text, "logical", (ShardingRule("batch", batch), *rules), for_any_model=True)
+
+
+def _usual_axis(name: str, mesh: Mesh, is_alone: bool) -> str:
+    names = shipped_sets()[name]["axes"]
+    found = named_axis(mesh, names) if is_alone else next((n for n in names if n in mesh.axis_names), None)
+    if found is None:
+        raise QuestionError(
+            f"the mesh {mesh} has no axis for {name}",
+            f"call one {', '.join(names[:-1])} or {names[-1]}, or name it: {mesh.axis_names[0]}={name}",
+        )
+    return found

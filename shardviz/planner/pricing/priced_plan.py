@@ -73,8 +73,8 @@ class TrainingMemory:
 
 @dataclass(frozen=True)
 class PaddingCost:
-    """The part of a plan's cost on one device that padding is (`problem.padding`): of each step as much as of
-    its elements, and no seconds of one that takes as long for any."""
+    """The part of a plan's cost that is padding (`problem.padding`): of each step as much as of its elements,
+    and no seconds of one that takes as long for any."""
 
     flops: int
     wire_bytes: int
@@ -83,13 +83,11 @@ class PaddingCost:
 
 @dataclass(frozen=True)
 class PricedPlan:
-    """All steps of a plan, and their sums.
+    """All steps of a plan, and their sums, of one layer; those of all layers begin with `layers`.
 
     `serial_seconds` is the sum of all steps and `overlapped_seconds` the longer of compute and communication,
-    in a train step of each pass; the truth lies between. Of `step_seconds` only the communication
-    of parameters and their gradients overlaps, as a search has it. All leave out steps without `seconds`,
-    which `unknown` names.
-    Where the program runs several times these are figures of one layer; those of all begin with `layers`.
+    in a train step of each pass; the truth lies between. Of `step_seconds` only the communication of
+    parameters and their gradients overlaps, as a search has it. Steps in `unknown` are left out.
     """
 
     plan: Plan

@@ -73,9 +73,7 @@ def sweep(problem: Problem, sizes: SizeRange, placed: Callable[[Mesh], PlacedMes
 
 
 def _check_name(problem: Problem, sizes: SizeRange) -> None:
-    names = tuple(
-        dict.fromkeys((*(dim for each in problem.arrays for dim in each.dims), *problem.mesh.axis_names))
-    )
+    names = (*problem.roots, *problem.mesh.axis_names)
     if sizes.name not in names:
         start = sizes.text.index(sizes.name)
         raise NotationError(
@@ -107,9 +105,8 @@ def _of_size(problem: Problem, sizes: SizeRange, is_axis: bool, size: int) -> Pr
             hint = f"begin with a multiple of {parts}"
             if is_axis:
                 hint = f"use sizes that divide {dim}={elements:,}, or make {dim} larger by --sizes"
-            problem_words = f"{dim}={elements:,} of {name} does not divide over {over},"
-            start, text = sizes.text.index("=") + 1, sizes.text
-            raise NotationError(problem_words, text, start, len(text), hint)
+            fault, text = f"{dim}={elements:,} of {name} does not divide over {over},", sizes.text
+            raise NotationError(fault, text, text.index("=") + 1, len(text), hint)
     return other
 
 
@@ -129,25 +126,22 @@ def _priced(problem: Problem, placed: Callable[[Mesh], PlacedMesh]) -> PlanCost:
 
 
 def _crossings(costs: tuple[PlanCost, ...], sizes: SizeRange, is_axis: bool) -> Iterator[Crossing]:
-    for (before, after), pair in zip(pairwise(costs), pairwise(sizes.sizes), strict=True):
+    for (before, after), (low, high) in zip(pairwise(costs), pairwise(sizes.sizes), strict=True):
         grows = _is_compute_longer(after)
         if _is_compute_longer(before) == grows:
             continue
         if is_axis or not _same_steps(before, after):
-            yield Crossing(pair[1], grows, same_plan=False)
-        else:
-            yield Crossing(_crossing(before, sizes.name, *pair, grows), grows, same_plan=True)
+            yield Crossing(high, grows, same_plan=False)
+            continue
+        # The least size by which the order is as at `high`, in the parts that the plan cuts.
+        step = parts_of(before.plan, sizes.name)
 
+        def is_beyond(count: int, cost: PlanCost = before, step: int = step, grows: bool = grows) -> bool:
+            other = price(resized(cost.plan, sizes.name, count * step), cost.placed)
+            return _is_compute_longer(other) == grows
 
-def _crossing(cost: PlanCost, name: str, low: int, high: int, grows: bool) -> int:
-    """The least size above `low`, by which the order is as at `high`, in the parts that the plan cuts."""
-    step = parts_of(cost.plan, name)
-
-    def is_beyond(count: int) -> bool:
-        return _is_compute_longer(price(resized(cost.plan, name, count * step), cost.placed)) == grows
-
-    below, above = low // step, high // step
-    return step * bisect_left(range(above), True, below + 1, above, key=is_beyond)
+        first = bisect_left(range(high // step), True, low // step + 1, high // step, key=is_beyond)
+        yield Crossing(first * step, grows, same_plan=True)
 
 
 def _is_compute_longer(cost: PlanCost) -> bool:

@@ -8,8 +8,9 @@ the one with fewer bytes is gathered (case 4). Sums are added at once, to where 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING
 
 from shardviz.planner.plan import Plan
@@ -18,7 +19,7 @@ from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.planned_statement import PlannedStatement, planned_statement
 from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.statements.work_split import Assignment, WorkSplit
-from shardviz.planner.states.moves import PathMove, State
+from shardviz.planner.states.moves import Axes, PathMove, State
 from shardviz.planner.states.prices import Prices
 from shardviz.planner.steps import plan_of
 from shardviz.sharding import ShardedArray
@@ -46,106 +47,87 @@ class _Textbook:
 
     def statements(self) -> Iterator[PlannedStatement]:
         """The statements, each as its case has it."""
-        held: State | None = None
-        for place, part in enumerate(self._problem.parts):
-            starts = tuple(self._start(operand, held) for operand in part.operands)
+        held: dict[str, State] = {}
+        for part, following in zip_longest(self._problem.parts, self._problem.parts[1:]):
+            starts = tuple(
+                held.get(operand.name) or self._pool.state(operand.decided_spec) for operand in part.operands
+            )
             split = self._work_split(part, starts)
-            following = self._problem.parts[place + 1] if place + 1 < len(self._problem.parts) else None
-            goals = self._goals(part, split, following)
-            held = goals[-1]
-            states = (split.result, *goals)
+            # The result passes: as it is wanted, and as the next statement is given it; where both are open,
+            # as the multiplication leaves it, its sums added.
+            specs = [part.result.spec, *([following.operands[0].spec] if following else ())]
+            goals = [self._pool.state(spec) for spec in specs if spec is not None]
+            states = [split.result, *(goals or [(split.result[0], ())])]
+            held[part.result.name] = states[-1]
             yield planned_statement(
                 self._problem.mesh,
                 part,
                 split,
                 starts,
                 [
-                    (operand, self._moves(operand, start, needed))
+                    (operand, self._moves(operand, [start, needed]))
                     for operand, start, needed in zip(part.operands, starts, split.operands, strict=True)
                 ],
-                [(part.result, self._moves(part.result, old, new)) for old, new in pairwise(states)],
+                [(part.result, self._moves(part.result, pair)) for pair in pairwise(states)],
             )
 
-    def _start(self, operand: ShardedArray, held: State | None) -> State:
-        if held is not None and operand.name in {part.result.name for part in self._problem.parts}:
-            return held
-        return self._pool.state(operand.decided_spec)
-
-    def _goals(self, part: Statement, split: WorkSplit, following: Statement | None) -> list[State]:
-        """The states that the result passes: as it is wanted, and as the next statement is given it; where
-        both are open, as the multiplication leaves it, its sums added."""
-        specs = [part.result.spec]
-        if following is not None:
-            specs.append(following.operands[0].spec)
-        wanted = [self._pool.state(spec) for spec in specs if spec is not None]
-        return wanted or [(split.result[0], ())]
-
-    def _moves(self, array: ShardedArray, start: State, goal: State) -> tuple[PathMove, ...]:
+    def _moves(self, array: ShardedArray, between: Sequence[State]) -> tuple[PathMove, ...]:
         """The moves between two states. Raises `KeyError` where none lead from the one to the other."""
+        start, goal = between
         return self._ways.to(self._ways.kind(array), {start: 0}).path(goal)[1]
 
     def _work_split(self, part: Statement, starts: tuple[State, ...]) -> WorkSplit:
         """The work as the cases share it; pending sums of operands are added first."""
         assignment: Assignment = {}
         for dim in part.einsum.dims:
-            axes = tuple(self._axes(part, starts, dim))
-            if axes:
+            if axes := tuple(self._axes(part, starts, dim)):
                 assignment[dim] = axes
-        operands = tuple(
-            (tuple(assignment.get(dim, ()) for dim in dims), ()) for dims in part.einsum.operands
-        )
-        pending = sorted(axis for dim in part.einsum.contracted for axis in assignment.get(dim, ()))
-        result = tuple(assignment.get(dim, ()) for dim in part.einsum.result)
-        return WorkSplit(assignment, operands, (result, tuple(pending)))
+
+        def split(dims: Iterable[str]) -> tuple[Axes, ...]:
+            return tuple(assignment.get(dim, ()) for dim in dims)
+
+        pending = sorted(axis for axes in split(part.einsum.contracted) for axis in axes)
+        operands = tuple((split(dims), ()) for dims in part.einsum.operands)
+        return WorkSplit(assignment, operands, (split(part.einsum.result), tuple(pending)))
 
     def _axes(self, part: Statement, starts: tuple[State, ...], dim: str) -> Iterator[str]:
         """The axes that split a dimension while the devices multiply, the major first."""
+        dims_of = part.einsum.operands
         holders = [
             (place, state[0][dims.index(dim)])
-            for place, (dims, state) in enumerate(zip(part.einsum.operands, starts, strict=True))
-            if dims.count(dim) == 1
+            for place, (dims, state) in enumerate(zip(dims_of, starts, strict=True))
+            if dim in dims
         ]
-        if not holders or any(dims.count(dim) > 1 for dims in part.einsum.operands):
+        if not holders or any(dims.count(dim) > 1 for dims in dims_of):
             return
         place, axes = max(holders, key=lambda holder: len(holder[1]))
         if any(own and own != axes for _, own in holders):
             return  # two orders: no case; it is gathered
-        is_summed = dim in part.einsum.contracted
-        alone = sum(dim in dims for dims in part.einsum.operands) == 1
+        is_summed, is_alone = dim in part.einsum.contracted, len(holders) == 1
         for axis in axes:
-            others = _other_places(part, starts, place, axis)
-            if others and set(others.values()) != {dim}:
-                keeps = not is_summed and self._stays(part, starts, place, others)
-            else:
-                keeps = bool(others) or alone or not is_summed
+            # The dimensions of the other operand, if any, that the axis splits.
+            others = {
+                (other, name)
+                for other, (dims, (held, _)) in enumerate(zip(dims_of, starts, strict=True))
+                for name, own in zip(dims, held, strict=True)
+                if other != place and axis in own
+            }
+            keeps = bool(others) or is_alone or not is_summed
+            if any(name != dim for _, name in others):
+                keeps = not is_summed and self._stays(part, starts, place, *others)
             if not keeps:
                 return  # what is minor to an axis that is gathered is gathered with it
             yield axis
 
-    def _stays(
-        self, part: Statement, starts: tuple[State, ...], place: int, others: Mapping[int, str]
-    ) -> bool:
+    def _stays(self, part: Statement, starts: tuple[State, ...], place: int, taken: tuple[int, str]) -> bool:
         """Return whether the other of two operands is gathered, which use an axis for dimensions of their
         own."""
-        other, dim = next(iter(others.items()))
+        other, dim = taken
         if dim in part.einsum.contracted:
             return True
-        own = self._gathered_bytes(part, starts, place), place
-        return (self._gathered_bytes(part, starts, other), other) <= own
 
-    def _gathered_bytes(self, part: Statement, starts: tuple[State, ...], place: int) -> int:
-        array = part.operands[place]
-        parts = 1
-        for axes in starts[place][0]:
-            parts *= self._ways.space.group_size(axes)
-        return array.nbytes // parts
+        def gathered_bytes(number: int) -> int:
+            devices = math.prod(map(self._ways.space.group_size, starts[number][0]))
+            return part.operands[number].nbytes // devices
 
-
-def _other_places(part: Statement, starts: tuple[State, ...], place: int, axis: str) -> dict[int, str]:
-    return {
-        other: dim
-        for other, (dims, (placed, _)) in enumerate(zip(part.einsum.operands, starts, strict=True))
-        if other != place
-        for dim, axes in zip(dims, placed, strict=True)
-        if axis in axes
-    }
+        return (gathered_bytes(other), other) <= (gathered_bytes(place), place)

@@ -20,9 +20,5 @@ if TYPE_CHECKING:
     from shardviz.planner.problem.reading import problem_from_text as problem_from_text
 else:
     __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {
-            "problem": "Objective PaddedDim Phase Problem Statement",
-            "reading": "problem_from_text",
-        },
+        __name__, {"problem": "Objective PaddedDim Phase Problem Statement", "reading": "problem_from_text"}
     )

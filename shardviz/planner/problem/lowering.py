@@ -31,11 +31,8 @@ Dims = tuple[str, ...]
 
 @dataclass(frozen=True)
 class ArrayUse:
-    """An array where a statement takes or makes it, with the names that its dimensions have there.
-
-    `spec` is what its subscripts say there, None without subscripts. `start` and `stop` are its place in the
-    program's text.
-    """
+    """An array where a statement takes or makes it: the names that its dimensions have there, the `spec` that
+    its subscripts say (None without any), and its place in the program's text."""
 
     name: str
     dims: Dims
@@ -53,10 +50,8 @@ class ArrayUse:
 
 @dataclass(frozen=True)
 class LoweredStatement:
-    """One function of arrays; the fields are those of `problem.Statement`, before sizes are known.
-
-    `source` is the written statement that it is a part of.
-    """
+    """One function of arrays, of a written statement, its `source`; the other fields are those of
+    `problem.Statement`, before sizes are known."""
 
     function: str
     operands: tuple[ArrayUse, ...]
@@ -73,11 +68,10 @@ class LoweredStatement:
 
 @dataclass(frozen=True)
 class LoweredProgram:
-    """The statements of a program in order. `arguments` are the arrays that it takes, by name, as they stand
-    first; `named` are the results that the text names, the last one's name among them. `renamed` are arrays
-    that a statement has with other names for their dimensions than where they were made or taken before: the
-    statement's name, the array as it was, and its use there. `integers` are the arguments that hold places in
-    a table."""
+    """The statements of a program in order. `arguments` are the arrays that it takes, as they stand first;
+    `named` are the results that the text names, and the last. `renamed` are arrays that a statement calls by
+    other dimensions than before: its name, the array as it was, its use there. `integers` are the arguments
+    that hold places in a table."""
 
     program: ProgramText
     statements: tuple[LoweredStatement, ...]
@@ -258,11 +252,7 @@ class _Lowering:
         return [uses[number] for number in range(len(factors))]
 
     def _refuse_two_readings(
-        self,
-        call: FunctionCall,
-        factors: ProductFactors,
-        readings: Sequence[Sequence[Dims]],
-        target: _Target,
+        self, call: FunctionCall, factors: ProductFactors, readings: Sequence[Sequence[Dims]], target: _Target
     ) -> NoReturn:
         """Raise for a product that has two readings, with both as they can be written."""
 
@@ -476,19 +466,13 @@ class _Lowering:
         if set(keys.dims) != set(values.dims):
             problem = f"the keys {keys} and the values {values} have other dimensions,"
             self._fail(problem, call, "they have the same")
-        size, along = keys.dims[-1:], keys.without(queries.dims)
+        along = keys.without(queries.dims)
         # The queries' sequence stands where the keys' does, the heads of a group behind those of the keys.
         place = keys.dims.index(along[0]) if len(along) == 1 else len(queries.dims)
-        own, following = queries.dims[place : place + 1], queries.dims[place + 1 :]
-        behind = tuple(dim for dim in following if dim in keys.dims)
-        is_like_keys = (*queries.dims[:place], *along, *behind) == keys.dims
-        if (
-            not own
-            or own[0] in keys.dims
-            or not is_like_keys
-            or size[0] not in behind
-            or following[0] not in keys.dims
-        ):
+        own, behind = queries.dims[place : place + 1], queries.dims[place + 1 :]
+        shared = tuple(dim for dim in behind if dim in keys.dims)
+        is_like_keys = (*queries.dims[:place], *along, *shared) == keys.dims
+        if not is_like_keys or not own or own[0] in keys.dims or not shared or behind[0] != shared[0]:
             self._fail(
                 f"the queries {queries} must have the dimensions of the keys {keys}, another sequence in the "
                 "same place, and perhaps heads of a group,",
@@ -496,7 +480,8 @@ class _Lowering:
                 "write attention(Q[b, t, n, h], K[b, s, n, h], V[b, s, n, h]), with grouped heads "
                 "Q[b, t, n, g, h]",
             )
-        return self._emit(call.function, (queries, keys, values), queries.dims, target, whole=(*along, *size))
+        whole = (*along, *keys.dims[-1:])
+        return self._emit(call.function, (queries, keys, values), queries.dims, target, whole=whole)
 
     def _top_k(self, call: FunctionCall, target: _Target) -> ArrayUse:
         """The largest along a dimension, and zero for all others."""

@@ -302,7 +302,7 @@ class Problem:
         return replace(self, parts=tuple(parts))
 
     def with_results(self, specs: Mapping[str, PartitionSpec | None]) -> Problem:
-        """The problem with some results split so; None leaves one to the compiler."""
+        """The problem with some results split so, or left to the compiler (None)."""
         parts = (
             replace(part, result=part.result.with_spec(specs[part.result.name]))
             if part.result.name in specs

@@ -134,10 +134,7 @@ def _rows(
     """Name, dimensions and spec of each operand, and of the result last."""
     operands, result = names
     return zip(
-        (*operands, result),
-        (*einsum.operands, einsum.result),
-        (*part.operands, part.result),
-        strict=True,
+        (*operands, result), (*einsum.operands, einsum.result), (*part.operands, part.result), strict=True
     )
 
 
@@ -191,11 +188,7 @@ def ellipsis_rank(text: str, specs: tuple[SpecPart, ...] | None, sizes: dict[str
 
 
 def _check_fit(
-    einsums: Sequence[Einsum],
-    names: Sequence[Names],
-    specs: Sequence[SpecPart],
-    text: str,
-    ranked: bool,
+    einsums: Sequence[Einsum], names: Sequence[Names], specs: Sequence[SpecPart], text: str, ranked: bool
 ) -> None:
     """Raise `NotationError` where the specs do not fit the einsums in number or rank, or by a stray ``?``."""
 

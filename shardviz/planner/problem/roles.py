@@ -18,7 +18,7 @@ from shardviz.sharding import ShardedArray
 
 @dataclass(frozen=True)
 class Roles:
-    """Dimensions and arrays of a program by what they are for.
+    """What dimensions and arrays are for.
 
     `inputs`, `parameters` and `given` (gradients of results) are names of arguments. `follows` names for an
     array another one that is split alike: for a gradient the array that it is of, for an optimizer's state

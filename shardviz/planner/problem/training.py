@@ -35,13 +35,9 @@ class Optimizer:
 
     def __str__(self) -> str:
         """As `parse_optimizer` reads it, without what is usual."""
-        usual = Optimizer(self.rule)
-        words = [f"{key}={getattr(self, key) or 'none'}" for key in _KEYS[:3] if _differs(self, usual, key)]
+        own, usual = vars(self), vars(Optimizer(self.rule))
+        words = [f"{key}={own[key] or 'none'}" for key in _KEYS[:3] if own[key] != usual[key]]
         return ",".join([self.rule, *words, *(f"over={axis}" for axis in self.over)])
-
-
-def _differs(one: Optimizer, other: Optimizer, key: str) -> bool:
-    return bool(getattr(one, key) != getattr(other, key))
 
 
 @dataclass(frozen=True)

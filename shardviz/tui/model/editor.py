@@ -11,9 +11,9 @@ from shardviz.models.question import (
     ModelQuestion,
     changed_split,
     model_question,
-    named_rules,
     with_changes,
 )
+from shardviz.models.rules.rule_files import named_rules
 from shardviz.models.rules.rule_set import ShardingRule
 from shardviz.models.sources import read_model
 from shardviz.notation import parse_mesh
