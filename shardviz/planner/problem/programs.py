@@ -7,45 +7,17 @@ from collections.abc import Mapping
 from typing import Literal
 
 from shardviz.errors import NotationError, plural
-from shardviz.notation.numbers import parse_sizes
 from shardviz.notation.program import EinsumCall, Mention, ProgramText, mentions, parse_program
 from shardviz.notation.spec_string import is_named, parse_named_specs, parse_specs
 from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram, lower
 from shardviz.planner.problem.padding import padded
 from shardviz.planner.problem.problem import Problem, Statement
-from shardviz.planner.problem.sizes import program_sizes, usual_sizes
-from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
+from shardviz.planner.problem.sizes import usual_sizes
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 PLACE_DTYPE = "s32"
 """The dtype of an array that holds places in a table."""
 Specs = Mapping[str, PartitionSpec | None]
-
-
-def problem_from_program(
-    text: str,
-    mesh: Mesh,
-    specs: str | None,
-    sizes: str,
-    dtype: str,
-    axis_types: Literal["auto", "explicit"],
-    ranked: bool,
-) -> Problem:
-    """The problem of a program; its arguments are split as its subscripts say, or as `specs` say by name.
-
-    What neither says is not split, but is left open (None) where the problem is to be `ranked` and nothing is
-    said at all. A result is split as the compiler likes where neither says it; with subscripts in the text
-    the last result is as its brackets say.
-
-    Raises `QuestionError`, a `NotationError` where a place in the text can be shown.
-    """
-    given = parse_sizes(sizes)
-    lowered = read_program(text, given, mesh.shape)
-    size = program_sizes(lowered, given, sizes)
-    named = None if specs is None else _named_specs(lowered, mesh, specs)
-    problem = program_problem(lowered, mesh, named, size, canonical_dtype(dtype), axis_types, ranked)
-    if not ranked and specs is not None:
-        _check_decided(problem, specs)
-    return problem
 
 
 def read_program(
@@ -77,8 +49,13 @@ def program_problem(
     axis_types: Literal["auto", "explicit"],
     ranked: bool = False,
 ) -> Problem:
-    """The problem of a program's statements, with the elements of all dimensions and specs by name, as
-    `problem_from_program` has it. Raises `NotationError` for a spec that is said twice."""
+    """The problem of a program's statements, with the elements of all dimensions; its arguments are split as
+    its subscripts say, or as `specs` say by name.
+
+    What neither says is not split, but is left open (None) where the problem is to be `ranked` and nothing is
+    said at all. A result is split as the compiler likes where neither says it; with subscripts in the text
+    the last result is as its brackets say. Raises `NotationError` for a spec that is said twice.
+    """
     _check_said_once(lowered, specs or {})
     written = written_specs(lowered)
     known = {**(written or {}), **(specs or {})}
@@ -147,33 +124,27 @@ def _check_said_once(lowered: LoweredProgram, specs: Specs) -> None:
         raise NotationError(problem, lowered.program.text, use.start, use.stop, hint)
 
 
-def _check_decided(problem: Problem, specs: str) -> None:
-    """Raise for an argument that is left open where none may be."""
-    for array in problem.arguments:
-        if array.spec is None:
-            place = re.search(rf"(?<![\w']){re.escape(array.name)}\s*=\s*", specs)
-            raise NotationError(
-                f"the spec of {array.name} is left open, but a program is given its arguments,",
-                specs,
-                0 if place is None else place.end(),
-                hint="'?' may stand for results; _ leaves a dimension whole",
-            )
-
-
-def _named_specs(lowered: LoweredProgram, mesh: Mesh, specs: str) -> Specs:
-    """Specs by name, or in order as those of an einsum of letters."""
+def named_specs(lowered: LoweredProgram, mesh: Mesh, specs: str, ranked: bool) -> Specs:
+    """The specs in a text by name, or in order as those of an einsum of letters. Raises `NotationError` where
+    one leaves an argument open, unless the problem is to be `ranked`."""
+    uses = [*lowered.arguments.values(), *(each.result for each in lowered.statements)]
+    named: Specs
     if is_named(specs):
-        uses = [*lowered.arguments.values(), *(each.result for each in lowered.statements)]
-        return parse_named_specs(specs, mesh.shape, {use.name: len(use.dims) for use in uses})
-    if _is_one_einsum(lowered.program):
-        return _specs_in_order(lowered, mesh, specs)
-    arrays = [*lowered.arguments, *lowered.named]
-    raise NotationError(
-        "the arrays of a program are given specs by name, but no name stands",
-        specs,
-        0,
-        hint=f"write {arrays[0]}=… for those of {', '.join(arrays)} that are split",
-    )
+        named = parse_named_specs(specs, mesh.shape, {use.name: len(use.dims) for use in uses})
+    elif _is_one_einsum(lowered.program):
+        named = _specs_in_order(lowered, mesh, specs)
+    else:
+        arrays = [*lowered.arguments, *lowered.named]
+        hint = f"write {arrays[0]}=… for those of {', '.join(arrays)} that are split"
+        problem = "the arrays of a program are given specs by name, but no name stands"
+        raise NotationError(problem, specs, 0, hint=hint)
+    for name in lowered.arguments:
+        if not ranked and named.get(name, True) is None:
+            place = re.search(rf"(?<![\w']){re.escape(name)}\s*=\s*", specs)
+            problem = f"the spec of {name} is left open, but a program is given its arguments,"
+            hint = "'?' may stand for results; _ leaves a dimension whole"
+            raise NotationError(problem, specs, 0 if place is None else place.end(), hint=hint)
+    return named
 
 
 def _is_one_einsum(program: ProgramText) -> bool:

@@ -26,7 +26,7 @@ from shardviz.notation.program import is_program, split_layers
 from shardviz.notation.spec_string import is_named, list_end, parse_named_specs
 from shardviz.planner.problem.padding import padded
 from shardviz.planner.problem.problem import Problem, Statement, unused_name
-from shardviz.planner.problem.sizes import dimension_sizes
+from shardviz.planner.problem.sizes import dimension_sizes, program_sizes
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
 Names = tuple[tuple[str, ...], str]
@@ -58,9 +58,12 @@ def problem_from_text(
     """
     text, layers = split_layers(text)
     if is_program(text):
-        from shardviz.planner.problem.programs import problem_from_program
+        from shardviz.planner.problem.programs import named_specs, program_problem, read_program
 
-        problem = problem_from_program(text, mesh, specs, sizes, dtype, axis_types, ranked)
+        lowered = read_program(text, parse_sizes(sizes), mesh.shape)
+        size = program_sizes(lowered, parse_sizes(sizes), sizes)
+        by_name = None if specs is None else named_specs(lowered, mesh, specs, ranked)
+        problem = program_problem(lowered, mesh, by_name, size, canonical_dtype(dtype), axis_types, ranked)
         return replace(problem, layers=layers)
     if specs is not None:
         _check_mesh(specs, mesh)
