@@ -29,7 +29,7 @@ from shardviz.planner.states.paths import ArrayKind, CheapestPaths
 from shardviz.planner.states.prices import Prices
 from shardviz.reports.entries import CollectiveEntry
 from shardviz.reports.lowered_module import Meeting
-from shardviz.reports.why import meeting_of
+from shardviz.reports.why import meetings_of
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, shard_shape
 
 MOST_AXES = 5
@@ -148,8 +148,10 @@ def unwarned_rematerializations(
     known = {(each.before, each.after, each.shape) for each in warned}
     made: dict[tuple[object, ...], Rematerialization] = {}
     for entry in entries:
-        if entry.collective.op != "all-gather" or (meeting := meeting_of(entry, found, mesh)) is None:
+        fitting = meetings_of(entry, found, mesh) if entry.collective.op == "all-gather" else []
+        if len({(each.before, each.after, each.shape) for each in fitting}) != 1:
             continue
+        meeting = fitting[0]
         before, after, shape = meeting.before, meeting.after, meeting.shape
         parts = [math.prod(shard_shape(shape, spec, mesh)) for spec in (before, after)]
         key = before, after, shape

@@ -97,16 +97,32 @@ def reasons(
 
 
 def _reason(entry: CollectiveEntry, step: TrainStep, mesh: Mesh | None) -> Reason:
-    meeting = None if mesh is None else meeting_of(entry, step.program.meetings, mesh)
-    if meeting is None and entry.gradient_of:
+    fitting = [] if mesh is None else meetings_of(entry, step.program.meetings, mesh)
+    told = [_met(entry, meeting, step) for meeting in fitting]
+    # Where meetings that fit alike say different things, which of them it was is not known.
+    if told and all(_says(entry, reason) == _says(entry, told[0]) for reason in told):
+        return told[0]
+    if entry.gradient_of:
         return Reason("gradient", _of_gradient(entry.collective.axes))
-    if meeting is None:
-        return Reason("unknown", _of_shapes(entry.collective))
+    return Reason("unknown", _of_shapes(entry.collective))
+
+
+def _met(entry: CollectiveEntry, meeting: Meeting, step: TrainStep) -> Reason:
     kind = _kind(entry, meeting, step)
     is_expected = (kind == "gradient" and step.sums_once(meeting, entry.runs)) or (
         kind == "parameter" and step.gathers_parameter(entry.argument, meeting, entry.runs)
     )
     return Reason(kind, _words(kind, entry, meeting, step), meeting, is_expected)
+
+
+def _says(entry: CollectiveEntry, reason: Reason) -> tuple[object, ...]:
+    """What a reason claims, but for the numbers of layers: of a parameter one of its users will do."""
+    met = reason.meeting
+    assert met is not None
+    if reason.kind == "parameter":
+        return reason.kind, entry.argument or met.argument, met.before, met.after
+    shardings = () if met.kind == "sum" else (met.before, met.after)
+    return reason.kind, *shardings, numberless(reason.words)
 
 
 def lost_batch(told: Iterable[tuple[CollectiveEntry, Reason]], step: TrainStep) -> str:
@@ -143,11 +159,14 @@ def _of_gradient(axes: Sequence[str]) -> str:
     return f"a gradient, of which each device along {' and '.join(axes) or 'its groups'} holds a partial sum"
 
 
-def meeting_of(entry: CollectiveEntry, meetings: Sequence[Meeting], mesh: Mesh) -> Meeting | None:
-    """The meeting that fits a collective best; None where none has its axes, and its name or its size."""
+def meetings_of(entry: CollectiveEntry, meetings: Sequence[Meeting], mesh: Mesh) -> list[Meeting]:
+    """The meetings that fit a collective best, several where they do alike; none where none has its axes, and
+    its name or its size."""
     points = [_points(entry, meeting, mesh) for meeting in meetings]
     most = max(points, default=0.0)
-    return meetings[points.index(most)] if most >= LEAST else None
+    if most < LEAST:
+        return []
+    return [meeting for meeting, own in zip(meetings, points, strict=True) if own == most]
 
 
 def _points(entry: CollectiveEntry, meeting: Meeting, mesh: Mesh) -> float:

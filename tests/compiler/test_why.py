@@ -368,3 +368,24 @@ def test_a_release_whose_shardy_would_crash_is_not_asked_about_loops(monkeypatch
     monkeypatch.setattr(jax, "__version_info__", reshards.CRASHING_JAX)
     assert read(lambda x: x @ x).meetings
     assert read(lambda x: jax.lax.fori_loop(0, 4, lambda _, y: y @ y, x)) is None
+
+
+def test_of_meetings_that_fit_alike_none_is_claimed(worker):
+    """Gradients on their way to momentum that is split otherwise: as large as the updates, and not these."""
+
+    def train(params, momentum, x):
+        grads = jax.grad(lambda p: jnp.mean((jnp.tanh(x @ p["w1"]) @ p["w2"]) ** 2))(params)
+        momentum = jax.tree.map(lambda m, g: 0.9 * m + g, momentum, grads)
+        return jax.tree.map(lambda p, m: p - 0.1 * m, params, momentum), momentum
+
+    params = {"w1": array((512, 512), "data", None), "w2": array((512, 512), None, "model")}
+    momentum = {"w1": array((512, 512), "model", None), "w2": array((512, 512), None, "data")}
+    x = array((64, 512), "data", None)
+    shardings = jax.tree.map(lambda each: each.sharding, (params, momentum))
+    compiled = ask(worker, jax.jit(train, out_shardings=shardings), (params, momentum, x))
+    kinds = {
+        (collective.op, collective.op_name.rpartition("/")[2]): reason.kind
+        for collective, reason in told(compiled)
+    }
+    assert kinds["collective-permute", "dot_general"] == "unknown"
+    assert kinds["all-reduce", "dot_general"] in ("contraction", "gradient")
