@@ -12,6 +12,7 @@ from shardviz.codegen.code_literals import (
     WIDTH,
     axes_code,
     devices_code,
+    lines_text,
     mesh_code,
     parameters_code,
     printed_code,
@@ -68,24 +69,15 @@ def collective_code(question: CollectiveQuestion, about: str = "") -> str:
         )
     if layout.array.dtype in UNSAFE:
         raise QuestionError(f"XLA for CPU does not move {layout.array.dtype} reliably", "use s4, u4 or s8")
-    over = ", ".join(question.operation.axes)
     parts = [
-        [f'"""{question.operation.name} over {over} on the mesh {mesh}."""', ""],
-        [*_imports(question), ""],
         [*devices_code(mesh.size, layout.array.dtype), ""],
         [*mesh_code(mesh, "Auto"), ""],
         [*[f"# {about}"] * bool(about), *_numbers(question), "", ""],
         [*_program(question), "", ""],
         _run(question),
     ]
-    return program_text(parts)
-
-
-def _imports(question: CollectiveQuestion) -> list[str]:
-    lines = ["import re", "", "import jax", "import jax.numpy as jnp"]
-    if question.layout.mesh.device_order is not None:
-        lines.append("import numpy as np")
-    return [*lines, "from jax.sharding import AxisType", "from jax.sharding import PartitionSpec as P"]
+    over = ", ".join(question.operation.axes)
+    return program_text(f"{question.operation.name} over {over} on the mesh {mesh}.", parts)
 
 
 def _numbers(question: CollectiveQuestion) -> list[str]:
@@ -263,7 +255,7 @@ def rounds_code(run: CollectiveRun) -> str:
         return collective_code(run.question)
     start, end = buffer
     parts = [["", ""], [*_listed(question, rounds), "", ""], [*_by_hand(question, start, end), "", ""]]
-    return collective_code(question, about) + program_text([*parts, _compared(question)])
+    return collective_code(question, about) + lines_text([*parts, _compared(question)])
 
 
 def _is_small(question: CollectiveQuestion) -> bool:

@@ -15,13 +15,13 @@ from shardviz.codegen.code_literals import (
     devices_code,
     mesh_code,
     parameters_code,
+    plan_on_parts,
     printed_code,
     program_text,
     rearranged_code,
     shard_map_spec,
     stacked_shape,
 )
-from shardviz.codegen.part_axes import plan_on_parts
 from shardviz.codegen.problem import MAX_BYTES, SURE, is_small, is_uneven, title_of
 from shardviz.codegen.program_function import ProgramFunction, returned_arrays
 from shardviz.codegen.statement_code import LocalDims, dtype_code, statement_code
@@ -70,8 +70,6 @@ def plan_code(plan: Plan) -> str:
     found, part_axes = plan_on_parts(replace(plan, problem=replace(problem, layers=1)))
     writer = _Writer(found)
     parts = [
-        [f'"""{title}"""', ""],
-        [*_IMPORTS, ""],
         [*devices_code(problem.mesh.size, problem.arguments[0].dtype), ""],
         [*part_axes.comment, *mesh_code(found.problem.mesh, "Auto"), "", ""],
         [*writer.program(), "", ""],
@@ -79,18 +77,9 @@ def plan_code(plan: Plan) -> str:
         writer.compiled(),
         ["", "", *writer.check()] if writer.runs else [],
     ]
-    return program_text(parts)
+    return program_text(title, parts)
 
 
-_IMPORTS = [
-    "import re",
-    "",
-    "import jax",
-    "import jax.numpy as jnp",
-    "import numpy as np",
-    "from jax.sharding import AxisType, NamedSharding",
-    "from jax.sharding import PartitionSpec as P",
-]
 _LINEAR = frozenset(("multiply", "add", "sum", "reshape", "convert", "take"))
 """Functions that leave few ones among zeros whole numbers."""
 _ABOVE_ZERO = frozenset(("sqrt", "rsqrt", "log", "adam_square"))

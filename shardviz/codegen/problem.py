@@ -1,9 +1,11 @@
-"""A problem as a JAX program that compiles it and prints what the compiler made of it."""
+"""A problem as a JAX program that compiles it and prints what the compiler made of it; the layout of one
+array as one that prints who holds what.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shardviz.codegen.code_literals import (
@@ -11,16 +13,16 @@ from shardviz.codegen.code_literals import (
     mesh_code,
     placed_mesh_code,
     printed_code,
+    problem_on_parts,
     program_text,
     spec_code,
     tuple_code,
     types_code,
     wide_code,
 )
-from shardviz.codegen.part_axes import problem_on_parts
 from shardviz.codegen.program_function import ProgramFunction, returned_arrays, stacked
 from shardviz.codegen.statement_code import dtype_code
-from shardviz.errors import plural
+from shardviz.errors import QuestionError, plural
 from shardviz.hardware.clusters import Cluster, GpuNodes, TpuSlices
 from shardviz.hardware.torus_order import parts_by_slice
 from shardviz.sharding import Mesh
@@ -29,6 +31,7 @@ from shardviz.targets.hardware import target_config, topology_request
 
 if TYPE_CHECKING:
     from shardviz.planner.problem import Problem
+    from shardviz.sharding import Layout
     from shardviz.targets import Target
 
 
@@ -61,20 +64,18 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
         target = TARGETS["cpu" if problem.mesh.size <= MAX_CPU_DEVICES else "shardy"]
     check_mesh(target, problem.mesh)
     title = f"{text} on the mesh {mesh}{'' if target.name in TARGETS else f' of {target.name}'}."
-    setting = _setting_for(target, problem)
-    run = setting.has_devices and _can_run(problem)
+    run = target.cluster is None and target.name != "shardy" and _can_run(problem)
     guarded = _may_be_refused(problem, target)
     function = ProgramFunction(problem)
     parts = [
-        [f'"""{title}"""', ""],
-        [*setting.imports, ""],
-        [*explained, *setting.mesh, "", ""],
+        [*explained, *_mesh_for(target, problem), "", ""],
         [*_placed(function, run), "", ""],
         [*function.lines(), "", ""],
         _passes(function, guarded) if target.name == "shardy" else _compiled(function, guarded),
         ["", *_run(function)] if run else [],
     ]
-    return program_text(parts)
+    is_tpu = target.cluster is not None and target.cluster.process == "tpu"
+    return program_text(title, parts, _TPU if is_tpu else ())
 
 
 def _is_listed(problem: Problem) -> bool:
@@ -246,64 +247,36 @@ def _run(function: ProgramFunction) -> list[str]:
     return lines
 
 
-@dataclass(frozen=True)
-class _Setting:
-    """Lines that import, and lines that make `mesh`; `has_devices` where it has some that can hold data."""
-
-    imports: list[str]
-    mesh: list[str]
-    has_devices: bool
-
-
-def _setting_for(target: Target, problem: Problem) -> _Setting:
-    """The setting in which a target compiles a problem."""
+def _mesh_for(target: Target, problem: Problem) -> list[str]:
+    """The lines that make `mesh` where a target compiles a problem."""
     mesh, types = problem.mesh, "Explicit" if problem.axis_types == "explicit" else "Auto"
     wide = wide_code(problem.arguments[0].dtype)
     if target.name == "shardy":
-        imports = [*_JAX, *_sharding("AbstractMesh, "), *_SHARDY_IMPORTS]
-        return _Setting(imports, [*wide, *_shardy_mesh(mesh, types)], False)
-    numpy = ["import numpy as np"] if mesh.device_order is not None else []
+        return [*wide, *_shardy_mesh(mesh, types)]
     if target.cluster is not None:
-        lines, helpers = _described_mesh(target.cluster, mesh, types)
-        before = _TPU if target.cluster.process == "tpu" else ["import re", ""]
-        imports = [*before, *_JAX, *numpy, *helpers, *_sharding()]
-        return _Setting(imports, [*wide, *lines], False)
+        return [*wide, *_described_mesh(target.cluster, mesh, types)]
     devices = devices_code(mesh.size, problem.arguments[0].dtype) if target.name == "cpu" else wide
-    imports = ["import re", "", *_JAX, *numpy, *_sharding()]
-    return _Setting(imports, [*devices, *[""] * bool(devices), *mesh_code(mesh, types)], True)
+    return [*devices, *[""] * bool(devices), *mesh_code(mesh, types)]
 
 
-_JAX = ["import jax", "import jax.numpy as jnp"]
 _TPU = [
-    "import os",
-    "import re",
-    "",
     "# libtpu is to ask no network where it runs, and to bear others beside it.",
     'os.environ["TPU_SKIP_MDS_QUERY"] = os.environ["ALLOW_MULTIPLE_LIBTPU_LOAD"] = "1"',
     "",
 ]
-
-
-def _sharding(more: str = "") -> list[str]:
-    names = f"{more}AxisType, NamedSharding"
-    return [f"from jax.sharding import {names}", "from jax.sharding import PartitionSpec as P"]
-
-
-_TOPOLOGIES = "from jax.experimental import topologies"
 _XLA = "XLA for "
 """The beginning of a target's description."""
 _SPLIT = ("v5e",)
 """Chips of which `jax.make_mesh` splits an axis of the torus between two of the mesh."""
 
 
-def _described_mesh(cluster: Cluster, mesh: Mesh, axis_types: str) -> tuple[list[str], list[str]]:
-    """Lines that describe the hardware and place the mesh on it as JAX would; the imports they need."""
+def _described_mesh(cluster: Cluster, mesh: Mesh, axis_types: str) -> list[str]:
+    """Lines that describe the hardware and place the mesh on it as JAX would."""
     lines = _gpus(cluster) if isinstance(cluster, GpuNodes) else _tpus(cluster)
     lines = ['jax.config.update("jax_platforms", "cpu")', "", *lines]
     if mesh.device_order is None and isinstance(cluster, TpuSlices) and cluster.slices > 1:
-        helper = "from jax.experimental import mesh_utils, topologies"
-        return [*lines, *_over_slices(cluster, mesh, axis_types)], [helper]
-    return [*lines, *mesh_code(mesh, axis_types, "devices")], [_TOPOLOGIES]
+        return [*lines, *_over_slices(cluster, mesh, axis_types)]
+    return [*lines, *mesh_code(mesh, axis_types, "devices")]
 
 
 def _tpus(cluster: TpuSlices) -> list[str]:
@@ -341,7 +314,6 @@ def _over_slices(cluster: TpuSlices, mesh: Mesh, axis_types: str) -> list[str]:
     ]
 
 
-_SHARDY_IMPORTS = ["from jaxlib.mlir.passmanager import PassManager"]
 _PASSES = (
     "sdy-propagation-pipeline",
     "func.func(sdy-insert-explicit-reshards{enable-full-version=true})",
@@ -359,3 +331,40 @@ def _shardy_mesh(mesh: Mesh, axis_types: str) -> list[str]:
         "# Shardy, the partitioner, decides on a mesh without devices.",
         f"mesh = AbstractMesh({sizes}, {names}, {types_code(mesh, axis_types)})",
     ]
+
+
+def layout_code(layout: Layout) -> str:
+    """A complete program that asks JAX what every device holds, and makes no array for that.
+
+    Raises `QuestionError` for what JAX cannot say: uneven parts, pending sums, too many devices.
+    """
+    mesh, array = layout.mesh, layout.array
+    if mesh.size > MAX_CPU_DEVICES:
+        raise QuestionError(
+            f"{mesh.size:,} devices are too many to simulate", f"use up to {MAX_CPU_DEVICES:,} devices"
+        )
+    if layout.uneven:
+        raise QuestionError(
+            "JAX places no array that its axes do not divide", "give sizes that are multiples of their parts"
+        )
+    if layout.spec.unreduced:
+        raise QuestionError("JAX cannot say who holds which addend", "leave the pending sum out of the spec")
+    if layout.spec.only_device is not None:
+        raise QuestionError(
+            "a NamedSharding is over all devices of its mesh, and one device holds this array",
+            f"jax.sharding.SingleDeviceSharding(jax.devices()[{layout.spec.only_device}]) says it",
+        )
+    shape = "×".join(map(str, array.shape)) or "One number"
+    title = f"{shape}, split as {spec_code(layout.spec)} on the mesh {mesh}."
+    parts = [
+        [*devices_code(mesh.size, ""), ""],
+        [*mesh_code(mesh, "Auto"), f"sharding = NamedSharding(mesh, {spec_code(layout.spec)})", ""],
+        [
+            f"shape = {array.shape}",
+            'print("a device holds", sharding.shard_shape(shape))',
+            "for device, index in sharding.devices_indices_map(shape).items():",
+            "    bounds = [part.indices(size)[:2] for part, size in zip(index, shape)]",
+            '    print(f"device {device.id}:", ", ".join(f"{start}:{stop}" for start, stop in bounds))',
+        ],
+    ]
+    return program_text(title, parts)

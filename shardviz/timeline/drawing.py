@@ -52,7 +52,7 @@ def draw(run: BlockRun) -> Drawing:
     for op, cause in zip(ops, causes, strict=True):
         op.lane = lane_places[op.lane]
         waited = op.after if cause < 0 else (cause, *op.after)
-        op.after = tuple(dict.fromkeys([places[number] for number in waited]))
+        op.after = tuple(dict.fromkeys([places[number] for number in waited])) if waited else ()
     return Drawing(
         tuple(lanes),
         tuple([ops[number] for number in order]),
@@ -88,6 +88,8 @@ class _Clock:
 
     def at(self, tick: int, *, ends: bool = False) -> int:
         """A tick on the drawn clock; with `ends` what ends there does so before what begins there."""
+        if not self._starts:
+            return tick
         place = bisect_right(self._starts, tick) - 1
         while ends and place >= 0 and self._pieces[place][0] == tick:
             place -= 1

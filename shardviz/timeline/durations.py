@@ -90,22 +90,13 @@ class Durations:
             return line.search(_MEMORY) is None
         return line.opcode not in _NO_TIME
 
-    def of(self, line: Instruction, home: Computation) -> Duration:
+    def of(self, line: Instruction) -> Duration:
         """The duration of an instruction that occupies the device."""
-        if line.opcode in _WORKERS or line.says("backend_config="):
-            return self._told(line, home)
-        # What moves or changes elements, one by one: of the same shapes it takes as long.
-        key = line.opcode, line.shape, *self.work.operand_shapes(line, home)
-        if key not in self._known:
-            self._known[key] = self._told(line, home)
-        return self._known[key]
-
-    def _told(self, line: Instruction, home: Computation) -> Duration:
         cycles = line.search(_CYCLES) if line.says('"estimated_cycles"') else None
         compiled = self._reified(line) if cycles is None else self._compiled(int(cycles[1]))
-        matmuls = self.work.matmuls(line, home)
+        matmuls = self.work.matmuls(line)
         self.flops_by_dtype[matmuls.dtype] += matmuls.flops
-        hbm = self.work.hbm_bytes(line, home)
+        hbm = self.work.hbm_bytes(line)
         key = compiled, matmuls, hbm
         found = self._known.get(key)
         if found is None:
@@ -190,7 +181,7 @@ class Durations:
 
     def of_thread(self, callee: Computation, name: str) -> Duration:
         """The duration of a computation that another thread runs: its instructions one after the other."""
-        parts = [self.of(line, callee) for line in self._lines.of(callee) if self.takes_time(line)]
+        parts = [self.of(line) for line in self._lines.of(callee) if self.takes_time(line)]
         known = [part.seconds for part in parts if part.seconds is not None]
         is_known = bool(parts) and len(known) == len(parts)
         return Duration(
@@ -203,6 +194,12 @@ class Durations:
             lane=Lane("host" if name == "host" else "compute", name),
             channels=((name, 0),),
         )
+
+
+def is_of_shapes(line: Instruction) -> bool:
+    """Return whether an instruction moves or changes elements, one by one: of the same shapes it takes as
+    long."""
+    return line.opcode not in _WORKERS and not line.says("backend_config=")
 
 
 def on_host(moved: int) -> Duration:

@@ -54,46 +54,38 @@ class InstructionWork:
     def __init__(self, lines: Instructions) -> None:
         self.lines = lines
         self._text = lines.text
-        self._matmuls: dict[int, Matmuls] = {}
-        self._traffic: dict[int, tuple[dict[int, int], int | None]] = {}
+        self._matmuls: dict[Computation, Matmuls] = {}
+        self._traffic: dict[Computation, tuple[dict[int, int], int | None]] = {}
 
-    def matmuls(self, line: Instruction, home: Computation, depth: int = 0) -> Matmuls:
+    def matmuls(self, line: Instruction, depth: int = 0) -> Matmuls:
         """The matmuls of an instruction, those in what it calls included."""
         if line.opcode == "dot":
-            return self._contraction(line, home)
+            return self._contraction(line)
         if line.opcode == "convolution":
-            return self._convolution(line, home)
+            return self._convolution(line)
         if line.opcode == "custom-call":
-            return self._kernel(line, home)
+            return self._kernel(line)
         callee = self.lines.callee(line) if line.opcode in WRAPPERS else None
         return self.inside(callee, depth) if callee is not None else NONE
 
     def inside(self, home: Computation, depth: int = 0) -> Matmuls:
         """The matmuls of one run of a computation."""
-        if home.start not in self._matmuls:
-            self._matmuls[home.start] = NONE
+        if home not in self._matmuls:
+            self._matmuls[home] = NONE
             if depth < MAX_NESTED:
-                self._matmuls[home.start] = self._sum(home, depth)
-        return self._matmuls[home.start]
+                self._matmuls[home] = self._sum(home, depth)
+        return self._matmuls[home]
 
     def _sum(self, home: Computation, depth: int) -> Matmuls:
         flops: Counter[str] = Counter()
         passes = 1
         for opcode in _MULTIPLYING:
-            for line in self._with_opcode(opcode, home):
-                work = self.matmuls(line, home, depth + 1)
+            for line in self.lines.with_opcode(home, opcode):
+                work = self.matmuls(line, depth + 1)
                 flops[work.dtype] += work.flops
                 passes = max(passes, work.passes)
         most = flops.most_common(1)
         return Matmuls(flops.total(), most[0][0], passes) if most and most[0][1] else NONE
-
-    def _with_opcode(self, opcode: str, home: Computation) -> Iterator[Instruction]:
-        position, words = home.start, f" {opcode}("
-        while (position := self._text.find(words, position, home.stop)) >= 0:
-            line = self.lines.at(position)
-            position += len(words)
-            if line is not None and line.inside == position:
-                yield line
 
     def _has(self, home: Computation, opcodes: Iterable[str]) -> bool:
         return any(self._text.find(f" {opcode}(", home.start, home.stop) >= 0 for opcode in opcodes)
@@ -106,18 +98,18 @@ class InstructionWork:
         estimate = line.search(_ESTIMATE) if line.opcode == "custom-call" else None
         return {key: int(number) for key, number in _ESTIMATED.findall(estimate[1])} if estimate else {}
 
-    def operand_shapes(self, line: Instruction, home: Computation) -> list[str]:
+    def operand_shapes(self, line: Instruction) -> list[str]:
         """The shapes of an instruction's operands, "" where the computation does not define one."""
-        named = self.lines.named
+        named, home = self.lines.named, line.home
         return ["" if (made := named(home, name)) is None else made.shape for name in line.operands]
 
-    def _arrays(self, line: Instruction, home: Computation) -> list[PlacedArray]:
-        shapes = (placed_arrays(shape) for shape in self.operand_shapes(line, home))
+    def _arrays(self, line: Instruction) -> list[PlacedArray]:
+        shapes = (placed_arrays(shape) for shape in self.operand_shapes(line))
         return [arrays[0] for arrays in shapes if arrays]
 
-    def _contraction(self, line: Instruction, home: Computation) -> Matmuls:
+    def _contraction(self, line: Instruction) -> Matmuls:
         """A matmul whose text names the dimensions of its first operand that are summed over."""
-        operands, result = self._arrays(line, home), placed_arrays(line.shape)
+        operands, result = self._arrays(line), placed_arrays(line.shape)
         summed = line.search(_CONTRACTING)
         if not operands or not result or summed is None:
             return NONE
@@ -128,9 +120,9 @@ class InstructionWork:
         length = math.prod(sizes[dim] for dim in dims)
         return Matmuls(2 * math.prod(result[0].sizes) * length, operands[0].dtype, self._passes(line))
 
-    def _convolution(self, line: Instruction, home: Computation) -> Matmuls:
+    def _convolution(self, line: Instruction) -> Matmuls:
         """As XLA's ``HloCostAnalysis`` counts: only the taps that meet an element of the input."""
-        operands, result = self._arrays(line, home), placed_arrays(line.shape)
+        operands, result = self._arrays(line), placed_arrays(line.shape)
         labels = line.search(_LABELS)
         if len(operands) < 2 or not result or labels is None:
             return NONE
@@ -162,18 +154,18 @@ class InstructionWork:
         precision = line.search(_PRECISION)
         return _PASSES_OF[precision[1]] if precision else 1
 
-    def _kernel(self, line: Instruction, home: Computation) -> Matmuls:
+    def _kernel(self, line: Instruction) -> Matmuls:
         """A library's matmul or convolution, or a kernel whose author says its work."""
         if "flops" in (said := self._said(line)):
-            arrays = self._arrays(line, home)
+            arrays = self._arrays(line)
             return Matmuls(said["flops"], arrays[0].dtype if arrays else "")
         if not self.lines.is_matmul(line):
             return NONE
         if line.search(_LABELS):
-            return self._convolution(line, home)
-        return self._contraction(line, home)
+            return self._convolution(line)
+        return self._contraction(line)
 
-    def hbm_bytes(self, line: Instruction, home: Computation) -> int:
+    def hbm_bytes(self, line: Instruction) -> int:
         """The bytes of HBM that an instruction reads and writes, each operand once.
 
         Of an operand that a fusion slices only the slices count, of one that it updates in place the
@@ -181,7 +173,7 @@ class InstructionWork:
         """
         if (said := self.estimated_bytes(line)) is not None:
             return said
-        shapes = self.operand_shapes(line, home)
+        shapes = self.operand_shapes(line)
         if line.opcode in SLICES:
             return 2 * bytes_in(line.shape)
         if line.opcode == "dynamic-update-slice":
@@ -208,10 +200,10 @@ class InstructionWork:
     def _partial(self, callee: Computation) -> tuple[dict[int, int], int | None]:
         """By the number of a parameter, the bytes that are read of it where that is not all; and the bytes
         that are written where the result is an operand updated in place."""
-        if callee.start not in self._traffic:
+        if callee not in self._traffic:
             is_whole = not self._has(callee, _IN_PLACE)
-            self._traffic[callee.start] = ({}, None) if is_whole else self._slices(callee)
-        return self._traffic[callee.start]
+            self._traffic[callee] = ({}, None) if is_whole else self._slices(callee)
+        return self._traffic[callee]
 
     def _slices(self, callee: Computation) -> tuple[dict[int, int], int | None]:
         behind: dict[str, int] = {}

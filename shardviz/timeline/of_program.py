@@ -8,7 +8,7 @@ from dataclasses import replace
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.hardware.placement import Placement
-from shardviz.hlo.module import HloModule, Reader
+from shardviz.hlo.module import HloModule, Reader, without_collection
 from shardviz.sharding import Mesh
 from shardviz.timeline.drawing import Drawing, draw
 from shardviz.timeline.durations import TICKS, Durations, is_doubtful
@@ -65,6 +65,19 @@ def timed_program(
     Raises what `read_hlo` raises, and `QuestionError` for a text without an entry computation, and for a mesh
     that the machine cannot hold. `origins` as in `read_hlo`; with a `module` the text was read before.
     """
+    with without_collection(text):
+        return _timed_program(text, machine, mesh, placement, infer, origins, module)
+
+
+def _timed_program(
+    text: str,
+    machine: Machine,
+    mesh: Mesh | None,
+    placement: Placement | None,
+    infer: bool,
+    origins: bool,
+    module: HloModule | None,
+) -> tuple[HloModule, ProgramTimeline]:
     placed = place_mesh(machine, mesh, placement) if mesh is not None else None
     slices = placed.placement.slices if placed is not None and placed.placement is not None else None
     reader = Reader(text, mesh, slices)
@@ -116,25 +129,30 @@ def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
 
     An instruction that the timeline does not draw, as it takes no time, stands where the one before it ends.
     """
-    starts: dict[str, float] = {}
+    starts = {op.name: op.start for op in reversed(timeline.ops)}
     ends: dict[str, float] = {}
-    under_way = {op.name for op in timeline.ops if op.is_async}
     for op in timeline.ops:
-        starts[op.name] = min(op.start, starts.get(op.name, op.start))
-        ends[op.name] = max(op.end, ends.get(op.name, op.end))
-    now = done = 0.0
-    curve: list[tuple[float, int]] = []
+        if op.end > ends.get(op.name, -1.0):
+            ends[op.name] = op.end
+    under_way = {op.name for op in timeline.ops if op.is_async}
+    told = {name for buffer in report.buffers for name in (buffer.first, buffer.last)}
     begins: dict[str, float] = {}
     finishes: dict[str, float] = {}
+    curve: list[tuple[float, int]] = []
+    now = done = 0.0
+    before: tuple[float, int] | None = None
     for name, live in report.order:
-        begins[name] = now = max(now, starts.get(name, done))
-        finishes[name] = max(now, ends.get(name, now))
+        now = max(now, starts.get(name, done))
+        end = max(now, ends.get(name, now))
+        if name in told:
+            begins[name], finishes[name] = now, end
         if name not in under_way:
-            done = finishes[name]
-        if curve and curve[-1][0] == now:
-            curve[-1] = (now, max(live, curve[-1][1]))
-        elif not curve or curve[-1][1] != live:
-            curve.append((now, live))
+            done = end
+        if before is not None and before[0] == now:
+            curve[-1] = before = (now, max(live, before[1]))
+        elif before is None or before[1] != live:
+            before = now, live
+            curve.append(before)
     buffers = (
         replace(each, start=begins.get(each.first), end=finishes.get(each.last)) for each in report.buffers
     )

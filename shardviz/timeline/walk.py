@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
+from typing import NamedTuple
 
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.listing import RENDEZVOUS
@@ -18,7 +19,7 @@ from shardviz.hlo.module import HloModule, Reader
 from shardviz.hlo.schedule.overlap import ALGORITHM, ENDS, STARTS
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import BODIES, COLLECTIVES, MESSAGES, base_op, begins, ends
-from shardviz.timeline.durations import Channel, Duration, Durations
+from shardviz.timeline.durations import Channel, Duration, Durations, is_of_shapes
 from shardviz.timeline.instruction_work import Path
 from shardviz.timeline.link_times import LinkTimes
 from shardviz.timeline.program_timeline import LINKS, SpanKind
@@ -30,6 +31,15 @@ MAX_DEPTH = 64
 _CHANNEL = re.compile(r"channel_id=\d{1,18}")
 _THREAD = re.compile(r'async_execution_thread="([^"\n]{1,40})"')
 _NUMBERS = frozenset(("constant", "partition-id", "replica-id"))
+
+
+class _Form(NamedTuple):
+    """The common part of lines that differ only in their names: the user's line, whether they take time, and
+    how long by the shapes of their operands, None where each line tells that itself."""
+
+    source: str
+    takes_time: bool
+    durations: dict[tuple[str, ...], Duration] | None
 
 
 class Walker:
@@ -47,6 +57,7 @@ class Walker:
         self.unknown_loops: dict[str, None] = {}
         self._entry = reader.computations.entry
         self._blocks: dict[tuple[int, frozenset[Path]], Block] = {}
+        self._forms: dict[tuple[str, str, str], _Form] = {}
 
     def entry(self) -> Block | None:
         """The steps of the module's entry, with a wait for all that nothing else waits for."""
@@ -66,6 +77,17 @@ class Walker:
             if depth <= MAX_DEPTH:
                 self._blocks[key] = _BlockWalk(self, home, entering, depth).walked()
         return self._blocks[key]
+
+    def form(self, line: Instruction) -> _Form:
+        """The form of a line of an opcode that calls nothing."""
+        start = max(line.inside, self.text.find(")", line.inside, line.stop))
+        key = line.opcode, line.shape, self.text[start : line.stop]
+        form = self._forms.get(key)
+        if form is None:
+            is_plain = is_of_shapes(line)
+            form = _Form(self.source(line), self.durations.takes_time(line), {} if is_plain else None)
+            self._forms[key] = form
+        return form
 
     def record_inside(self, home: Computation) -> Collective | None:
         """The collective in a computation that a fusion or an async-start calls."""
@@ -94,6 +116,7 @@ class _BlockWalk:
         self._entering = entering
         self._steps: list[TimedStep | DoneStep | RunStep] = []
         self._channels: set[Channel] = set()
+        self._shapes: dict[str, str] = {}
         self._made: dict[str, tuple[int, ...]] = {}
         """The steps whose results a name holds."""
         self._parts: dict[str, list[tuple[int, ...]]] = {}
@@ -108,6 +131,7 @@ class _BlockWalk:
     def walked(self) -> Block:
         leaves: dict[Path, Token] = {}
         for line in self._lines.of(self._home):
+            self._shapes[line.name] = line.shape
             if line.opcode == "parameter":
                 if self._entering:
                     self._tokens[line.name] = {path: (CARRIED, path) for path in self._entering}
@@ -119,6 +143,8 @@ class _BlockWalk:
 
     def _reads(self, names: list[str]) -> tuple[int, ...]:
         made = self._made
+        if len(names) == 1:
+            return made.get(names[0], ())
         return tuple(dict.fromkeys([number for name in names for number in made.get(name, ())]))
 
     def _timed(
@@ -129,16 +155,16 @@ class _BlockWalk:
         duration: Duration,
         *,
         is_async: bool = False,
-        record: Collective | None = None,
+        source: str | None = None,
+        collective: str = "",
     ) -> int:
-        source, collective = (
-            (self._walker.source(line), "") if record is None else (record.source, record.name)
-        )
+        source = self._walker.source(line) if source is None else source
         number = len(self._steps)
         self._steps.append(
             TimedStep(line.name, self._reads(names), op, duration, is_async, source, collective)
         )
-        self._channels.update(duration.channels)
+        if duration.channels:
+            self._channels.update(duration.channels)
         self._made[line.name] = (number,)
         if is_async:
             self._tokens[line.name] = {(): (number, ())}
@@ -177,14 +203,21 @@ class _BlockWalk:
 
     def work(self, line: Instruction, names: list[str]) -> None:
         """The device's own work, or only a name."""
-        if self._walker.durations.takes_time(line):
+        form = self._walker.form(line)
+        if not form.takes_time:
+            self.pass_on(line, names)
+        elif form.durations is None:
             self._compute(line, names)
         else:
-            self.pass_on(line, names)
+            shapes = tuple([self._shapes.get(name, "") for name in names])
+            duration = form.durations.get(shapes)
+            if duration is None:
+                duration = form.durations[shapes] = self._walker.durations.of(line)
+            self._timed(line, names, line.opcode, duration, source=form.source)
 
     def _compute(self, line: Instruction, names: list[str]) -> None:
         op = "matmul" if self._lines.is_matmul(line) else line.opcode
-        self._timed(line, names, op, self._walker.durations.of(line, self._home))
+        self._timed(line, names, op, self._walker.durations.of(line))
 
     def collective(self, line: Instruction, names: list[str]) -> None:
         self._collective(line, names, self._walker.records.get(line.name), is_async=False)
@@ -200,11 +233,18 @@ class _BlockWalk:
     ) -> int:
         """A collective, by itself or `inside` the computation that the line calls."""
         if record is None:
-            op, duration = base_op(line.opcode), Duration(None, detail="it could not be read", lane=LINKS)
-        else:
-            places = (line,) if inside is None else (inside, line)
-            op, duration = record.op, self._walker.link_use(record, *places)
-        return self._timed(line, names, op, duration, is_async=is_async, record=record)
+            unknown = Duration(None, detail="it could not be read", lane=LINKS)
+            return self._timed(line, names, base_op(line.opcode), unknown, is_async=is_async)
+        duration = self._walker.link_use(record, *(() if inside is None else (inside,)), line)
+        return self._timed(
+            line,
+            names,
+            record.op,
+            duration,
+            is_async=is_async,
+            source=record.source,
+            collective=record.name,
+        )
 
     def start(self, line: Instruction, names: list[str]) -> None:
         walker = self._walker
@@ -253,7 +293,7 @@ class _BlockWalk:
         callee = self._lines.callee(line)
         moves = None if callee is None else walker.collectives.get(callee)
         if callee is None or not moves:
-            self.work(line, names)
+            self._compute(line, names)
             return
         chains = [(base_op(move.opcode), move.channel) for move in moves.values()]
         record = walker.record_inside(callee)
@@ -276,7 +316,7 @@ class _BlockWalk:
 
     def _beside(self, line: Instruction, names: list[str]) -> None:
         """The own work of a fusion that begins or ends a collective, where the compiler gives it cycles."""
-        if self._walker.durations.of(line, self._home).estimate == "compiler":
+        if self._walker.durations.of(line).estimate == "compiler":
             made, tokens = self._made.get(line.name, ()), self._tokens.get(line.name)
             self._compute(line, names)
             self._made[line.name] = (*made, *self._made[line.name])

@@ -135,7 +135,7 @@ def test_bytes_of_hbm(name, flops_, bytes_):
     home = next(home for home in reader.computations.all if home.is_entry)
     line = reader.lines.named(home, name)
     assert line is not None
-    assert (work.matmuls(line, home).flops, work.hbm_bytes(line, home)) == (flops_, bytes_)
+    assert (work.matmuls(line).flops, work.hbm_bytes(line)) == (flops_, bytes_)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from shardviz.codegen.collective import rounds_code
-from shardviz.codegen.layout import layout_code
 from shardviz.codegen.plan import plan_code
-from shardviz.codegen.problem import problem_code
+from shardviz.codegen.problem import layout_code, problem_code
 from shardviz.errors import QuestionError, plural
 from shardviz.forms.form import one_line
 from shardviz.planner import Plan, Problem
