@@ -1,9 +1,9 @@
 """The messages between the two processes, and the pipes for them.
 
 A question is a `Call` of a function in `child/`; its arguments, and what it returns, are frozen objects of
-plain values. The child imports this file before it answers, and every import delays the first answer. So a
-question carries what JAX needs of a problem and no more, and what the child loads of shardviz imports nothing
-heavy.
+plain values. Before its reply the child sends, as text, what it is doing now: "lowering". It imports this
+file before it answers, and every import delays the first answer. So a question carries what JAX needs of a
+problem and no more, and what the child loads of shardviz imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -33,18 +33,11 @@ Versions = tuple[tuple[str, str], ...]
 class Call:
     """To the child: call a function of a file in `child/`, such as "answer.layout".
 
-    It is given what it tells its stages, and the arguments.
+    It is given what takes its stages, and the arguments.
     """
 
     function: str
     arguments: tuple[Any, ...] = ()
-
-
-@dataclass(frozen=True)
-class StageReport:
-    """From the child: what it is doing now, as "lowering"."""
-
-    stage: str
 
 
 @dataclass(frozen=True)
@@ -56,15 +49,11 @@ class ChildReady:
 
 @dataclass(frozen=True)
 class ChildBroken:
-    """From the child, as its last word: JAX cannot be loaded, is too old, or finds no device."""
+    """From the child, as its last word: JAX cannot be loaded, is too old, or finds no device; without a
+    reason, process 0 of its job is asked something else."""
 
-    reason: str
+    reason: str = ""
     hint: str = "python -c 'import jax; print(jax.devices())' should work first"
-
-
-@dataclass(frozen=True)
-class OtherRequest:
-    """From a child in a job, as its last word: process 0 is asked something else."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ takes a request at a time from its `RequestScheduler` and speaks with its child:
     asker's thread            the process's thread                    the child (child/main.py)
     Worker.submit ── add ──▶  RequestScheduler.next
                               message ──────────────────────────────▶ loads JAX, then works
-                 stage, on_progress ◀── StageReport ◀──────────────── "lowering", "compiling" …
+                 stage, on_progress ◀── text ◀─────────────────────── "lowering", "compiling" …
                  result, callbacks  ◀── read ◀── Output … ◀────────── its reply
 
 A request waits until it is due. Of those that are due the lowest rank goes first, then the oldest. A request

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardviz.compiler.child_process import COMPILERS_CHILD, ChildProcess, stderr_tail
 from shardviz.compiler.dump_folders import remove_unheld
-from shardviz.compiler.messages import ChildBroken, ChildReady, OtherRequest, Output, StageReport, Versions
+from shardviz.compiler.messages import ChildBroken, ChildReady, Output, Versions
 from shardviz.compiler.requests import Cancelled, CompilerRequest, RequestScheduler, start_timer
 from shardviz.devices.job import JobAddress
 from shardviz.errors import CompilerError, JobLost, ShardvizError
@@ -201,7 +201,7 @@ class WorkerProcess:
             process.send(request.call)
         while True:
             match self._received(process):
-                case StageReport(stage):
+                case str(stage):
                     request.progress(stage)
                 case ShardvizError() as error:
                     self._check_others(error.message)
@@ -279,11 +279,11 @@ class WorkerProcess:
     def _received(self, process: ChildProcess) -> object:
         """The child's next message. Raises `CompilerError` where it cannot go on."""
         message = process.receive()
-        if not isinstance(message, ChildBroken | OtherRequest):
+        if not isinstance(message, ChildBroken):
             return message
         self._has_said_why = True
         self._reap()
-        if isinstance(message, ChildBroken):
+        if message.reason:
             self._check_others(message.reason)
             raise CompilerError(f"jax cannot be used here: {message.reason}", message.hint)
         other = "is asked something else than process 0"

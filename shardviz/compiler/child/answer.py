@@ -12,10 +12,9 @@ import jax
 import jaxlib
 
 from shardviz.compiler.child import shardy, xla
-from shardviz.compiler.child.program import WIDE, Program, jax_dtype, named_sharding, settled_by, words_of
+from shardviz.compiler.child.program import WIDE, Program, jax_dtype, named_sharding, refusal_by, settled_by
 from shardviz.compiler.messages import Output, Question, TargetMesh, Versions
-from shardviz.errors import CompilerError, TargetError
-from shardviz.reports.target_result import HeldArray, TargetResult, without_answer
+from shardviz.reports.target_result import HeldArray, without_answer
 from shardviz.targets.installed import EXTRAS, versions_of
 
 if TYPE_CHECKING:
@@ -65,10 +64,8 @@ def answered(target: str, ask: Callable[[], Output]) -> Output:
     start = time.perf_counter()
     try:
         output = ask()
-    except (TargetError, CompilerError) as error:
-        output = Output(without_answer(target, error))
     except Exception as error:
-        output = Output(TargetResult(target, "error", error=words_of(error)))
+        output = Output(without_answer(target, refusal_by(error)))
     return replace(output, result=replace(output.result, elapsed_s=time.perf_counter() - start))
 
 
@@ -100,4 +97,4 @@ def layout(report: Callable[[str], None], devices: TargetMesh, array: ShardedArr
         bits = jax.dtypes.itemsize_bits(jax_dtype(array.dtype))
         return HeldArray(tuple(sharding.shard_shape(array.shape)), bits, tuple(held))
     except Exception as error:
-        return HeldArray(error=words_of(error))
+        return HeldArray(error=refusal_by(error).message)

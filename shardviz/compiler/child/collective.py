@@ -14,9 +14,9 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from shardviz.compiler.child import xla
-from shardviz.compiler.child.program import WIDE, jax_axes, jax_dtype, words_of
+from shardviz.compiler.child.program import WIDE, jax_axes, jax_dtype, refusal_by
 from shardviz.compiler.messages import TargetMesh
-from shardviz.errors import CompilerError, TargetError
+from shardviz.errors import ShardvizError, TargetError
 from shardviz.reports.target_result import ExecutionResult
 
 _ONLY_ON = {"pbroadcast": ("gpu",), "ragged_all_to_all": ("gpu", "tpu")}
@@ -48,12 +48,10 @@ def run(
             ran = ExecutionResult(
                 target, "ok", _run(collective, mesh, shards), collective.program, collective.note
             )
-        except (TargetError, CompilerError) as error:
-            status = "unavailable" if isinstance(error, TargetError) else "error"
-            hint = "use cpu, the simulated devices"
-            ran = ExecutionResult(target, status, error=error.message, hint=hint)
         except Exception as error:
-            ran = ExecutionResult(target, "error", error=words_of(error))
+            status = "unavailable" if isinstance(error, TargetError) else "error"
+            hint = "use cpu, the simulated devices" if isinstance(error, ShardvizError) else ""
+            ran = ExecutionResult(target, status, error=refusal_by(error).message, hint=hint)
     return replace(ran, elapsed_s=time.perf_counter() - start)
 
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from shardviz.compiler.messages import Call, Channel, ChildBroken, ChildReady, OtherRequest, StageReport
+from shardviz.compiler.messages import Call, Channel, ChildBroken, ChildReady
 from shardviz.errors import CompilerError, ShardvizError
 from shardviz.lazy_names import lazy_module
 from shardviz.targets.installed import OLDEST_JAX, older_than
@@ -81,18 +81,15 @@ def _serve(channel: Channel, inbox: SimpleQueue[Any], name: ProcessName, address
         job.join(found, inbox.get())
     channel.send(ready)
 
-    def report(stage: str) -> None:
-        channel.send(StageReport(stage))
-
     while True:
         call: Call = inbox.get()
         if found is not None and not job.is_asked_alike(call):
-            channel.send(OtherRequest())
+            channel.send(ChildBroken())
             return
         file, function = call.function.split(".")
         called = getattr(import_module(f"shardviz.compiler.child.{file}"), function)
         try:
-            channel.send(called(report, *call.arguments))
+            channel.send(called(channel.send, *call.arguments))
         except ShardvizError as error:
             channel.send(error)
 

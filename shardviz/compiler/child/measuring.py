@@ -30,7 +30,7 @@ from jax.sharding import PartitionSpec as P
 
 from shardviz.compiler.child import xla
 from shardviz.compiler.child.job import agree
-from shardviz.compiler.child.program import WIDE, jax_dtype, words_of
+from shardviz.compiler.child.program import WIDE, jax_dtype, refusal_by
 from shardviz.compiler.messages import NO_ROOM, TargetMesh
 from shardviz.devices.measurement import Measurement, NoMeasurement
 from shardviz.devices.question import Case
@@ -69,13 +69,11 @@ def measure(report: Callable[[str], None], devices: TargetMesh, case: Case, runs
             return _measured(report, devices, case, runs)
         except TargetError:
             raise
-        except CompilerError as error:
-            raise CompilerError(f"{case.op}: {error.message}", error.hint) from None
         except Exception as error:
-            words = words_of(error)
-            if NO_ROOM.search(words):
+            refusal = refusal_by(error)
+            if refusal is not error and NO_ROOM.search(refusal.message):
                 return _without_room(case, "does not fit into the memory of a device")
-            raise CompilerError(f"{case.op}: {words}") from None
+            raise CompilerError(f"{case.op}: {refusal.message}", refusal.hint) from None
 
 
 def _measured(report: Callable[[str], None], devices: TargetMesh, case: Case, most_runs: int) -> Row:

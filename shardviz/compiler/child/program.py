@@ -17,7 +17,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from shardviz.compiler.messages import Question, StatementPart, TargetMesh
-from shardviz.errors import CompilerError, QuestionError
+from shardviz.errors import CompilerError, QuestionError, ShardvizError
 from shardviz.sharding import PartitionSpec, ShardedArray
 from shardviz.sharding.axis_parts import joined_parts, parts_within
 from shardviz.targets.installed import older_than
@@ -258,6 +258,11 @@ def words_of(error: Exception, most: int = MAX_WORDS) -> str:
     if len(text) > most:
         text = f"{text[:most]}…"
     return text if isinstance(error, JaxRuntimeError) else f"{type(error).__name__}: {text}"
+
+
+def refusal_by(error: Exception) -> ShardvizError:
+    """An error of ours in the words of JAX or XLA; one of ours as it is."""
+    return error if isinstance(error, ShardvizError) else CompilerError(words_of(error))
 
 
 def settled_by(program: Program) -> tuple[str, PartitionSpec] | None:
