@@ -331,7 +331,8 @@ def inspect(
     check_timeout(timeout)
     if targets is not None:
         found = _compiled_for(target_text(targets), program, args, named, options, times, timeout)
-        return TargetReports(_name(program), found)
+        name = getattr(program, "__name__", None) or getattr(program, "fun_name", "") or "program"
+        return TargetReports(str(name), found)
     if target is not None:
         name = target_text(target)
         if "," in name:
@@ -353,10 +354,6 @@ def _report(compiled: TargetProgram) -> Report:
         raise
     assert compiled.module is not None
     return Report(compiled.module, compiled.mesh, compiled.answer.text, compiled.notes, compiled)
-
-
-def _name(program: Any) -> str:
-    return str(getattr(program, "__name__", None) or getattr(program, "fun_name", "") or "program")
 
 
 def _compiled_for(

@@ -141,12 +141,12 @@ def as_rules(rules: RulesLike, mesh: Mesh) -> RuleSet:
         return function_rules(rules, getattr(rules, "__name__", "function"))
     pairs = rules.items() if isinstance(rules, Mapping) else rules
     try:
-        found = [(subject, _value(value)) for subject, value in pairs]
+        found = [(str(subject), _value(value), 0) for subject, value in pairs]
     except (TypeError, ValueError):
         raise QuestionError(
             f"{quote(repr(rules), 60)} are not rules", "give [('q_proj', P('tensor', None)), …] or a name"
         ) from None
-    return rules_of_pairs([(str(subject), value, 0) for subject, value in found], "rules")
+    return rules_of_pairs(found, "rules")
 
 
 def _value(value: Any) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -14,6 +16,8 @@ from shardviz.api.shared_worker import module_texts
 from shardviz.api.shown import Shown
 from shardviz.documents.profiles import PROFILE
 from shardviz.errors import QuestionError
+from shardviz.profiles.profile import profile_of, programs_that_ran, texts_by_program
+from shardviz.profiles.trace_files import XPLANE, host_name, profile_files, read_trace
 from shardviz.targets.installed import installed_versions, libtpu_mismatch
 
 if TYPE_CHECKING:
@@ -21,11 +25,9 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from shardviz.hardware.machine import Machine
     from shardviz.profiles.collective_timing import CollectiveTiming
     from shardviz.profiles.profile import MeasuredStep, Profile
     from shardviz.render.palette import Palette
-    from shardviz.sharding import Mesh
 
 
 def profiled(
@@ -55,24 +57,15 @@ def profiled(
     the block also for what `profile_of` refuses.
     """
     named = None if mesh is None else as_mesh(mesh)
-    return ProfileReport(folder, named, as_machine(machine), device, step, timeout)
+    read = partial(profile_of, mesh=named, machine=as_machine(machine), device=device, step=step)
+    return ProfileReport(None if folder is None else str(folder), timeout, read)
 
 
 class ProfileReport(Shown):
     """The answer of `shardviz profile` about a block of Python, which is there when the block has ended."""
 
-    def __init__(
-        self,
-        folder: str | PathLike[str] | None,
-        mesh: Mesh | None,
-        machine: Machine | None,
-        device: str,
-        step: int | None,
-        timeout: float,
-    ) -> None:
-        self._kept = None if folder is None else str(folder)
-        self._mesh, self._machine = mesh, machine
-        self._device, self._step, self._timeout = device, step, timeout
+    def __init__(self, kept: str | None, timeout: float, read: Callable[..., Profile]) -> None:
+        self._kept, self._timeout, self._read = kept, timeout, read
         self._stack = ExitStack()
         self._folder = ""
         self._profile: Profile | None = None
@@ -102,13 +95,15 @@ class ProfileReport(Shown):
             if self._kept and self._folder != self._kept:
                 self._folder = self._among_others(self._kept)
             if kind is None:
-                self._profile = self._read()
+                files = read_trace(self._folder)
+                records = programs_that_ran(files)
+                protos = [record.proto for record in records]
+                texts = module_texts(protos, self._timeout) if protos else ()
+                self._profile = self._read(files, texts_by_program(records, texts))
 
     def _among_others(self, kept: str) -> str:
         """Move what this process has written to other processes' files, under its own name; return its
         profile."""
-        from shardviz.profiles.trace_files import XPLANE, host_name, profile_files
-
         found = kept
         for file in profile_files(self._folder)[0].parent.iterdir():
             host = host_name(file)
@@ -118,22 +113,6 @@ class ProfileReport(Shown):
             moved = file.rename(session / f"{process}{file.name.removeprefix(host)}")
             found = str(moved) if file.name.endswith(XPLANE) else found
         return found
-
-    def _read(self) -> Profile:
-        from shardviz.profiles.profile import profile_of, programs_that_ran, texts_by_program
-        from shardviz.profiles.trace_files import read_trace
-
-        files = read_trace(self._folder)
-        records = programs_that_ran(files)
-        texts = module_texts([each.proto for each in records], self._timeout) if records else ()
-        return profile_of(
-            files,
-            texts_by_program(records, texts),
-            mesh=self._mesh,
-            machine=self._machine,
-            device=self._device,
-            step=self._step,
-        )
 
     @property
     def profile(self) -> Profile:

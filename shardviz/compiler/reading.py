@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -118,12 +118,13 @@ def read_program(
         return TargetProgram(answer, shardy, program.mesh, reshards=output.reshards, lowered=program)
     meshes = program.meshes or (program.mesh,)
     modules = [_module(answer, mesh) for mesh in meshes]
-    named, mesh = max(zip(modules, meshes, strict=True), key=lambda pair: _named(pair[0]))
-    notes = [
-        *program.notes,
-        *[f"this program has several meshes: {' and '.join(map(str, meshes))}; axes are named after {mesh}"]
-        * (len(meshes) > 1),
-    ]
+    named, mesh = max(
+        zip(modules, meshes, strict=True), key=lambda pair: sum(bool(one.axes) for one in pair[0].collectives)
+    )
+    notes = [*program.notes]
+    if len(meshes) > 1:
+        listed = " and ".join(map(str, meshes))
+        notes.append(f"this program has several meshes: {listed}; axes are named after {mesh}")
     if program.unsplit:
         told = _first_few(program.unsplit)
         notes.append(f"no sharding is given for {told}: the compiler chooses, as it does when the step runs")
@@ -186,11 +187,6 @@ def _warned(output: Output, mesh: Mesh, text: str) -> tuple[Rematerialization, .
     return rematerializations(output.warnings, mesh, text) if output.warnings else ()
 
 
-def _named(module: HloModule) -> int:
-    """The number of collectives with axes."""
-    return sum(bool(collective.axes) for collective in module.collectives)
-
-
 def _first_few(paths: Sequence[str]) -> str:
     """``w['a'], w['b'] and 3 more arguments``."""
     more = len(paths) - FEW_PATHS
@@ -209,14 +205,10 @@ def read_loop(
     inside = [collective for collective in read_hlo(text, mesh).collectives if collective.count is None]
     if not inside:
         raise CompilerError(f"XLA has left no {case.op} in the loop that was to be timed")
-    return replace(row, note="; ".join(_notes(case, inside[0])))
-
-
-def _notes(case: Case, found: Collective) -> Iterator[str]:
-    if found.op != COLLECTIVES[case.op]:
-        yield f"XLA runs {case.op} as {found.op} here"
-    if found.dtype != case.dtype:
-        yield f"XLA moves {case.dtype} as {found.dtype} here"
+    op, dtype = inside[0].op, inside[0].dtype
+    notes = [f"XLA runs {case.op} as {op} here"] * (op != COLLECTIVES[case.op])
+    notes += [f"XLA moves {case.dtype} as {dtype} here"] * (dtype != case.dtype)
+    return replace(row, note="; ".join(notes))
 
 
 _PART_AS_AXIS = re.compile(r'"([A-Za-z]\w*):(\(\d+\)\d+)"')

@@ -115,13 +115,24 @@ class Worker:
             return settled(missing)
         versions = self._process(target.process).versions
         with_costs = with_costs and target.name != "shardy"
-        known = self._recall(problem, target, versions, with_costs)
+        key = (problem, target.name, versions)
+        with self._lock:
+            # One with costs says all that one without does.
+            known = self._answers.get((*key, True)) or (
+                None if with_costs else self._answers.get((*key, False))
+            )
         if known is not None:
             return settled(known)
 
         def read(output: Output, _folder: str, versions: Versions) -> TargetResult:
             answer = reading.read_output(output, problem, target, versions)
-            self._remember(problem, answer, with_costs)
+            key = (problem, target.name, versions)
+            with self._lock:
+                if with_costs:
+                    self._answers.pop((*key, False), None)
+                self._answers[*key, with_costs] = answer
+                while len(self._answers) > CACHED_ANSWERS:
+                    del self._answers[next(iter(self._answers))]
             return answer
 
         asked = replace(question.question_for(problem, target), dumps="costs" if with_costs else "")
@@ -294,24 +305,6 @@ class Worker:
         return process.submit(
             CompilerRequest(call, read_all, subject, on_progress, remove, due, rank, compiles)
         )
-
-    def _recall(
-        self, problem: Problem, target: Target, versions: Versions, with_costs: bool
-    ) -> TargetResult | None:
-        """The answer that is known; one with costs says all that one without does."""
-        key = (problem, target.name, versions)
-        with self._lock:
-            found = self._answers.get((*key, True))
-            return found if found is not None or with_costs else self._answers.get((*key, False))
-
-    def _remember(self, problem: Problem, answer: TargetResult, with_costs: bool) -> None:
-        key = (problem, answer.target, answer.versions)
-        with self._lock:
-            if with_costs:
-                self._answers.pop((*key, False), None)
-            self._answers[*key, with_costs] = answer
-            while len(self._answers) > CACHED_ANSWERS:
-                del self._answers[next(iter(self._answers))]
 
 
 def _missing(problem: Problem, target: Target) -> TargetResult | None:

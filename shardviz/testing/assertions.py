@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from shardviz.api.inspecting import Report, inspect
 from shardviz.errors import NotationError, QuestionError, did_you_mean, quote
+from shardviz.hardware.chips import GPUS, TPUS
+from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.quantities import SIZE, TIME, Quantity
 from shardviz.hlo.totals import Expected, tallies, unmet
 from shardviz.reports.program_report import report_of
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from shardviz.api.arguments import MachineLike, MeshLike
     from shardviz.api.modelling import ModelLike, RulesLike
     from shardviz.reports.program_report import ProgramReport
-    from shardviz.timeline.program_timeline import MemoryReport
+    from shardviz.timeline.program_timeline import ProgramTimeline
 
 Runs = int | EllipsisType
 """A number of runs; ``...`` is any number of them."""
@@ -107,14 +109,23 @@ def assert_collectives(
         raise AssertionError(expectation_text(report.module, report.mesh, found))
     if most_bytes is most_seconds is most_memory is None:
         return
-    cost = _cost(report, most_seconds is not None)
+    if most_seconds is not None and report.compiled is None:
+        raise QuestionError("seconds are those of a machine, and none is named", "give target='v5e:4x4'")
+    timeline = None if most_seconds is None else report.timeline().timeline
+    cost = report_of(report.module, timeline)
     problem, memory = "", None
     if most_bytes is not None:
         problem = _too_many_bytes(cost, most_bytes)
-    if most_seconds is not None:
-        problem = problem or _too_many_seconds(cost, most_seconds)
+    if most_seconds is not None and timeline is not None:
+        problem = problem or _too_many_seconds(timeline, most_seconds)
     if most_memory is not None and not problem:
-        memory = _memory(report)
+        # The compiler's account, else an estimate from the order of the program.
+        memory = report.memory or report.timeline().memory
+        if memory is None:
+            raise QuestionError("the memory of this program is not known", "give target='v5e:4x4'")
+        if report.compiled is None:
+            # The order is that of an assumed machine, whose limit is not the program's.
+            memory = replace(memory, limit_bytes=None)
         if memory.peak_bytes > most_memory:
             taken, most = human_bytes(memory.peak_bytes), human_bytes(round(most_memory))
             problem = f"takes {taken} of a device: at most {most} are expected"
@@ -204,44 +215,23 @@ def _most(name: str, given: float | str | None, quantity: Quantity) -> float | N
     return value
 
 
-def _cost(report: Report, with_seconds: bool) -> ProgramReport:
-    """The collectives with what they cost; seconds are those of the target that has compiled the program."""
-    if not with_seconds:
-        return report_of(report.module)
-    if report.compiled is None:
-        raise QuestionError("seconds are those of a machine, and none is named", "give target='v5e:4x4'")
-    return report_of(report.module, report.timeline().timeline)
-
-
 def _too_many_bytes(cost: ProgramReport, most: float) -> str:
-    entries = [each for each in cost.entries if not each.collective.is_host_transfer]
-    if any(each.runs is None for each in entries):
-        return f"has collectives in loops of unknown length: at most {human_bytes(round(most))} are expected"
-    sent = sum(each.all_wire_bytes or 0 for each in entries)
-    if sent <= most:
-        return ""
-    told = f"sends {human_bytes(sent)} ({sent:,} bytes) a device"
-    return f"{told}: at most {human_bytes(round(most))} are expected"
+    entries = [entry for entry in cost.entries if not entry.collective.is_host_transfer]
+    expected = f"at most {human_bytes(round(most))} are expected"
+    if any(entry.runs is None for entry in entries):
+        return f"has collectives in loops of unknown length: {expected}"
+    sent = sum(entry.all_wire_bytes or 0 for entry in entries)
+    return "" if sent <= most else f"sends {human_bytes(sent)} ({sent:,} bytes) a device: {expected}"
 
 
-def _too_many_seconds(cost: ProgramReport, most: float) -> str:
-    assert cost.timeline is not None
-    took, unknown = cost.timeline.seconds, cost.timeline.unknown
+def _too_many_seconds(timeline: ProgramTimeline, most: float) -> str:
+    took, unknown = timeline.seconds, timeline.unknown
     if took > most:
         written = estimated_seconds(took), estimated_seconds(most)
-        return f"takes {written[0]} on {cost.timeline.machine}: at most {written[1]} are expected"
+        return f"takes {written[0]} on {timeline.machine}: at most {written[1]} are expected"
     if not unknown:
         return ""
     return f"has operations whose time nobody can tell, such as {quote(unknown[0])}: no limit can be checked"
-
-
-def _memory(report: Report) -> MemoryReport:
-    """The compiler's account, else an estimate from the order of the program."""
-    found = report.memory or report.timeline().memory
-    if found is None:
-        raise QuestionError("the memory of this program is not known", "give target='v5e:4x4'")
-    # Without a target the order is that of an assumed machine, whose limit is not the program's.
-    return found if report.compiled is not None else replace(found, limit_bytes=None)
 
 
 def assert_fits(
@@ -276,7 +266,8 @@ def assert_fits(
         model,
         rules=rules,
         mesh=mesh,
-        machine=_machine(chip),
+        # That of a chip's name alone has a ring for each mesh axis.
+        machine=assumed_machine(chip) if chip in TPUS or chip in GPUS else chip,
         dtype=dtype,
         batch=batch,
         sequence=sequence,
@@ -292,11 +283,3 @@ def assert_fits(
         from shardviz.render.models.memory_bars import memory_text
 
         raise AssertionError(memory_text(report.answer))
-
-
-def _machine(chip: MachineLike) -> MachineLike:
-    """The machine; that of a chip's name alone has a ring for each mesh axis."""
-    from shardviz.hardware.chips import GPUS, TPUS
-    from shardviz.hardware.machine import assumed_machine
-
-    return assumed_machine(chip) if chip in TPUS or chip in GPUS else chip

@@ -17,9 +17,7 @@ from shardviz.testing.assertions import TIMEOUT, report_on
 from shardviz.testing.outcomes import RENEWED, UPDATE, BaselineChanged
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from shardviz.reports.changes import Limit, ReportChanges
+    from shardviz.reports.changes import ReportChanges
     from shardviz.reports.summary import ReportSummary
 
 WIDTH = 80
@@ -59,7 +57,9 @@ def check_baseline(
     __tracebackhide__ = True
 
     limits = parse_limits(LIMITS if fail_on is None else fail_on)
-    file = _file(path, sys._getframe(1).f_code.co_filename)
+    caller = Path(sys._getframe(1).f_code.co_filename)
+    # A notebook has no folder, and starts at the current one.
+    file = ((caller.parent if caller.exists() else Path.cwd()) / path).resolve()
     renews = os.environ.get(UPDATE, "") not in ("", "0")
     before = None
     if not renews:
@@ -69,9 +69,16 @@ def check_baseline(
         raise AssertionError(
             f"there is no baseline {short_path(file)}: run the test on your own machine, and commit the file"
         )
-    after = _summary(program, args, target, kwargs, options, timeout)
-    if fail_on is not None:
-        _check_figures(limits, after)
+    report = report_on(program, args, kwargs, target, timeout, options)
+    if report.module.unread:  # its baseline would be short
+        raise QuestionError(f"the program cannot be read in full: {report.module.unread[0]}")
+    after = report.summary()
+    for limit in limits if fail_on is not None else ():
+        if limit.quantity in ("seconds", "memory") and getattr(after, limit.quantity) is None:
+            raise QuestionError(
+                f"{quote(limit.text)} is a limit of {limit.quantity}, and no machine is named",
+                "give target='v5e:4x4'",
+            )
     if before is None:
         _write(after, file, renews)
         return
@@ -85,37 +92,6 @@ def check_baseline(
         f"the program is not as {short_path(file)} has it; if it should be so, run again with {UPDATE}=1",
         changes_text(found, broken, WIDTH),
     )
-
-
-def _file(path: str | os.PathLike[str], caller: str) -> Path:
-    """The file of a baseline: a notebook has no folder, and starts at the current one."""
-    folder = Path(caller).parent if Path(caller).exists() else Path.cwd()
-    return (folder / path).resolve()
-
-
-def _summary(
-    program: Any,
-    args: tuple[Any, ...],
-    target: str | None,
-    kwargs: Mapping[str, Any] | None,
-    options: Mapping[str, Any] | None,
-    timeout: float,
-) -> ReportSummary:
-    """Raises `QuestionError` for a program of which not all can be read: its baseline would be short."""
-    report = report_on(program, args, kwargs, target, timeout, options)
-    if report.module.unread:
-        raise QuestionError(f"the program cannot be read in full: {report.module.unread[0]}")
-    return report.summary()
-
-
-def _check_figures(limits: Sequence[Limit], summary: ReportSummary) -> None:
-    """Raise `QuestionError` for a limit that would never be met."""
-    for limit in limits:
-        if limit.quantity in ("seconds", "memory") and getattr(summary, limit.quantity) is None:
-            raise QuestionError(
-                f"{quote(limit.text)} is a limit of {limit.quantity}, and no machine is named",
-                "give target='v5e:4x4'",
-            )
 
 
 def _write(after: ReportSummary, file: Path, renews: bool) -> None:
@@ -133,9 +109,6 @@ def _write(after: ReportSummary, file: Path, renews: bool) -> None:
 def _differs(found: ReportChanges) -> bool:
     """Return whether a collective has changed, or a figure has fallen; what rises breaks a limit."""
     before, after = found.before, found.after
-    pairs = (before.seconds, after.seconds), (before.memory, after.memory)
-    return bool(found.changes) or any(_has_fallen(*pair) for pair in pairs)
-
-
-def _has_fallen(old: float | None, new: float | None) -> bool:
-    return old is not None and new is not None and new * SLACK < old
+    figures = (before.seconds, after.seconds), (before.memory, after.memory)
+    has_fallen = (old is not None and new is not None and new * SLACK < old for old, new in figures)
+    return bool(found.changes) or any(has_fallen)

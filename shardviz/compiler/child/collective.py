@@ -67,17 +67,12 @@ def _run(collective: CollectiveProgram, mesh: Any, shards: np.ndarray[Any, Any])
     mapped = jax.shard_map(program, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
     given = jax.make_array_from_callback(placed.shape, NamedSharding(mesh, spec), placed.__getitem__)
     # Not compiled by itself first: such a program refuses types under a byte (JAX 0.10 and 0.12).
-    result = _everywhere(jax.jit(mapped)(given))
-    return result.reshape(mesh.size, *result.shape[len(ones) :])
+    result = jax.jit(mapped)(given)
+    if not result.is_fully_addressable:  # in a job every process gets all shards
+        from jax.experimental.multihost_utils import process_allgather
 
-
-def _everywhere(result: Any) -> Any:
-    """All shards of an array, in every process that holds some of them."""
-    if result.is_fully_addressable:
-        return np.asarray(result)
-    from jax.experimental.multihost_utils import process_allgather
-
-    return process_allgather(result, tiled=True)
+        result = process_allgather(result, tiled=True)
+    return np.asarray(result).reshape(mesh.size, *result.shape[len(ones) :])
 
 
 class CollectiveProgram:

@@ -82,7 +82,10 @@ def _measured(report: Callable[[str], None], devices: TargetMesh, case: Case, mo
     report("compiling")
     compiled = loop.compiled()
     device = loop.mesh.local_devices[0]
-    needed, free = _needed(compiled), _free(device, loop.mesh)
+    account, free = compiled.memory_analysis(), _free(device, loop.mesh)
+    # While the program runs, and its arrays once more, with which results are checked.
+    arrays = account.argument_size_in_bytes + 2 * account.output_size_in_bytes - account.alias_size_in_bytes
+    needed = int(arrays + account.temp_size_in_bytes)
     if agree(needed > free):
         needs = f"needs {human_bytes(needed)} on each device, and {human_bytes(free)} are free"
         return _without_room(case, needs)
@@ -122,13 +125,6 @@ def _passes(run: Callable[[int], float]) -> int:
             break
         passes = min(MAX_PASSES, max(passes + 1, math.ceil(passes * RUN_S / took)))
     return passes
-
-
-def _needed(compiled: Any) -> int:
-    """Bytes of a device while the program runs, and its arrays once more, with which results are checked."""
-    found = compiled.memory_analysis()
-    arrays = found.argument_size_in_bytes + found.output_size_in_bytes - found.alias_size_in_bytes
-    return int(arrays + found.temp_size_in_bytes + found.output_size_in_bytes)
 
 
 def _free(device: Any, mesh: Any) -> int:

@@ -165,11 +165,6 @@ class Program:
     def _is_explicit(self) -> bool:
         return self.question.mesh.is_explicit
 
-    @property
-    def _is_flat(self) -> bool:
-        """Shardy before jax 0.10 leaves functions alone, or dies of them: JAX is not to leave any."""
-        return self.question.mesh.target == "shardy" and older_than(jax.__version__, "0.10")
-
     def _value(self, part: StatementPart, operands: Sequence[Any]) -> Any:
         """The result of a statement, split as the question says."""
         spec = part.result.spec
@@ -180,7 +175,9 @@ class Program:
             )
         is_told = "wanted" in part.code
         wanted = named_sharding(self.mesh, spec) if is_told and spec is not None else None
-        with jax.disable_jit() if self._is_flat else nullcontext():
+        # Shardy before jax 0.10 leaves functions alone, or dies of them: JAX is not to leave any.
+        is_flat = self.question.mesh.target == "shardy" and older_than(jax.__version__, "0.10")
+        with jax.disable_jit() if is_flat else nullcontext():
             value = eval(part.code, {"jax": jax, "jnp": jnp, "operands": operands, "wanted": wanted})
         last = part is self.question.parts[-1] and not self._is_explicit
         return value if is_told or last else self._as_asked(value, spec)
