@@ -23,8 +23,8 @@ from shardviz.codegen.code_literals import (
 from shardviz.codegen.program_function import ProgramFunction, returned_arrays, stacked
 from shardviz.codegen.statement_code import dtype_code
 from shardviz.errors import QuestionError, plural
+from shardviz.hardware.chip_torus import parts_by_slice
 from shardviz.hardware.clusters import Cluster, GpuNodes, TpuSlices
-from shardviz.hardware.torus_order import parts_by_slice
 from shardviz.sharding import Mesh
 from shardviz.targets import MAX_CPU_DEVICES, TARGETS, check_devices, check_mesh
 from shardviz.targets.hardware import target_config, topology_request

@@ -9,13 +9,19 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from shardviz.collectives.pattern import LowerBound, Pattern, lower_bound
 from shardviz.collectives.values import Ints, Values
 from shardviz.errors import QuestionError, plural
+from shardviz.lazy_names import lazy_module
 from shardviz.sharding import Mesh, array_bytes
 from shardviz.sharding.layout import MAX_RANK
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")
 
 
 @dataclass(frozen=True)
@@ -87,8 +93,6 @@ class Blocks:
 
     def cut(self, pieces: int, dtype: str) -> Cuts:
         """Cut every block into `pieces` chunks whose sizes differ by one at most, the larger first."""
-        import numpy as np
-
         start, end = np.broadcast_arrays(self.start, self.end)
         sizes = np.full(len(start), start.shape[1]) if self.sizes is None else self.sizes
         least, more = np.divmod(sizes[:, None], pieces)
@@ -206,15 +210,11 @@ class Operation(ABC):
 
 def whole(shape: tuple[int, ...], count: int = 1) -> Ints:
     """The flat index of every element of an array, in `count` rows that are alike."""
-    import numpy as np
-
     return np.tile(np.arange(np.prod(shape, dtype=np.int64)), (count, 1))
 
 
 def split(shape: tuple[int, ...], dim: int, count: int) -> Ints:
     """The flat index of every element, in a row for each of `count` equal blocks along a dimension."""
-    import numpy as np
-
     array = np.arange(np.prod(shape, dtype=np.int64))
     cut = array.reshape(*shape[:dim], count, shape[dim] // count, *shape[dim + 1 :])
     # Not -1: it is ambiguous where there are no elements.
@@ -226,8 +226,6 @@ def pieces_of(blocks: int | Ints, count: int, pieces: int) -> int | Ints:
 
     `blocks` are the elements of a block, or of each; sizes within one differ by one at most.
     """
-    import numpy as np
-
     if isinstance(blocks, int) and blocks % pieces == 0:
         return blocks // pieces
     least, more = np.divmod(np.broadcast_to(blocks, count)[:, None], pieces)

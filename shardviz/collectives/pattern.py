@@ -20,9 +20,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from shardviz.collectives.values import Ints
 from shardviz.errors import QuestionError
+from shardviz.lazy_names import lazy_module
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")
 
 KINDS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "broadcast")
 
@@ -77,8 +84,6 @@ class Pattern:
 
     def starts(self, chunks: int) -> tuple[Ints, Ints]:
         """(member, chunk) of everything that is there at the start, ordered by member, then chunk."""
-        import numpy as np
-
         n = self.group_size
         if self.reduces:
             return np.repeat(np.arange(n), chunks), np.tile(np.arange(chunks), n)
@@ -89,8 +94,6 @@ class Pattern:
 
     def ends(self, chunks: int) -> tuple[Ints, Ints]:
         """(member, chunk) of everything that must be there at the end, ordered by member, then chunk."""
-        import numpy as np
-
         n = self.group_size
         pieces = self.pieces(chunks)
         chunk = np.arange(chunks)

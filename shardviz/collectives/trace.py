@@ -161,8 +161,10 @@ class Trace:
         """The data at the end by chunk, where all members end with the same ones of all chunks; else None."""
         if (self._current < 0).any():
             return None
+        first: Small = self._datum[self._current[: self._chunks]]
+        if not self.schedule.pattern.reduces:
+            return first
         final = self._datum[self._current].reshape(-1, self._chunks)
-        first: Small = final[0]
         return first if (final == first).all() else None
 
     def addends(self, datum: int) -> tuple[int, ...]:
@@ -220,22 +222,25 @@ class Trace:
         slot = sends.dst * self._chunks + sends.chunk
         datum = self._datum[source]
         self._last_use[source] = number
-        adds = np.flatnonzero(sends.reduce)
-        if len(adds):
+        if not self.schedule.pattern.reduces:
+            # A chunk that only moves is the same wherever it is: to come once more changes nothing.
+            new = self._current[slot] < 0
+            if not new.all():
+                slot, datum = slot[new], datum[new]
+        elif len(adds := np.flatnonzero(sends.reduce)):
             own = self._current[slot[adds]]
             self._last_use[own] = number
             datum[adds] = self._added(slot[adds], self._datum[own], datum[adds])
-        if not self.schedule.pattern.reduces and not (new := self._current[slot] < 0).all():
-            # A chunk that only moves is the same wherever it is: to come once more changes nothing.
-            slot, datum = slot[new], datum[new]
-        if _repeats(slot):
+        change = np.arange(self._changes, self._changes + len(slot), dtype=np.int32)
+        self._current[slot] = change
+        last = self._current[slot] == change
+        if not last.all():
             # What arrived last is what the member has.
-            last = len(slot) - 1 - np.unique(slot[::-1], return_index=True)[1]
-            slot, datum = slot[last], datum[last]
-        change = slice(self._changes, self._changes + len(slot))
-        self._slot[change], self._since[change], self._datum[change] = slot, number, datum
-        self._current[slot] = np.arange(change.start, change.stop, dtype=np.int32)
-        self._changes = change.stop
+            slot, datum, change = slot[last], datum[last], change[: int(last.sum())]
+            self._current[slot] = change
+        place = slice(self._changes, self._changes + len(slot))
+        self._slot[place], self._since[place], self._datum[place] = slot, number, datum
+        self._changes = place.stop
 
     def _added(self, slot: Ints, own: Small, received: Small) -> Small:
         """The sums that arrivals make in their slots; of several in one slot each adds to the one before."""

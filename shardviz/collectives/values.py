@@ -7,11 +7,15 @@ from math import isinf
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from shardviz.errors import QuestionError, quote
+from shardviz.lazy_names import lazy_module
 from shardviz.sharding import canonical_dtype
 
 if TYPE_CHECKING:
+    import ml_dtypes
     import numpy as np
     from numpy.typing import NDArray
+else:
+    ml_dtypes, np = lazy_module("ml_dtypes"), lazy_module("numpy")
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Small: TypeAlias = "NDArray[np.int32]"
@@ -51,9 +55,6 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
 
     Raises `QuestionError` for a name that is not a dtype of arrays.
     """
-    import ml_dtypes
-    import numpy as np
-
     check_dtype(dtype)
     name = canonical_dtype(dtype)
     if name == "pred":
@@ -67,8 +68,6 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
 
 def float_limits(kind: np.dtype[Any]) -> Any:
     """`numpy.finfo` for floats of any kind; for complex numbers that of their parts."""
-    import ml_dtypes
-
     return ml_dtypes.finfo(kind)  # type: ignore[no-untyped-call]
 
 
@@ -78,8 +77,6 @@ def array_from_numbers(numbers: Sequence[str | int | float], dtype: str) -> Valu
     Raises `QuestionError` for the first text that is not a number, and for a number that the dtype cannot
     hold: out of range, not whole for integers, not real, or infinite or NaN where there is none.
     """
-    import numpy as np
-
     kind = numpy_dtype(dtype)
     exact = is_integer(dtype) or dtype == "pred"
     read = [_number(number, place, dtype, exact) for place, number in enumerate(numbers)]
@@ -145,8 +142,6 @@ def _check_floats(
     parts: Values, kind: np.dtype[Any], numbers: Sequence[str | int | float], dtype: str
 ) -> None:
     """`parts`: f64 of shape (1 or 2, numbers). Raise for what changes its nature in the type."""
-    import numpy as np
-
     with np.errstate(all="ignore"):
         there = parts.astype(kind).astype("float64")
     top = float(float_limits(kind).max)

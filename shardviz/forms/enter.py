@@ -95,13 +95,10 @@ def _enter_targets(form: ProblemForm, text: str) -> ProblemForm:
 
 def _enter_machine(form: ProblemForm, text: str) -> ProblemForm:
     """A name as ``--machine`` shows it; a file's stays."""
-    from shardviz.hardware.clusters import Fault, parse_cluster
+    from shardviz.hardware.clusters import cluster_named
 
     name = text.strip()
-    try:
-        cluster = parse_cluster(name.lower()) if name and not name.endswith(".toml") else None
-    except Fault:
-        cluster = None
+    cluster = cluster_named(name) if name and not name.endswith(".toml") else None
     return replace(form, machine=name if cluster is None else cluster.name)
 
 

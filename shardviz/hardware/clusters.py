@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -96,9 +97,8 @@ class TpuSlices:
         names = []
         for slices in dict.fromkeys((self.slices, 1)):
             chips, rest = divmod(devices, slices * self.chip.devices_per_chip)
-            if rest or not chips:
-                continue
-            names += [TpuSlices(self.chip, torus, slices).name for torus in tori(self.chip, chips)]
+            if chips and not rest:
+                names += [TpuSlices(self.chip, torus, slices).name for torus in tori(self.chip, chips)]
         return names[:SUGGESTED]
 
 
@@ -169,24 +169,35 @@ def tori(chip: TpuChip, chips: int) -> list[tuple[int, ...]]:
     for sizes in product(divisors, repeat=chip.rank - 1):
         rest, missing = divmod(chips, math.prod(sizes))
         # In rising order, but flat slices in z: 2x4, 2x2x4, 4x4x1.
-        axes = sorted((*sizes, rest), key=lambda size: (size == 1 and chip.rank == 3, size))
-        torus = tuple(axes)
-        if (
-            not missing
-            and chip.split_host(torus) is None
-            and chip.fits_a_pod(torus)
-            and chip.has_routes(torus)
-        ):
+        torus = tuple(sorted((*sizes, rest), key=lambda size: (size == 1 and chip.rank == 3, size)))
+        fills_hosts = not missing and chip.split_host(torus) is None
+        if fills_hosts and chip.fits_a_pod(torus) and chip.has_routes(torus):
             compact.add(torus)
     return sorted(compact, key=lambda torus: (max(torus), torus))
 
 
-def times(sizes: tuple[int, ...]) -> str:
+def times(sizes: Iterable[int]) -> str:
     """``4x4x8``."""
     return "x".join(map(str, sizes))
 
 
-def mesh_of_size(mesh: Mesh, size: int) -> str:
+def another_size(
+    name: str, devices: int, cluster: Cluster | None, mesh: Mesh, option: str, *, resizes: bool = True
+) -> tuple[str, str]:
+    """The error for hardware of so many devices and a mesh of another size, and the hint: other hardware,
+    given by `option`, or with `resizes` another mesh."""
+    fitting = [] if cluster is None else cluster.of_size(mesh.size)
+    hints = [f"{option} {' or '.join(fitting)}"] if fitting else []
+    if resizes:
+        hints.append(f"--mesh {_mesh_of_size(mesh, devices)}")
+    made_of = "" if cluster is None else cluster.made_of
+    return (
+        f"{name} has {plural(devices, 'device')}{made_of}, but the mesh {mesh} has {mesh.size:,}",
+        f"use {', or '.join(hints) or f'a machine of {mesh.size:,}'}",
+    )
+
+
+def _mesh_of_size(mesh: Mesh, size: int) -> str:
     """The axes of a mesh, resized as little as possible so that they have `size` devices together."""
     sizes = dict(mesh.shape)
     for axis in sizes:
@@ -203,7 +214,7 @@ def mesh_of_size(mesh: Mesh, size: int) -> str:
     return ",".join(f"{axis}={size}" for axis, size in sizes.items())
 
 
-_NAME = re.compile(r"(?:(?P<count>[^:*]*)\*)?(?P<chip>[^:*]*)(?P<colon>:)?(?P<sizes>.*)", re.DOTALL)
+_PARTS = re.compile(r"(?:(?P<count>[^:*]*)\*)?(?P<chip>[^:*]*)(?P<colon>:)?(?P<sizes>.*)", re.DOTALL)
 MAX_DIGITS = 9
 """Longer numbers are not computed with."""
 
@@ -231,12 +242,26 @@ _MAKERS = {
 """What to name instead of words for all chips of a maker."""
 
 
+def _parsed(name: str) -> re.Match[str]:
+    match = _PARTS.fullmatch(name)
+    assert match is not None
+    return match
+
+
 class Fault(Exception):
     """An error in a name: the offending piece stands from `start` to `stop` in it."""
 
     def __init__(self, problem: str, start: int, stop: int, hint: str) -> None:
         super().__init__(problem)
         self.problem, self.start, self.stop, self.hint = problem, start, max(stop, start + 1), hint
+
+
+def cluster_named(name: str) -> Cluster | None:
+    """The cluster of a name in any case; None for any other text."""
+    try:
+        return parse_cluster(name.strip().lower())
+    except Fault:
+        return None
 
 
 def parse_cluster(name: str) -> Cluster | None:
@@ -299,13 +324,13 @@ def _tpu(chip: TpuChip, match: re.Match[str]) -> TpuSlices:
     torus = _sizes(match, chip.name, hint)
     start, stop = match.span("sizes")
     if len(torus) != chip.rank:
-        raise Fault(
-            f"{chip.name} is a torus of {chip.rank} axes, not {len(torus)},", start, stop, _rank(chip, torus)
-        )
+        problem = f"{chip.name} is a torus of {chip.rank} axes, not {len(torus)},"
+        raise Fault(problem, start, stop, _rank(chip, torus))
     if (axis := chip.split_host(torus)) is not None:
         # Both x and y may be odd.
+        odd = [axis < 2 and size % 2 and size > 1 for axis, size in enumerate(torus)]
         lower, upper = (
-            times((*(size + step if size % 2 and size > 1 else size for size in torus[:2]), *torus[2:]))
+            times(size + step * bool(is_odd) for size, is_odd in zip(torus, odd, strict=True))
             for step in (-1, 1)
         )
         problem = f"{torus[axis]} chips along {'xyz'[axis]} do not fill whole hosts of 2x2 chips,"
@@ -316,9 +341,8 @@ def _tpu(chip: TpuChip, match: re.Match[str]) -> TpuSlices:
     if not chip.fits_a_pod(torus):
         largest = f"{chip.longest_axis}x{chip.longest_axis}" if chip.rank == 2 else f"{chip.pod:,} chips"
         joined = TpuSlices(chip, (4,) * chip.rank, 2).name
-        hint = (
-            f"pods of {chip.name} have up to {largest}; {joined} joins two slices by the data-center network"
-        )
+        pods = f"pods of {chip.name} have up to {largest}"
+        hint = f"{pods}; {joined} joins two slices by the data-center network"
         raise Fault(f"{alone} is larger than a pod", start, stop, hint)
     if not chip.has_routes(torus):
         others = [TpuSlices(chip, other).name for other in tori(chip, math.prod(torus))]
@@ -357,17 +381,10 @@ def _gpus(gpu: Gpu, count: int, match: re.Match[str]) -> GpuNodes:
         raise _too_many_gpus(gpu, count, span)
     names = GpuNodes(gpu, 1, 1).of_size(count) if count else []
     if not names:
-        hint = (
-            f"a node holds {gpu.node}: write {gpu.name}:{gpu.node} for one, {gpu.name}:2x{gpu.node} for two"
-        )
+        for_one, for_two = f"{gpu.name}:{gpu.node} for one", f"{gpu.name}:2x{gpu.node} for two"
+        hint = f"a node holds {gpu.node}: write {for_one}, {for_two}"
         raise Fault(f"{count:,} {gpu.name.upper()} are not whole nodes", *span, hint)
     return _gpu(gpu, _parsed(names[0]))
-
-
-def _parsed(name: str) -> re.Match[str]:
-    match = _NAME.fullmatch(name)
-    assert match is not None
-    return match
 
 
 def _rank(chip: TpuChip, torus: tuple[int, ...]) -> str:

@@ -183,13 +183,8 @@ class ScheduleCost:
         return self.hops * link_spec.latency + self.bytes * unit / link_spec.bandwidth + in_queues
 
 
-@dataclass(frozen=True)
-class Curve:
-    """Seconds by payload: straight lines between (bytes, seconds), ordered by bytes."""
-
-    algorithm: str
-    payloads: tuple[float, ...]
-    seconds: tuple[float, ...]
+Curve = dict[float, float]
+"""Seconds by payload, in rising order; between them the time is a straight line."""
 
 
 def crossovers(
@@ -210,8 +205,8 @@ def crossovers(
     curves: dict[tuple[str, int], Curve] = {}
     # Those without queues first: beside them, others need a close look only where they are as fast.
     for key in sorted(costs, key=lambda key: costs[key].work):
-        curves[key] = _curve(key[0], costs[key], ends, link_spec, list(curves.values()))
-    return _fastest([curves[key] for key in costs]) if curves else ()
+        curves[key] = _curve(costs[key], ends, link_spec, [*curves.values()])
+    return _fastest([name for name, _ in costs], [curves[key] for key in costs]) if curves else ()
 
 
 def left_out(pattern: Pattern, topology: Topology) -> tuple[NotCompared, ...]:
@@ -260,9 +255,7 @@ def _cost(schedule: Schedule, topology: Topology) -> ScheduleCost | str:
     return ScheduleCost(chunks_of_member(schedule), hops, bytes_, tuple(queued))
 
 
-def _curve(
-    name: str, cost: ScheduleCost, ends: list[float], link_spec: LinkSpec, others: list[Curve]
-) -> Curve:
+def _curve(cost: ScheduleCost, ends: list[float], link_spec: LinkSpec, others: list[Curve]) -> Curve:
     """The time for the payloads `ends` and others between them, as many as straight lines need.
 
     Where lines do not fit, the worst is broken first, as long as `QUEUE_WORK` allows.
@@ -284,24 +277,24 @@ def _curve(
         left -= cost.work
         slope = (known[high] - known[low]) / (high - low)
         missed = abs(known[low] + slope * (middle - low) - seconds)
-        rival = any(known[at] <= RIVAL * _lowest_at(others, at) for at in (low, middle, high))
+        tried = (low, middle, high)
+        times = np.array([_at(tried, curve) for curve in others]).reshape(-1, len(tried))
+        lowest = times.min(axis=0, initial=math.inf)
+        rival = any(known[at] <= RIVAL * least for at, least in zip(tried, lowest, strict=True))
         if rival and missed > TOLERANCE * seconds and high > low * NARROW:
             for half in ((low, middle), (middle, high)):
                 heappush(open_, (-missed / seconds, *half))
-    payloads = tuple(sorted(known))
-    return Curve(name, payloads, tuple(known[payload] for payload in payloads))
+    return dict(sorted(known.items()))
 
 
-def _lowest_at(curves: list[Curve], payload: float) -> float:
-    """The least of the times at a payload; infinite without curves."""
-    times = (float(np.interp(payload, curve.payloads, curve.seconds)) for curve in curves)
-    return min(times, default=math.inf)
+def _at(payloads: Sequence[float], curve: Curve) -> Reals:
+    return np.interp(payloads, [*curve], [*curve.values()])
 
 
-def _fastest(curves: list[Curve]) -> tuple[tuple[int, str], ...]:
-    """The lowest of the curves at every payload, and from where on."""
-    payloads = sorted({payload for curve in curves for payload in curve.payloads})
-    seconds = np.array([np.interp(payloads, curve.payloads, curve.seconds) for curve in curves])
+def _fastest(names: list[str], curves: list[Curve]) -> tuple[tuple[int, str], ...]:
+    """The algorithm whose curve is the lowest at every payload, and from where on."""
+    payloads = sorted({payload for curve in curves for payload in curve})
+    seconds = np.array([_at(payloads, curve) for curve in curves])
     crossings: list[tuple[int, str]] = []
     best = -1
     for right in range(1, len(payloads)):
@@ -310,8 +303,8 @@ def _fastest(curves: list[Curve]) -> tuple[tuple[int, str], ...]:
         here = low
         while here < high:
             best = _lowest(seconds[:, right - 1] + slope * (here - low), seconds[:, right], best)
-            if not crossings or crossings[-1][1] != curves[best].algorithm:
-                crossings.append((math.ceil(here * (1 - CLOSE)), curves[best].algorithm))
+            if not crossings or crossings[-1][1] != names[best]:
+                crossings.append((math.ceil(here * (1 - CLOSE)), names[best]))
             # The lines that fall below this one further on, where they do.
             gap = seconds[best, right - 1] - seconds[:, right - 1]
             lower = slope < slope[best]

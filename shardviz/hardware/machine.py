@@ -17,7 +17,7 @@ from itertools import islice, pairwise, product
 from operator import ne
 from typing import TYPE_CHECKING, Self
 
-from shardviz.errors import QuestionError, plural
+from shardviz.errors import QuestionError
 from shardviz.hardware.chips import GPUS, ICI_HOP, NVLINK_HOP, TPUS, DeviceFigures
 from shardviz.hardware.collective_time import SHIFTS, CollectiveTime, collective_time
 from shardviz.hardware.family import Family, Part, Parts
@@ -280,7 +280,9 @@ class PlacedMesh:
         """The levels of the groups that each fill a block, of different blocks the slowest one's; None where
         one group fills none."""
         assert self.placement is not None
-        groups = [self.mesh.group_of(0, axes)] if self._is_regular else self.mesh.groups(axes)
+        # Groups along whole axes of a regular mesh are alike; those along a part of one may straddle a node.
+        is_first_enough = self._is_regular and not any(":" in axis for axis in axes)
+        groups = [self.mesh.group_of(0, axes)] if is_first_enough else self.mesh.groups(axes)
         blocks: dict[Block, list[Coordinates]] = {}
         for group in groups:
             places = [self.placement.coordinates[position] for position in group]
@@ -363,7 +365,13 @@ def place_mesh(
     if placement is not None and not machine.assumed:
         return PlacedMesh(machine, mesh, places=placement)
     if mesh.size != machine.devices and not machine.assumed:
-        raise _another_size(machine, mesh, of_program)
+        from shardviz.hardware.clusters import another_size, cluster_named
+
+        cluster = cluster_named(machine.name)
+        resizes = not of_program
+        raise QuestionError(
+            *another_size(machine.name, machine.devices, cluster, mesh, "--machine", resizes=resizes)
+        )
     if order is None or machine.assumed:
         parts_or_ids = family.jax_order(mesh.axis_sizes)
         if parts_or_ids is None:
@@ -403,23 +411,3 @@ def _fitting(machine: Machine, sizes: Sequence[int]) -> list[tuple[int, ...]]:
 
     tried = sorted(candidates, key=distance)[:MAX_TRIED]
     return [*islice((other for other in tried if is_placed(machine, other)), SUGGESTED)]
-
-
-def _another_size(machine: Machine, mesh: Mesh, of_program: bool) -> QuestionError:
-    from shardviz.hardware.clusters import Fault, mesh_of_size, parse_cluster
-
-    try:
-        cluster = parse_cluster(machine.name)
-    except Fault:
-        cluster = None
-    hints = []
-    if cluster is not None and (fitting := cluster.of_size(mesh.size)):
-        hints.append(f"--machine {' or '.join(fitting)}")
-    if not of_program:
-        hints.append(f"--mesh {mesh_of_size(mesh, machine.devices)}")
-    made_of = "" if cluster is None else cluster.made_of
-    return QuestionError(
-        f"{machine.name} has {plural(machine.devices, 'device')}{made_of}, but the mesh {mesh} has "
-        f"{mesh.size:,}",
-        f"use {', or '.join(hints) or f'a machine of {mesh.size:,}'}",
-    )

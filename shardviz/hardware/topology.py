@@ -1,14 +1,14 @@
 """The links between devices: rings, lines and tori, a switch in the middle, or several of these in levels.
 
-A link is directed. Members of the group count from 0 and stand on the torus in row-major order, as the
-members of `Pattern` do on its `dims`.
+A topology has `devices` and directed `links`, which count from 0; `ends` are the device at which a link
+begins and the one at which it ends, and `flat` is the same with all devices in one level, for pictures of who
+is next to whom. Members of a group stand on a torus in row-major order, as in `Pattern.dims`.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
@@ -23,31 +23,8 @@ NAMES = ("ring", "line", "torus", "switch")
 HINT = "use ring, line, torus, switch, or the sizes of a torus, as in 4x4"
 
 
-class Topology(ABC):
-    """Devices 0 … `devices` - 1 and directed links 0 … `links` - 1 between them."""
-
-    @property
-    @abstractmethod
-    def devices(self) -> int:
-        """The number of devices."""
-
-    @property
-    @abstractmethod
-    def links(self) -> int:
-        """The number of directed links."""
-
-    @abstractmethod
-    def ends(self, link: int) -> tuple[int, int]:
-        """The device at which a link begins, and the one at which it ends."""
-
-    @property
-    def flat(self) -> Topology:
-        """The same devices in one level, for pictures of who is next to whom."""
-        return self
-
-
 @dataclass(frozen=True)
-class Torus(Topology):
+class Torus:
     """Devices on a grid of the sizes `dims`, each linked to its neighbours along every axis, both ways.
 
     Where `wrap`, the last of an axis is linked to the first. An axis of two has one link each way, wrapped
@@ -76,6 +53,10 @@ class Torus(Topology):
         if len(axes) < 2:
             return f"{'ring' if closed else 'line'} of {self.devices}"
         return f"{'torus' if closed else 'grid'} of {_times(self.dims)}"
+
+    @property
+    def flat(self) -> Torus:
+        return self
 
     @property
     def devices(self) -> int:
@@ -122,7 +103,7 @@ class Torus(Topology):
 
 
 @dataclass(frozen=True)
-class Switch(Topology):
+class Switch:
     """Every device has a link to a switch and one from it: 0 … `ports` - 1 lead there, the rest back.
 
     The switch is the node with the number `ports`. It passes a message on while it still comes in (cut
@@ -139,6 +120,10 @@ class Switch(Topology):
 
     def __str__(self) -> str:
         return f"switch with {self.ports}"
+
+    @property
+    def flat(self) -> Switch:
+        return self
 
     @property
     def devices(self) -> int:
@@ -161,31 +146,31 @@ class LinkedLevel:
     the topology, and use its links together.
     """
 
-    topology: Topology
+    topology: Torus | Switch | Hierarchy
     spec: LinkSpec
     block: int
     shared: int = 1
 
 
 @dataclass(frozen=True)
-class Hierarchy(Topology):
+class Hierarchy:
     """Blocks of devices on links of their own, joined by other links: nodes of GPUs, slices of TPUs, chips of
     two devices.
 
     `levels` are the outermost first; a message goes over the first of them between whose blocks it goes, and
-    messages on different levels do not meet. `name` is for people, `flat` for pictures. Links count by level.
+    messages on different levels do not meet. `name` is for people. Links count by level.
     """
 
     levels: tuple[LinkedLevel, ...]
     name: str
-    flattened: Torus | Switch
+    flat: Torus | Switch
 
     def __str__(self) -> str:
         return self.name
 
     @property
     def devices(self) -> int:
-        return self.flattened.devices
+        return self.flat.devices
 
     @property
     def links(self) -> int:
@@ -199,9 +184,8 @@ class Hierarchy(Topology):
             link -= level.topology.links
         raise IndexError(link)
 
-    @property
-    def flat(self) -> Topology:
-        return self.flattened
+
+Topology = Torus | Switch | Hierarchy
 
 
 def topology_for(text: str | None, dims: tuple[int, ...]) -> Topology:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from shardviz.collectives.operations import AllGather, AllToAll, PMax, PPermute, PSum, PSumScatter
 from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, Places, PSumScatterOfSeveral
@@ -168,21 +168,25 @@ def _operation(step: Step, before: Layout, mesh: Mesh) -> Operation:
     moved = moved_axes(step, mesh)
     if step.op == "all_gather":
         if moved.is_of_one_dim:
-            return AllGather(step.axes, axis=moved.removed_from[0])
+            return AllGather(step.axes, axis=_only(moved.removed))
         # The pieces stand one after the other before each device puts them together.
         return AllGather(step.axes, axis=0, tiled=False)
     sizes = tuple(map(mesh.axis_size, moved.group))
     if step.op == "psum_scatter":
         if not moved.is_of_one_dim:
             return PSumScatterOfSeveral(moved.group, sizes=sizes, split=moved.appended)
-        return PSumScatter(step.axes, scatter_dimension=moved.appended_to[0])
+        return PSumScatter(step.axes, scatter_dimension=_only(moved.appended))
     if not moved.is_of_one_dim:
         return AllToAllOfSeveral(moved.group, sizes=sizes, split=moved.appended, joined=moved.removed)
-    return AllToAll(step.axes, split_axis=moved.appended_to[0], concat_axis=moved.removed_from[0])
+    return AllToAll(step.axes, split_axis=_only(moved.appended), concat_axis=_only(moved.removed))
 
 
-@dataclass(frozen=True)
-class MovedAxes:
+def _only(places: Places) -> int:
+    """The dimension that has places."""
+    return next(dim for dim, own in enumerate(places) if own)
+
+
+class MovedAxes(NamedTuple):
     """The axes that a step takes from the minor end of each dimension, and those that it appends there: by
     their places in the `group`, the step's axes or the parts of them that go to different dimensions.
 
@@ -193,14 +197,6 @@ class MovedAxes:
     group: tuple[str, ...]
     removed: Places
     appended: Places
-
-    @property
-    def removed_from(self) -> tuple[int, ...]:
-        return tuple(dim for dim, places in enumerate(self.removed) if places)
-
-    @property
-    def appended_to(self) -> tuple[int, ...]:
-        return tuple(dim for dim, places in enumerate(self.appended) if places)
 
     @property
     def is_of_one_dim(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from shardviz.errors import TargetError, place, plural, quote
+from shardviz.errors import TargetError, place, quote
 
 if TYPE_CHECKING:
     from shardviz.hardware.clusters import Cluster
@@ -105,16 +105,9 @@ def check_mesh(target: Target, mesh: Mesh) -> None:
     """Raise `TargetError` when a mesh has more devices than the target can ever have, or others."""
     cluster = target.cluster
     if cluster is not None and mesh.size != cluster.devices:
-        from shardviz.hardware.clusters import mesh_of_size
+        from shardviz.hardware.clusters import another_size
 
-        fitting = cluster.of_size(mesh.size)
-        hints = [f"--target {' or '.join(fitting)}"] if fitting else []
-        hints.append(f"--mesh {mesh_of_size(mesh, cluster.devices)}")
-        has = f"{target.name} has {plural(cluster.devices, 'device')}{cluster.made_of}"
-        raise TargetError(
-            f"{has}, but the mesh {mesh} has {mesh.size:,}",
-            f"use {', or '.join(hints)}",
-        )
+        raise TargetError(*another_size(target.name, cluster.devices, cluster, mesh, "--target"))
     if cluster is None and target.max_devices is not None and mesh.size > target.max_devices:
         smaller = target.max_devices < MAX_PARTITIONS
         raise TargetError(

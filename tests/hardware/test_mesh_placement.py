@@ -10,11 +10,11 @@ import pytest
 
 from shardviz.compiler.messages import TargetMesh
 from shardviz.errors import QuestionError
+from shardviz.hardware.chip_torus import parts_by_slice
 from shardviz.hardware.chips import TPUS
 from shardviz.hardware.clusters import TpuSlices, parse_cluster, tori
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import assumed_machine, is_placed, machine_of, place_mesh
-from shardviz.hardware.torus_order import parts_by_slice
 from shardviz.sharding import Mesh
 from shardviz.targets.installed import EXTRAS
 
@@ -320,6 +320,8 @@ def test_a_part_of_an_axis_has_the_links_between_its_own_devices(order):
     """Devices 0 and 12 are on the nodes 0 and 1; 0, 1 and 2 on one node."""
     assert levels("h100:3x8", {"X": 24}, ("X:(1)2",), order) == [level("network", 2, 5e10, "network")]
     assert levels("h100:3x8", {"X": 24}, ("X:(12)2",), order) == [level("switch", 2, 4.5e11, "NVLink")]
+    # The first six devices share a node, the next six do not.
+    assert levels("h100:3x8", {"X": 24}, ("X:(4)6",), order) == [level("network", 6, 5e10, "network")]
 
 
 def test_a_group_has_the_same_links_in_whatever_order_its_parts_are_named():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from shardviz.collectives.operation import (
     UNTILED,
@@ -22,8 +22,14 @@ from shardviz.collectives.operation import (
 from shardviz.collectives.pattern import LowerBound, Pattern
 from shardviz.collectives.values import Ints, check_dtype, check_zero
 from shardviz.errors import QuestionError, plural
+from shardviz.lazy_names import lazy_module
 from shardviz.notation import parse_send_sizes
 from shardviz.sharding import array_bytes
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")
 
 
 @dataclass(frozen=True)
@@ -51,8 +57,6 @@ class AllToAll(Operation):
         (check_divides if self.tiled else check_is_group)(shape, self._dimensions(shape)[0], group_size)
 
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
-        import numpy as np
-
         old, new = self._dimensions(shape)
         sizes = list(shape)
         if self.tiled:
@@ -132,8 +136,6 @@ class RaggedAllToAll(Operation):
             check_zero(dtype, "a device that receives fewer rows than another")
 
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
-        import numpy as np
-
         sizes = np.array(self.send_sizes, dtype=np.int64)
         result = (int(sizes.sum(axis=0).max()), *shape[1:])
         width = np.prod(shape[1:], dtype=np.int64)
@@ -148,8 +150,6 @@ class RaggedAllToAll(Operation):
 
     def least(self, shape: tuple[int, ...], dtype: str, group_size: int) -> LowerBound:
         """The bytes that the busiest member sends; in r rounds no member can reach 2 ** r others."""
-        import numpy as np
-
         table = np.array(self.send_sizes, dtype=np.int64)
         np.fill_diagonal(table, 0)
         partners = int(max((table > 0).sum(axis=axis).max() for axis in (0, 1)))
@@ -157,8 +157,6 @@ class RaggedAllToAll(Operation):
         return LowerBound(partners.bit_length(), array_bytes((rows, *shape[1:]), dtype))
 
     def chunk_sizes(self, shape: tuple[int, ...], group_size: int, chunks: int) -> int | Ints:
-        import numpy as np
-
         blocks = np.array(self.send_sizes, dtype=np.int64).reshape(-1) * math.prod(shape[1:])
         return pieces_of(blocks, len(blocks), self.pattern((group_size,)).pieces(chunks))
 

@@ -7,7 +7,7 @@ NumPy's functions their meaning for bf16, the f8 and f4 types, s4 and u4: each a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from shardviz.collectives.operation import (
     UNTILED,
@@ -23,6 +23,12 @@ from shardviz.collectives.operation import (
 )
 from shardviz.collectives.values import Values, check_dtype, is_complex, is_integer
 from shardviz.errors import QuestionError
+from shardviz.lazy_names import lazy_module
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")
 
 
 class _Reduction(Operation):
@@ -36,8 +42,6 @@ class _Reduction(Operation):
             raise QuestionError(f"XLA does not support {self.name} of {dtype}", "use s4, u4 or a wider dtype")
 
     def combined(self, mine: Values, received: Values) -> Values:
-        import numpy as np
-
         with np.errstate(all="ignore"):
             found: Values = getattr(np, self.function)(mine, received)
         return found
@@ -90,8 +94,6 @@ class PMean(PSum):
         return "f32" if is_integer(dtype) or dtype == "pred" else dtype
 
     def finished(self, result: Values, group_size: int) -> Values:
-        import numpy as np
-
         if result.dtype.name.lstrip("u").startswith("int"):
             result = result.astype("float64" if result.dtype.itemsize == 8 else "float32")
         # The divisor has the sum's type, as in JAX: 8 members are 6 in f4e2m1fn, the most that it holds.

@@ -9,13 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shardviz.collectives.operation import Blocks, check_divides, whole
 from shardviz.collectives.operations.exchanges import AllToAll
 from shardviz.collectives.operations.reductions import PSumScatter
 from shardviz.collectives.values import Ints, check_dtype
 from shardviz.errors import QuestionError
+from shardviz.lazy_names import lazy_module
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")
 
 Places = tuple[tuple[int, ...], ...]
 """For each dimension the places, in the order of a group's axes, of those that split it, the major first."""
@@ -77,8 +83,6 @@ class AllToAllOfSeveral(AllToAll):
         _check(shape, self.split, self.sizes)
 
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
-        import numpy as np
-
         result = self.collect(shape).shape
         start = np.tile(_pieces(shape, self.split, self.sizes), (group_size, 1))
         return Blocks(start, np.repeat(_pieces(result, self.joined, self.sizes), group_size, axis=0), result)
@@ -128,8 +132,6 @@ OfSeveral = AllToAllOfSeveral | PSumScatterOfSeveral
 
 def _pieces(shape: Sequence[int], places: Places, sizes: Sequence[int]) -> Ints:
     """The flat index of every element, in a row for each member's piece."""
-    import numpy as np
-
     found = dealt(shape, places, sizes)
     rows: Ints = np.arange(math.prod(shape)).reshape(found.grid).transpose(found.order)
     return rows.reshape(found.shape[0], -1)

@@ -11,10 +11,10 @@ from jax.experimental import mesh_utils, topologies
 from shardviz.compiler.child.program import axis_types
 from shardviz.compiler.messages import TargetMesh
 from shardviz.errors import TargetError
+from shardviz.hardware.chip_torus import parts_by_slice
 from shardviz.hardware.clusters import Cluster, parse_cluster
 from shardviz.hardware.machine import machine_of, not_placed
 from shardviz.hardware.placement import DeviceCoords, Placement
-from shardviz.hardware.torus_order import parts_by_slice
 from shardviz.targets.hardware import TopologyRequest, target_config
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from shardviz.errors import QuestionError
-from shardviz.hardware.clusters import Fault, parse_cluster
+from shardviz.hardware.clusters import cluster_named
 from shardviz.hardware.machine import Machine, PlacedMesh, is_placed, machine_of, place_mesh
 from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.priced_plan import is_mostly_sent
@@ -144,13 +144,10 @@ def with_smallest_machine(answer: MeshRanking) -> MeshRanking:
 
 def _larger(machine: Machine) -> Iterator[Machine]:
     """Machines of the same chip, two times, four times, … as large, as far as they are built."""
-    try:
-        cluster = parse_cluster(machine.name)
-    except Fault:
-        return
+    cluster = cluster_named(machine.name)
     for doubling in range(1, DOUBLINGS + 1):
         names = [] if cluster is None else cluster.of_size(machine.devices << doubling)
-        larger = parse_cluster(names[0]) if names else None
+        larger = cluster_named(names[0]) if names else None
         if larger is not None:
             yield machine_of(larger)
 

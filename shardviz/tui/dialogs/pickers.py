@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from shardviz.errors import ShardvizError, plural
+from shardviz.errors import plural
 from shardviz.forms.form import PROBLEM_FIELDS
-from shardviz.hardware.clusters import Cluster, Fault, clusters_of_size, parse_cluster
+from shardviz.hardware.clusters import Cluster, cluster_named, clusters_of_size
 from shardviz.hardware.machine import machine_of
 from shardviz.render.machine_view import machine_words
 from shardviz.sharding.array import BITS, other_names
@@ -87,7 +87,7 @@ class MachinePicker(FieldPicker):
         return _typed_cluster(typed)
 
     def about(self, row: ListRow) -> Text:
-        cluster = parse_cluster(row.value) if row.value and not row.value.endswith(".toml") else None
+        cluster = cluster_named(row.value) if row.value and not row.value.endswith(".toml") else None
         return machine_words(machine_of(cluster) if cluster is not None else self.resolved.machine)
 
 
@@ -218,8 +218,5 @@ def _cluster_row(cluster: Cluster) -> ListRow:
 
 
 def _typed_cluster(typed: str) -> ListRow | None:
-    try:
-        cluster = parse_cluster(typed.lower())
-    except (Fault, ShardvizError):
-        return None
+    cluster = cluster_named(typed)
     return None if cluster is None else _cluster_row(cluster)
