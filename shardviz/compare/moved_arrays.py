@@ -2,18 +2,13 @@
 
 In a program the compilers name each operation after the statement that it belongs to (`named_statements`).
 Every einsum of a chain takes an argument that none before it took, or only works on what stands there: so the
-arguments that went into a value tell which part of the chain made it.
-
-Else shapes and program order must tell. Each argument begins with the shape and the axes that its spec gives
-it. A collective that starts from just that shape, and gathers only axes that the array has, moves that array
-and leaves it with a new shape; so the next one can be judged too. Where several arrays would fit, all are
-named.
+arguments that went into a value tell which part of the chain made it. Where the text does not tell, all
+arrays are named that its shapes allow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations
 from math import prod
 
@@ -21,57 +16,37 @@ from shardviz.hlo import Collective, Origin
 from shardviz.hlo.named_scopes import named_scope
 from shardviz.planner import Problem, Statement
 from shardviz.sharding import ShardedArray
-from shardviz.sharding.axis_parts import whole_axis
 
 Shape = tuple[int, ...]
+_SUMS = ("all-reduce", "reduce-scatter")
 _MOST_DIMS = 4
 """Arrays of more dimensions are not looked for transposed."""
 
 
-@dataclass(frozen=True)
-class _LocalPiece:
-    """A device's piece of an array: its shape, and the axes that split it (None: no longer known)."""
-
-    shape: Shape
-    axes: frozenset[str] | None
-
-
 class MovedArrays:
-    """Follows a target's collectives in program order."""
+    """The arrays of a problem that collectives of a target may move."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self._pieces = {
-            array.name: _LocalPiece(array.shard_shape(problem.mesh), _base_axes(array.decided_spec.axes))
-            for array in problem.arguments
-        }
-        self._arrays = [*problem.arguments, *(part.result for part in problem.parts)]
+        self._made = [part.result for part in problem.parts]
+        self._sums = [array for part in problem.parts for array in summed_operands(part).values()]
 
     def of(self, one: Collective) -> tuple[str, ...]:
-        """The names of the arrays that the next collective may move; only results hold partial sums."""
+        """The names of the arrays that a collective may move; only results hold partial sums."""
         if named := self._of_statement(one):
             return named
         origin = self._as_moved(one)
         if origin is not None and (known := names_of(origin, self.problem)):
-            return self._fitting_names(known, one)
-        results = {part.result.name for part in self.problem.parts}
-        fitting = [
-            array
-            for array in self._arrays
-            if self._fits(array, one)
-            and (array.name in results or one.op not in ("all-reduce", "reduce-scatter"))
-        ]
-        exact = [array for array in fitting if self._starts_from(array, one)]
-        possible = [array for array in fitting if self._may_start_from(array, one)] or fitting
-        if exact and one.op != "collective-permute":
-            shapes = {array.shape for array in exact}
-            possible = [array for array in fitting if array.shape in shapes]
-        names = tuple(array.name for array in possible)
-        if len(names) == 1:
-            self._moved(names[0], one)
-        elif one.op == "collective-permute":
-            self._pieces.update({array.name: _LocalPiece(one.result_shape, None) for array in exact})
-        return names
+            every = [*self.problem.arguments, *self._made, *self._sums]
+            fitting = [array for array in every if self._fits(array, one)]
+            likely = [array for array in fitting if array.rank == len(one.operand_shape)]
+            for some in (likely, fitting):
+                fits = {array.name for array in some}
+                if allowed := tuple(name for name in known if name in fits):
+                    return allowed
+            return known
+        arrays = self._made if one.op in _SUMS else [*self.problem.arguments, *self._made]
+        return tuple(array.name for array in arrays if self._fits(array, one))
 
     def _of_statement(self, one: Collective) -> tuple[str, ...]:
         """The arrays of the statement that the collective is named after, as far as shapes allow them.
@@ -83,7 +58,7 @@ class MovedArrays:
         origin = self._as_moved(one)
         if not parts or (origin is not None and not origin.computed and len(origin.arguments) == 1):
             return ()
-        is_sum = one.op in ("all-reduce", "reduce-scatter")
+        is_sum = one.op in _SUMS
         made = [part.result for part in parts]
         made += [array for part in parts for array in summed_operands(part).values()]
         taken = [] if is_sum else [operand for part in parts for operand in part.operands]
@@ -111,7 +86,7 @@ class MovedArrays:
         """The origin. A value made of one argument, with a shape that its pieces have, is that argument:
         compilers put pieces together by arithmetic too, as a TPU's does by the maximum of padded ones."""
         origin = one.origin
-        if origin is None or not origin.computed or one.op in ("all-reduce", "reduce-scatter"):
+        if origin is None or not origin.computed or one.op in _SUMS:
             return origin
         number, *others = origin.arguments
         if others or number >= len(self.problem.arguments):
@@ -120,66 +95,12 @@ class MovedArrays:
         is_same = self._fits(array, one) and len(one.operand_shape) >= array.rank
         return replace(origin, computed=False) if is_same else origin
 
-    def _fitting_names(self, names: tuple[str, ...], one: Collective) -> tuple[str, ...]:
-        """Of the arrays that the origin allows, those that the shapes allow too."""
-        sums = [array for part in self.problem.parts for array in summed_operands(part).values()]
-        fitting = [array for array in (*self._arrays, *sums) if self._fits(array, one)]
-        likely = [array for array in fitting if array.rank == len(one.operand_shape)]
-        for some in (likely, fitting):
-            fits = {array.name for array in some}
-            if allowed := tuple(name for name in names if name in fits):
-                if len(allowed) == 1:
-                    self._moved(allowed[0], one)
-                return allowed
-        return names
-
     def _fits(self, array: ShardedArray, one: Collective, transposed: bool = False) -> bool:
         shapes = (one.operand_shape, one.result_shape)
         wholes = permutations(array.shape) if transposed and array.rank <= _MOST_DIMS else [array.shape]
         return any(
             all(_could_be(shape, whole, self.problem.mesh.size) for shape in shapes) for whole in wholes
         )
-
-    def _starts_from(self, array: ShardedArray, one: Collective) -> bool:
-        piece = self._pieces.get(array.name)
-        if piece is None or piece.shape != one.operand_shape:
-            return False
-        if piece.axes == frozenset() and one.op == "collective-permute":
-            return False
-        gathers = one.op in ("all-gather", "all-to-all")
-        return not gathers or piece.axes is None or _base_axes(one.axes) <= piece.axes
-
-    def _may_start_from(self, array: ShardedArray, one: Collective) -> bool:
-        """The array, cut further by slices that the text does not show, could be the operand.
-
-        An array that every device has whole has nothing to send.
-        """
-        piece = self._pieces.get(array.name)
-        if piece is None or len(piece.shape) != len(one.operand_shape):
-            return True
-        if piece.axes == frozenset() and one.op != "slice":
-            return False
-        pairs = zip(sorted(piece.shape), sorted(one.operand_shape), strict=True)
-        return all(size and whole % size == 0 for whole, size in pairs)
-
-    def _moved(self, name: str, one: Collective) -> None:
-        before, axes = self._pieces.get(name), _base_axes(one.axes)
-        after: frozenset[str] | None = None
-        if before is not None and before.axes is not None and one.op != "collective-permute":
-            after = before.axes - axes if one.op == "all-gather" else before.axes | axes
-        self._pieces[name] = _LocalPiece(one.result_shape, after)
-        if not self.problem.is_chain:
-            return
-        for index, part in enumerate(self.problem.parts):
-            if part.result.name == name:
-                # The result's operands have been multiplied, so nothing moves it any more.
-                used = {operand.name for made in self.problem.parts[: index + 1] for operand in made.operands}
-                self._arrays = [array for array in self._arrays if array.name not in used]
-
-
-def _base_axes(axes: Iterable[str]) -> frozenset[str]:
-    """The mesh axes, parts counted as the axis that they are part of."""
-    return frozenset(map(whole_axis, axes))
 
 
 def _could_be(shape: Shape, whole: Shape, devices: int) -> bool:

@@ -118,7 +118,7 @@ CASES = {
     ),
     "gathered_not_reduced": (
         "_X,_Y->_(YX)",
-        [collective("all-gather", "X", (8, 1024), (8, 2048))],
+        [collective("all-gather", "X", (8, 1024), (8, 2048), origin="0")],
         "cpu gathers A before multiplying, the plan multiplies the pieces and adds partial sums of "
         "Out over X: it moves A by all-gather over X (32,768 bytes), sending 16,384 bytes; the plan "
         "adds up Out by reduce-scatter over X (32,768 bytes), sending 16,384 bytes.",
@@ -162,7 +162,7 @@ CASES = {
     ),
     "gathered_more": (
         "_X,__->Y_",
-        [collective("all-gather", "X", (8, 1024), (8, 2048))],
+        [collective("all-gather", "X", (8, 1024), (8, 2048), origin="0")],
         "cpu gathers A over X to 32,768 bytes (16,384 sent); the plan slices it first and gathers only "
         "8,192 bytes (4,096 sent).",
     ),
@@ -192,7 +192,7 @@ CASES = {
     ),
     "extra_collective": (
         "X_,_Y->XY",
-        [collective("all-gather", "X", (4, 2048), (8, 2048))],
+        [collective("all-gather", "X", (4, 2048), (8, 2048), origin="0")],
         "the plan sends nothing of A: every device computes with what it holds of A by its spec, "
         "P('X', None); cpu moves A by all-gather over X (32,768 bytes), sending 16,384 bytes.",
     ),
