@@ -24,17 +24,8 @@ from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.axis_parts import SubAxis, whole_axis
 from shardviz.units import times
 
-LETTERS = {
-    "vocab": "v",
-    "embed": "d",
-    "norm": "d",
-    "heads": "kgh",
-    "kv_heads": "kh",
-    "qkv": "kh",
-    "mlp": "f",
-    "experts": "e",
-    "router": "e",
-}
+LETTERS = {"vocab": "v", "embed": "d", "norm": "d", "mlp": "f", "experts": "e", "router": "e"}
+LETTERS |= {"heads": "kgh", "kv_heads": "kh", "qkv": "kh"}
 """The dimensions in a program that a logical axis is made of, the major first."""
 
 

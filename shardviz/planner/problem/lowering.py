@@ -183,8 +183,8 @@ class _Lowering:
             self._fail(problem, value, hint)
         if value.merges and value.function != "reshape":
             self._fail(f"{value.function} takes no q=nh,", value, "only reshape does")
-        if lowered := _CALLS.get(value.function):
-            return lowered(self, value, target)
+        if value.function in _CALLS:
+            return _CALLS[value.function][0](self, value, target)
         pointwise = [name for name, function in PROGRAM_FUNCTIONS.items() if function.code]
         if value.function not in pointwise:
             hint = f"the functions are {', '.join(sorted({*_CALLS, *pointwise}))}"
@@ -426,7 +426,7 @@ class _Lowering:
 
     def _at_places(self, call: FunctionCall) -> tuple[ArrayUse, Dims, tuple[ArrayUse, ...]]:
         array, dims, (places,) = self._along(call, arrays=2)
-        example = f"{call.function}({_FORMS[call.function][1]})"
+        example = f"{call.function}({_CALLS[call.function][2]})"
         self._take_integers(places, call, f"the places are an argument: {example}")
         if {*places.dims} != {*array.dims} - {*dims}:
             problem = f"{places} must have all dimensions of {array} but {dims[0]},"
@@ -573,7 +573,7 @@ class _Lowering:
             )
 
     def _fail_form(self, call: FunctionCall) -> NoReturn:
-        words, example = _FORMS[call.function]
+        _, words, example = _CALLS[call.function]
         self._fail(f"{call.function} takes {words},", call, f"write {call.function}({example})")
 
     # Arrays and their names.
@@ -663,34 +663,28 @@ class _Lowering:
 
 
 _CALLS = {
-    "multiply": _Lowering._product,
-    "scale": _Lowering._scale,
-    **dict.fromkeys(("sum", "mean", "mean_square", "max"), _Lowering._reduction),
-    "softmax": _Lowering._softmax,
-    "sum_exp": _Lowering._sum_exp,
-    "log_sum_exp": _Lowering._log_sum_exp,
-    "pick": _Lowering._pick,
-    "cross_entropy": _Lowering._cross_entropy,
-    **dict.fromkeys(("rms_norm", "layer_norm"), _Lowering._norm),
-    "take": _Lowering._take,
-    **dict.fromkeys(("attention", "causal_attention"), _Lowering._attention),
-    "top_k": _Lowering._top_k,
-    "slots": _Lowering._slots,
-    "reshape": _Lowering._reshape,
+    "multiply": (_Lowering._product, "", ""),
+    "scale": (_Lowering._scale, "", ""),
+    "sum": (_Lowering._reduction, "an array and dimensions", "X, d"),
+    "mean": (_Lowering._reduction, "an array and dimensions", "X, d"),
+    "mean_square": (_Lowering._reduction, "an array and dimensions", "X, d"),
+    "max": (_Lowering._reduction, "an array and dimensions", "X, d"),
+    "softmax": (_Lowering._softmax, "an array and a dimension", "X, d"),
+    "sum_exp": (_Lowering._sum_exp, "an array, what is taken from it and a dimension", "X, M, d"),
+    "log_sum_exp": (_Lowering._log_sum_exp, "an array and a dimension", "X, d"),
+    "pick": (_Lowering._pick, "an array, places and a dimension", "X[b, v], T[b], v"),
+    "cross_entropy": (_Lowering._cross_entropy, "an array, places and a dimension", "X[b, v], T[b], v"),
+    "rms_norm": (_Lowering._norm, "an array, a dimension and perhaps a scale", "X, d"),
+    "layer_norm": (_Lowering._norm, "an array, a dimension and perhaps a scale and a bias", "X, d"),
+    "take": (_Lowering._take, "", ""),
+    "attention": (_Lowering._attention, "", ""),
+    "causal_attention": (_Lowering._attention, "", ""),
+    "top_k": (_Lowering._top_k, "an array, a dimension and how many are kept", "X, e, 2"),
+    "slots": (_Lowering._slots, "an array, a dimension and the dimension of places", "G[b, t, e], t, c"),
+    "reshape": (_Lowering._reshape, "an array and equations of dimensions", "P, q=nh"),
 }
-"""How the functions are taken apart that are not one of each element."""
-_FORMS = {
-    **dict.fromkeys(("sum", "mean", "mean_square", "max"), ("an array and dimensions", "X, d")),
-    **dict.fromkeys(("softmax", "log_sum_exp"), ("an array and a dimension", "X, d")),
-    "sum_exp": ("an array, what is taken from it and a dimension", "X, M, d"),
-    **dict.fromkeys(("pick", "cross_entropy"), ("an array, places and a dimension", "X[b, v], T[b], v")),
-    "rms_norm": ("an array, a dimension and perhaps a scale", "X, d"),
-    "layer_norm": ("an array, a dimension and perhaps a scale and a bias", "X, d"),
-    "top_k": ("an array, a dimension and how many are kept", "X, e, 2"),
-    "slots": ("an array, a dimension and the dimension of places", "G[b, t, e], t, c"),
-    "reshape": ("an array and equations of dimensions", "P, q=nh"),
-}
-"""What a function takes beside arrays alone: in words, and as it may be written."""
+"""How the functions are taken apart that are not one of each element; what one takes beside arrays alone, in
+words, and as it may be written."""
 _OPERATORS = ("multiply", "add", "subtract", "divide")
 _DOES = {
     "add": "adds",
