@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 from shardviz.errors import QuestionError, did_you_mean, plural, quote
 from shardviz.models.model import Architecture, Model, ModelParameter, parameters
@@ -288,57 +288,46 @@ def read_safetensors(path: Path) -> tuple[ModelParameter, ...]:
     index that its file lacks.
     """
     found = _tensors_of_index(path) if path.name.endswith(INDEX) else _tensors_of_file(path)
-    return tuple(stacked_experts(sorted(found, key=lambda each: _natural(each.name))))
+
+    def natural(each: ModelParameter) -> list[tuple[int, int, str]]:
+        """A key by which layer 10 comes after layer 9."""
+        pieces = _NUMBER.split(each.name)
+        return [(1, int(piece), "") if piece.isdigit() else (0, 0, piece) for piece in pieces]
+
+    return tuple(stacked_experts(sorted(found, key=natural)))
 
 
-def _natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    """A key by which layer 10 comes after layer 9."""
-    pieces = _NUMBER.split(name)
-    return tuple((1, int(piece), "") if piece.isdigit() else (0, 0, piece) for piece in pieces)
-
-
-def _tensors_of_index(path: Path) -> list[ModelParameter]:
+def _tensors_of_index(path: Path) -> Iterator[ModelParameter]:
     index = json_table(text_of(path), str(path)).table("weight_map")
-    files: dict[str, list[str]] = {}
+    tensors: dict[str, dict[str, ModelParameter]] = {}
     for name in index.values:
-        files.setdefault(_file_name(index, name), []).append(name)
-    found = []
-    for file, names in files.items():
-        own = {each.name: each for each in _tensors_of_file(path.with_name(file))}
-        for name in names:
-            if name not in own:
-                index.fail(name, f"{quote(file)} has no such tensor", "download the files anew")
-            found.append(own[name])
-    return found
+        file = index.line(name, 255)
+        if not file or Path(file).name != file:
+            index.fail(
+                name, f"{quote(file)} is not a file beside the index", "give the index of a checkpoint"
+            )
+        if file not in tensors:
+            tensors[file] = {each.name: each for each in _tensors_of_file(path.with_name(file))}
+        if name not in tensors[file]:
+            index.fail(name, f"{quote(file)} has no such tensor", "download the files anew")
+        yield tensors[file][name]
 
 
-def _file_name(index: StrictTable, name: str) -> str:
-    file = index.line(name, 255)
-    if not file or Path(file).name != file:
-        index.fail(name, f"{quote(file)} is not a file beside the index", "give the index of a checkpoint")
-    return file
-
-
-def _tensors_of_file(path: Path) -> list[ModelParameter]:
+def _tensors_of_file(path: Path) -> Iterator[ModelParameter]:
     try:
         with opened(path) as file:
-            header = _header(path, file)
+            length = int.from_bytes(file.read(8), "little")
+            if not 2 <= length <= MAX_BYTES:
+                reason = f"it does not begin with the length of a header of up to {MAX_BYTES:,} bytes"
+                raise ModelFileError(str(path), "", reason, "give a file in the format safetensors")
+            header = file.read(length)
     except OSError as error:
         fail_reading(path, error)
-    table = json_table(header, str(path))
-    return [_parameter(table, name) for name in table.values if name != "__metadata__"]
-
-
-def _header(path: Path, file: BinaryIO) -> bytes:
-    length = int.from_bytes(file.read(8), "little")
-    if not 2 <= length <= MAX_BYTES:
-        reason = f"it does not begin with the length of a header of up to {MAX_BYTES:,} bytes"
-        raise ModelFileError(str(path), "", reason, "give a file in the format safetensors")
-    header = file.read(length)
     if len(header) < length:
         reason = f"its header ends after {plural(len(header), 'byte')} of {length:,}"
         raise ModelFileError(str(path), "", reason, "download the file anew")
-    return header
+    table = json_table(header, str(path))
+    return (_parameter(table, name) for name in table.values if name != "__metadata__")
 
 
 def _parameter(table: StrictTable, name: str) -> ModelParameter:
