@@ -370,8 +370,8 @@ def test_no_way_of_a_search_takes_less_than_the_cheapest_moves(axes):
     space = StateSpace(sizes, mesh.shape)
     for statement in tables.statements:
         array = statement.part.result
-        befores = tuple(dict.fromkeys(choice.split.made for choice in statement.choices))
-        afters = tables.states[statement.result]
+        befores = tuple(dict.fromkeys(choice.states[-1] for choice in statement.choices))
+        afters = tables.states[statement.variables[-1]]
         seconds = tables.moves.table(array.shape, array.dtype, befores, afters)
         for before, row in zip(befores, seconds, strict=True):
             cheapest = least_costs(space, ArrayKind(array.shape, array.dtype), prices, {before: 0})

@@ -24,7 +24,6 @@ from shardviz.planner.search.direct_prices import DirectPrices, DirectWays, Shap
 from shardviz.planner.search.least_sum import Factor, Table, least_of_stars
 from shardviz.planner.search.rules import ShardingRules
 from shardviz.planner.statements.local_work import matmul_dtype, statement_flops, statement_traffic
-from shardviz.planner.statements.work_split import WorkSplit
 from shardviz.planner.states.moves import Axes, State
 from shardviz.planner.states.prices import Prices
 from shardviz.sharding import ShardedArray
@@ -47,30 +46,27 @@ class Multipliers:
 
 
 class WorkChoice(NamedTuple):
-    """One way to split a statement's work, with the FLOPs of one device, and the seconds of these and of its
-    bytes of HBM."""
+    """One way to split a statement's work: the states that it needs of the operands and makes of the result,
+    the FLOPs of one device, and the seconds of these and of its bytes of HBM."""
 
-    split: WorkSplit
+    states: tuple[State, ...]
     flops: float
     seconds: float
 
 
-@dataclass(frozen=True)
-class StatementTable:
-    """A statement with the ways to split its work, and the variables of its operands and its result.
-
-    `is_later` says that it follows the forward pass; `hideable` whether the move of each operand and of the
-    result can run beside other work (`Roles.is_hideable`).
-    """
+class StatementTable(NamedTuple):
+    """A statement with the ways to split its work. For its operands, and last its result: `arrays`, their
+    `variables`, and whether their move can run beside other work (`Roles.is_hideable`)."""
 
     part: Statement
     choices: tuple[WorkChoice, ...]
-    operands: tuple[str, ...]
-    result: str
+    arrays: tuple[ShardedArray, ...]
+    variables: tuple[str, ...]
     hideable: tuple[bool, ...]
 
     @property
     def is_later(self) -> bool:
+        """It follows the forward pass."""
         return self.part.phase != "forward"
 
 
@@ -140,31 +136,31 @@ class ProgramTables:
         return next((rules.uneven_work(each.part) for each in self.statements if not each.choices), "")
 
     def _statement(self, part: Statement) -> StatementTable:
-        roles = self.rules.roles
-        own = [*(operand.name for operand in part.operands), part.result.name]
-        hideable = tuple(roles.is_hideable(name, part.phase) for name in own)
+        roles, arrays = self.rules.roles, (*part.operands, part.result)
         # All operands of a sum may be pending, and so its result.
         function = FUNCTIONS[part.function]
         summed = {each.name for place, each in enumerate(part.operands) if function.may_pend(place)}
         may_pend = function.linearity == "sum" and summed <= roles.addends
         pending = [axis.name for axis in self.rules.wide if may_pend]
-        splits = self.rules.splits(part).every([pending] * len(part.operands))
-        leaders = [roles.leader(name) for name in own]
-        choices = tuple(self._choice(part, split) for split in splits)
-        return StatementTable(part, choices, tuple(leaders[:-1]), leaders[-1], hideable)
-
-    def _choice(self, part: Statement, split: WorkSplit) -> WorkChoice:
-        *shapes, made = (
-            self.moves.local_shape(array.shape, dims)
-            for array, (dims, _) in zip(
-                (*part.operands, part.result), (*split.operands, split.made), strict=True
+        choices = []
+        for split in self.rules.splits(part).every([pending] * len(part.operands)):
+            states = (*split.operands, split.made)
+            *shapes, made = (
+                self.moves.local_shape(array.shape, dims)
+                for array, (dims, _) in zip(arrays, states, strict=True)
             )
+            key = (part.result.name, tuple(shapes), made)
+            if key not in self._works:
+                flops, moved = statement_flops(part, shapes, made), statement_traffic(part, shapes, made)
+                self._works[key] = flops, self._prices.work_seconds(flops, moved, matmul_dtype(part))
+            choices.append(WorkChoice(states, *self._works[key]))
+        return StatementTable(
+            part,
+            tuple(choices),
+            arrays,
+            tuple(roles.leader(array.name) for array in arrays),
+            tuple(roles.is_hideable(array.name, part.phase) for array in arrays),
         )
-        key = (part.result.name, tuple(shapes), made)
-        if key not in self._works:
-            flops, moved = statement_flops(part, shapes, made), statement_traffic(part, shapes, made)
-            self._works[key] = flops, self._prices.work_seconds(flops, moved, matmul_dtype(part))
-        return WorkChoice(split, *self._works[key])
 
     def _bytes(self, array: ShardedArray, state: State) -> int:
         return self.moves.local_bytes(array.shape, array.dtype, state[0])
@@ -172,16 +168,14 @@ class ProgramTables:
     @cached_property
     def _moves_of(self) -> list[list[Table]]:
         """For each statement, for each operand and last the result, seconds by split and state."""
-        found = []
-        for each in self.statements:
-            part, tables = each.part, []
-            for place, operand in enumerate(part.operands):
-                needed = [choice.split.operands[place] for choice in each.choices]
-                tables.append(self._between(operand, self.states[each.operands[place]], needed).T)
-            made = [choice.split.made for choice in each.choices]
-            tables.append(self._between(part.result, made, self.states[each.result]))
-            found.append(tables)
-        return found
+        return [[self._moves(each, place) for place in range(len(each.arrays))] for each in self.statements]
+
+    def _moves(self, each: StatementTable, place: int) -> Table:
+        array, states = each.arrays[place], self.states[each.variables[place]]
+        own = [choice.states[place] for choice in each.choices]
+        if place == len(each.arrays) - 1:
+            return self._between(array, own, states)
+        return self._between(array, states, own).T
 
     def _between(self, array: ShardedArray, befores: Sequence[State], afters: Sequence[State]) -> Table:
         """Seconds of an array's way from each state to each, of which many may be alike."""
@@ -210,9 +204,8 @@ class ProgramTables:
             split = _split_of(number)
             work = np.array([choice.seconds for choice in each.choices])
             found.append(Factor((split,), by.work[each.is_later] * work))
-            variables = (*each.operands, each.result)
             for variable, hideable, table in zip(
-                variables, each.hideable, self._moves_of[number], strict=True
+                each.variables, each.hideable, self._moves_of[number], strict=True
             ):
                 weights = by.hidden if hideable else by.exposed
                 found.append(Factor((split, variable), weights[each.is_later] * table))
@@ -241,17 +234,18 @@ class ProgramTables:
             part = each.part
             work.append((part.phase, choice.seconds))
             flops += choice.flops
-            pairs = [
-                (array, states[variable], need)
-                for array, variable, need in zip(
-                    part.operands, each.operands, choice.split.operands, strict=True
-                )
-            ]
-            pairs.append((part.result, choice.split.made, states[each.result]))
-            for (array, before, after), hideable in zip(pairs, each.hideable, strict=True):
-                for axes, seconds in self.moves.parts(array.shape, array.dtype, before, after):
-                    (hidden if hideable else exposed).append((part.phase, axes, seconds))
-            largest = max(largest, waiting[number] + self._working_set(each, choice, states))
+            held_beside = waiting[number]
+            for place, (array, variable) in enumerate(zip(each.arrays, each.variables, strict=True)):
+                state, own = states[variable], choice.states[place]
+                is_result = place == len(each.arrays) - 1
+                for axes, seconds in self.moves.parts(
+                    array.shape, array.dtype, *((own, state) if is_result else (state, own))
+                ):
+                    (hidden if each.hideable[place] else exposed).append((part.phase, axes, seconds))
+                # A copy of an operand that is moved first, and a result that is not kept as it is made.
+                if state != own or (is_result and not self._held.get(array.name)):
+                    held_beside += self._bytes(array, own)
+            largest = max(largest, held_beside)
         if self._stage is not None:
             for phase in dict.fromkeys(part.phase for part in self.problem.parts if part.phase in SENT_ON):
                 seconds = self._sent_on(self._stage, states) / self._stage.layers
@@ -277,19 +271,6 @@ class ProgramTables:
                 size = self._bytes(part.result, states[self.rules.roles.leader(name)])
                 for number in range(made + 1, last.get(name, made) + 1):
                     found[number] += size
-        return found
-
-    def _working_set(self, each: StatementTable, choice: WorkChoice, states: Mapping[str, State]) -> int:
-        """Bytes beside those kept and those that wait that a device holds while it computes a statement: of
-        operands that are moved first the copies, and the result."""
-        found = self._bytes(each.part.result, choice.split.made)
-        if self._held.get(each.part.result.name) and states[each.result] == choice.split.made:
-            found = 0
-        for array, variable, need in zip(
-            each.part.operands, each.operands, choice.split.operands, strict=True
-        ):
-            if states[variable] != need:
-                found += self._bytes(array, need)
         return found
 
 

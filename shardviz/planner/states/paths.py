@@ -87,7 +87,7 @@ class CheapestPaths:
         self._pending_before = tuple(axis for axis in space.sizes if axis in before)
         self._exact, self._most_moves, self._allows = exact, most_moves, allows
         self._known: dict[Node, Cost] = {}
-        self._next: dict[Node, tuple[StateMove, Node]] = {}
+        self._next: dict[Node, tuple[tuple[PathMove, ...], Node]] = {}
         self._at_least: dict[Node, Cost] = {}
 
     @cached_property
@@ -101,13 +101,11 @@ class CheapestPaths:
     def cost(self, state: State, limit: Cost | None = None) -> Cost | None:
         """The cost of having the array in a state; None where no moves lead to it, or none for less than
         `limit`."""
-        node = self._space.node(state)
+        node, limit = self._space.node(state), UNREACHABLE if limit is None else limit
         found = self._known.get(node)
-        if found is None and self._fits(node):
-            limit = UNREACHABLE if limit is None else limit
-            if self._at_least.get(node, 0) < limit:
-                found = self._search(node, limit)
-        return found
+        if found is None and self._at_least.get(node, 0) < limit and self._fits(node):
+            found = self._search(node, limit)
+        return None if found is None or found >= limit else found
 
     def least(self, state: State) -> Cost:
         """The cost of a state, where it is known; else the state costs no less."""
@@ -131,14 +129,11 @@ class CheapestPaths:
         where there is none."""
         if self.cost(state) is None:
             raise KeyError(state)
-        moves: list[PathMove] = []
-        node = self._space.node(state)
+        node, moves = self._space.node(state), tuple[PathMove, ...]()
         while node in self._next:
-            move, other = self._next[node]
-            ends = (other, node) if self._is_forward else (node, other)
-            moves.append(PathMove(move.op, move.axes, move.dim, ends[0].state, ends[1].state))
-            node = other
-        return node.state, tuple(reversed(moves) if self._is_forward else moves)
+            own, node = self._next[node]
+            moves = own + moves if self._is_forward else moves + own
+        return node.state, moves
 
     def local_bytes(self, state: State) -> int:
         """The bytes of a device's piece of the array in a state."""
@@ -161,7 +156,7 @@ class CheapestPaths:
 
     def _search(self, start: Node, limit: Cost) -> Cost | None:
         """The cost of a state; None where it is not less than a limit."""
-        left = self.relaxation.least
+        left, bounds = self.relaxation.least, self.relaxation.known
         first = left(start)
         numbers = count()
         heap = [(first, first, next(numbers), start, 0)]
@@ -207,7 +202,9 @@ class CheapestPaths:
                 known = costs.get(other)
                 if other in done or (known is not None and known <= reached):
                     continue
-                more = left(other)
+                more = bounds.get(other)
+                if more is None:
+                    more = left(other)
                 if reached + more >= limit:
                     continue
                 costs[other], came[other] = reached, (node, move)
@@ -233,7 +230,7 @@ class CheapestPaths:
             moves = tuple(
                 move for move in moves if (allows(move.other, node) if forward else allows(node, move.other))
             )
-        own = self._local_bytes(node)
+        own, known = self._local_bytes(node), self._prices.known
         found = []
         for move in moves:
             other = move.other
@@ -243,8 +240,9 @@ class CheapestPaths:
             size = self._bytes.get(other.parts)
             if size is None:
                 size = self._local_bytes(other)
-            ends = (size, own) if self._is_forward else (own, size)
-            found.append((self._prices.move(move.op, move.axes, *ends), move))
+            key = (move.op, move.axes, *((size, own) if self._is_forward else (own, size)))
+            added = known.get(key)
+            found.append((self._prices.move(*key) if added is None else added, move))
         return found
 
     def _trace(
@@ -260,7 +258,9 @@ class CheapestPaths:
             if node not in came:
                 return total
             before, move = came[node]
-            self._next[before] = move, node
+            ends = (before.state, node.state)
+            moved = PathMove(move.op, move.axes, move.dim, *(ends[::-1] if self._is_forward else ends))
+            self._next[before] = (moved,), node
             node = before
 
 
@@ -284,55 +284,40 @@ class DirectPaths(CheapestPaths):
     """The moves of an array over more axes than can be searched: one way between each two states, which need
     not be the cheapest."""
 
-    def cost(self, state: State, limit: Cost | None = None) -> Cost | None:
-        found = self._find(state)[0]
-        return None if found == UNREACHABLE or (limit is not None and found >= limit) else found
-
     def least(self, state: State) -> Cost:
-        return self._find(state)[0]
+        found = self.cost(state)
+        return UNREACHABLE if found is None else found
 
     def least_in_any_order(self, state: State) -> Cost:  # noqa: ARG002 - nothing is known of that
         return 0
 
-    def added(self, state: State) -> Cost:
-        found, source, _ = self._find(state)
-        return found - self._cheapest[source]
-
-    def path(self, state: State) -> tuple[State, tuple[PathMove, ...]]:
-        found, source, moves = self._find(state)
-        if found == UNREACHABLE:
-            raise KeyError(state)
-        return source, moves
-
     @cached_property
-    def _cheapest(self) -> dict[State, Cost]:
-        """The sources to start from, with their costs, which grow."""
-        costs = {
-            node.state: cost if self._exact is None else self._exact(node.state, UNREACHABLE)
+    def _cheapest(self) -> list[tuple[Cost, Node]]:
+        """The sources to start from, each as a node of its own, with their costs, which grow."""
+        costs = (
+            (cost if self._exact is None else self._exact(node.state, UNREACHABLE), node)
             for node, cost in self.sources.items()
-        }
-        known = ((state, cost) for state, cost in costs.items() if cost is not None)
-        return dict(sorted(known, key=itemgetter(1))[:MOST_SOURCES])
+        )
+        known = [(cost, Node(node.state, self._space.sizes)) for cost, node in costs if cost is not None]
+        return sorted(known, key=itemgetter(0))[:MOST_SOURCES]
 
-    @cached_property
-    def _found(self) -> dict[State, tuple[Cost, State, tuple[PathMove, ...]]]:
-        return {}
+    def _fits(self, node: Node) -> bool:  # noqa: ARG002 - larger pieces are padded
+        return True
 
-    def _find(self, state: State) -> tuple[Cost, State, tuple[PathMove, ...]]:
-        """The least cost of a state, the source that has it, and the moves."""
-        if state not in self._found:
-            best: tuple[Cost, State, tuple[PathMove, ...]] = (UNREACHABLE, state, ())
-            for source, cost in self._cheapest.items():
-                if cost >= best[0]:
-                    break
-                moves = direct_moves(self._space, *((source, state) if self._is_forward else (state, source)))
-                total = cost + sum(
-                    self._prices.move(
-                        move.op, move.axes, self.local_bytes(move.before), self.local_bytes(move.after)
-                    )
-                    for move in moves
+    def _search(self, start: Node, limit: Cost) -> Cost:  # noqa: ARG002 - each is found once
+        best = UNREACHABLE
+        for cost, source in self._cheapest:
+            if cost >= best:
+                break
+            ends = (source.state, start.state) if self._is_forward else (start.state, source.state)
+            moves = direct_moves(self._space, *ends)
+            total = cost + sum(
+                self._prices.move(
+                    move.op, move.axes, self.local_bytes(move.before), self.local_bytes(move.after)
                 )
-                if total < best[0]:
-                    best = total, source, moves
-            self._found[state] = best
-        return self._found[state]
+                for move in moves
+            )
+            if total < best:
+                best, self._next[start], self._known[source] = total, (moves, source), cost
+        self._known[start] = best
+        return best

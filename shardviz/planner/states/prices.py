@@ -72,20 +72,21 @@ class Prices:
         self._device = placed.machine.device
         order = _ORDERS[objective]
         self._shift = {name: sum(_WIDTHS[rest] for rest in order[i + 1 :]) for i, name in enumerate(order)}
-        self._moves: dict[tuple[str, Axes, int, int], Cost] = {}
+        self.known: dict[tuple[str, Axes, int, int], Cost] = {}
+        """The costs of moves that have been asked for."""
         self._lines: dict[tuple[str, Axes], _Line] = {}
         self._works: dict[tuple[int, int, str], Cost] = {}
         self._dtypes: dict[str, str] = {}
         self._axis_orders: dict[Axes, tuple[Axes, ...]] = {}
-        self.relaxed: dict[object, dict[tuple[str, int], list[Cost]]] = {}
+        self.relaxed: dict[object, dict[tuple[str, int], dict[int, Cost]]] = {}
         """The costs of the moves of `Relaxation`s, for arrays of one size each."""
 
     def move(self, op: str, axes: Axes, before: int, after: int) -> Cost:
         """The cost of a move of an array, of which a device holds so many bytes before and after it."""
         key = (op, axes, before, after)
-        found = self._moves.get(key)
+        found = self.known.get(key)
         if found is None:
-            found = self._moves[key] = self._move(op, axes, before, after)
+            found = self.known[key] = self._move(op, axes, before, after)
         return found
 
     def move_in_any_order(self, op: str, axes: Axes, before: int, after: int) -> Cost:

@@ -62,6 +62,8 @@ class Relaxation:
             _PricedMoves(_relaxed_moves(space, with_home, frozenset(may_pend), way), prices, whole_bytes)
             for way in (forward, not forward)
         )
+        self.known: dict[Node, Cost] = {}
+        """The bounds that have been asked for."""
         self._found: dict[int, Cost] = {}
         self._by_stage: dict[tuple[int, int], Cost] = {}
         self._either: dict[tuple[int, tuple[int, ...]], Cost] = {}
@@ -76,8 +78,10 @@ class Relaxation:
 
     def least(self, node: Node) -> Cost:
         """No way between the sources and a state costs less."""
-        code = self._codes.get(node)
-        return self._least(self._code(node) if code is None else code)
+        found = self.known.get(node)
+        if found is None:
+            found = self.known[node] = self._least(self._code(node))
+        return found
 
     def least_in_any_order(self, node: Node) -> Cost:
         """No way costs less between the sources and a state with the axes of each dimension in some order."""
@@ -198,8 +202,8 @@ class _RelaxedMoves:
             if op not in _EXCHANGES:
                 del found[0]
             elif op == "ppermute":
-                parts = self.parts(code)
-                found = [move for move in found if self.parts(move[1]) == parts]
+                parts, known = self.parts(code), self._parts
+                found = [move for move in found if (known.get(move[1]) or self.parts(move[1])) == parts]
             self._of[op, code] = found
         return found
 
@@ -214,37 +218,48 @@ class _RelaxedMoves:
 
 
 class _PricedMoves:
-    """The costs of moves between vectors, of arrays of one size."""
+    """The moves between vectors with their costs, of arrays of one size."""
 
     def __init__(self, moves: _RelaxedMoves, prices: Prices, whole_bytes: int) -> None:
         self.moves, self._prices, self._whole_bytes = moves, prices, whole_bytes
-        self._bits = [1 << place for place in range(len(moves.space.sizes))]
-        self._known = prices.relaxed.setdefault((moves.space, moves.forward, whole_bytes), {})
+        self._costs = prices.relaxed.setdefault((moves.space, moves.forward, whole_bytes), {})
 
-    def costs(self, op: str, code: int) -> list[Cost]:
-        """For each group of axes the least cost of an operation over it of an array with a vector, or to it;
-        all-to-alls and permutes may be over more, which they take from where they are to where they are."""
-        parts = self.moves.parts(code)
-        found = self._known.get((op, parts))
+    def costs(self, op: str, code: int) -> Mapping[int, Cost]:
+        """By group of axes the least cost of an operation over it of an array with a vector, or to it."""
+        key = op, self.moves.parts(code)
+        found = self._costs.get(key)
         if found is None:
-            found = self._known[op, parts] = [UNREACHABLE] * (1 << len(self.moves.space.sizes))
-            for group in range(len(found) - 1, 0, -1):
-                found[group] = self._cost(op, group, parts)
-                if op in _EXCHANGES:
-                    found[group] = min(found[group], *(found[group | bit] for bit in self._bits))
-            if op in _EXCHANGES:
-                found[0] = min(found)
+            space, forward = self.moves.space, self.moves.forward
+            found = self._costs[key] = _GroupCosts(space, forward, self._prices, self._whole_bytes, *key)
         return found
 
-    def _cost(self, op: str, group: int, parts: int) -> Cost:
+
+class _GroupCosts(dict[int, Cost]):
+    """By group of axes the least cost of an operation over it, of an array that is cut into so many parts
+    before it, or behind it where it is not `forward`; all-to-alls and permutes may be over more axes, which
+    they take from where they are to where they are."""
+
+    def __init__(
+        self, space: StateSpace, forward: bool, prices: Prices, whole_bytes: int, op: str, parts: int
+    ) -> None:
+        self._space, self._forward, self._prices = space, forward, prices
+        self._whole_bytes, self._op, self._parts = whole_bytes, op, parts
+
+    def __missing__(self, group: int) -> Cost:
+        found = self._cost(group) if group else UNREACHABLE
+        if self._op in _EXCHANGES:
+            bits = (1 << place for place in range(len(self._space.sizes)))
+            found = min(found, *(self[group | bit] for bit in bits if not group & bit), UNREACHABLE)
+        self[group] = found
+        return found
+
+    def _cost(self, group: int) -> Cost:
+        op, parts, space = self._op, self._parts, self._space
+        axes = tuple([axis for place, axis in enumerate(space.sizes) if group >> place & 1])
+        devices, others = space.group_size(axes), parts
         if op == "slice":
             return 0
-        space, forward = self.moves.space, self.moves.forward
-        axes = tuple([axis for axis, bit in zip(space.sizes, self._bits, strict=True) if group & bit])
-        devices, others = space.group_size(axes), parts
         if op in ("all_gather", "psum_scatter"):
-            others = parts // devices if (op == "all_gather") == forward else parts * devices
-        if not others:
-            return UNREACHABLE
+            others = parts // devices if (op == "all_gather") == self._forward else parts * devices
         ends = self._whole_bytes // parts, self._whole_bytes // others
-        return self._prices.move_in_any_order(op, space.whole(axes), *(ends if forward else ends[::-1]))
+        return self._prices.move_in_any_order(op, space.whole(axes), *(ends if self._forward else ends[::-1]))
