@@ -13,7 +13,7 @@ from shardviz.planner.statements.planned_statement import Keeping, OtherWay, cos
 from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.statements.work_split import WorkSplit
 from shardviz.planner.states.moves import Axes, PathMove, State
-from shardviz.planner.states.paths import ArrayKind
+from shardviz.planner.states.paths import ArrayKind, CheapestPaths
 from shardviz.planner.states.prices import Cost, Prices
 from shardviz.sharding import Mesh, PartitionSpec
 
@@ -75,6 +75,7 @@ class StatementChoices(StatementWays):
     ) -> None:
         super().__init__(pool, mesh, prices, allowed)
         self._copies: dict[tuple[ArrayKind, tuple[State, ...]], ArrayCopies] = {}
+        self._paths_from: dict[tuple[ArrayKind, State], CheapestPaths] = {}
         self._nearest: dict[tuple[ArrayCopies, State], tuple[Cost, State]] = {}
         self._imitations: dict[tuple[ArrayCopies, ArrayCopies], Cost] = {}
         self._forms: dict[object, StatementForm] = {}
@@ -236,11 +237,17 @@ class StatementChoices(StatementWays):
         found = self._nearest.get(key)
         if found is None:
             for copy in copies.states:
-                cost = 0 if copy == goal else self.to(copies.kind, {copy: 0}).cost(goal, limit)
+                cost = 0 if copy == goal else self._from(copies.kind, copy).cost(goal, limit)
                 if cost is not None and (limit is None or cost < limit):
                     found, limit = (cost, copy), cost
             if found is not None:
                 self._nearest[key] = found
+        return found
+
+    def _from(self, kind: ArrayKind, copy: State) -> CheapestPaths:
+        found = self._paths_from.get((kind, copy))
+        if found is None:
+            found = self._paths_from[kind, copy] = self.to(kind, {copy: 0})
         return found
 
     def way(self, copies: ArrayCopies, *goals: State) -> tuple[Cost, Path] | None:
@@ -253,7 +260,7 @@ class StatementChoices(StatementWays):
             if found is None:
                 return None
             cost, start = found
-            moves = () if start == goal else self.to(copies.kind, {start: 0}).path(goal)[1]
+            moves = () if start == goal else self._from(copies.kind, start).path(goal)[1]
             path = (start, moves) if path is None else (path[0], path[1] + moves)
             total, copies = total + cost, self.copies(copies.kind, goal)
         assert path is not None
