@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.normal_form import normal_form
 from shardviz.hlo.text.shapes import ArrayShape, one_array
 
 _ALIAS = re.compile(r"\{[\d, ]*\}: \((\d+),")
@@ -31,7 +32,7 @@ class ProgramArgument:
 
 def arguments_of(text: str) -> tuple[ProgramArgument, ...]:
     """The arguments of HLO text, by number; none where the text has no entry."""
-    return arguments_in(Instructions(text))
+    return arguments_in(Instructions(normal_form(text).text))
 
 
 def arguments_in(lines: Instructions) -> tuple[ProgramArgument, ...]:
@@ -39,8 +40,8 @@ def arguments_in(lines: Instructions) -> tuple[ProgramArgument, ...]:
     entry = lines.computations.entry
     if entry is None:
         return ()
-    _, _, aliases = lines.text[: lines.text.find("\n")].partition("input_output_alias=")
-    donated = {int(number) for number in _ALIAS.findall(aliases)}
+    _, _, aliases = lines.computations.head.partition("input_output_alias=")
+    donated = {int(number) for number in _ALIAS.findall(aliases.partition("\n")[0])}
     found = []
     for line in lines.with_opcode(entry, "parameter"):
         number = line.parameter_number

@@ -12,6 +12,7 @@ from itertools import islice
 from shardviz.hlo.collective import OPS, Collective
 from shardviz.hlo.module import HloModule, Reader
 from shardviz.hlo.schedule.overlap import ENDS, STARTS
+from shardviz.hlo.text.cross_slice import RENDEZVOUS
 from shardviz.hlo.text.instruction import Computation, Instruction, closing, parse_instruction
 from shardviz.hlo.text.instructions import reached
 from shardviz.hlo.text.opcodes import MESSAGES, begins, ends
@@ -42,8 +43,6 @@ _PLAIN_OPERAND = re.compile(r"[^\s,{}()=]++")
 _COMMENT = re.compile(r"/\*[^*]{0,40}\*/ ?")
 MAX_MEMBERS = 64
 """A fusion is told by no more computations than this, its own and those nested in it."""
-RENDEZVOUS = re.compile(r'_xla_host_transfer_rendezvous="([^"\\\n]{0,200})"')
-"""The common mark of the send and the recv of one transfer between slices."""
 _SILENT = frozenset(
     {
         *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "broadcast", "iota", "fusion"),
@@ -234,13 +233,15 @@ class _Lister:
                     names = []
                     ended = under_way if self._text.find(ENDS, body.start, body.stop) >= 0 else None
                 elif is_begun:
-                    names += [name for move in moves if move.channel for name in self._alike[_key(move)]]
+                    alike = (key for key, move in zip(keys, moves, strict=True) if move.channel)
+                    names += (name for key in alike for name in self._twins[key])
         if line.opcode in MESSAGES and (meeting := made.search(RENDEZVOUS)):
-            names += self._partners[meeting[0]]
+            names += self._twins[meeting[0]]
             begun = started.setdefault(meeting[0], number)
         if ended is not None:
             line = replace(line, ends=ended)
-            self._end(ended, number)
+            if (ending := self._lines[ended].collective) is not None:
+                self._spans[ended] = Span(ended, number, ending)
         elif begun == number and (record := self._record(names)) is not None:
             line = replace(line, collective=record)
         if is_begun:
@@ -259,11 +260,6 @@ class _Lister:
                 return found.popleft() if len(found) > 1 else found[0]
         return None
 
-    def _end(self, start: int, stop: int) -> None:
-        record = self._lines[start].collective
-        if record is not None:
-            self._spans[start] = Span(start, stop, record)
-
     def _fusion(self, body: Computation) -> tuple[tuple[str, ...], list[Instruction]]:
         """The opcodes that tell what a computation does, with the fusions in it, and their collectives."""
         if body not in self._fusions:
@@ -280,27 +276,13 @@ class _Lister:
         return (callee for callee in callees if callee is not None)
 
     @cached_property
-    def _alike(self) -> dict[tuple[str, str], list[str]]:
-        """The names of all collectives of the text, by opcode and channel."""
-        alike: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for moves in self._moves.values():
-            for move in moves.values():
-                alike[_key(move)].append(move.name)
-        return alike
-
-    @cached_property
-    def _partners(self) -> dict[str, list[str]]:
-        """The names of the sends and recvs of each transfer between slices."""
-        partners: dict[str, list[str]] = defaultdict(list)
-        for moves in self._moves.values():
-            for move in moves.values():
-                if move.opcode in MESSAGES and (meeting := move.search(RENDEZVOUS)):
-                    partners[meeting[0]].append(move.name)
-        return partners
-
-
-def _key(move: Instruction) -> tuple[str, str]:
-    return move.opcode, move.channel
+    def _twins(self) -> dict[str, list[str]]:
+        """The names of collectives by opcode and channel, and of the parts of a transfer between slices."""
+        twins: dict[str, list[str]] = defaultdict(list)
+        for move in (move for moves in self._moves.values() for move in moves.values()):
+            meeting = move.search(RENDEZVOUS) if move.opcode in MESSAGES else None
+            twins[meeting[0] if meeting else f"{move.opcode} {move.channel}"].append(move.name)
+        return twins
 
 
 def listed_line(text: str, depth: int) -> ListedLine | None:

@@ -165,7 +165,7 @@ class Reader:
                 0,
                 hint="HLO begins with HloModule; print one with compiled.as_text()",
             )
-        self.normal = normal_form(text)
+        self.normal, written_text = normal_form(text), text
         self.text = text = self.normal.text
         self.lines = Instructions(text)
         self.computations = self.lines.computations
@@ -204,7 +204,7 @@ class Reader:
         if self.computations.entry is None and _ANY_INSTRUCTION.search(text) is None:
             raise NotationError(
                 "this HLO has no instruction on a line of its own",
-                text,
+                written_text,
                 0,
                 hint="save compiled.as_text() with its line ends, all of it",
             )
@@ -222,7 +222,7 @@ class Reader:
         calls = self.calls.calls_to(self.collectives)
         roots = self._roots(calls)
         counts = run_counts(roots, calls)
-        transfers, recvs = cross_slice_transfers(self.text, self.collectives)
+        transfers, recvs = cross_slice_transfers(self.collectives)
         in_order = program_order(
             roots, calls, {home.start: [*lines] for home, lines in self.collectives.items()}
         )
@@ -391,13 +391,9 @@ class Reader:
 
     def _names(self, served: Iterable[Instruction]) -> dict[str, str]:
         """The `source` and the op name that all operations have for which a collective is."""
-        written = [self._metadata(line) for line in served]
-        sources = {self.locations.of(place) for place in written}
-        names = {place.get("op_name", "") for place in written}
-        source = sources.pop() if len(sources) == 1 else ""
-        if ":" not in source:
-            return {}
-        return {"source": source, "op_name": names.pop() if len(names) == 1 else ""}
+        places = [self._metadata(line) for line in served]
+        source, name = (_common(place.get(key, "") for place in places) for key in ("source", "op_name"))
+        return {"source": source, "op_name": name} if ":" in source else {}
 
     @cached_property
     def locations(self) -> SourceLocations:
@@ -406,21 +402,21 @@ class Reader:
 
     def source_of(self, line: Instruction) -> str:
         """The user's line that an instruction comes from, else its op name, else ""."""
-        return self.locations.of(self._metadata(line))
+        return self._metadata(line).get("source", "")
 
-    def _metadata(self, line: Instruction) -> dict[str, str]:
-        """The parts of an instruction's metadata that name its place."""
+    def _metadata(self, line: Instruction) -> Mapping[str, str]:
+        """The parts of an instruction's metadata that name its place, and the `source` that they are."""
         start = self.text.find(" metadata={", line.inside, line.stop)
         if start < 0:
             return {}
         stop = self.text.find(", backend_config=", start, line.stop)
         metadata = self.text[start : line.stop if stop < 0 else stop]
-        if metadata not in self._places:
+        found = self._places.get(metadata)
+        if found is None:
             written = reversed(_METADATA.findall(metadata))
-            self._places[metadata] = {
-                key: _ESCAPED.sub(r"\1", name or number) for key, name, number in written
-            }
-        return self._places[metadata]
+            found = {key: _ESCAPED.sub(r"\1", name or number) for key, name, number in written}
+            found = self._places[metadata] = {**found, "source": self.locations.of(found)}
+        return found
 
     def _awaits_partitioner(self) -> bool:
         """The partitioner calls what it makes of an entry ``main_spmd``, and leaves shardings at its ends."""
@@ -472,6 +468,12 @@ class Reader:
                     (name, None) for name in called if not self.computations.named(name, line.start)
                 )
         return [*missing]
+
+
+def _common(words: Iterable[str]) -> str:
+    """What all of some words are, "" for others."""
+    first, *others = {*words} or {""}
+    return "" if others else first
 
 
 def _module(text: str) -> re.Match[str] | None:

@@ -26,7 +26,7 @@ from shardviz.hlo.text.cross_slice import CrossSliceTransfer, device_numbers
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.opcodes import base_op
-from shardviz.hlo.text.shapes import ArrayShape, Shape, arrays, parse_shape, parse_shapes
+from shardviz.hlo.text.shapes import ArrayShape, arrays, parse_shape, parse_shapes
 from shardviz.sharding import Mesh
 
 _DIMENSION = re.compile(r"\d{1,3}")
@@ -168,10 +168,12 @@ class Records:
             members = replace(members, axes=axes_by_name(groups, self._mesh.shape))
         shapes = collective_shapes(instruction, members.size, sent)
         if op == "all-reduce" and home and _FUSED_SCATTER.fullmatch(home.name):
-            op, shapes = "reduce-scatter", self._fused_scatter(shapes, home)
+            # A TPU's fused reduce-scatter, whose computation returns only this device's part.
+            op, root = "reduce-scatter", self._lines.root(home)
+            if root is not None and (results := tuple(arrays(parse_shape(root.shape)))):
+                shapes = CollectiveShapes.resized(shapes.operands, results)
         record = members.record(op, instruction.name, shapes)
-        is_to_host = instruction.attributes.get("is_host_transfer") == "true"
-        return record.with_host() if is_to_host else record
+        return record.with_host() if instruction.attributes.get("is_host_transfer") == "true" else record
 
     def _sent_shape(self, instruction: Instruction) -> str:
         """The shape of what a ragged all-to-all sends, which its result, a buffer, does not tell."""
@@ -186,14 +188,6 @@ class Records:
                 "the shape of what is sent is not in the text", written, start, start + len(names[0])
             )
         return made.shape
-
-    def _fused_scatter(self, reduced: CollectiveShapes, home: Computation) -> CollectiveShapes:
-        """A TPU's fused reduce-scatter: an all-reduce whose computation returns only this device's part."""
-        root = self._lines.root(home)
-        results = tuple(arrays(parse_shape(root.shape))) if root is not None else ()
-        if not results:
-            return reduced
-        return CollectiveShapes.resized(reduced.operands, results)
 
     def _between_slices(self, transfer: CrossSliceTransfer) -> Collective:
         """The collective that a send and a recv are; its groups are device ids, or numbers without a mesh."""
@@ -219,17 +213,15 @@ def collective_shapes(instruction: Instruction, group_size: int, sent: str = "")
     shape = parse_shape(instruction.shape)
     op = base_op(instruction.opcode)
     given: tuple[ArrayShape, ...] = ()
-    results: tuple[ArrayShape, ...]
+    results = tuple(arrays(shape))
     if op in ("send", "recv"):
-        results = tuple(arrays(shape))[:1]
-    elif (
-        instruction.opcode.endswith("-start")
-        and isinstance(shape, list)
-        and _has_operands(instruction, shape)
-    ):
-        given, results = tuple(arrays(shape[0])), tuple(arrays(shape[1]))
-    else:
-        results = tuple(arrays(shape))
+        results = results[:1]
+    elif instruction.opcode.endswith("-start") and isinstance(shape, list):
+        # (operands, results, contexts ...). An all-reduce's own start has its results alone, an array for
+        # each operand; one that is wrapped in an async-start is printed by the same name.
+        is_result = len(results) <= len(instruction.operands) if op == "all-reduce" else len(shape) < 2
+        if not is_result:
+            given, results = tuple(arrays(shape[0])), tuple(arrays(shape[1]))
     if instruction.has_operand_shapes:
         sent = instruction.operand_text
     given = tuple(array for shape in parse_shapes(sent) for array in arrays(shape)) or given
@@ -248,17 +240,6 @@ def collective_shapes(instruction: Instruction, group_size: int, sent: str = "")
         # The array form splits and joins the same dimension; a tuple's elements are already the parts.
         return CollectiveShapes(operands, results, dim, dim)
     return CollectiveShapes(operands, results, dim if op in ("all-gather", "reduce-scatter") else None)
-
-
-def _has_operands(instruction: Instruction, shape: list[Shape]) -> bool:
-    """Return whether the tuple of a start is (operands, results, contexts ...).
-
-    An all-reduce's own start has its results alone, an array for each operand; one that is wrapped in an
-    async-start is printed by the same name.
-    """
-    if base_op(instruction.opcode) == "all-reduce":
-        return len([*arrays(shape)]) > len(instruction.operands)
-    return len(shape) > 1
 
 
 def _slices(sizes: str, buffers: Sequence[ArrayShape]) -> Iterator[ArrayShape]:

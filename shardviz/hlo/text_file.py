@@ -58,7 +58,15 @@ def read_text_stream(stream: io.BufferedReader, where: str) -> TextFile:
         raise _unread(where, error) from None
     if not data.strip():
         raise QuestionError(f"{where} is empty", HOW)
-    text = _decoded(data, where, notes)
+    if data.startswith(UTF8_MARK):
+        del data[: len(UTF8_MARK)]
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = data.decode(errors="replace")
+        notes.append(f"not UTF-8 in {where}: {plural(text.count(chr(0xFFFD)), 'character')}")
     return TextFile(text, tuple(notes))
 
 
@@ -72,27 +80,23 @@ def _contents(stream: io.BufferedReader, where: str, notes: list[str]) -> bytear
     if not head:
         # A terminal would wait for more after its end.
         return bytearray()
-    packed = head.startswith(GZIP)
-    source = cast("io.BufferedReader", gzip.GzipFile(fileobj=stream)) if packed else stream
+    source, most, verb, unpack = stream, MAX_BYTES, "has", ""
+    if head.startswith(GZIP):
+        source = cast("io.BufferedReader", gzip.GzipFile(fileobj=stream))
+        most, verb, unpack = MAX_UNPACKED, "unpacks to", "unpack it with gunzip, and "
     data = bytearray()
     try:
         _check(source.peek(HEAD), where)
         while chunk := source.read1(CHUNK):
             data += chunk
-            if packed and len(data) > MAX_UNPACKED:
+            if len(data) > most:
                 raise QuestionError(
-                    f"{where} unpacks to more than {MAX_UNPACKED:,} bytes",
-                    "unpack it with gunzip, and cut out the module that matters",
-                )
-            if len(data) > MAX_BYTES:
-                raise QuestionError(
-                    f"{where} has more than {MAX_BYTES:,} bytes", "cut out the module that matters"
+                    f"{where} {verb} more than {most:,} bytes", f"{unpack}cut out the module that matters"
                 )
     except (EOFError, zlib.error) as error:
         if not data:
-            raise QuestionError(
-                f"{where} cannot be unpacked: {error}", "unpack it, or save it again"
-            ) from None
+            hint = "unpack it, or save it again"
+            raise QuestionError(f"{where} cannot be unpacked: {error}", hint) from None
         notes.append(f"{where} breaks off: {error}")
     return data
 
@@ -104,17 +108,3 @@ def _check(head: bytes, where: str) -> None:
         raise QuestionError(f"{where} is UTF-16", "turn it into UTF-8: iconv -f UTF-16 -t UTF-8")
     if 0 in head:
         raise QuestionError(f"{where} is binary, not text", HOW)
-
-
-def _decoded(data: bytearray, where: str, notes: list[str]) -> str:
-    if data.startswith(UTF8_MARK):
-        del data[: len(UTF8_MARK)]
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        text = data.decode(errors="replace")
-        bad = text.count(chr(0xFFFD))
-        notes.append(f"not UTF-8 in {where}: {plural(bad, 'character')}")
-        return text

@@ -115,8 +115,3 @@ def _tallies(op: str, wanted: Expected, found: Sequence[Collective]) -> list[Tal
     for each in found:
         by_axes.setdefault(keys.get(frozenset(each.axes), ()), []).append(each)
     return [Tally(op, wanted.get(axes, 0), tuple(those), axes) for axes, those in by_axes.items()]
-
-
-def unmet(tallied: Sequence[Tally]) -> tuple[Tally, ...]:
-    """Those that are not as expected."""
-    return tuple(tally for tally in tallied if not tally.is_met)

@@ -14,9 +14,9 @@ from functools import cache
 from typing import NamedTuple
 
 from shardviz.hlo.collective import Collective
-from shardviz.hlo.listing import RENDEZVOUS
 from shardviz.hlo.module import HloModule, Reader
 from shardviz.hlo.schedule.overlap import ALGORITHM, ENDS, STARTS
+from shardviz.hlo.text.cross_slice import RENDEZVOUS
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import BODIES, COLLECTIVES, MESSAGES, base_op, begins, ends
 from shardviz.timeline.durations import Channel, Duration, Durations, is_of_shapes

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from shardviz.errors import NotationError
 from shardviz.hlo.groups.replica_groups import Lists, check_listable
-from shardviz.hlo.text.instruction import Computation, Instruction, line_at
+from shardviz.hlo.text.instruction import Computation, Instruction
+from shardviz.hlo.text.opcodes import MESSAGES
 
 OPS_BETWEEN = {
     "ALL_REDUCE": "all-reduce",
@@ -30,7 +31,8 @@ MAX_TARGETS = 1000
 _IDS_OF_A_SLICE = 100_000
 _KEY = "_xla_megascale_target="
 _TYPE = re.compile(r'_xla_megascale_transfer_type="([A-Z_]{1,40})"')
-_MEETING = re.compile(r'_xla_host_transfer_rendezvous="([^"]{1,400})"')
+RENDEZVOUS = re.compile(r'_xla_host_transfer_rendezvous="([^"\\\n]{1,400})"')
+"""The common mark of the send and the recv of one transfer between slices."""
 _TARGET = re.compile(rf'{_KEY}("[^"]*+"|\{{(?:\{{[\d,>\- ]*+\}},? ?)*+\}})')
 _PRODUCT = re.compile(r'"\{([\d, ]++)\}x\{([\d,: ]++)\}"')
 _LIST = re.compile(r"\{([\d,>\- ]++)\}")
@@ -48,32 +50,30 @@ class CrossSliceTransfer(NamedTuple):
 
 
 def cross_slice_transfers(
-    text: str, collectives: Mapping[Computation, Mapping[int, Instruction]]
+    collectives: Mapping[Computation, Mapping[int, Instruction]],
 ) -> tuple[dict[int, CrossSliceTransfer], set[int]]:
     """The transfers of a text by the position of their send, and the positions of their recvs."""
     found: dict[int, CrossSliceTransfer] = {}
     recvs = set()
     for lines in collectives.values():
-        waiting: dict[str, int] = {}
-        for position, instruction in lines.items():
-            if instruction.opcode not in ("send", "recv"):
-                continue
-            line = line_at(text, position)
-            kind, meeting = _TYPE.search(text, *line), _MEETING.search(text, *line)
+        waiting: dict[str, Instruction] = {}
+        for line in lines.values():
+            kind = line.search(_TYPE) if line.opcode in MESSAGES else None
             if kind is None or kind[1] not in OPS_BETWEEN:
                 continue
             # The name of the meeting comes late; until then the two have one token.
-            key = meeting[1] if meeting else instruction.operand_text.rstrip(")").rpartition(" ")[2]
+            meeting = line.search(RENDEZVOUS)
+            key = meeting[1] if meeting else line.operand_text.rstrip(")").rpartition(" ")[2]
             other = waiting.pop(key, None)
-            if other is None or lines[other].opcode == instruction.opcode:
-                waiting[key] = position
+            if other is None or other.opcode == line.opcode:
+                waiting[key] = line
                 continue
-            send, recv = (position, other) if instruction.opcode == "send" else (other, position)
-            target = _TARGET.search(text, *line)
-            found[send] = CrossSliceTransfer(
-                OPS_BETWEEN[kind[1]], target[1] if target else "", lines[send], lines[recv]
+            send, recv = (line, other) if line.opcode == "send" else (other, line)
+            target = line.search(_TARGET)
+            found[send.start] = CrossSliceTransfer(
+                OPS_BETWEEN[kind[1]], target[1] if target else "", send, recv
             )
-            recvs.add(recv)
+            recvs.add(recv.start)
     return found, recvs
 
 

@@ -1,8 +1,8 @@
 """The index of a text: its computations, their instructions, and the edges between these.
 
-The text is in normal form: a header is a line at the margin that ends with ``{``, and its computation goes on
-until a ``}`` at the margin. An instruction's operands, its users, and what it runs are read when they are
-first asked for; so are all instructions of a computation together, in program order.
+The text is in normal form: a header is a line at the margin that ends with ``{``, its computation goes on
+until a ``}`` at the margin, and neither is the first line. An instruction's operands, its users, and what it
+runs are read when they are first asked for; so are all instructions of a computation, in program order.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ MAX_SEARCHED = 8
 MAX_NESTED = 20
 """Fusions within one another, looked into at most."""
 
-_HEADER_LINE = r"(?!HloModule)(?P<entry>ENTRY\s++)?%?(?P<name>[^\s%(){}=,]++) (?!= )[^\n]*+(?<=\{)(?=\n|\Z)"
-_INSTRUCTION_LINE = r"[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = "
 # A line's beginning is looked for by the end of the line before it, which is several times as fast as ^.
-_MARK, _FIRST_HEADER = re.compile(rf"\n(?! )(?:(\}})|{_HEADER_LINE})"), re.compile(_HEADER_LINE)
-_INSTRUCTION, _FIRST_INSTRUCTION = re.compile(rf"\n{_INSTRUCTION_LINE}"), re.compile(_INSTRUCTION_LINE)
+_MARK = re.compile(
+    r"\n(?! )(?:(\})"
+    r"|(?!HloModule)(?P<entry>ENTRY\s++)?%?(?P<name>[^\s%(){}=,]++) (?!= )[^\n]*+(?<=\{)(?=\n|\Z))"
+)
+_INSTRUCTION = re.compile(r"\n[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = ")
 _CALL = re.compile(rf", (?:{'|'.join(CALLING)})=(\{{?)%?([^\s,{{}}()=]++)")
 _NEXT_NAME = re.compile(r",\s?%?([^\s,{}()=]++)")
 
@@ -77,8 +78,7 @@ class Computations:
         self._callers: dict[str, dict[Computation, list[int]]] = {}
 
     def _read(self) -> Iterator[Computation]:
-        text, start = self.text, 0
-        header = _FIRST_HEADER.match(text)
+        text, start, header = self.text, 0, None
         for mark in _MARK.finditer(text):
             if header is None and mark[1]:
                 continue
@@ -96,8 +96,7 @@ class Computations:
 
     def _outside(self, start: int, stop: int) -> Iterator[Computation]:
         """The instructions between two computations, as one, if there are any."""
-        is_first = not start and _FIRST_INSTRUCTION.match(self.text) is not None
-        if start < stop and (is_first or _INSTRUCTION.search(self.text, start, stop)):
+        if _INSTRUCTION.search(self.text, start, stop):
             yield Computation(start, stop, "", False)
 
     @property
@@ -235,7 +234,7 @@ class Instructions:
         if home not in self._places:
             found = _NAMED.finditer(self.text, home.start, home.stop)
             self._places[home] = {match[1]: match.start() + 1 for match in found}
-        place = self._places[home].get(name, -1 if home.start else 0)
+        place = self._places[home].get(name, -1)
         instruction = self.at(place, home) if place >= 0 else None
         if place < 0 or (instruction is not None and instruction.name == name):
             return instruction
@@ -292,7 +291,7 @@ class Instructions:
         """The positions in a computation at which each name seems to be an operand."""
         if home not in self._mentioned:
             text, span = self.text, (home.start, home.stop)
-            is_signed = _NAMED_WITHOUT_SIGN.search(text, *span) is None and text.startswith("\n", home.start)
+            is_signed = _NAMED_WITHOUT_SIGN.search(text, *span) is None
             found: dict[str, list[int]] = defaultdict(list)
             for mention in (_MENTION if is_signed else _MENTION_WITHOUT_SIGN).finditer(text, *span):
                 found[mention[1]].append(mention.start())
@@ -366,8 +365,6 @@ class Instructions:
 
     def _in_order(self, home: Computation) -> Iterator[Instruction]:
         text, known = self.text, self._at
-        if not text.startswith("\n", home.start) and (first := self.at(home.start)) is not None:
-            yield first
         before: Instruction | None = None
         for line in _LINE.finditer(text, home.start, home.stop):
             start = line.start() + 1

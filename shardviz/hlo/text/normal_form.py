@@ -95,14 +95,16 @@ _ELEMENT_SHAPE = re.compile(
 
 
 class NormalForm(NamedTuple):
-    """A text in normal form; `breaks` are the positions in it at which lines of the original were joined."""
+    """A text in normal form; `breaks` are the positions in it at which lines of the original were joined, and
+    `first` is the number of its first line in the original."""
 
     text: str
     breaks: tuple[int, ...] = ()
+    first: int = 1
 
     def line(self, position: int) -> int:
         """The number of the original's line, counted from 1, in which stands what is at a position."""
-        return 1 + self.text.count("\n", 0, position) + bisect_right(self.breaks, position)
+        return self.first + self.text.count("\n", 0, position) + bisect_right(self.breaks, position)
 
 
 def without_comments(text: str) -> str:
@@ -125,8 +127,9 @@ def _lines(found: re.Match[str]) -> str:
 
 def normal_form(text: str) -> NormalForm:
     """The normal form of a text. In one that is damaged no line is joined with a later instruction."""
-    text, breaks = _on_lines_of_their_own(without_comments(text))
-    return NormalForm(_with_elements(text), breaks)
+    first = int(text.startswith(("HloModule", "\n")))
+    text, breaks = _on_lines_of_their_own(without_comments(text if first else f"\n{text}"))
+    return NormalForm(_with_elements(text), breaks, first)
 
 
 def _on_lines_of_their_own(text: str) -> tuple[str, tuple[int, ...]]:

@@ -35,7 +35,6 @@ class SourceLocations:
 
     def __init__(self, text: str, head: str | None = None) -> None:
         head = text if head is None else head
-        used = {int(number) for number in _USED.findall(text)}
         files = {m[1]: m[2] for m in _FILE.finditer(_table(head, "FileNames"))}
         places = {m[1]: (m[2], m[3]) for m in _LOCATION.finditer(_table(head, "FileLocations"))}
         frames = {int(m[1]): m for m in _FRAME.finditer(_table(head, "StackFrames"))}
@@ -51,10 +50,12 @@ class SourceLocations:
             innermost[number] = f"{_named(path)}:{line}" if path else ""
             is_own = path and not LIBRARY.search(path)
             own[number] = _called(innermost[number], outer) if is_own else outer
-        around = _common_end({own[number] for number in used & own.keys() if own[number]})
+        used = own.keys() & {int(number) for number in {*_USED.findall(text)}} if own else set()
+        # The callers of the whole program are the outermost lines of all.
+        around = _shared({own[number][::-1] for number in used if own[number]})
         own = {number: lines[: max(1, len(lines) - around)] for number, lines in own.items()}
         calls: dict[str, set[tuple[str, ...]]] = defaultdict(set)
-        for number in used & own.keys():
+        for number in used:
             calls["".join(own[number][:1])].add(own[number])
         shared = {line: _shared(each) for line, each in calls.items()}
         self._of_frame = {
@@ -84,11 +85,6 @@ def _called(line: str, around: tuple[str, ...]) -> tuple[str, ...]:
         return around
     known = around.index(line) if line in around else MAX_FRAMES
     return (line, *around[:known])[:MAX_FRAMES]
-
-
-def _common_end(calls: set[tuple[str, ...]]) -> int:
-    """The number of outermost lines that all of some calls have in common, 0 for a single one."""
-    return _shared({lines[::-1] for lines in calls})
 
 
 def _shared(calls: set[tuple[str, ...]]) -> int:
