@@ -57,33 +57,30 @@ class MatmulOrder:
 class Collective:
     """A collective read from HLO or Shardy text.
 
-    `op` is HLO's name. `axes` are the user's mesh axes, major first, a sub-axis as ``"Y:(2)2"``; empty
-    when the groups follow no axes. `groups` are device ids, or for a permute (source, target) pairs;
-    None when there are too many to list. Shapes are per device; for a combined collective they are
-    those of its first array and `arrays` counts them; of a permute in place they are those of the slices that
-    it sends. `bytes` is the larger of a device's operand and result, all arrays together; of a
-    ragged-all-to-all, whose result is a buffer of any size, the operand, as if it were sent evenly.
-    `wire_bytes` is what one device must send at least. `count` is
-    how often it runs, None when a loop's length is unknown; `in_branch`: where that branch of a conditional
-    is taken. `source` is where in the user's program it
-    comes from, as the text says it ("file.py:12", else an op name), or ""; `op_name` is JAX's name of the
-    operation that it is for (`named_scopes.program_place`), or "".
+    `op` is HLO's name. `axes` are the user's mesh axes, major first, a sub-axis as ``"Y:(2)2"``; empty when the
+    groups follow no axes. `groups` are device ids, or for a permute (source, target) pairs; None when there
+    are too many to list. Shapes are per device; for a combined collective they are those of its first array
+    and `arrays` counts them; of a permute in place they are those of the slices that it sends. `bytes` is the
+    larger of a device's operand and result, all arrays together; of a ragged-all-to-all, whose result is a
+    buffer of any size, the operand, as if it were sent evenly. `wire_bytes` is what one device must send at
+    least. `count` is how often it runs, None when a loop's length is unknown; `in_branch`: where that branch
+    of a conditional is taken. `source` is where in the user's program it comes from, as the text says it
+    ("file.py:12", else an op name), or ""; `op_name` is JAX's name of the operation that it is for, or "".
 
     `dim` is the dimension that is gathered, scattered or sliced, for an all-to-all the one that becomes
     whole; `split_dim` the one that an all-to-all splits. Both are None where the text names no single
-    dimension: other ops, several dimensions at once, an all-to-all of separate arrays.
-    `group_size` is how many devices take part in one group, 2 for the pairs of a permute; `group_count` how
-    many groups, or pairs, there are, 0 where the text does not tell. `origin` tells
-    which of the program's arguments the operand comes from, None where the text does not lead there.
+    dimension: other ops, several dimensions at once, an all-to-all of separate arrays. `group_size` is how
+    many devices take part in one group, 2 for the pairs of a permute; `group_count` how many groups, or
+    pairs, there are, 0 where the text does not tell. `origin` tells which of the program's arguments the
+    operand comes from, None where the text does not lead there.
 
     `is_async` tells that it starts and ends in different places; `overlapped` is what runs in between, in
-    program order (1,000 instructions at most), and is empty where nothing does: what only names, indexes or
-    fetches data is not work. `algorithm` is how the compiler carries it out, in its own words, where it says
-    so. With `between_slices` it crosses the data-center network: the text has a `send` and a `recv` of TPU
-    slices, `op` is what they carry, and a group has devices of several slices. `matmul_order` is where it
-    begins among the matmuls, None where it was not asked for (`schedule/matmul_order.py`) or the text does
-    not tell. With `is_host_transfer` a `send` goes to the device's host, and a `recv` comes from there, not
-    from another device.
+    program order (1,000 instructions at most): what only names, indexes or fetches data is not work.
+    `algorithm` is how the compiler carries it out, in its own words, where it says so. With `between_slices`
+    it crosses the data-center network: the text has a `send` and a `recv` of TPU slices, `op` is what they
+    carry, and a group has devices of several slices. `matmul_order` is where it begins among the matmuls,
+    None where it was not asked for or the text does not tell. With `is_host_transfer` a `send` goes to the
+    device's host, and a `recv` comes from there, not from another device.
     """
 
     op: str

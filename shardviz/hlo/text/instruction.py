@@ -31,7 +31,8 @@ _ATTRIBUTE = re.compile(
     r"|[ ]backend_config=.*+"
 )
 """A key and its value; or a string, whose inside is none; or the rest of the line, which has no others."""
-_REDUCTION = ", to_apply=%"
+_REDUCTION = re.compile(r'\A([^"]*?), to_apply=%[^,="]*+(?=,)')
+"""The computation that adds, which XLA makes for each collective anew."""
 _GROUPS = ("replica_groups", "source_target_pairs")
 _ESCAPED = re.compile(r"\\(.)")
 _BARE = {'"': '"', "{": "}"}
@@ -59,6 +60,10 @@ class Computation:
     is_entry: bool
 
 
+NOWHERE = Computation(0, 0, "", False)
+"""The computation of a line that stands alone."""
+
+
 def line_at(text: str, position: int) -> tuple[int, int]:
     """Start and end of the line around a position."""
     end = text.find("\n", position)
@@ -78,17 +83,24 @@ def _attributes(words: str) -> Mapping[str, str]:
 class Instruction:
     """An instruction: its line is text[start:stop], and its operands begin at `inside`.
 
-    What stands behind the opcode is read when it is first asked for. `home` is where it stands, for those of
-    an index.
+    What stands behind the opcode is read when it is first asked for. `home` is the computation that it
+    stands in.
     """
 
     __slots__ = ("_channel", "_operands", "_words", "home", "inside", "is_root", "name", "opcode", "shape",
                  "start", "stop", "text")  # fmt: skip
 
-    home: Computation
-
     def __init__(
-        self, text: str, start: int, stop: int, name: str, shape: str, opcode: str, inside: int, is_root: bool
+        self,
+        text: str,
+        start: int,
+        stop: int,
+        name: str,
+        shape: str,
+        opcode: str,
+        inside: int,
+        is_root: bool,
+        home: Computation,
     ) -> None:
         self.text = text
         self.start = start
@@ -98,6 +110,7 @@ class Instruction:
         self.opcode = opcode
         self.inside = inside
         self.is_root = is_root
+        self.home = home
         self._operands: list[str] | None = None
         self._words: str | None = None
         self._channel = ""
@@ -126,7 +139,7 @@ class Instruction:
             words = self.text[closing(self.text, self.inside, self.stop) : self.stop]
             if channel := _CHANNEL.match(words):
                 self._channel, words = channel[1], words[channel.end() :]
-            self._words = _without_reduction(words) if "reduce" in self.opcode else words
+            self._words = _REDUCTION.sub(r"\1", words) if "reduce" in self.opcode else words
         return self._words
 
     @property
@@ -193,36 +206,24 @@ class Instruction:
         return self.text.find(words, self.inside, self.stop) >= 0
 
 
-def parse_instruction(text: str, start: int = 0, stop: int | None = None) -> Instruction | None:
-    """The instruction in the line that begins at `start`; None when it is not one.
+def parse_instruction(text: str, start: int = 0, home: Computation = NOWHERE) -> Instruction | None:
+    """The instruction in the line that begins at `start`, in the computation `home`; None when it is not one.
 
     Reads what there is of a line that is cut off.
     """
-    if stop is None:
-        end = text.find("\n", start)
-        stop = len(text) if end < 0 else end
+    end = text.find("\n", start)
+    stop = len(text) if end < 0 else end
     if head := _HEAD.match(text, start, stop):
         is_root, name, shape, opcode = head.groups()
-        return Instruction(text, start, stop, name, shape, opcode, head.end(), is_root is not None)
+        return Instruction(text, start, stop, name, shape, opcode, head.end(), is_root is not None, home)
     # A tuple of tuples of tuples.
     head = _TUPLE.match(text, start, stop)
     end = closing(text, head.end() + 1, stop) if head else stop
-    opcode_ = _OPCODE.match(text, end, stop) if head else None
-    if head is None or opcode_ is None:
+    found = _OPCODE.match(text, end, stop) if head else None
+    if head is None or found is None:
         return None
-    return Instruction(
-        text, start, stop, head[2], text[head.end() : end], opcode_[1], opcode_.end(), head[1] is not None
-    )
-
-
-def _without_reduction(attributes: str) -> str:
-    """The attributes without the computation that adds, which XLA makes for each collective anew."""
-    start = attributes.find(_REDUCTION)
-    stop = attributes.find(",", start + 1)
-    if start < 0 or stop < 0:
-        return attributes
-    before, name = attributes[:start], attributes[start + len(_REDUCTION) : stop]
-    return attributes if '"' in before or "=" in name else before + attributes[stop:]
+    shape, is_root = text[head.end() : end], head[1]
+    return Instruction(text, start, stop, head[2], shape, found[1], found.end(), is_root is not None, home)
 
 
 def closing(text: str, start: int, stop: int | None = None) -> int:

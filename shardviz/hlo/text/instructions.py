@@ -198,9 +198,8 @@ class Instructions:
         start = self.text.rfind("\n", 0, position) + 1
         instruction = self._at.get(start)
         if instruction is None and start not in self._at:
-            instruction = self._at[start] = parse_instruction(self.text, start)
-            if instruction is not None:
-                instruction.home = home or self.computations.around(start)
+            home = home or self.computations.around(start)
+            instruction = self._at[start] = parse_instruction(self.text, start, home)
         return instruction
 
     def named(self, home: Computation, name: str, before: int | None = None) -> Instruction | None:
@@ -365,23 +364,16 @@ class Instructions:
 
     def _in_order(self, home: Computation) -> Iterator[Instruction]:
         text, known = self.text, self._at
-        before: Instruction | None = None
-        for line in _LINE.finditer(text, home.start, home.stop):
-            start = line.start() + 1
-            if before is not None:
-                before.stop = start - 1
-                yield before
-            before = known.get(start)
-            if before is None:
-                is_root, name, shape, opcode = line.groups()
-                if name is None:
-                    before = parse_instruction(text, start)
-                else:
-                    before = Instruction(
-                        text, start, home.stop, name, shape, opcode, line.end(), is_root is not None
-                    )
-                known[start] = before
-                if before is not None:
-                    before.home = home
-        if before is not None:
-            yield before
+        for match in _LINE.finditer(text, home.start, home.stop):
+            start = match.start() + 1
+            line = known.get(start)
+            if line is None and match[2] is not None:
+                is_root, name, shape, opcode = match.groups()
+                inside, stop = match.end(), text.find("\n", match.end())
+                stop = len(text) if stop < 0 else stop
+                line = Instruction(text, start, stop, name, shape, opcode, inside, is_root is not None, home)
+                known[start] = line
+            elif line is None:
+                line = self.at(start, home)
+            if line is not None:
+                yield line
