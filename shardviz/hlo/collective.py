@@ -57,15 +57,15 @@ class MatmulOrder:
 class Collective:
     """A collective read from HLO or Shardy text.
 
-    `op` is HLO's name. `axes` are the user's mesh axes, major first, a sub-axis as ``"Y:(2)2"``; empty when the
-    groups follow no axes. `groups` are device ids, or for a permute (source, target) pairs; None when there
-    are too many to list. Shapes are per device; for a combined collective they are those of its first array
-    and `arrays` counts them; of a permute in place they are those of the slices that it sends. `bytes` is the
-    larger of a device's operand and result, all arrays together; of a ragged-all-to-all, whose result is a
-    buffer of any size, the operand, as if it were sent evenly. `wire_bytes` is what one device must send at
-    least. `count` is how often it runs, None when a loop's length is unknown; `in_branch`: where that branch
-    of a conditional is taken. `source` is where in the user's program it comes from, as the text says it
-    ("file.py:12", else an op name), or ""; `op_name` is JAX's name of the operation that it is for, or "".
+    `op` is HLO's name. `axes` are the user's mesh axes, major first, a sub-axis as ``"Y:(2)2"``; empty when
+    the groups follow no axes. `groups` are device ids, or for a permute (source, target) pairs; None when
+    there are too many to list. Shapes are per device; for a combined collective they are those of its first
+    array and `arrays` counts them; of a permute in place they are those of the slices that it sends. `bytes`
+    is the larger of a device's operand and result, all arrays together; of a ragged-all-to-all, whose result
+    is a buffer of any size, the operand, as if it were sent evenly. `wire_bytes` is what one device must send
+    at least. `count` is how often it runs, None when a loop's length is unknown; `in_branch`: where that
+    branch of a conditional is taken. `source` is where in the user's program it comes from, as the text says
+    it ("file.py:12", else an op name), or ""; `op_name` is JAX's name of the operation that it is for, or "".
 
     `dim` is the dimension that is gathered, scattered or sliced, for an all-to-all the one that becomes
     whole; `split_dim` the one that an all-to-all splits. Both are None where the text names no single

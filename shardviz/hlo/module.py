@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.hlo.arguments import arguments_in
@@ -35,6 +35,8 @@ MAX_UNREAD = 100
 """No more complaints than this about one text."""
 MAX_ASKED = 2**22
 """A text of fewer characters is asked for circles of calls even where none could run a collective."""
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 MAX_WRAPPERS = 8
 """Fusions within one another that are asked where a collective comes from."""
 
@@ -110,23 +112,28 @@ def is_hlo(text: str) -> bool:
     return _MODULE.search(text) is not None or _INSTRUCTION.search(text) is not None
 
 
-@contextmanager
-def without_collection(text: str) -> Iterator[None]:
-    """Python's search for circles of objects stopped while a long text is read, which makes none.
+def uncollected(read: Callable[Concatenate[str, _P], _R]) -> Callable[Concatenate[str, _P], _R]:
+    """A function that reads a text, in which Python does not search for circles of objects meanwhile.
 
-    Of a text of 30 MB it takes a third of the time: it looks at all objects again and again as they become
-    more.
+    Reading makes none, but for that search all objects are looked at again and again as they become more: of
+    30 MB it takes a third of the time.
     """
-    is_stopped = len(text) > MAX_ASKED and gc.isenabled()
-    if is_stopped:
-        gc.disable()
-    try:
-        yield
-    finally:
+
+    @wraps(read)
+    def reading(text: str, /, *args: _P.args, **options: _P.kwargs) -> _R:
+        is_stopped = len(text) > MAX_ASKED and gc.isenabled()
         if is_stopped:
-            gc.enable()
+            gc.disable()
+        try:
+            return read(text, *args, **options)
+        finally:
+            if is_stopped:
+                gc.enable()
+
+    return reading
 
 
+@uncollected
 def read_hlo(
     text: str,
     mesh: Mesh | None = None,
@@ -150,8 +157,7 @@ def read_hlo(
     Text that is cut off or damaged gives what can be read; `HloModule.unread` tells the rest. Raises
     `NotationError` for a text that is not HLO, `QuestionError` when the mesh has another number of devices.
     """
-    with without_collection(text):
-        return Reader(text, mesh, slices).read(infer=infer, origins=origins)
+    return Reader(text, mesh, slices).read(infer=infer, origins=origins)
 
 
 class Reader:

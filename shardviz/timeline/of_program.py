@@ -8,7 +8,7 @@ from dataclasses import replace
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.hardware.placement import Placement
-from shardviz.hlo.module import HloModule, Reader, without_collection
+from shardviz.hlo.module import HloModule, Reader, uncollected
 from shardviz.sharding import Mesh
 from shardviz.timeline.drawing import Drawing, draw
 from shardviz.timeline.durations import TICKS, Durations, is_doubtful
@@ -46,6 +46,7 @@ def program_timeline(
     return timed_program(text, machine, mesh=mesh, placement=placement, infer=infer, module=module)[1]
 
 
+@uncollected
 def timed_program(
     text: str,
     machine: Machine,
@@ -65,19 +66,6 @@ def timed_program(
     Raises what `read_hlo` raises, and `QuestionError` for a text without an entry computation, and for a mesh
     that the machine cannot hold. `origins` as in `read_hlo`; with a `module` the text was read before.
     """
-    with without_collection(text):
-        return _timed_program(text, machine, mesh, placement, infer, origins, module)
-
-
-def _timed_program(
-    text: str,
-    machine: Machine,
-    mesh: Mesh | None,
-    placement: Placement | None,
-    infer: bool,
-    origins: bool,
-    module: HloModule | None,
-) -> tuple[HloModule, ProgramTimeline]:
     placed = place_mesh(machine, mesh, placement) if mesh is not None else None
     slices = placed.placement.slices if placed is not None and placed.placement is not None else None
     reader = Reader(text, mesh, slices)
