@@ -7,7 +7,6 @@ is one of positions; one that a parameter, another operand and their result shar
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -93,18 +92,17 @@ def roles_of(problem: Problem) -> Roles:
 
 
 def _follows(problem: Problem, known: Mapping[str, ShardedArray]) -> dict[str, str]:
-    """Of a train step's arrays those that are split as one of the forward pass, by the names that
-    `training` gives them."""
-    found = {gradient: name for name, gradient in problem.gradients}
-    for array in (*problem.arguments, *(part.result for part in problem.parts)):
-        name = array.name
-        if name in known or name in found:
-            continue
-        if (stem := _LATER.sub("", name)) in known and known[stem].dims == array.dims:
-            found[name] = stem
-        elif name[:1] == "d" and name[1:] in known and known[name[1:]].dims == array.dims:
-            found[name] = name[1:]
-    return found
+    """Of a train step's arrays those that are split as one of the forward pass: what is computed again, an
+    optimizer's state, and gradients, of which those in between are called after their array."""
+    follows = {gradient: name for name, gradient in problem.gradients}
+    for part in problem.parts:
+        for array in (*part.operands, part.result):
+            stem = array.name[1:] if array.name.startswith("d") else ""
+            leader = part.source if part.phase in ("recomputed", "optimizer") else stem
+            is_new = array.name not in known and array.name not in follows
+            if is_new and leader in known and known[leader].dims == array.dims:
+                follows[array.name] = leader
+    return follows
 
 
 def _addends(problem: Problem, known: Mapping[str, ShardedArray]) -> frozenset[str]:
@@ -117,7 +115,3 @@ def _addends(problem: Problem, known: Mapping[str, ShardedArray]) -> frozenset[s
         for place, each in enumerate(part.operands)
         if FUNCTIONS[part.function].linearity != "sum" or not FUNCTIONS[part.function].may_pend(place)
     }
-
-
-_LATER = re.compile(r"(?:_(?:remat|given|master|mean|square|new))+(?:_\d+)?$")
-"""The ends of names that a train step gives to what belongs to an array."""
