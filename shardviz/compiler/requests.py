@@ -44,10 +44,10 @@ class CompilerRequest(Future[T]):
     """A call to a child, and a future of what `read` makes of its reply.
 
     `subject` is the one at work for it, for an error: "the cpu compiler"; Shardy is one that never
-    `compiles`. It is sent from `due` on
-    (`time.monotonic`). `began` is when that happened, None until then, and `stage` says what is being done
-    for it now. `on_progress` is called with each stage, from the process's thread. `on_end` is called however
-    the request ends, and maybe twice. Without a call the child is only started.
+    `compiles`. It is sent from `due` on (`time.monotonic`). `began` is when that happened, None until then,
+    and `stage` says what is being done for it now. `on_progress` is called with each stage, from the
+    process's thread. `on_end` is called however the request ends, and maybe twice. Without a call the child
+    is only started.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class CompilerRequest(Future[T]):
         self.due, self.rank = due, rank
         self.began: float | None = None
         self.stage = ""
-        self.dropped: float | None = None
+        self._dropped: float | None = None
         self.scheduler: RequestScheduler | None = None
         self._read, self._on_progress, self._on_end = read, on_progress, on_end
 
@@ -80,12 +80,18 @@ class CompilerRequest(Future[T]):
 
     def drop(self) -> None:
         """Nobody waits for it now: it is cancelled where it has not begun, or as soon as it is in the way."""
-        if self.scheduler is not None:
-            self.scheduler.drop(self)
+        if self._is_current:
+            self._dropped = time.monotonic()
+            start_timer(PATIENCE_S, self._end_dropped)
+        elif self.scheduler is not None:
+            self.cancel()
 
     def keep(self) -> bool:
         """Go on after `drop`; False where that is too late."""
-        return self.scheduler is not None and self.scheduler.keep(self)
+        if not self._is_current or self.done():
+            return False
+        self._dropped = None
+        return True
 
     def progress(self, stage: str) -> None:
         """Note what is being done, and call `on_progress`."""
@@ -121,6 +127,19 @@ class CompilerRequest(Future[T]):
         if self._on_end is not None:
             self._on_end()
 
+    @property
+    def _is_current(self) -> bool:
+        return self.scheduler is not None and self.scheduler.current is self
+
+    def _end_dropped(self) -> None:
+        """Cancel it once another is due, and look again until then, unless it was kept."""
+        if self.scheduler is None or not self._is_current or self._dropped is None:
+            return
+        if time.monotonic() >= self._dropped + PATIENCE_S and self.scheduler.due():
+            self.cancel()
+        else:
+            start_timer(LOOK_S, self._end_dropped)
+
 
 def settled(answer: T) -> CompilerRequest[T]:
     """A request that is answered without a child."""
@@ -135,7 +154,7 @@ class RequestScheduler:
     def __init__(self, stop: Callable[[CompilerRequest[Any]], None]) -> None:
         self._stop = stop
         self._waiting: list[CompilerRequest[Any]] = []
-        self._current: CompilerRequest[Any] | None = None
+        self.current: CompilerRequest[Any] | None = None
         self._is_closed = False
         self._changed = threading.Condition()
 
@@ -152,67 +171,42 @@ class RequestScheduler:
     def next(self) -> CompilerRequest[Any] | None:
         """Wait for the next request that is due, and begin it; None after `close`. The one before is over."""
         with self._changed:
-            self._current = None
+            self.current = None
             while not self._is_closed:
-                now = time.monotonic()
-                due = [request for request in self._waiting if request.due <= now]
-                if due:
-                    self._current = min(due, key=lambda request: request.rank)
-                    self._current.began = now
-                    self._waiting.remove(self._current)
-                    return self._current
-                self._changed.wait(min((request.due - now for request in self._waiting), default=None))
+                if due := self.due():
+                    self.current = min(due, key=lambda request: request.rank)
+                    self.current.began = time.monotonic()
+                    self._waiting.remove(self.current)
+                    return self.current
+                first = min((request.due for request in self._waiting), default=None)
+                self._changed.wait(None if first is None else first - time.monotonic())
         return None
+
+    def due(self) -> list[CompilerRequest[Any]]:
+        """The requests that wait and are due, the oldest first."""
+        now = time.monotonic()
+        with self._changed:
+            return [request for request in self._waiting if request.due <= now]
 
     def withdraw(self, request: CompilerRequest[Any]) -> None:
         """A request was cancelled."""
         with self._changed:
             if request in self._waiting:
                 self._waiting.remove(request)
-            is_current = request is self._current
+            is_current = request is self.current
         if is_current:
             self._stop(request)
-
-    def drop(self, request: CompilerRequest[Any]) -> None:
-        """See `CompilerRequest.drop`."""
-        with self._changed:
-            if is_current := request is self._current:
-                request.dropped = time.monotonic()
-        if is_current:
-            start_timer(PATIENCE_S, self._end_dropped, request)
-        else:
-            request.cancel()
-
-    def keep(self, request: CompilerRequest[Any]) -> bool:
-        """See `CompilerRequest.keep`."""
-        with self._changed:
-            if request is not self._current or request.done():
-                return False
-            request.dropped = None
-            return True
 
     def close(self) -> None:
         """All requests that have not ended end as `Cancelled`, and `next` returns None."""
         with self._changed:
             self._is_closed = True
             ended, self._waiting = self._waiting, []
-            if self._current is not None:
-                ended.append(self._current)
+            if self.current is not None:
+                ended.append(self.current)
             self._changed.notify()
         for request in ended:
             request.fail(_closed())
-
-    def _end_dropped(self, request: CompilerRequest[Any]) -> None:
-        """Cancel a request that was dropped once another is due, and look again until then."""
-        with self._changed:
-            if request is not self._current or request.dropped is None:
-                return
-            now = time.monotonic()
-            is_in_the_way = any(other.due <= now for other in self._waiting)
-        if is_in_the_way and now >= request.dropped + PATIENCE_S:
-            request.cancel()
-        else:
-            start_timer(LOOK_S, self._end_dropped, request)
 
 
 def _closed() -> Cancelled:

@@ -95,7 +95,7 @@ def test_one_that_was_kept_goes_on(scheduler, stopped, monkeypatch):
     added(scheduler)
     assert request.keep()
     monkeypatch.setattr(requests, "PATIENCE_S", 0)
-    scheduler._end_dropped(request)  # as its timer does
+    request._end_dropped()  # as its timer does
     assert not request.done()
     assert stopped == []
 

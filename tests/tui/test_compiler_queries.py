@@ -171,7 +171,7 @@ def test_an_old_question_goes_on_where_it_is_asked_again(held, monkeypatch):
         queries.ask(scene(number, "shardy"))
         queries.until(lambda: process.requests)
     monkeypatch.setattr(requests, "PATIENCE_S", 0)
-    process._scheduler._end_dropped(process.requests[0])  # as its timer does
+    process.requests[0]._end_dropped()  # as its timer does
     assert (queries.state("shardy"), process.withdrawn) == ("asked", [])
     assert len(process.requests) == 1
 
