@@ -184,7 +184,7 @@ TARGETS = DocumentKind(
             target=of(str, "A name that --target takes.", "name"),
             description=of(str, "The compiler or hardware of that name.", "what"),
             device=of(
-                DEVICE, "One JAX device of it; null: the target is not of one machine.", "machine.device"
+                DEVICE, "One JAX device of the target; null: its hardware is not known.", "machine.device"
             ),
         ),
         takes=of(str, "Other names that the group takes; null: no others."),

@@ -190,7 +190,9 @@ TARGET = record(
         [of(COLLECTIVE, "A collective.")],
         "Collectives right after partitioning, before the backend rewrote them; null: not known.",
     ),
-    placement=of(PLACEMENT, "The placement of the mesh on a TPU or GPU target; null: on no hardware."),
+    placement=of(
+        PLACEMENT, "The placement of the mesh on a TPU or GPU target; null: the target has no hardware."
+    ),
     **_ELAPSED,
     typeof=optional(
         {str: str},

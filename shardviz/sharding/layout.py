@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError
 from shardviz.sharding.array import ShardedArray, array_bytes
+from shardviz.sharding.digits import Nest, value
 from shardviz.sharding.mesh import Mesh
 from shardviz.sharding.partition_spec import PartitionSpec
 
@@ -131,29 +133,18 @@ class Layout:
             if size % parts
         )
 
+    @cached_property
+    def _nests(self) -> tuple[Nest, ...]:
+        """The digits of a position that are its part of each dimension, then those of its partial sum."""
+        return tuple(tuple(map(self.mesh.digit, axes)) for axes in (*self.spec.dims, self.spec.unreduced))
+
     def block(self, position: int) -> tuple[int, ...]:
         """The part of each dimension that the device at `position` holds."""
-        coords = self.mesh.coords(position)
-        return tuple(self._index(coords, axes) for axes in self.spec.dims)
+        return tuple(value(nest, position) for nest in self._nests[:-1])
 
     def partial(self, position: int) -> int:
         """The partial sum that the device holds: 0 unless the array is unreduced."""
-        partial: int = self._index(self.mesh.coords(position), self.spec.unreduced)
-        return partial
-
-    def _index(self, coords: Sequence[Any], axes: tuple[str, ...]) -> Any:
-        """The row-major place of coordinates, numbers or arrays of them, among those along some axes."""
-        index = 0
-        for axis in axes:
-            index = index * self.mesh.axis_size(axis) + self.mesh.coordinate(coords, axis)
-        return index
-
-    def _number(self, coords: Sequence[Any]) -> Any:
-        """The number of the shard at coordinates."""
-        number = 0
-        for axes in (*self.spec.dims, self.spec.unreduced):
-            number = number * self.mesh.group_size(axes) + self._index(coords, axes)
-        return number
+        return value(self._nests[-1], position)
 
     def slices(self, block: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
         """(start, stop) of a block in each dimension, cut at the array's edge."""
@@ -163,11 +154,10 @@ class Layout:
         )
 
     def __getitem__(self, position: int) -> DeviceShard:
-        coords = self.mesh.coords(position)
-        shard, slices = self._number(coords), self.slices(self.block(position))
+        shard, slices = value(chain(*self._nests), position), self.slices(self.block(position))
         if not self.holds_data(position):
             shard, slices = 1, ((0, 0),) * self.array.rank
-        return DeviceShard(self.mesh.device_id(position), coords, slices, shard)
+        return DeviceShard(self.mesh.device_id(position), self.mesh.coords(position), slices, shard)
 
     def __len__(self) -> int:
         return self.mesh.size
@@ -188,29 +178,39 @@ class Layout:
         """Shard numbers of all positions, shape (devices,)."""
         import numpy as np
 
-        coords = np.ix_(*(np.arange(size, dtype=np.int64) for size in self.mesh.axis_sizes))
-        number = np.broadcast_to(self._number(coords), self.mesh.axis_sizes).reshape(-1)
+        shards = np.empty(self.mesh.axis_sizes, dtype=np.int64)
+        shards[...] = self._along((*self.spec.axes, *self.spec.unreduced))
+        shards = shards.reshape(-1)
         if self.spec.only_device is not None:
-            number = np.ones_like(number)
-            number[self.only_position] = 0
-        return number.astype(np.int64)
+            shards[:] = 1
+            shards[self.only_position] = 0
+        return shards
 
     def bounds(self) -> NDArray[np.int64]:
         """(start, stop) of all positions in all dimensions, shape (devices, rank, 2)."""
         import numpy as np
 
-        coords = np.ix_(*(np.arange(size, dtype=np.int64) for size in self.mesh.axis_sizes))
         bounds = np.empty((*self.mesh.axis_sizes, self.array.rank, 2), dtype=np.int64)
-        for dim, axes in enumerate(self.spec.dims):
-            index, step, size = self._index(coords, axes), self.shard_shape[dim], self.array.shape[dim]
-            bounds[..., dim, 0] = np.minimum(index * step, size)
-            bounds[..., dim, 1] = np.minimum((index + 1) * step, size)
+        for dim, (step, size) in enumerate(zip(self.shard_shape, self.array.shape, strict=True)):
+            part = self._along(self.spec.dims[dim])
+            bounds[..., dim, 0] = np.minimum(part * step, size)
+            bounds[..., dim, 1] = np.minimum((part + 1) * step, size)
         bounds = bounds.reshape(self.mesh.size, self.array.rank, 2)
         if self.spec.only_device is not None:
             whole = bounds[self.only_position].copy()
             bounds[...] = 0
             bounds[self.only_position] = whole
         return bounds
+
+    def _along(self, axes: Iterable[str]) -> Any:
+        """The row-major place of every device along some axes, an array that fits the mesh."""
+        import numpy as np
+
+        coords = np.ix_(*(np.arange(size, dtype=np.int64) for size in self.mesh.axis_sizes))
+        place: Any = 0
+        for axis in axes:
+            place = place * self.mesh.axis_size(axis) + self.mesh.coordinate(coords, axis)
+        return place
 
     @property
     def only_position(self) -> int:

@@ -76,16 +76,21 @@ class Mesh:
 
         Raises `QuestionError` for an axis that the mesh does not have, and a part that does not divide it.
         """
-        return self._digit(name)[1]
+        try:
+            return self.axis_sizes[self.axis_names.index(name)]
+        except ValueError:
+            return self._digit(name)[1]
 
     def _digit(self, name: str) -> tuple[int, int, int]:
         """The number of an axis, its devices, or those of a part of it, and the steps along the axis between
         neighbours."""
         part = axis_part(name)
         axis = name if part is None else part.axis
-        if axis not in self.axis_names:
-            raise QuestionError(f"unknown mesh axis {quote(axis)}", axes_like(axis, self.axis_names))
-        index = self.axis_names.index(axis)
+        try:
+            index = self.axis_names.index(axis)
+        except ValueError:
+            hint = axes_like(axis, self.axis_names)
+            raise QuestionError(f"unknown mesh axis {quote(axis)}", hint) from None
         whole = self.axis_sizes[index]
         if part is None:
             return index, whole, 1
@@ -97,8 +102,8 @@ class Mesh:
         return index, part.size, whole // (part.before * part.size)
 
     def coordinate(self, coords: Sequence[Any], name: str) -> Any:
-        """The coordinate along an axis, or a part of one, of a device at these coordinates, or of an array of
-        devices."""
+        """The coordinate along an axis, or a part of one, of a device at these coordinates, or of arrays of
+        devices at arrays of them."""
         index, size, step = self._digit(name)
         return coords[index] // step % size
 
