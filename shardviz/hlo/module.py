@@ -313,9 +313,9 @@ class Reader:
                         count=counts.get(start, 0),
                         in_branch=start in chosen,
                         **self._place(line, sites),
-                        **schedules.of(line, line.home, position, transfer)._asdict(),
+                        **schedules.of(line, transfer)._asdict(),
                     )
-                beside = schedules.beside(line, line.home, position, transfer) if shared.is_async else ()
+                beside = schedules.beside(line, transfer) if shared.is_async else ()
                 yield shared.having(name=line.name, overlapped=beside), line
 
     def _with_places(

@@ -27,7 +27,7 @@ from shardviz.hlo.text.opcodes import COLLECTIVES, NAMING, base_op, begins
 MAX_WORK = 1000
 """No more instructions than this are listed beside one collective."""
 
-_DONE = re.compile(r"-(?:done|update)\(")
+_ENDING = ("-done", "-update")
 _CYCLES = re.compile(r'"estimated_cycles":"(\d{1,15})"')
 _ONE_ELEMENT = re.compile(r"[a-z][a-z0-9]*\[(?:1(?:,1)*)?\](?:\{[^{}]*\})?")
 _FUSED = '"async_collective_fusion_config"'
@@ -102,73 +102,51 @@ class Schedules:
         self._text = lines.text
         self._lines = lines
         self._inside = {
-            home.start: base_op(next(iter(found.values())).opcode) for home, found in collectives.items()
+            home: base_op(next(iter(found.values())).opcode) for home, found in collectives.items()
         }
-        self._sites: dict[int, list[Call]] = defaultdict(list)
+        homes = {home.start: home for home in collectives}
+        self._sites: dict[Computation, list[int]] = defaultdict(list)
         for call in calls:
-            if call.callee in self._inside:
-                self._sites[call.callee].append(call)
-        self._ends: dict[int, dict[str, tuple[int, str]]] = {}
-        self._works: dict[int, tuple[list[int], list[Work]]] = {}
-        self._dones: dict[int, list[int]] = {}
+            if call.callee in homes:
+                self._sites[homes[call.callee]].append(call.position)
+        self._works: dict[Computation, tuple[list[int], list[Work]]] = {}
+        self._dones: dict[Instruction, list[Computation]] = {}
         self.repeated = self._read_fused(collectives)
         """Positions of lines that repeat a collective: the middle and the end of one that is in fusions."""
 
-    def of(
-        self,
-        instruction: Instruction,
-        home: Computation,
-        position: int,
-        transfer: CrossSliceTransfer | None = None,
-    ) -> CollectiveSchedule:
-        """The schedule of the collective in the line at `position`, and of all of its form in `home`."""
+    def of(self, line: Instruction, transfer: CrossSliceTransfer | None = None) -> CollectiveSchedule:
+        """The schedule of a collective, and of all of its form in its computation."""
         if transfer is not None:
             return CollectiveSchedule(True)
-        words = instruction.words
-        algorithm = algorithm_of(words)
-        site = next(iter(self._sites.get(home.start, ())), None)
+        algorithm, site = algorithm_of(line.words), self._site(line.home)
         is_wrapped = site is not None and site.opcode == "async-start"
-        site_words = ""
-        if site is not None and (is_wrapped or (not algorithm and site.opcode == "fusion")):
-            site_words = self._text[site.position : line_at(self._text, site.position)[1]]
-            algorithm = algorithm or algorithm_of(site_words)
-        if position in self._dones:
+        if site is not None and not algorithm:
+            algorithm = algorithm_of(site.words)
+        if line in self._dones:
             return CollectiveSchedule(True, algorithm)
-        if begins(instruction.opcode):
-            return CollectiveSchedule(_BLOCKING not in words, algorithm)
-        return CollectiveSchedule(is_wrapped and _BLOCKING not in site_words, algorithm)
+        begun = line if begins(line.opcode) else site if is_wrapped else None
+        return CollectiveSchedule(begun is not None and _BLOCKING not in begun.words, algorithm)
 
-    def beside(
-        self,
-        instruction: Instruction,
-        home: Computation,
-        position: int,
-        transfer: CrossSliceTransfer | None = None,
-    ) -> Sequence[Work]:
-        """The work beside the collective in the line at `position`, which is asynchronous.
+    def beside(self, line: Instruction, transfer: CrossSliceTransfer | None = None) -> Sequence[Work]:
+        """The work beside a collective that is asynchronous.
 
         A `transfer` is under way from its send, with which the data leaves, until its recv is done.
         """
-        if position in self._dones:
-            return OverlappedOps(self._of_fused, self._site(home), self._dones[position])
-        if transfer is not None or begins(instruction.opcode):
-            begun = instruction if transfer is None else transfer.recv
-            return OverlappedOps(self._between, begun.name, home, position)
-        site = self._site(home)
-        if site is None:
-            return ()
-        return OverlappedOps(
-            self._between, site.name, self._lines.computations.around(site.start), site.start
-        )
+        site = self._site(line.home)
+        if line in self._dones:
+            return OverlappedOps(self._of_fused, site, self._dones[line])
+        if transfer is not None or begins(line.opcode):
+            return OverlappedOps(self._between, line if transfer is None else transfer.recv, line)
+        return () if site is None else OverlappedOps(self._between, site, site)
 
     def _site(self, home: Computation) -> Instruction | None:
         """The fusion or the wrapper that runs a computation."""
-        sites = self._sites.get(home.start)
-        line = self._lines.at(sites[0].position) if sites else None
+        sites = self._sites.get(home)
+        line = self._lines.at(sites[0]) if sites else None
         return line if line and line.opcode in ("fusion", "async-start") else None
 
-    def _between(self, name: str, home: Computation, position: int) -> tuple[Work, ...]:
-        """The work until that is done which the instruction `name` in the line at a position begins."""
+    def _between(self, begun: Instruction, since: Instruction) -> tuple[Work, ...]:
+        """The work behind a line until that is done which an instruction of its computation begins."""
         # Between the lines of a start and of its done the device does all that stands there, in order:
         #     %s = all-gather-start(%x)      under way from here
         #     %y = fusion(%w)                work beside it
@@ -176,78 +154,59 @@ class Schedules:
         # Updates pass it on, and the last of them leads to the done. In a loop a start may stand at the end
         # of the body, whose result carries it, and its done at the beginning, where it is taken of the
         # state: it is under way beside the rest of this round and beside the first lines of the next.
-        _, after = line_at(self._text, position)
-        ends = self._ends_of(home)
-        end = ends.get(name)
-        if end is not None:
-            while (passed := ends.get(end[1])) is not None and passed[0] > end[0]:
-                end = passed
-            return self._work(home, after, end[0])
-        later = self._in_the_next_iteration(name, home)
-        if later is None:
-            return ()
-        return (self._work(home, after, home.stop) + self._work(home, home.start, later))[:MAX_WORK]
-
-    def _ends_of(self, home: Computation) -> dict[str, tuple[int, str]]:
-        """The lines that end or pass on what an instruction began, by that instruction's name.
-
-        With it the name of the line that does; a chain of updates leads to the done.
-        """
-        if home.start not in self._ends:
-            found: dict[str, tuple[int, str]] = {}
-            for match in _DONE.finditer(self._text, home.start, home.stop):
-                line = self._lines.at(match.start())
-                if line is not None and line.inside == match.end():
-                    operands = line.operands
-                    if operands:
-                        found.setdefault(operands[0], (line.start, line.name))
-            self._ends[home.start] = found
-        return self._ends[home.start]
-
-    def _in_the_next_iteration(self, name: str, home: Computation) -> int | None:
-        """The place where a loop's body ends what the iteration before began and passed on."""
+        home = begun.home
+        if (end := self._end(begun)) is not None:
+            return self._work(home, since.stop, end.start)
         root = None if home.is_entry else self._lines.root(home)
         passed = root.operands if root and root.opcode == "tuple" else []
-        if name not in passed:
-            return None
-        index = passed.index(name)
-        for line in self._lines.of(home):
-            if line.opcode == "get-tuple-element":
-                end = self._ends_of(home).get(line.name)
-                if end is not None and line.element_index == index:
-                    return end[0]
-        return None
+        for line in self._lines.with_opcode(home, "get-tuple-element") if begun.name in passed else ():
+            later = self._end(line) if line.element_index == passed.index(begun.name) else None
+            if later is not None:
+                works = self._work(home, since.stop, home.stop) + self._work(home, home.start, later.start)
+                return works[:MAX_WORK]
+        return ()
 
-    def _of_fused(self, start: Instruction | None, dones: list[int]) -> tuple[Work, ...]:
+    def _end(self, begun: Instruction) -> Instruction | None:
+        """The line that ends what an instruction began, behind the updates that pass it on."""
+        end = None
+        while begun is not None:
+            users = (
+                user
+                for user in self._lines.users(begun)
+                if user.opcode.endswith(_ENDING) and user.operands[0] == begun.name
+            )
+            following = next(users, None)
+            if following is None or (end is not None and following.start < end.start):
+                break
+            begun = end = following
+        return end
+
+    def _of_fused(self, start: Instruction | None, dones: Iterable[Computation]) -> tuple[Work, ...]:
         if start is None:
             return ()
-        around = self._lines.computations.around(start.start)
-        ends = (site.position for done in dones for site in self._sites.get(done, ()))
-        end = min((site for site in ends if start.stop < site < around.stop), default=start.stop)
-        return self._work(around, start.stop, line_at(self._text, end)[0])
+        home = start.home
+        sites = (position for done in dones for position in self._sites.get(done, ()))
+        end = min((site for site in sites if start.stop < site < home.stop), default=start.stop)
+        return self._work(home, start.stop, line_at(self._text, end)[0])
 
     def _read_fused(self, collectives: Mapping[Computation, Mapping[int, Instruction]]) -> frozenset[int]:
         """Sorts the lines of TPU's asynchronous collective fusions: one of each channel counts."""
         text = self._text
-        starts: dict[tuple[str, str], list[int]] = defaultdict(list)
-        ends: dict[tuple[str, str], list[int]] = defaultdict(list)
+        starts: dict[tuple[str, str], list[Instruction]] = defaultdict(list)
+        ends: dict[tuple[str, str], list[Computation]] = defaultdict(list)
         others: list[tuple[tuple[str, str], int]] = []
         fused = (
-            (home, position, instruction)
-            for home, found in collectives.items()
-            for position, instruction in found.items()
-            if _says(instruction.words, _FUSED)
+            line for found in collectives.values() for line in found.values() if _says(line.words, _FUSED)
         )
-        for home, position, instruction in fused:
-            key = base_op(instruction.opcode), instruction.channel
+        for line in fused:
+            key, home = (base_op(line.opcode), line.channel), line.home
             if text.find(STARTS, home.start, home.stop) >= 0:
-                starts[key].append(position)
+                starts[key].append(line)
                 continue
-            others.append((key, position))
+            others.append((key, line.start))
             if text.find(ENDS, home.start, home.stop) >= 0:
-                ends[key].append(home.start)
-        for key, positions in starts.items():
-            self._dones.update((position, ends[key]) for position in positions)
+                ends[key].append(home)
+        self._dones = {line: ends[key] for key, found in starts.items() for line in found}
         # Of a channel whose start was cut off, the first line stands for all.
         kept = {key: position for key, position in reversed(others) if key not in starts}
         return frozenset(position for key, position in others if kept.get(key) != position)
@@ -256,10 +215,10 @@ class Schedules:
         """The work in a computation that begins in text[start:stop]."""
         if stop - start <= 1:
             return ()
-        if home.start not in self._works:
+        if home not in self._works:
             found = [(line.start, work) for line in self._lines.of(home) if (work := self._as_work(line))]
-            self._works[home.start] = [each[0] for each in found], [each[1] for each in found]
-        places, works = self._works[home.start]
+            self._works[home] = [each[0] for each in found], [each[1] for each in found]
+        places, works = self._works[home]
         first = bisect_left(places, start)
         return tuple(works[first : min(bisect_left(places, stop), first + MAX_WORK)])
 
@@ -276,7 +235,7 @@ class Schedules:
             op = "matmul"
         elif op in ("fusion", "call", "async"):
             callee = self._lines.callee(line)
-            inside = self._inside.get(callee.start) if callee else None
+            inside = self._inside.get(callee) if callee else None
             if callee is not None and inside is not None:
                 if self._text.find(ENDS, callee.start, callee.stop) >= 0:
                     return None
