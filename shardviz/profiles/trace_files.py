@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import mmap
 import struct
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO
 
 from shardviz.errors import QuestionError, quote
-from shardviz.profiles.chrome_trace import chrome_events
 from shardviz.profiles.device_trace import DeviceTrace, TraceReading
-from shardviz.profiles.trace_event import Program, ProgramRecord
+from shardviz.profiles.trace_event import STATS, Program, ProgramRecord, TraceEvent, is_read
 from shardviz.profiles.xplane import device_ids, hostname, programs, xplane_events
 from shardviz.user_files import open_file
 
@@ -41,6 +41,16 @@ DAMAGED = (
     *(IndexError, OverflowError, RecursionError),
 )
 """Errors of the readers about bytes that are not those of a profile."""
+
+
+CHUNK = 1 << 20
+MAX_EVENT = 1 << 24
+"""Characters of one event at most."""
+PICO_IN_MICRO = 1_000_000
+_NUMBERS = frozenset(
+    ("program_id", "run_id", "device_ordinal", "step_num", "flops", "bytes_accessed", "_p", "_c")
+)
+_TOLD = STATS | {"long_name"}
 
 
 @dataclass(frozen=True)
@@ -194,3 +204,75 @@ def _read_chrome(file: Path, opened: BinaryIO, tell: Callable[[int], None]) -> _
     with io.TextIOWrapper(source, encoding="utf-8", errors="replace") as text:
         reading = TraceReading(chrome_events(text, lambda: tell(opened.tell())))
     return host_name(file), [], reading, {}
+
+
+def chrome_events(file: IO[str], on_progress: Callable[[], None]) -> Iterator[TraceEvent]:
+    """The events of a trace in the form of Chrome and Perfetto that say something of devices.
+
+    That is the JSON object of the "Trace Event Format": names of processes (planes) and threads (lines), and
+    complete events ("X") in microseconds, of which XLA writes all arguments as texts. It is read event by
+    event, so that its size does not matter. Raises `ValueError` for what is not such a trace, or breaks off.
+    """
+    processes: dict[str, str] = {}
+    threads: dict[tuple[str, str], str] = {}
+    for each in _objects(file, on_progress):
+        kind, process, thread = each.get("ph"), str(each.get("pid")), str(each.get("tid"))
+        given = each.get("args")
+        told = given if isinstance(given, dict) else {}
+        if kind == "M":
+            if each.get("name") == "process_name":
+                processes[process] = str(told.get("name", ""))
+            elif each.get("name") == "thread_name":
+                threads[process, thread] = str(told.get("name", ""))
+        elif kind == "X":
+            plane, line = processes.get(process, ""), threads.get((process, thread), "")
+            if not is_read(plane, line):
+                continue
+            stats = {name: _value(name, told[name]) for name in told.keys() & _TOLD}
+            if not stats and plane.startswith("/host:"):
+                continue
+            start = round(_number(each.get("ts")) * PICO_IN_MICRO)
+            end = start + max(round(_number(each.get("dur", 0)) * PICO_IN_MICRO), 0)
+            yield TraceEvent(plane, line, str(each.get("name", "")), start, end, stats)
+
+
+def _number(value: object) -> float:
+    if isinstance(value, int | float):
+        return value
+    raise ValueError("an event without a time")
+
+
+def _value(name: str, value: object) -> str | int | float:
+    if name in _NUMBERS:
+        try:
+            return int(str(value))
+        except ValueError:
+            return str(value)
+    return str(value)
+
+
+def _objects(file: IO[str], on_progress: Callable[[], None]) -> Iterator[dict[str, Any]]:
+    """The elements of the list of events, one after the other."""
+    decode = json.JSONDecoder().raw_decode
+    text, at = file.read(CHUNK), 0
+    start = text.find('"traceEvents"')
+    if not text.lstrip().startswith(("{", "[")) or (text.lstrip().startswith("{") and start < 0):
+        raise ValueError("it has no traceEvents")
+    at = text.index("[", max(start, 0)) + 1
+    while True:
+        while at < len(text) and text[at] in " \t\r\n,":
+            at += 1
+        if at < len(text) and text[at] == "]":
+            return
+        try:
+            found, after = decode(text, at)
+        except json.JSONDecodeError as error:
+            more = file.read(CHUNK) if len(text) - at < MAX_EVENT else ""
+            if not more:
+                raise ValueError("it breaks off") from error
+            on_progress()
+            text, at = text[at:] + more, 0
+            continue
+        at = after
+        if isinstance(found, dict):
+            yield found

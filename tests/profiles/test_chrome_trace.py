@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from shardviz.profiles import chrome_trace
-from shardviz.profiles.chrome_trace import chrome_events
+from shardviz.profiles import trace_files
 from shardviz.profiles.trace_event import TraceEvent
+from shardviz.profiles.trace_files import chrome_events
 from shardviz.profiles.xplane import xplane_events
 
 
@@ -52,7 +52,7 @@ def test_it_is_read_whatever_the_pieces_in_which_it_comes(
 ) -> None:
     text = json.dumps(TPU)
     # The beginning, with the name of the list, comes in one piece.
-    monkeypatch.setattr(chrome_trace, "CHUNK", max(chunk, 60))
+    monkeypatch.setattr(trace_files, "CHUNK", max(chunk, 60))
     (event,) = events(text)
     assert event == TraceEvent("/device:TPU:0", "XLA Ops", "fusion.1", 1_500_000, 3_750_000, {"flops": 12})
 

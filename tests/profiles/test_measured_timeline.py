@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.profiles import measured_timeline as module
+from shardviz.profiles import profile as module
 from shardviz.profiles.device_operations import DeviceOperations
 from shardviz.profiles.joined_program import facts_of
-from shardviz.profiles.measured_timeline import measured_timeline
+from shardviz.profiles.profile import measured_timeline
 from shardviz.timeline.program_timeline import ProgramTimeline
 from tests.profiles.hand_made import Operation, device
 

@@ -2,7 +2,7 @@
 
 Shardy's types are global: ``sdy.all_gather [{}, {"Y"}] %0 out_sharding=<@m, [{"X"}, {}]> : tensor<8x4xf32>``.
 What one device holds follows from the sharding after the operation and from the axes that it says it moves;
-only a permute needs its operand's sharding (`permutes`).
+only a permute, which names nothing else, needs its operand's sharding.
 
 StableHLO's are per device: ``"stablehlo.all_gather"(%0) <{all_gather_dim = 0 : i64, replica_groups =
 dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> : (tensor<4x4xf32>) -> tensor<8x4xf32>``.
@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.hlo.collective import RAGGED, Collective
@@ -39,12 +39,12 @@ from shardviz.hlo.mlir.attributes import (
     parse_tensors,
 )
 from shardviz.hlo.mlir.operations import MlirModule, Operation
-from shardviz.hlo.mlir.permutes import move_pairs, moved_digits
 from shardviz.hlo.mlir.shardings import PER_VALUE, listed_shardings, sharding_of
 from shardviz.hlo.records import CollectiveShapes, Members, members_of_groups, members_of_pairs
 from shardviz.hlo.text.shapes import ArrayShape
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.axis_parts import SubAxis
+from shardviz.sharding.digits import AxisSizes, part_digits
 
 SDY_OPS = {
     "sdy.all_gather": "all-gather",
@@ -147,7 +147,7 @@ def _permuted(
 ) -> tuple[tuple[str, ...], Lists | None, int]:
     """A permute's axes in the mesh's order, its pairs of positions, and 2, or 1 when nothing moves after all.
 
-    The text has no pairs; `moved_digits` finds them. Where the sizes of axes do not divide one another
+    The text has no pairs. Where the sizes of axes do not divide one another
     there are only the axes that take part.
     """
     operand = next(iter(operation.operands), None)
@@ -164,6 +164,95 @@ def _permuted(
     axes = tuple(name for name in sizes if name in changed)
     are_few = moves is not None and 2 * math.prod(sizes.values()) <= MAX_LISTED_IDS
     return axes, move_pairs(moves or {}, sizes) if are_few else None, 1 if moves == {} else 2
+
+
+Moves = dict[SubAxis, SubAxis]
+"""Source digit → the target's digit that it equals."""
+
+
+def moved_digits(before: TensorSharding, after: TensorSharding) -> Moves | None:
+    """Source digit → the target's digit that it equals, for those that differ.
+
+    None when the sizes of the axes do not divide one another, so that there are no common digits.
+    """
+    # A sharding assigns to every block of the tensor digits of the device's coordinates: on X=2, Y=4 the
+    # dimension [{"X", "Y"}] is cut first by the digit of X, then by that of Y. Cut fine enough, the digits of
+    # both shardings match one to one, so that a target's digit q says where its source stands in digit p:
+    # from [{"X", "Y"}] to [{"Y", "X"}] Y is cut into halves, and X ← major half of Y, major half ← minor
+    # half, minor half ← X. Digits that no longer, or not yet, choose a block are closed into cycles, which
+    # makes the move a permutation.
+    if len(before.dims) != len(after.dims):
+        return None
+    moves: Moves = {}
+    edges: dict[str, set[int]] = {}
+    pairs = list(zip(before.dims, after.dims, strict=True))
+    for _ in range(64):
+        known = {name: set(places) for name, places in edges.items()}
+        moves = {}
+        for old, new in pairs:
+            matched = _matched(_refined(old, edges), _refined(new, edges))
+            if matched is None:
+                return None
+            for p, q in matched:
+                for name, above, size in (p, q):
+                    edges.setdefault(name, set()).update((above, above * size))
+                moves[p] = q
+        if known == edges:
+            return _closed(moves)
+    return None
+
+
+def _refined(digits: Sequence[SubAxis], edges: dict[str, set[int]]) -> list[SubAxis]:
+    """The digits cut at all the places known so far."""
+    refined: list[SubAxis] = []
+    for name, above, size in digits:
+        places = sorted(place for place in edges.get(name, ()) if above < place < above * size)
+        for low, high in pairwise([above, *places, above * size]):
+            if high % low:
+                return list(digits)
+            refined.append(SubAxis(name, low, high // low))
+    return refined
+
+
+def _matched(old: list[SubAxis], new: list[SubAxis]) -> list[tuple[SubAxis, SubAxis]] | None:
+    """Two lists of digits cut into pairs of equal size, major first; None when they do not match."""
+    old, new, found = old[::-1], new[::-1], []
+    while old and new:
+        (a, above_a, m), (b, above_b, n) = old.pop(), new.pop()
+        size = min(m, n)
+        if max(m, n) % size:
+            return None
+        if m > size:
+            old.append(SubAxis(a, above_a * size, m // size))
+        if n > size:
+            new.append(SubAxis(b, above_b * size, n // size))
+        found.append((SubAxis(a, above_a, size), SubAxis(b, above_b, size)))
+    return None if old or new else found
+
+
+def _closed(moves: Moves) -> Moves:
+    """The same moves with every open chain of digits joined at its ends, and without those that stay."""
+    sources = {q: p for p, q in moves.items()}
+    closed = dict(moves)
+    for free in moves.values():
+        if free not in moves:
+            end = free
+            while end in sources:
+                end = sources[end]
+            closed[free] = end
+    return {p: q for p, q in closed.items() if p != q}
+
+
+def move_pairs(moves: Moves, sizes: AxisSizes) -> tuple[tuple[int, ...], ...]:
+    """(source, target) of every device of a mesh of those sizes, as positions, by target."""
+    digits = [*zip(part_digits(moves, sizes), part_digits(moves.values(), sizes), strict=True)]
+    pairs = []
+    for target in range(math.prod(sizes.values())):
+        source = target
+        for (size, stride), (_, stride_in_target) in digits:
+            source += (target // stride_in_target % size - target // stride % size) * stride
+        pairs.append((source, target))
+    return tuple(pairs)
 
 
 def stablehlo_collective(
