@@ -28,8 +28,8 @@ _PARTITIONS = re.compile(r"\d+")
 _PLACE = re.compile(r'loc\("((?:[^"\\]|\\.)*)"')
 _OF_A_CALLBACK = "is different from the lowering platform"
 _LOST_DONATION = "Some donated buffers were not usable"
-_SHARDINGS = ("sdy.sharding", "mhlo.sharding")
-_DONATIONS = ("jax.buffer_donor", "tf.aliasing_output")
+_SHARDINGS = {"sdy.sharding", "mhlo.sharding"}
+_DONATIONS = {"jax.buffer_donor", "tf.aliasing_output"}
 FEW_ELEMENTS = 1024
 """Keys, steps and other small arrays, which need no sharding of their own, have no more."""
 MAX_WORDS = 400
@@ -65,20 +65,17 @@ def lower_program(
     with suppress(KeyError):
         devices = int(_PARTITIONS.findall(str(attributes["mhlo.num_partitions"]))[0])
     meshes = [*_meshes(module)] or [*_meshes_of(args, kwargs)]
-    meshes = [mesh for mesh in dict.fromkeys(meshes) if mesh.size == devices]
-    name = str(attributes["sym_name"]).strip('"')
     given = [*_arguments(module)]
+    large = [(path, of) for path, size, of in given if devices > 1 and size > FEW_ELEMENTS]
     return LoweredModule(
-        name,
+        str(attributes["sym_name"]).strip('"'),
         "" if was_lowered else platform,
         devices,
-        tuple(meshes),
+        tuple(mesh for mesh in dict.fromkeys(meshes) if mesh.size == devices),
         code.getvalue(),
-        tuple(
-            path for path, size, of in given if devices > 1 and size > FEW_ELEMENTS and not of & {*_SHARDINGS}
-        ),
-        tuple((number, path) for number, (path, _, of) in enumerate(given) if of & {*_DONATIONS}),
-        " ".join(lost),
+        unsplit=tuple(path for path, of in large if not of & _SHARDINGS),
+        donated=tuple((number, path) for number, (path, _, of) in enumerate(given) if of & _DONATIONS),
+        lost_donation=" ".join(lost),
     )
 
 
@@ -237,9 +234,7 @@ def _meshes(module: Any) -> Iterator[Mesh]:
     for operation in module.body.operations:
         if operation.operation.name != "sdy.mesh":
             continue
-        text = str(operation.attributes["mesh"])
-        axes = _AXIS.findall(text)
-        if axes:
+        if axes := _AXIS.findall(str(operation.attributes["mesh"])):
             yield Mesh(writable_names(name for name, _ in axes), tuple(int(size) for _, size in axes))
 
 

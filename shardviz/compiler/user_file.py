@@ -41,18 +41,17 @@ class UserFileRequest:
 class UserProgram:
     """From the process: the program by platform, or why JAX does not lower it for that one."""
 
-    name: str
-    lowered: tuple[tuple[str, LoweredModule | ShardvizError], ...]
+    lowered: Mapping[str, LoweredModule | ShardvizError]
 
     @property
     def meshes(self) -> tuple[Mesh, ...]:
         """The meshes of its shardings."""
-        found = (each for _, each in self.lowered if not isinstance(each, ShardvizError))
-        return tuple(dict.fromkeys(mesh for each in found for mesh in each.meshes))
+        modules = [module for module in self.lowered.values() if not isinstance(module, ShardvizError)]
+        return tuple(dict.fromkeys(mesh for module in modules for mesh in module.meshes))
 
     def lowered_for(self, platform: str) -> LoweredModule:
         """The program for a platform; raises what kept JAX from lowering it."""
-        found = dict(self.lowered)[platform]
+        found = self.lowered[platform]
         if isinstance(found, ShardvizError):
             raise found
         return found

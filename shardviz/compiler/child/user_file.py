@@ -61,11 +61,11 @@ class UserFile:
         with self._blamed(f"calling {request.function}(mesh)"):
             returned = function(mesh)
         program, args = self._checked(returned)
-        lowered = tuple((each, self._lowered(program, args, mesh, each)) for each in request.platforms)
-        errors = [each for _, each in lowered if isinstance(each, ShardvizError)]
+        lowered = {name: self._lowered(program, args, mesh, name) for name in request.platforms}
+        errors = [found for found in lowered.values() if isinstance(found, ShardvizError)]
         if len(errors) == len(lowered):
             raise errors[0]
-        return UserProgram(request.function, lowered)
+        return UserProgram(lowered)
 
     def _lowered(
         self, program: Any, args: Sequence[Any], mesh: Any, platform: str
