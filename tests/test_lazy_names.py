@@ -68,6 +68,8 @@ def test_type_checkers_see_the_lazy_modules(path: Path) -> None:
     (checked,) = (node for node in ast.parse(text).body if isinstance(node, ast.If))
     imports = [node for node in checked.body if isinstance(node, ast.ImportFrom)]
     typed = {alias.name: f"{node.module}.{alias.name}" for node in imports for alias in node.names}
+    whole = [node for node in checked.body if isinstance(node, ast.Import)]
+    typed |= {alias.asname or alias.name: alias.name for node in whole for alias in node.names}
     for name, module in CALL.findall(text):
         assert typed.get(name) == module
         assert find_spec(module) is not None

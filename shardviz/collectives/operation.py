@@ -181,9 +181,9 @@ class Operation(ABC):
         """
         return (pieces,)
 
-    @abstractmethod
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
-        """The blocks of shards of that shape, which `check` takes."""
+        """The blocks of shards of that shape, which `check` takes: here, the whole shard."""
+        return Blocks(whole(shape), whole(shape), shape)
 
     def cuts(self, shape: tuple[int, ...], dtype: str, group_size: int, chunks: int) -> Cuts:
         """The cuts of shards of that shape when a schedule has so many chunks. Raises as `check` does."""

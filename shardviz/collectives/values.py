@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 else:
-    ml_dtypes, np = lazy_module("ml_dtypes"), lazy_module("numpy")
+    ml_dtypes = lazy_module("ml_dtypes")
+    np = lazy_module("numpy")
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Small: TypeAlias = "NDArray[np.int32]"

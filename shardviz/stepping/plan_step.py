@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from shardviz.collectives.operations import AllGather, AllToAll, PMax, PPermute, PSum, PSumScatter
+from shardviz.collectives.operations.copies import AllGather, PPermute
+from shardviz.collectives.operations.exchanges import AllToAll
+from shardviz.collectives.operations.reductions import PMax, PSum, PSumScatter
 from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, Places, PSumScatterOfSeveral
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine import assumed_machine, place_mesh

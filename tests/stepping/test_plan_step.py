@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shardviz.collectives.frames import Frames
-from shardviz.collectives.operations import PPermute
+from shardviz.collectives.operations.copies import PPermute
 from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, PSumScatterOfSeveral
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_mesh

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from shardviz.collectives.algorithms import direct, doubling, ring, torus, trees
 from shardviz.collectives.algorithms.algorithm import MAX_ENTRIES, Algorithm, Unsuited
-from shardviz.collectives.algorithms.direct import DIRECT, PAIRWISE
-from shardviz.collectives.algorithms.doubling import (
-    BRUCK,
-    HALVING_DOUBLING,
-    RECURSIVE_DOUBLING,
-    RECURSIVE_HALVING,
-)
-from shardviz.collectives.algorithms.ring import BIDIRECTIONAL_RING, LINE, RING
-from shardviz.collectives.algorithms.torus import TORUS, TORUS_SPLIT
-from shardviz.collectives.algorithms.trees import BINOMIAL_TREE, DOUBLE_BINARY_TREE
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Schedule
 from shardviz.errors import QuestionError, plural, quote
@@ -22,24 +13,38 @@ from shardviz.errors import QuestionError, plural, quote
 LONGEST_PIPELINE = 65_536
 """Pieces that may follow one another: each is a round of its own."""
 
+_SUMS = ("all_gather", "reduce_scatter", "all_reduce")
+
+# fmt: off
 ALGORITHMS = {
     algorithm.name: algorithm
     for algorithm in (
-        RING,
-        BIDIRECTIONAL_RING,
-        LINE,
-        RECURSIVE_DOUBLING,
-        RECURSIVE_HALVING,
-        HALVING_DOUBLING,
-        BRUCK,
-        PAIRWISE,
-        DIRECT,
-        BINOMIAL_TREE,
-        DOUBLE_BINARY_TREE,
-        TORUS,
-        TORUS_SPLIT,
+        Algorithm("ring", "always to the next neighbour",
+                  (*_SUMS, "all_to_all", "broadcast"), ring.ring, pipelined=True),
+        Algorithm("bidirectional-ring", "to both neighbours at once, by the shorter way",
+                  (*_SUMS, "all_to_all"), ring.bidirectional_ring, pipelined=True),
+        Algorithm("line", "to both neighbours at once, never from the last to the first", _SUMS, ring.line),
+        Algorithm("recursive-doubling", "partners 1, 2, 4, … away exchange all they have",
+                  ("all_gather", "all_reduce"), doubling.recursive_doubling),
+        Algorithm("recursive-halving", "partners n/2, n/4, … away each keep one half and send the other",
+                  ("reduce_scatter",), doubling.recursive_halving),
+        Algorithm("halving-doubling", "reduce-scatter by halving, then all-gather by doubling",
+                  ("all_reduce",), doubling.halving_doubling),
+        Algorithm("bruck", "members 1, 2, 4, … away, for any number of devices",
+                  ("all_gather", "all_to_all"), doubling.bruck),
+        Algorithm("pairwise", "one partner a round, one block each way", ("all_to_all",), direct.pairwise),
+        Algorithm("direct", "every message straight to where it belongs, all at once",
+                  (*_SUMS, "all_to_all", "permute", "broadcast"), direct.direct),
+        Algorithm("binomial-tree", "all that have the payload pass it on, so that their number doubles",
+                  ("broadcast", "all_reduce"), trees.binomial_tree),
+        Algorithm("double-binary-tree", "half of the payload up and down each of two trees, in pieces",
+                  ("all_reduce",), trees.double_binary_tree, pipelined=True),
+        Algorithm("torus", "rings along one axis of the torus after the other", _SUMS, torus.torus),
+        Algorithm("torus-split", "the payload in parts, one starting along each axis of the torus",
+                  ("all_reduce",), torus.torus_split),
     )
 }
+# fmt: on
 """Every algorithm by name, in the order in which tables show them."""
 
 
@@ -119,14 +124,3 @@ def _pipelines(pattern: Pattern) -> str:
             with suppress(Unsuited):
                 able.append(algorithm.schedule(pattern, 1).algorithm)
     return f"leave out the pieces, or choose {' or '.join(able)}" if able else "leave out the pieces"
-
-
-__all__ = [
-    "ALGORITHMS",
-    "LONGEST_PIPELINE",
-    "Algorithm",
-    "Unsuited",
-    "candidates",
-    "schedule_for",
-    "schedules_for",
-]

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from shardviz.collectives.algorithms.algorithm import Algorithm, Rounds, check_entries
+from shardviz.collectives.algorithms.algorithm import Rounds, check_entries
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Phase, Sends
 from shardviz.collectives.values import Ints
 
 
-def _direct(pattern: Pattern, _pieces: int | None) -> Rounds:
+def direct(pattern: Pattern, _pieces: int | None) -> Rounds:
     n, kind = pattern.group_size, pattern.kind
     if kind == "permute":
         pairs = np.array([pair for pair in pattern.perm if pair[0] != pair[1]], dtype=np.int64).reshape(-1, 2)
@@ -43,7 +43,7 @@ def _at_once(name: str, src: Ints, dst: Ints, chunk: Ints, reduce: bool = False)
     return Phase(name, min(1, len(src)), lambda _: Sends(src, dst, chunk, adds), alike=True)
 
 
-def _pairwise(pattern: Pattern, _pieces: int | None) -> Rounds:
+def pairwise(pattern: Pattern, _pieces: int | None) -> Rounds:
     n = pattern.group_size
     member, takes = np.arange(n), np.zeros(n, dtype=bool)
     paired = n & (n - 1) == 0
@@ -54,12 +54,3 @@ def _pairwise(pattern: Pattern, _pieces: int | None) -> Rounds:
         return Sends(member, dst, member * n + dst, takes)
 
     return n * n, [Phase("all-to-all", n - 1, sends)]
-
-
-DIRECT = Algorithm(
-    "direct",
-    "every message straight to where it belongs, all at once",
-    ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "broadcast"),
-    _direct,
-)
-PAIRWISE = Algorithm("pairwise", "one partner a round, one block each way", ("all_to_all",), _pairwise)

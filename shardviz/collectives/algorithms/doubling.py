@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from shardviz.collectives.algorithms.algorithm import Algorithm, Rounds, check_entries, doublings
+from shardviz.collectives.algorithms.algorithm import Rounds, check_entries, doublings
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Phase, Sends
 
 
-def _recursive_doubling(pattern: Pattern, _pieces: int | None) -> Rounds:
+def recursive_doubling(pattern: Pattern, _pieces: int | None) -> Rounds:
     n = pattern.group_size
     if pattern.kind == "all_gather":
         return n, [_doubling(n)]
@@ -31,11 +31,11 @@ def _recursive_doubling(pattern: Pattern, _pieces: int | None) -> Rounds:
     return 1, [Phase("all-reduce", doublings(n), lambda r: Sends(member, member ^ (1 << r), whole, adds))]
 
 
-def _recursive_halving(pattern: Pattern, _pieces: int | None) -> Rounds:
+def recursive_halving(pattern: Pattern, _pieces: int | None) -> Rounds:
     return pattern.group_size, [_halving(pattern.group_size)]
 
 
-def _halving_doubling(pattern: Pattern, _pieces: int | None) -> Rounds:
+def halving_doubling(pattern: Pattern, _pieces: int | None) -> Rounds:
     n = pattern.group_size
     return n, [_halving(n), _doubling(n)]
 
@@ -63,7 +63,7 @@ def _halving(n: int) -> Phase:
     return Phase("reduce-scatter", doublings(n), sends)
 
 
-def _bruck(pattern: Pattern, _pieces: int | None) -> Rounds:
+def bruck(pattern: Pattern, _pieces: int | None) -> Rounds:
     n = pattern.group_size
     rounds, member = (n - 1).bit_length(), np.arange(n)
     if pattern.kind == "all_to_all":
@@ -86,29 +86,3 @@ def _hopping(n: int, hop: int) -> Sends:
     chunk = (origin * n + (origin + distance) % n).reshape(-1)
     src = np.repeat(np.arange(n), len(distance))
     return Sends(src, (src + hop) % n, chunk, np.zeros(len(chunk), dtype=bool))
-
-
-RECURSIVE_DOUBLING = Algorithm(
-    "recursive-doubling",
-    "partners 1, 2, 4, … away exchange all they have",
-    ("all_gather", "all_reduce"),
-    _recursive_doubling,
-)
-RECURSIVE_HALVING = Algorithm(
-    "recursive-halving",
-    "partners n/2, n/4, … away each keep one half and send the other",
-    ("reduce_scatter",),
-    _recursive_halving,
-)
-HALVING_DOUBLING = Algorithm(
-    "halving-doubling",
-    "reduce-scatter by halving, then all-gather by doubling",
-    ("all_reduce",),
-    _halving_doubling,
-)
-BRUCK = Algorithm(
-    "bruck",
-    "members 1, 2, 4, … away, for any number of devices",
-    ("all_gather", "all_to_all"),
-    _bruck,
-)

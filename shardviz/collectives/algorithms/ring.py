@@ -28,7 +28,6 @@ from collections.abc import Callable
 import numpy as np
 
 from shardviz.collectives.algorithms.algorithm import (
-    Algorithm,
     Edges,
     Rounds,
     Unsuited,
@@ -43,7 +42,7 @@ from shardviz.errors import plural
 Chosen = Callable[[int], Ints]
 
 
-def _ring(pattern: Pattern, pieces: int | None) -> Rounds:
+def ring(pattern: Pattern, pieces: int | None) -> Rounds:
     n = pattern.group_size
     if pattern.kind == "broadcast":
         return pieces or n, [_chain(n, pattern.source, pieces or n)]
@@ -89,7 +88,7 @@ def _passing(n: int, step: int, reach: int, number: int) -> Sends:
     return Sends(src, (src + step) % n, chunk.reshape(-1), np.zeros(chunk.size, dtype=bool))
 
 
-def _bidirectional_ring(pattern: Pattern, pieces: int | None) -> Rounds:
+def bidirectional_ring(pattern: Pattern, pieces: int | None) -> Rounds:
     n = pattern.group_size
     if pieces not in (None, 1):
         return _in_halves(pattern, pieces)
@@ -158,23 +157,7 @@ def _passing_both_ways(n: int, number: int) -> Sends:
     )
 
 
-RING = Algorithm(
-    "ring",
-    "always to the next neighbour",
-    ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast"),
-    _ring,
-    pipelined=True,
-)
-BIDIRECTIONAL_RING = Algorithm(
-    "bidirectional-ring",
-    "to both neighbours at once, by the shorter way",
-    ("all_gather", "reduce_scatter", "all_reduce", "all_to_all"),
-    _bidirectional_ring,
-    pipelined=True,
-)
-
-
-def _line(pattern: Pattern, _pieces: int | None) -> Rounds:
+def line(pattern: Pattern, _pieces: int | None) -> Rounds:
     n = pattern.group_size
     gather = Phase("all-gather", n - 1, lambda r: _outwards(n, r))
     reduce = Phase("reduce-scatter", n - 1, lambda r: _inwards(n, n - 2 - r))
@@ -196,11 +179,3 @@ def _inwards(n: int, number: int) -> Sends:
     """The same backwards: sums that are so many members away come nearer to their own by one."""
     out = _outwards(n, number)
     return Sends(out.dst, out.src, out.chunk, ~out.reduce)
-
-
-LINE = Algorithm(
-    "line",
-    "to both neighbours at once, never from the last to the first",
-    ("all_gather", "reduce_scatter", "all_reduce"),
-    _line,
-)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shardviz.collectives.algorithms.algorithm import Algorithm, Rounds, Unsuited, check_entries
+from shardviz.collectives.algorithms.algorithm import Rounds, Unsuited, check_entries
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Phase, Sends
 from shardviz.collectives.values import Ints
@@ -130,7 +130,7 @@ def _together(name: str, turns: Sequence[AxisTurn], start: int, stop: int) -> Ph
     return Phase(name, stop - start, sends, alike=True, along=along)
 
 
-def _torus(pattern: Pattern, _pieces: int | None) -> Rounds:
+def torus(pattern: Pattern, _pieces: int | None) -> Rounds:
     axes = _axes_of(pattern)
     phases: list[Phase] = []
     if axes and pattern.kind != "all_gather":
@@ -140,7 +140,7 @@ def _torus(pattern: Pattern, _pieces: int | None) -> Rounds:
     return pattern.group_size, phases
 
 
-def _torus_split(pattern: Pattern, _pieces: int | None) -> Rounds:
+def torus_split(pattern: Pattern, _pieces: int | None) -> Rounds:
     n, axes = pattern.group_size, _axes_of(pattern)
     orders = [axes[part:] + axes[:part] for part in range(len(axes))]
     phases: list[Phase] = []
@@ -148,17 +148,3 @@ def _torus_split(pattern: Pattern, _pieces: int | None) -> Rounds:
         parts = [_turns(pattern.dims, order, part * n, reduce) for part, order in enumerate(orders)]
         phases += _side_by_side(name, parts) if parts else ()
     return max(1, len(axes)) * n, phases
-
-
-TORUS = Algorithm(
-    "torus",
-    "rings along one axis of the torus after the other",
-    ("all_gather", "reduce_scatter", "all_reduce"),
-    _torus,
-)
-TORUS_SPLIT = Algorithm(
-    "torus-split",
-    "the payload in parts, one starting along each axis of the torus",
-    ("all_reduce",),
-    _torus_split,
-)

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shardviz.collectives.algorithms.algorithm import Algorithm, Edges, Rounds, pipeline
+from shardviz.collectives.algorithms.algorithm import Edges, Rounds, pipeline
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Phase, Sends
 from shardviz.collectives.values import Ints
 
 
-def _binomial_tree(pattern: Pattern, _pieces: int | None) -> Rounds:
+def binomial_tree(pattern: Pattern, _pieces: int | None) -> Rounds:
     n = pattern.group_size
     rounds = (n - 1).bit_length()
     root = pattern.source if pattern.kind == "broadcast" else 0
@@ -45,7 +45,7 @@ def _edges(n: int, root: int, apart: int, up: bool) -> Sends:
     return Sends(src, dst, np.zeros_like(src), np.full(len(src), up))
 
 
-def _double_binary_tree(pattern: Pattern, pieces: int | None) -> Rounds:
+def double_binary_tree(pattern: Pattern, pieces: int | None) -> Rounds:
     n = pattern.group_size
     height = n.bit_length() - 1
     pieces = pieces or max(1, 2 * height)
@@ -101,18 +101,3 @@ def _in_order(n: int) -> tuple[Ints, Ints]:
         depth += above > 0
         above = up[above]
     return up, depth
-
-
-BINOMIAL_TREE = Algorithm(
-    "binomial-tree",
-    "all that have the payload pass it on, so that their number doubles",
-    ("broadcast", "all_reduce"),
-    _binomial_tree,
-)
-DOUBLE_BINARY_TREE = Algorithm(
-    "double-binary-tree",
-    "half of the payload up and down each of two trees, in pieces",
-    ("all_reduce",),
-    _double_binary_tree,
-    pipelined=True,
-)

@@ -11,21 +11,8 @@ from shardviz.collectives.operations.exchanges import AllToAll, RaggedAllToAll
 from shardviz.collectives.operations.reductions import PMax, PMean, PMin, PSum, PSumScatter
 from shardviz.errors import QuestionError, quote
 
-OPERATIONS: dict[str, type[Operation]] = {
-    operation.name: operation
-    for operation in (
-        AllGather,
-        PSum,
-        PMean,
-        PMax,
-        PMin,
-        PSumScatter,
-        AllToAll,
-        PPermute,
-        PBroadcast,
-        RaggedAllToAll,
-    )
-}
+_ALL = (AllGather, PSum, PMean, PMax, PMin, PSumScatter, AllToAll, PPermute, PBroadcast, RaggedAllToAll)
+OPERATIONS: dict[str, type[Operation]] = {operation.name: operation for operation in _ALL}
 """Every operation by JAX's name."""
 
 _LAST_FIRST = [each for kind in reversed(OPERATIONS.values()) for each in reversed(kind.takes)]
@@ -50,25 +37,6 @@ OTHER_NAMES = {
     "raggedalltoall": "ragged_all_to_all",
 }
 """JAX's operations by their names in HLO, NCCL and MPI, without dashes and underscores."""
-
-__all__ = [
-    "OPERATIONS",
-    "PARAMETERS",
-    "AllGather",
-    "AllToAll",
-    "PBroadcast",
-    "PMax",
-    "PMean",
-    "PMin",
-    "PPermute",
-    "PSum",
-    "PSumScatter",
-    "RaggedAllToAll",
-    "check_needed",
-    "check_operation",
-    "operation_for",
-    "takers",
-]
 
 
 def takers(parameter: Parameter) -> list[str]:

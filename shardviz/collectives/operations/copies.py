@@ -137,9 +137,6 @@ class PBroadcast(Operation):
         check_dtype(dtype)
         _check_member(self.source, group_size)
 
-    def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
-        return Blocks(whole(shape), whole(shape), shape)
-
 
 def _check_member(number: int, group_size: int, least: int = 0) -> None:
     """Raise `QuestionError` for a member's number below `least` or beyond the group."""

@@ -55,9 +55,6 @@ class _AllReduce(_Reduction):
     leaves_copies: ClassVar[bool] = True
     axes: tuple[str, ...]
 
-    def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
-        return Blocks(whole(shape), whole(shape), shape)
-
     def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
         # A part for each member with every algorithm: what they do stays comparable.
         return (-(-pieces // group_size) * group_size,)
