@@ -37,6 +37,7 @@ from shardviz.planner.statements.resharding import (
     planned_reshard,
 )
 from shardviz.planner.statements.statement_ways import MOST_SEARCHED, StatementWays
+from shardviz.planner.states.paths import CheapestPaths
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
 from shardviz.planner.steps import check_devices, cut_first, has_first_steps, plan_of, with_operand
 from shardviz.sharding import Mesh, array_bytes, shard_shape
@@ -58,7 +59,7 @@ second."""
 
 
 class Planner:
-    """Plans problems on one mesh; remembers prices, so that similar problems are planned quickly."""
+    """Plans problems on one mesh; remembers prices and bounds, so that similar ones are planned quickly."""
 
     def __init__(
         self,
@@ -77,11 +78,14 @@ class Planner:
         self.is_bounded = is_bounded
         self.placed = placed or place_mesh(assumed_machine(), mesh)
         self.prices = Prices(self.placed, objective)
+        self._searches: dict[object, CheapestPaths] = {}
         self._programs: dict[tuple[AxisPool, frozenset[tuple[str, str]] | None], StatementChoices] = {}
 
     def plan(self, problem: Problem) -> Plan:
         """The plan. Raises `QuestionError` when the result cannot be had as asked."""
         check_devices(problem)
+        # Of equal moves those that a search finds depend on what it was asked before.
+        self._searches = {}
         found = self._found(problem)
         if ways := [self._cut(problem, left, steps) for left, steps in cut_first(problem)]:
             found = min((found, *ways), key=self._cost)
@@ -142,8 +146,7 @@ class Planner:
             masked = fine.with_masks(problem)
             if len(fine.sizes) <= MOST_CUT:
                 fine = masked  # with more parts that takes long
-            finest = ways.anywhere() if fine == pool else self._ways(fine, None)
-            best = TreePlanner(problem, finest).planned(limit)
+            best = TreePlanner(problem, self._ways(fine, None)).planned(limit)
             ratio = self.prices.ratio(given[0], best[0]) if given and best else math.inf
             is_all = fine == masked and fine.is_finest and all(map(has_all_orders, problem.parts))
             fastest = None if best is None else plan_of(problem, best[1], self.objective, optimal=is_all)
@@ -218,13 +221,13 @@ class Planner:
         return MARGIN if self.objective == "given" else 0.0
 
     def _ways(self, pool: AxisPool, allowed: frozenset[tuple[str, str]] | None) -> StatementWays:
-        return StatementWays(pool, self.mesh, self.prices, allowed)
+        return StatementWays(pool, self.mesh, self.prices, allowed, self._searches)
 
     def _choices(self, pool: AxisPool, splits: frozenset[tuple[str, str]] | None) -> StatementChoices:
         """The ways of statements over some axes, with what has been found of them."""
         key = (pool, splits)
         if key not in self._programs:
-            self._programs[key] = StatementChoices(pool, self.mesh, self.prices, splits)
+            self._programs[key] = StatementChoices(pool, self.mesh, self.prices, splits, self._searches)
         return self._programs[key]
 
 

@@ -71,9 +71,14 @@ class StatementChoices(StatementWays):
     """The ways of statements over some axes; what is found serves all statements that are alike."""
 
     def __init__(
-        self, pool: AxisPool, mesh: Mesh, prices: Prices, allowed: frozenset[tuple[str, str]] | None = None
+        self,
+        pool: AxisPool,
+        mesh: Mesh,
+        prices: Prices,
+        allowed: frozenset[tuple[str, str]] | None = None,
+        searches: dict[object, CheapestPaths] | None = None,
     ) -> None:
-        super().__init__(pool, mesh, prices, allowed)
+        super().__init__(pool, mesh, prices, allowed, searches)
         self._copies: dict[tuple[ArrayKind, tuple[State, ...]], ArrayCopies] = {}
         self._paths_from: dict[tuple[ArrayKind, State], CheapestPaths] = {}
         self._nearest: dict[tuple[ArrayCopies, State], tuple[Cost, State]] = {}

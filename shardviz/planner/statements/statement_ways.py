@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -39,22 +38,22 @@ def space_of(pool: AxisPool, mesh: Mesh) -> StateSpace:
 class StatementWays:
     """The ways of statements over the axes of a pool.
 
-    Over an axis only those dimensions are split that `allowed` has with it, where it is given.
+    Over an axis only those dimensions are split that `allowed` has with it, where it is given. The `searches`
+    of arrays' moves may be shared by pools of a mesh.
     """
 
     def __init__(
-        self, pool: AxisPool, mesh: Mesh, prices: Prices, allowed: frozenset[tuple[str, str]] | None = None
+        self,
+        pool: AxisPool,
+        mesh: Mesh,
+        prices: Prices,
+        allowed: frozenset[tuple[str, str]] | None = None,
+        searches: dict[object, CheapestPaths] | None = None,
     ) -> None:
         self.pool, self.prices, self._allowed = pool, prices, allowed
         self.space = space_of(pool, mesh)
         self._paths = CheapestPaths if len(pool.sizes) <= MOST_SEARCHED else DirectPaths
-        self._found: dict[object, CheapestPaths] = {}
-
-    def anywhere(self) -> StatementWays:
-        """The ways that split any dimension, with the same moves of arrays."""
-        found = copy(self)
-        found._allowed = None
-        return found
+        self._searches: dict[object, CheapestPaths] = {} if searches is None else searches
 
     def kind(self, array: ShardedArray) -> ArrayKind:
         return ArrayKind(array.shape, array.dtype, self.pool.uneven_of(array))
@@ -64,10 +63,10 @@ class StatementWays:
     ) -> CheapestPaths:
         """The moves to any state from some, which have had a cost; for `ends_pending` see
         `CheapestPaths`."""
-        key = kind, tuple(sources.items()), ends_pending
-        if key not in self._found:
-            self._found[key] = self._paths(self.space, kind, self.prices, sources, ends_pending)
-        return self._found[key]
+        key = self.space, kind, tuple(sources.items()), ends_pending
+        if key not in self._searches:
+            self._searches[key] = self._paths(self.space, kind, self.prices, sources, ends_pending)
+        return self._searches[key]
 
     def onward(self, kind: ArrayKind, goals: Iterable[State], pending: Axes | None = None) -> CheapestPaths:
         """The moves from any state to one of some, where sums are pending over no other axes than these,

@@ -94,9 +94,13 @@ class CheapestPaths:
     def relaxation(self) -> Relaxation:
         """The least cost of the moves to or from each state."""
         whole = array_bytes(self.kind.shape, self.kind.dtype)
-        return Relaxation(
-            self._space, self._prices, whole, self.sources, self._pending_before, forward=self._is_forward
-        )
+        key = (self._space, whole, self._pending_before, self._is_forward, *self.sources.items())
+        found: Relaxation | None = self._prices.bounds.get(key)
+        if found is None:
+            found = self._prices.bounds[key] = Relaxation(
+                self._space, self._prices, whole, self.sources, self._pending_before, forward=self._is_forward
+            )
+        return found
 
     def cost(self, state: State, limit: Cost | None = None) -> Cost | None:
         """The cost of having the array in a state; None where no moves lead to it, or none for less than

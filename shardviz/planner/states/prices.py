@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import permutations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.collective_time import CollectiveTime
@@ -78,8 +78,8 @@ class Prices:
         self._works: dict[tuple[int, int, str], Cost] = {}
         self._dtypes: dict[str, str] = {}
         self._axis_orders: dict[Axes, tuple[Axes, ...]] = {}
-        self.relaxed: dict[object, dict[tuple[str, int], dict[int, Cost]]] = {}
-        """The costs of the moves of `Relaxation`s, for arrays of one size each."""
+        self.bounds: dict[object, Any] = {}
+        """`Relaxation`s, and the costs that they share, by all that they depend on."""
 
     def move(self, op: str, axes: Axes, before: int, after: int) -> Cost:
         """The cost of a move of an array, of which a device holds so many bytes before and after it."""

@@ -222,7 +222,9 @@ class _PricedMoves:
 
     def __init__(self, moves: _RelaxedMoves, prices: Prices, whole_bytes: int) -> None:
         self.moves, self._prices, self._whole_bytes = moves, prices, whole_bytes
-        self._costs = prices.relaxed.setdefault((moves.space, moves.forward, whole_bytes), {})
+        self._costs: dict[tuple[str, int], _GroupCosts] = prices.bounds.setdefault(
+            (moves.space, moves.forward, whole_bytes), {}
+        )
 
     def costs(self, op: str, code: int) -> Mapping[int, Cost]:
         """By group of axes the least cost of an operation over it of an array with a vector, or to it."""

@@ -1,4 +1,4 @@
-"""The least sum of stars, against elimination without bounds and against trying all choices."""
+"""The least sum of tables, against trying all choices; of stars also against elimination without bounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,42 @@ import numpy as np
 import pytest
 
 from shardviz.planner.search import least_sum
-from shardviz.planner.search.least_sum import DualBounds, Factor, least, least_of_stars
+from shardviz.planner.search.least_sum import DualBounds, Factor, TooWideError, least, least_of_stars
+
+
+def total(factors, chosen):
+    return sum(float(each.table[tuple(chosen[name] for name in each.variables)]) for each in factors)
+
+
+def random_factors(rng, names, sizes):
+    found = []
+    for _ in range(rng.integers(1, 8)):
+        own = tuple(rng.permutation(names)[: rng.integers(1, 4)])
+        found.append(Factor(own, rng.integers(0, 20, [sizes[name] for name in own]).astype(float)))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_elimination_finds_the_least_of_all_choices(seed):
+    rng = np.random.default_rng(seed)
+    sizes = {name: int(rng.integers(1, 4)) for name in "abcdef"}
+    factors = random_factors(rng, list(sizes), sizes)
+
+    choices = (dict(zip(sizes, each, strict=True)) for each in product(*map(range, sizes.values())))
+    best = min(total(factors, each) for each in choices)
+    found, chosen = least(factors, sizes)
+    assert found == best == total(factors, chosen)
+    assert set(chosen) == set(sizes)
+
+
+def test_of_equals_the_first_is_chosen():
+    assert least([Factor(("a",), np.array([1.0, 0.0, 0.0]))], {"a": 3, "b": 2}) == (0.0, {"b": 0, "a": 1})
+
+
+def test_a_table_that_is_too_large_is_refused():
+    with pytest.raises(TooWideError):
+        least([Factor(("a", "b"), np.zeros((3, 3)))], {"a": 3, "b": 3}, max_entries=8)
+
 
 MIDDLES, OTHERS = ["#0", "#1", "#2", "#3"], "abcd"
 
@@ -25,12 +60,8 @@ def random_stars(rng):
     return factors, sizes
 
 
-def total(factors, chosen):
-    return sum(float(each.table[tuple(chosen[name] for name in each.variables)]) for each in factors)
-
-
 @pytest.mark.parametrize("seed", range(80))
-def test_it_is_the_least_of_all_choices(seed):
+def test_of_stars_it_is_the_least_of_all_choices(seed):
     factors, sizes = random_stars(np.random.default_rng(seed))
     expected, _ = least(factors, sizes)
     if not np.isfinite(expected):
