@@ -16,8 +16,6 @@ from shardviz.api.shared_worker import module_texts
 from shardviz.api.shown import Shown
 from shardviz.documents.profiles import PROFILE
 from shardviz.errors import QuestionError
-from shardviz.profiles.profile import profile_of, programs_that_ran, texts_by_program
-from shardviz.profiles.trace_files import XPLANE, host_name, profile_files, read_trace
 from shardviz.targets.installed import installed_versions, libtpu_mismatch
 
 if TYPE_CHECKING:
@@ -56,6 +54,9 @@ def profiled(
     Raises `QuestionError` where JAX is not imported, or would end this process as it profiles; at the end of
     the block also for what `profile_of` refuses.
     """
+    # With numpy, which a name of the interface should not load.
+    from shardviz.profiles.profile import profile_of
+
     named = None if mesh is None else as_mesh(mesh)
     read = partial(profile_of, mesh=named, machine=as_machine(machine), device=device, step=step)
     return ProfileReport(None if folder is None else str(folder), timeout, read)
@@ -95,6 +96,9 @@ class ProfileReport(Shown):
             if self._kept and self._folder != self._kept:
                 self._folder = self._among_others(self._kept)
             if kind is None:
+                from shardviz.profiles.profile import programs_that_ran, texts_by_program
+                from shardviz.profiles.trace_files import read_trace
+
                 files = read_trace(self._folder)
                 records = programs_that_ran(files)
                 protos = [record.proto for record in records]
@@ -104,6 +108,8 @@ class ProfileReport(Shown):
     def _among_others(self, kept: str) -> str:
         """Move what this process has written to other processes' files, under its own name; return its
         profile."""
+        from shardviz.profiles.trace_files import XPLANE, host_name, profile_files
+
         found = kept
         for file in profile_files(self._folder)[0].parent.iterdir():
             host = host_name(file)
