@@ -12,8 +12,7 @@ from shardviz.codegen.plan import plan_code
 from shardviz.codegen.problem import problem_code
 from shardviz.errors import NotationError, QuestionError, TargetError
 from shardviz.planner import Planner, plan, problem_from_text
-from shardviz.planner.pricing.costs import price
-from shardviz.planner.pricing.textbook import textbook_plan
+from shardviz.planner.pricing.costs import price, textbook_plan
 from shardviz.sharding import Mesh
 from shardviz.targets import check_devices
 from tests.conftest import one_in

@@ -14,8 +14,7 @@ from shardviz.errors import QuestionError
 from shardviz.notation import Einsum, write_spec
 from shardviz.notation.einsum import dims_text
 from shardviz.planner import Plan, Planner, Problem, plan, problem_from_text
-from shardviz.planner.pricing.costs import price
-from shardviz.planner.pricing.textbook import textbook_plan
+from shardviz.planner.pricing.costs import price, textbook_plan
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes
 from tests.planner.executor import PlanError, prove, run, values_for
 

@@ -7,8 +7,7 @@ import pytest
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.planner.planner import Planner
-from shardviz.planner.pricing.costs import price
-from shardviz.planner.pricing.textbook import textbook_plan
+from shardviz.planner.pricing.costs import price, textbook_plan
 from shardviz.sharding import Mesh
 from tests.planner.executor import prove
 

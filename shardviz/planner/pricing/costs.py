@@ -1,10 +1,20 @@
-"""The cost of a plan, with what it is compared with: the plans that others would choose (the one with the
-fewest bytes, the fastest, the textbook's), and the sizes at which it would be compute bound."""
+"""The cost of a plan, with what it is compared with: the sizes at which it would be compute bound, and the
+plans that others would choose, the one with the fewest bytes, the fastest and the textbook's.
+
+The textbook's plan is what its four cases give when they are taken literally, at any cost: those of "How to
+Scale Your Model", part 3 (https://jax-ml.github.io/scaling-book/sharding). An axis that splits a summed
+dimension of one operand only is gathered (case 2). Where it splits the same summed dimension of both, partial
+sums are added (case 3). Of two operands that use it for dimensions of their own, the one with fewer bytes is
+gathered (case 4). Sums are added at once, to where the result is wanted.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise, zip_longest
 from operator import attrgetter
 from typing import Literal
 
@@ -13,8 +23,16 @@ from shardviz.planner.plan import Plan
 from shardviz.planner.planner import Planner, is_searched_anywhere, plan
 from shardviz.planner.pricing.priced_plan import PricedPlan, priced_plan
 from shardviz.planner.pricing.priced_steps import priced_steps
-from shardviz.planner.pricing.textbook import textbook_plan
 from shardviz.planner.pricing.thresholds import Threshold, thresholds
+from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.statements.axis_pool import AxisPool
+from shardviz.planner.statements.planned_statement import PlannedStatement, planned_statement
+from shardviz.planner.statements.statement_ways import StatementWays
+from shardviz.planner.statements.work_split import Assignment, WorkSplit
+from shardviz.planner.states.moves import Axes, PathMove, State
+from shardviz.planner.states.prices import Prices
+from shardviz.planner.steps import plan_of
+from shardviz.sharding import ShardedArray
 
 NEGLIGIBLE = 0.01
 """The part of a plan's seconds that is not worth another plan."""
@@ -85,3 +103,108 @@ def _same(one: PricedPlan, other: PricedPlan) -> bool:
     operation = attrgetter("op", "array", "axes", "to_spec")
     operations = [[*map(operation, cost.plan.steps)] for cost in (one, other)]
     return figures(one) == figures(other) or operations[0] == operations[1]
+
+
+def textbook_plan(problem: Problem, placed: PlacedMesh) -> Plan | None:
+    """The textbook's plan of a chain of einsums of one or two operands; None for other programs, of which the
+    cases say nothing, and where no moves lead to what a case says."""
+    if not problem.is_chain or any(len(part.operands) > 2 for part in problem.parts):
+        return None
+    try:
+        statements = list(_Textbook(problem, placed).statements())
+    except KeyError:
+        return None
+    return plan_of(problem, statements, "bytes", optimal=False)
+
+
+class _Textbook:
+    def __init__(self, problem: Problem, placed: PlacedMesh) -> None:
+        self._problem, self._pool = problem, AxisPool.of(problem)
+        self._ways = StatementWays(self._pool, problem.mesh, Prices(placed, "bytes"))
+
+    def statements(self) -> Iterator[PlannedStatement]:
+        """The statements, each as its case has it."""
+        held: dict[str, State] = {}
+        for part, following in zip_longest(self._problem.parts, self._problem.parts[1:]):
+            starts = tuple(
+                held.get(operand.name) or self._pool.state(operand.decided_spec) for operand in part.operands
+            )
+            split = self._work_split(part, starts)
+            # The result passes: as it is wanted, and as the next statement is given it; where both are open,
+            # as the multiplication leaves it, its sums added.
+            specs = [part.result.spec, *([following.operands[0].spec] if following else ())]
+            goals = [self._pool.state(spec) for spec in specs if spec is not None]
+            states = [split.result, *(goals or [(split.result[0], ())])]
+            held[part.result.name] = states[-1]
+            yield planned_statement(
+                self._problem.mesh,
+                part,
+                split,
+                starts,
+                [
+                    (operand, self._moves(operand, [start, needed]))
+                    for operand, start, needed in zip(part.operands, starts, split.operands, strict=True)
+                ],
+                [(part.result, self._moves(part.result, pair)) for pair in pairwise(states)],
+            )
+
+    def _moves(self, array: ShardedArray, between: Sequence[State]) -> tuple[PathMove, ...]:
+        """The moves between two states. Raises `KeyError` where none lead from the one to the other."""
+        start, goal = between
+        return self._ways.to(self._ways.kind(array), {start: 0}).path(goal)[1]
+
+    def _work_split(self, part: Statement, starts: tuple[State, ...]) -> WorkSplit:
+        """The work as the cases share it; pending sums of operands are added first."""
+        assignment: Assignment = {}
+        for dim in part.einsum.dims:
+            if axes := tuple(self._axes(part, starts, dim)):
+                assignment[dim] = axes
+
+        def split(dims: Iterable[str]) -> tuple[Axes, ...]:
+            return tuple(assignment.get(dim, ()) for dim in dims)
+
+        pending = sorted(axis for axes in split(part.einsum.contracted) for axis in axes)
+        operands = tuple((split(dims), ()) for dims in part.einsum.operands)
+        return WorkSplit(assignment, operands, (split(part.einsum.result), tuple(pending)))
+
+    def _axes(self, part: Statement, starts: tuple[State, ...], dim: str) -> Iterator[str]:
+        """The axes that split a dimension while the devices multiply, the major first."""
+        dims_of = part.einsum.operands
+        holders = [
+            (place, state[0][dims.index(dim)])
+            for place, (dims, state) in enumerate(zip(dims_of, starts, strict=True))
+            if dim in dims
+        ]
+        if not holders or any(dims.count(dim) > 1 for dims in dims_of):
+            return
+        place, axes = max(holders, key=lambda holder: len(holder[1]))
+        if any(own and own != axes for _, own in holders):
+            return  # two orders: no case; it is gathered
+        is_summed, is_alone = dim in part.einsum.contracted, len(holders) == 1
+        for axis in axes:
+            # The dimensions of the other operand, if any, that the axis splits.
+            others = {
+                (other, name)
+                for other, (dims, (held, _)) in enumerate(zip(dims_of, starts, strict=True))
+                for name, own in zip(dims, held, strict=True)
+                if other != place and axis in own
+            }
+            keeps = bool(others) or is_alone or not is_summed
+            if any(name != dim for _, name in others):
+                keeps = not is_summed and self._stays(part, starts, place, *others)
+            if not keeps:
+                return  # what is minor to an axis that is gathered is gathered with it
+            yield axis
+
+    def _stays(self, part: Statement, starts: tuple[State, ...], place: int, taken: tuple[int, str]) -> bool:
+        """Return whether the other of two operands is gathered, which use an axis for dimensions of their
+        own."""
+        other, dim = taken
+        if dim in part.einsum.contracted:
+            return True
+
+        def gathered_bytes(number: int) -> int:
+            devices = math.prod(map(self._ways.space.group_size, starts[number][0]))
+            return part.operands[number].nbytes // devices
+
+        return (gathered_bytes(other), other) <= (gathered_bytes(place), place)
