@@ -83,7 +83,7 @@ def _moved_alike(plan: Plan, moves: Sequence[ShardyMove]) -> Plan:
     problem, mesh = plan.question, plan.question.mesh
     part = problem.parts[0]
     before = given_state(part, state_of(part.operands[0].decided_spec, mesh))
-    found = []
+    planned = []
     for move in moves:
         after = state_of(move.spec, mesh)
         old, new = (tuple(map(mesh.group_size, dims)) for dims, _ in (before, after))
@@ -91,9 +91,9 @@ def _moved_alike(plan: Plan, moves: Sequence[ShardyMove]) -> Plan:
             old, new = new, old
         dim = next((place for place, parts in enumerate(old) if parts > new[place]), None)
         op = _JAX_OPS.get(move.op, move.op)
-        found.append(reshard_move(part.result, mesh, op, move.axes, dim, before, after))
+        planned.append(reshard_move(part.result, mesh, op, move.axes, dim, before, after))
         before = after
-    return plan_of(problem, [planned_reshard(part, mesh, found)], plan.objective, optimal=False)
+    return plan_of(problem, [planned_reshard(part, mesh, planned)], plan.objective, optimal=False)
 
 
 def split_as(problem: Problem, splits: Mapping[str, PartitionSpec]) -> Problem:

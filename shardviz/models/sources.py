@@ -87,19 +87,19 @@ def _of_folder(path: Path) -> Model:
 def _of_file(path: Path) -> Model:
     """The model of a config, or of weights that may have one beside them."""
     is_weights = path.name.endswith((WEIGHTS, INDEX))
-    found = read_safetensors(path) if is_weights else ()
+    tensors = read_safetensors(path) if is_weights else ()
     name = path.name.partition(".")[0]
     if name in ("config", "model"):
         name = path.resolve().parent.name
     config = path.with_name(CONFIG) if is_weights else path
     if is_weights and not config.is_file():
-        return Model(name, str(path), found)
+        return Model(name, str(path), tensors)
     architecture = read_architecture(json_table(text_of(config), str(config)))
-    own = with_dims(found, architecture) if is_weights else parameters(architecture)
+    own = with_dims(tensors, architecture) if is_weights else parameters(architecture)
     return Model(name, str(path), own, architecture)
 
 
-def with_dims(found: tuple[ModelParameter, ...], architecture: Architecture) -> tuple[ModelParameter, ...]:
+def with_dims(tensors: tuple[ModelParameter, ...], architecture: Architecture) -> tuple[ModelParameter, ...]:
     """The parameters of a checkpoint with the logical axes that its architecture gives those of its
     shapes."""
     expected = {bare_name(each.name): each for each in parameters(architecture)}
@@ -108,7 +108,7 @@ def with_dims(found: tuple[ModelParameter, ...], architecture: Architecture) -> 
         own = expected.get(bare_name(each.name))
         return each if own is None or own.shape != each.shape else replace(each, dims=own.dims)
 
-    return tuple(map(described, found))
+    return tuple(map(described, tensors))
 
 
 def bare_name(name: str) -> str:
@@ -203,10 +203,10 @@ def read_architecture(config: StrictTable) -> Architecture:
         own = key_of.get(key, key)
         if usual and config.values.get(own) is None:
             return usual
-        found = config.count(own, most)
-        if not found:
+        elements = config.count(own, most)
+        if not elements:
             config.fail(own, "it is 0", "sizes are 1 or more")
-        return found
+        return elements
 
     def flag(key: str, usual: bool = False) -> bool:
         return usual if is_gpt2 or config.values.get(key) is None else config.typed(key, bool)
@@ -287,14 +287,14 @@ def read_safetensors(path: Path) -> tuple[ModelParameter, ...]:
     Raises `ModelFileError` for a file that cannot be read or is not of the format, and for a tensor of the
     index that its file lacks.
     """
-    found = _tensors_of_index(path) if path.name.endswith(INDEX) else _tensors_of_file(path)
+    tensors = _tensors_of_index(path) if path.name.endswith(INDEX) else _tensors_of_file(path)
 
     def natural(each: ModelParameter) -> list[tuple[int, int, str]]:
         """A key by which layer 10 comes after layer 9."""
         pieces = _NUMBER.split(each.name)
         return [(1, int(piece), "") if piece.isdigit() else (0, 0, piece) for piece in pieces]
 
-    return tuple(stacked_experts(sorted(found, key=natural)))
+    return tuple(stacked_experts(sorted(tensors, key=natural)))
 
 
 def _tensors_of_index(path: Path) -> Iterator[ModelParameter]:

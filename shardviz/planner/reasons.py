@@ -151,8 +151,8 @@ class _MoveReason:
             )
             return f"{all_of}: {doing}; {self.price}."
         split = [f"along {self._splits({place: axes})}" for place, axes in self.lost.items()]
-        found = [keeping and keeping(dims[place], axes) for place, axes in self.lost.items()]
-        more = [way.more() for way in found if way]
+        ways = [keeping and keeping(dims[place], axes) for place, axes in self.lost.items()]
+        more = [way.more() for way in ways if way]
         why = f"No cheaper plan was found that leaves {array.name} split {' and '.join(split)}"
         if len(more) == len(split) and all(more):
             kept = [f"{one} {dearer}" for one, dearer in zip(split, more, strict=True)]

@@ -207,12 +207,12 @@ def _yaml_pairs(text: str, name: str) -> list[Pair]:
             for each in own:
                 if not isinstance(each, SequenceNode) or len(each.value) != 2:
                     raise fail(each, "is not a pair of a logical axis and its mesh axes")
-            found = [(each.value[0], each.value[1]) for each in own]
+            rows = [(each.value[0], each.value[1]) for each in own]
         elif isinstance(node, MappingNode):
-            found = [*entries(node)]
+            rows = [*entries(node)]
         else:
             raise fail(node, "is not a table or a list of pairs")
-        for key, value in found:
+        for key, value in rows:
             values = value.value if isinstance(value, SequenceNode) else [value]
             axes = [word(each) for each in values if each.tag != _NULL]
             yield word(key), axes, value.start_mark.line + 1
@@ -241,16 +241,16 @@ def _yaml_pairs(text: str, name: str) -> list[Pair]:
             queue.append(each[1] if isinstance(node, MappingNode) else each)
     if _LIST in named:
         return [*pairs(named[_LIST])]
-    found: dict[str, Pair] = {}
+    by_axis: dict[str, Pair] = {}
     for key in _RESOURCES:
         # Of a key that stands twice in a table the last counts.
         for subject, pair in {pair[0]: pair for pair in pairs(named.get(key))}.items():
-            found.setdefault(subject, pair)
-    if not found:
+            by_axis.setdefault(subject, pair)
+    if not by_axis:
         reason = f"it has no list {_LIST} and no {_RESOURCES[1]}"
         hint = "give a configuration of MaxText or Levanter, or a list of pairs: [[mlp, tensor]]"
         raise RuleError(name, "", reason, hint)
-    return [*found.values()]
+    return [*by_axis.values()]
 
 
 def _python_rules(text: str, path: Path, wanted: str) -> RuleSet:
@@ -263,13 +263,13 @@ def _python_rules(text: str, path: Path, wanted: str) -> RuleSet:
         raise RuleError(name, place, f"it is not Python: {error}", "look at that line") from None
     except (MemoryError, RecursionError):
         raise RuleError(name, "", "its expressions are too deep", "look at its brackets and signs") from None
-    found = dict(_literals(tree))
-    if wanted in found or (not wanted and len(found) == 1):
-        return rules_of_pairs(found[wanted or next(iter(found))], name)
+    lists = dict(_literals(tree))
+    if wanted in lists or (not wanted and len(lists) == 1):
+        return rules_of_pairs(lists[wanted or next(iter(lists))], name)
     if wanted:
         return _function_rules(path, wanted)
-    if found:
-        raise RuleError(name, "", "it has several lists of rules", f"name one: {name}:{' or '.join(found)}")
+    if lists:
+        raise RuleError(name, "", "it has several lists of rules", f"name one: {name}:{' or '.join(lists)}")
     hint = f"write RULES = [('q_proj', P('tensor', None))], or name a function: {name}:FUNCTION"
     raise RuleError(name, "", "it has no list of rules", hint)
 
@@ -295,14 +295,14 @@ def _literals(tree: ast.AST) -> Iterator[tuple[str, list[Pair]]]:
 def _pairs(node: ast.expr) -> list[Pair]:
     """The pairs of a list of pairs, or of a dictionary. Raises `ValueError` for anything else."""
     if isinstance(node, ast.Dict):
-        found = [*zip(node.keys, node.values, strict=True)]
+        rows = [*zip(node.keys, node.values, strict=True)]
     elif isinstance(node, ast.List | ast.Tuple):
         # What is not a pair cannot be unpacked.
         elements = (each.elts if isinstance(each, ast.List | ast.Tuple) else [] for each in node.elts)
-        found = [(key, value) for key, value in elements]
+        rows = [(key, value) for key, value in elements]
     else:
         raise ValueError
-    return [(_subject(key), _value(value), value.lineno) for key, value in found]
+    return [(_subject(key), _value(value), value.lineno) for key, value in rows]
 
 
 def _subject(node: ast.expr | None) -> str:
@@ -422,10 +422,10 @@ def shipped_rules(text: str, mesh: Mesh) -> RuleSet:
 
 def _usual_axis(name: str, mesh: Mesh, is_alone: bool) -> str:
     names = shipped_sets()[name]["axes"]
-    found = named_axis(mesh, names) if is_alone else next((n for n in names if n in mesh.axis_names), None)
-    if found is None:
+    axis = named_axis(mesh, names) if is_alone else next((n for n in names if n in mesh.axis_names), None)
+    if axis is None:
         raise QuestionError(
             f"the mesh {mesh} has no axis for {name}",
             f"call one {', '.join(names[:-1])} or {names[-1]}, or name it: {mesh.axis_names[0]}={name}",
         )
-    return found
+    return axis

@@ -147,7 +147,7 @@ class RuleSet:
                 reason = f"{quote(rule.subject)} is not a regular expression: {error}"
                 raise RuleError(self.name, rule.place, reason, "write . for any character, \\. for a dot")
         try:
-            found = first_found(
+            numbers = first_found(
                 tuple(rule.subject for rule in rules), tuple(each.name for each in parameters)
             )
         except _PatternSearchError as error:
@@ -155,7 +155,7 @@ class RuleSet:
             reason = f"the search for {quote(rule.subject)} {error.reason}"
             hint = "do not repeat what repeats, as in (.*)*: write .* once"
             raise RuleError(self.name, rule.place, reason, hint) from None
-        return [None if number < 0 else rules[number] for number in found]
+        return [None if number < 0 else rules[number] for number in numbers]
 
     def _spec(self, rule: ShardingRule, parameter: ModelParameter, mesh: Mesh) -> PartitionSpec:
         rank = len(parameter.shape)
@@ -180,7 +180,7 @@ def logical_spec(
 
     Axes that the mesh lacks are left out, as if they had one device. None where no rule names a dimension.
     """
-    found: dict[int, tuple[str, ...]] = {}
+    axes_of: dict[int, tuple[str, ...]] = {}
     used: set[str] = set()
     matched = []
     for rule in rules:
@@ -191,13 +191,13 @@ def logical_spec(
         places = [place for place, dim in enumerate(dims) if dim in names]
         matched.append(rule)
         axes = tuple(axis for axis in rule.split if axis in mesh.axis_names)
-        free = next((place for place in places if place not in found), None)
+        free = next((place for place in places if place not in axes_of), None)
         if free is not None and not used.intersection(axes):
-            found[free] = axes
+            axes_of[free] = axes
             used.update(axes)
     if not matched:
         return None, []
-    return PartitionSpec(tuple(found.get(place, ()) for place in range(len(dims)))), matched
+    return PartitionSpec(tuple(axes_of.get(place, ()) for place in range(len(dims)))), matched
 
 
 @lru_cache(maxsize=4096)
@@ -259,9 +259,9 @@ def inputs_spec(rules: RuleSet, mesh: Mesh, given: str = "") -> PartitionSpec:
     if text:
         return _spec_of_text(text, 2, ("batch", "sequence"), mesh)
     if rules.kind == "logical":
-        found, _ = logical_spec(("batch", "sequence"), rules.rules, mesh)
-        if found is not None:
-            return found
+        spec, _ = logical_spec(("batch", "sequence"), rules.rules, mesh)
+        if spec is not None:
+            return spec
     return PartitionSpec((tuple(axis for axis in mesh.axis_names if axis in BATCH_AXES), ()))
 
 

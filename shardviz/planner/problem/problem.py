@@ -331,14 +331,16 @@ def notices(problem: Problem) -> tuple[str, ...]:
     mistyped letter. None for an einsum or a chain of them."""
     if problem.is_chain:
         return ()
-    found = []
+    sentences = []
     *before, last = problem.forward
     used = {operand.name for part in problem.forward for operand in part.operands}
     if unused := [part.result.name for part in before if part.result.name not in used]:
         verb, returned = ("is", "it is") if len(unused) == 1 else ("are", "they are")
         *first, final = unused
         names = f"{', '.join(first)} and {final}" if first else final
-        found.append(f"{names} {verb} used by no statement: {returned} returned beside {last.result.name}")
+        sentences.append(
+            f"{names} {verb} used by no statement: {returned} returned beside {last.result.name}"
+        )
     # Arrays with other letters in a second place, where no statement needs two letters for one size: the
     # scores of attention have the sequence twice, so that the keys need another name for theirs.
     together = [
@@ -353,6 +355,8 @@ def notices(problem: Problem) -> tuple[str, ...]:
             changed = [(old, new, size) for old, new, size in rows if old != new]
             if changed and not any({old, new} <= dims for old, new, _ in changed for dims in together):
                 same = " and ".join(f"{new} is {old}, {size:,}" for old, new, size in changed)
-                found.append(f"{dimensions(own, ', ')} is also taken as {dimensions(array, ', ')}: {same}")
+                sentences.append(
+                    f"{dimensions(own, ', ')} is also taken as {dimensions(array, ', ')}: {same}"
+                )
         known.setdefault(part.result.name, part.result)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(sentences))

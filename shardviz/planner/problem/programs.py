@@ -166,10 +166,10 @@ def _specs_in_order(lowered: LoweredProgram, mesh: Mesh, specs: str) -> Specs:
         problem = f"{plural(count, 'spec')} for {len(lowered.arguments)} operands,"
         hint = f"write one for each of {', '.join(lowered.arguments)}, and after -> that of the result"
         raise NotationError(problem, specs, 0, len(specs), hint)
-    found = dict(zip([use.name for use in uses], (*part.operands, part.result), strict=True))
+    by_name = dict(zip([use.name for use in uses], (*part.operands, part.result), strict=True))
     for use in uses:
-        spec = found[use.name]
+        spec = by_name[use.name]
         if spec is not None and spec.rank != len(use.dims):
             problem = f"{use.name} has {plural(len(use.dims), 'dimension')}, but its spec has {spec.rank},"
             raise NotationError(problem, specs, 0, len(specs), "write one entry for each dimension")
-    return found
+    return by_name

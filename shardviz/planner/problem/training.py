@@ -83,7 +83,7 @@ def parse_optimizer(text: str, mesh: Mesh) -> Optimizer | None:
     """
     if text.strip() in ("", "none"):
         return None
-    found: dict[str, str] = {}
+    dtypes: dict[str, str] = {}
     over: list[str] = []
     rule: Rule | None = None
     place = 0
@@ -95,7 +95,9 @@ def parse_optimizer(text: str, mesh: Mesh) -> Optimizer | None:
             rule = next((each for each in RULES if each == word), None)
             if rule is None:
                 raise _error(f"{quote(word)} is not an optimizer", text, start, word)
-        elif not equals or key not in _KEYS or not value or key in found or (rule, key) == ("sgd", "moments"):
+        elif (
+            not equals or key not in _KEYS or not value or key in dtypes or (rule, key) == ("sgd", "moments")
+        ):
             raise _error(f"{quote(word)} says nothing about {rule}", text, start, word)
         elif key == "over":
             if value not in mesh.axis_names or value in over:
@@ -104,11 +106,11 @@ def parse_optimizer(text: str, mesh: Mesh) -> Optimizer | None:
             over.append(value)
         else:
             try:
-                found[key] = "" if value == "none" and key == "master" else canonical_dtype(value)
+                dtypes[key] = "" if value == "none" and key == "master" else canonical_dtype(value)
             except QuestionError as error:
                 raise _error(error.message, text, start, word) from None
     assert rule is not None
-    return Optimizer(rule, **found, over=tuple(over))
+    return Optimizer(rule, **dtypes, over=tuple(over))
 
 
 def _error(problem: str, text: str, start: int, word: str) -> NotationError:
