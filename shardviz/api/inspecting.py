@@ -25,11 +25,11 @@ from shardviz.hardware.machine import assumed_machine
 from shardviz.hlo import HloModule, read
 from shardviz.hlo import read_hlo as read_compiled
 from shardviz.hlo.arguments import arguments_of
+from shardviz.reports.changes import summary
 from shardviz.reports.entries import entries_of
 from shardviz.reports.program_report import report_of
 from shardviz.reports.rematerialization import rematerializations_of
 from shardviz.reports.suggestions import suggestions
-from shardviz.reports.summary import summary
 from shardviz.reports.target_program import OutOfMemoryError as OutOfMemoryError
 from shardviz.reports.target_program import widened_types
 from shardviz.reports.target_times import TargetTimes
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from shardviz.hlo import Collective, ShardyModule
     from shardviz.hlo.arguments import ProgramArgument
     from shardviz.render.palette import Palette
+    from shardviz.reports.changes import ReportSummary
     from shardviz.reports.lowered_module import LoweredModule
     from shardviz.reports.program_report import ProgramReport
     from shardviz.reports.rematerialization import Rematerialization
     from shardviz.reports.suggestions import ShardingCandidate, Suggestion
-    from shardviz.reports.summary import ReportSummary
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shardviz.hardware.machine import Machine
-    from shardviz.reports.changes import Limit, ReportChanges
-    from shardviz.reports.summary import ReportSummary
+    from shardviz.reports.changes import Limit, ReportChanges, ReportSummary
     from shardviz.reports.target_program import TargetProgram
     from shardviz.sharding import Mesh
     from shardviz.targets import Target
@@ -173,7 +172,7 @@ def _of_functions(
 
 
 def _of_program(found: TargetProgram, machine: Machine | None) -> ReportSummary:
-    from shardviz.reports.summary import summary
+    from shardviz.reports.changes import summary
 
     found.check()
     report = found.report(found.times(machine))
@@ -187,7 +186,7 @@ def _of_files(
     """The summary of a file, or of all modules in a folder, and whether all could be read (None: saved)."""
     from shardviz.documents.summaries import is_summary, read_summary
     from shardviz.hlo.passes.dump_files import distinct_names, final_programs
-    from shardviz.reports.summary import together
+    from shardviz.reports.changes import together
 
     if name not in (STDIN, "") and is_folder(Path(name)):
         found = {}
@@ -208,8 +207,8 @@ def _of_text(
     from shardviz.hlo import read
     from shardviz.hlo.mlir.shardy import is_mlir
     from shardviz.hlo.module import is_hlo
+    from shardviz.reports.changes import summary
     from shardviz.reports.program_report import program_report, report_of
-    from shardviz.reports.summary import summary
 
     if machine is not None and is_mlir(text) and not is_hlo(text):
         raise QuestionError(

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
     from shardviz.hlo import ShardyModule
     from shardviz.hlo.passes.dump_files import DumpFile
+    from shardviz.reports.changes import ReportSummary
     from shardviz.reports.entries import Selection
     from shardviz.reports.program_report import DumpedModule
-    from shardviz.reports.summary import ReportSummary
     from shardviz.sharding import Mesh
 
 
@@ -169,7 +169,7 @@ def command(
     code = note_unread(module)
     selection.check(report.entries, module.mesh)
     if save is not None:
-        from shardviz.reports.summary import summary
+        from shardviz.reports.changes import summary
 
         saving.save_programs(save, {module.name: summary(report)}, module.unread)
     if output.as_json:
@@ -281,7 +281,7 @@ def _list_modules(
 
 def _save_modules(path: Path, modules: Sequence[DumpedModule]) -> None:
     from shardviz.hlo.passes.dump_files import distinct_names
-    from shardviz.reports.summary import summary
+    from shardviz.reports.changes import summary
 
     names = distinct_names(each.file for each in modules)
     found = {name: each.report for name, each in zip(names, modules, strict=True) if each.report is not None}

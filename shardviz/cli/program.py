@@ -190,7 +190,7 @@ def _save(path: Path, program: TargetProgram, report: ProgramReport | None) -> N
     if report is None or program.answer.status != "ok":
         print_note(f"{path} is not written: there is no program that runs")
         return
-    from shardviz.reports.summary import summary
+    from shardviz.reports.changes import summary
 
     memory = None if program.memory is None else program.memory.peak_bytes
     saving.save_programs(path, {report.module.name: summary(report, memory)}, report.module.unread)

@@ -12,7 +12,7 @@ from shardviz.errors import QuestionError, quote
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shardviz.reports.summary import ReportSummary
+    from shardviz.reports.changes import ReportSummary
 
 
 class SummaryPath(click.ParamType):  # type: ignore[type-arg]
@@ -59,7 +59,7 @@ def save_programs(path: Path, programs: Mapping[str, ReportSummary], unread: Seq
     short.
     """
     from shardviz.documents.summaries import save_summary
-    from shardviz.reports.summary import together
+    from shardviz.reports.changes import together
 
     if unread:
         raise QuestionError(

@@ -34,7 +34,7 @@ from shardviz.strict_table import ErrorAt, StrictTable
 from shardviz.user_files import open_file
 
 if TYPE_CHECKING:
-    from shardviz.reports.summary import ReportSummary
+    from shardviz.reports.changes import ReportSummary
 
 CHANGE_KINDS = (
     *("added", "removed", "grown", "shrunk", "into a loop", "out of a loop", "more runs", "fewer runs"),
@@ -138,7 +138,7 @@ def is_summary(text: str) -> bool:
 def read_summary(text: str, name: str) -> ReportSummary:
     """Read the text of the file `name`. Raises `QuestionError` with the place of what is wrong."""
     # Imported late: the schemas need no report.
-    from shardviz.reports.summary import ReportSummary, SummaryLine
+    from shardviz.reports.changes import ReportSummary, SummaryLine
 
     try:
         values = json.loads(text)

@@ -17,8 +17,7 @@ from shardviz.testing.assertions import TIMEOUT, report_on
 from shardviz.testing.outcomes import RENEWED, UPDATE, BaselineChanged
 
 if TYPE_CHECKING:
-    from shardviz.reports.changes import ReportChanges
-    from shardviz.reports.summary import ReportSummary
+    from shardviz.reports.changes import ReportChanges, ReportSummary
 
 WIDTH = 80
 LIMITS = "seconds+1%,memory+1%"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
 
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.instructions import MAX_NESTED, Instructions
@@ -29,6 +29,7 @@ _OUTPUT_ALIAS = re.compile(r"output_to_operand_aliasing=\{((?:[^{}]|\{[^{}]*\})*
 _COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "reduce-scatter", "collective-permute")
 Path = tuple[int, ...]
 """The number of an element of a tuple, then of the tuple in it, and so on."""
+_Held = TypeVar("_Held")
 MAX_POSITIONS = 2**16
 """Taps of a convolution's window that are counted one by one at most."""
 
@@ -254,6 +255,12 @@ def alias_paths(text: str) -> Iterator[tuple[Path, int, Path]]:
     """``{1}: (0, {}), {2}: (1, {0})``, as XLA writes what shares memory."""
     for path, number, inner in _ALIAS.findall(text):
         yield _path(path), int(number), _path(inner)
+
+
+def part_of(value: Mapping[Path, _Held], path: Path) -> dict[Path, _Held]:
+    """What a value holds below a path, by the rest of its paths."""
+    size = len(path)
+    return {own[size:]: held for own, held in value.items() if own[:size] == path}
 
 
 def _path(text: str) -> Path:

@@ -18,7 +18,7 @@ from shardviz.hlo.module import Reader
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.memory_layout import HBM, placed_arrays
 from shardviz.hlo.text.opcodes import ALIASES, ARITHMETIC, BODIES, CONTROL, begins
-from shardviz.timeline.instruction_work import Path, alias_paths, aliased_outputs
+from shardviz.timeline.instruction_work import Path, alias_paths, aliased_outputs, part_of
 from shardviz.timeline.program_timeline import BufferKind, LiveBuffer, MemoryReport, live_bytes
 
 MAX_BUFFERS = 100
@@ -50,8 +50,8 @@ class _Buffer:
     kind: BufferKind = "temporary"
 
 
-Node = _Buffer | None | list["Node"]
-"""The buffers of a value: one, none (on the chip, a token), or those of a tuple's elements."""
+Value = dict[Path, _Buffer | None]
+"""The buffers of a value by their paths in it, None for what has none: it is on the chip, or a token."""
 
 
 def live_memory(reader: Reader, limit_bytes: int | None = None) -> MemoryReport:
@@ -68,7 +68,7 @@ class _Liveness:
         self._lines = reader.lines
         self._order: list[str] = []
         self._buffers: list[_Buffer] = []
-        self._arguments: dict[int, Node] = {}
+        self._arguments: dict[int, Value] = {}
         self._dying: list[tuple[int, list[_Buffer], _Buffer]] = []
         """Operands that an instruction's result may take the place of, if it is their last use."""
         self._alias_bytes = 0
@@ -79,7 +79,7 @@ class _Liveness:
         result = self._follow(entry, None, 0)
         last = len(self._order)
         held = set()
-        for buffer in _flat([*self._arguments.values()]):
+        for buffer in _buffers(*self._arguments.values()):
             buffer.kind, buffer.start, buffer.end = "argument", 0, last
             held.add(id(buffer))
         header = self._reader.header
@@ -87,7 +87,7 @@ class _Liveness:
         stop = header.find(" }", start)
         aliases = header[start : stop if stop >= 0 else None] if start >= 0 else ""
         donated = {path for path, _, _ in alias_paths(aliases)}
-        for path, node in _leaves(result):
+        for path, node in result.items():
             if node is None:
                 continue
             self._output_bytes += node.bytes
@@ -102,89 +102,84 @@ class _Liveness:
             held.add(id(node))
             node.kind, node.start, node.end = "output", 0, last
 
-    def _follow(self, home: Computation, given: Sequence[Node] | None, depth: int) -> Node:
+    def _follow(self, home: Computation, given: Sequence[Value] | None, depth: int) -> Value:
         """The value of a computation's result; `given` are those of its parameters, None of the entry's."""
-        result: Node = None
+        result: Value = {}
         if len(self._order) > MAX_FOLLOWED:
             return result
-        values: dict[str, Node] = {}
+        values: dict[str, Value] = {}
         for line in self._lines.of(home):
             opcode = line.opcode
             if opcode == "parameter":
-                node = self._parameter(line, given)
+                value = self._parameter(line, given)
             elif opcode == "constant":
-                node = None
+                value = _NOTHING
             else:
-                operands = [values.get(name) for name in line.operands]
+                operands = [values.get(name, _NOTHING) for name in line.operands]
+                first = operands[0] if operands else _NOTHING
                 if opcode == "tuple":
-                    node = operands
+                    value = _together(operands)
                 elif opcode == "get-tuple-element":
-                    node = _element(operands[0], line.element_index) if operands else None
+                    value = _element(first, line.element_index)
                 elif opcode in ALIASES:
-                    node = operands[0] if operands else None
+                    value = first
                 else:
-                    node = self._run(line, operands, depth)
-            values[line.name] = node
+                    value = self._run(line, operands, depth)
+            values[line.name] = value
             if line.is_root:
-                result = node
+                result = value
         self._keep(result)
         return result
 
-    def _parameter(self, line: Instruction, given: Sequence[Node] | None) -> Node:
+    def _parameter(self, line: Instruction, given: Sequence[Value] | None) -> Value:
         number = line.parameter_number
         if given is not None and number is not None and number < len(given):
             return given[number]
-        node = self._made(line, len(self._order))
+        value = self._made(line, len(self._order))
         if given is None and number is not None:
-            self._arguments[number] = node
-        return node
+            self._arguments[number] = value
+        return value
 
-    def _keep(self, node: Node) -> None:
-        """A value is live up to now."""
+    def _keep(self, *values: Value) -> None:
+        """Values are live up to now."""
         now = len(self._order)
-        for buffer in _flat(node):
+        for buffer in _buffers(*values):
             buffer.end = now
 
-    def _run(self, line: Instruction, operands: list[Node], depth: int) -> Node:
+    def _run(self, line: Instruction, operands: list[Value], depth: int) -> Value:
         """The value of an instruction that does something, and the end of its operands so far."""
         opcode, now = line.opcode, len(self._order)
-        for operand in operands:
-            if isinstance(operand, _Buffer):
-                operand.end = now
-            elif operand is not None:
-                self._keep(operand)
+        self._keep(*operands)
         self._order.append(line.name)
         if opcode in CONTROL:
             return self._called(line, operands, now, depth)
         if opcode.endswith("-done"):
-            return _done(opcode, operands[0] if operands else None)
-        node = self._made(line, now)
+            return _done(opcode, operands[0] if operands else _NOTHING)
+        value = self._made(line, now)
         if begins(opcode):
-            return _started(opcode, operands, node)
+            return _started(opcode, operands, value)
         for path, number, inner in aliased_outputs(line):
             if number < len(operands):
-                node = _with_leaf(node, path, _leaf(operands[number], inner))
-        if node is not None:
-            self._share(line, operands, node, now)
-        return node
+                value = _replaced(value, path, part_of(operands[number], inner))
+        self._share(line, operands, [*value.values()], now)
+        return value
 
-    def _made(self, line: Instruction, now: int) -> Node:
+    def _made(self, line: Instruction, now: int) -> Value:
         """New buffers for the result of an instruction."""
         if not line.shape.startswith("("):
-            return self._buffer(line, line.shape, now)
-        outermost: list[Node] = []
-        open_tuples = [outermost]
+            return {(): self._buffer(line, line.shape, now)}
+        value: Value = {}
+        path: list[int] = []
         for piece in _PIECE.findall(line.shape):
             if piece == "(":
-                inner: list[Node] = []
-                open_tuples[-1].append(inner)
-                open_tuples.append(inner)
+                path.append(0)
             elif piece == ")":
-                if len(open_tuples) > 1:
-                    open_tuples.pop()
+                del path[-1:]
             elif piece != ",":
-                open_tuples[-1].append(self._buffer(line, piece, now))
-        return outermost[0] if outermost else None
+                value[tuple(path)] = self._buffer(line, piece, now)
+            elif path:
+                path[-1] += 1
+        return value
 
     def _buffer(self, line: Instruction, shape: str, now: int) -> _Buffer | None:
         arrays = placed_arrays(shape)
@@ -194,9 +189,10 @@ class _Liveness:
         self._buffers.append(buffer)
         return buffer
 
-    def _share(self, line: Instruction, operands: list[Node], node: Node, now: int) -> None:
+    def _share(
+        self, line: Instruction, operands: list[Value], results: list[_Buffer | None], now: int
+    ) -> None:
         """Note the operands whose buffer the result may take."""
-        results = [node] if isinstance(node, _Buffer) else [leaf for _, leaf in _leaves(node)]
         lists = line.search(_SHARES) if line.says('"aliasing_operands"') else None
         if lists is not None:
             for indices in _INDICES.findall(lists[1]):
@@ -209,40 +205,35 @@ class _Liveness:
             for result in results:
                 self._may_share(now, operands, result)
 
-    def _may_share(self, now: int, operands: Iterable[Node], result: _Buffer | None) -> None:
-        if result is None:
-            return
-        size, candidates = result.bytes, []
-        for operand in operands:
-            buffers = (operand,) if isinstance(operand, _Buffer) else _flat(operand)
-            candidates += [buffer for buffer in buffers if buffer.bytes == size]
-        if candidates:
-            self._dying.append((now, candidates, result))
+    def _may_share(self, now: int, operands: Iterable[Value], result: _Buffer | None) -> None:
+        if result is not None:
+            size = result.bytes
+            if candidates := [buffer for buffer in _buffers(*operands) if buffer.bytes == size]:
+                self._dying.append((now, candidates, result))
 
-    def _called(self, line: Instruction, operands: list[Node], now: int, depth: int) -> Node:
+    def _called(self, line: Instruction, operands: list[Value], now: int, depth: int) -> Value:
         """A loop, which writes what it carries in place, a call, or a conditional, whose first operand
         chooses among branches with an operand each."""
         callees = self._lines.called(line, *BODIES) if depth < MAX_DEPTH else []
+        held = {id(buffer) for buffer in _buffers(*operands)}
         if line.opcode == "while":
-            state = operands[0] if operands else None
-            if callees:
-                result = self._follow(callees[0], [state], depth + 1)
-                held = {id(buffer) for buffer in _flat(state)}
-                for (_, before), (_, after) in zip(_leaves(state), _leaves(result), strict=False):
-                    if before is not None and after is not None and id(after) not in held:
-                        after.bytes = 0
+            state = operands[0] if operands else _NOTHING
+            result = self._follow(callees[0], [state], depth + 1) if callees else _NOTHING
+            for path, before in state.items():
+                after = result.get(path)
+                if before is not None and after is not None and id(after) not in held:
+                    after.bytes = 0
             self._keep(state)
             return state
         if line.opcode == "call" and callees:
             return self._follow(callees[0], operands, depth + 1)
-        node = self._made(line, now)
-        held = {id(buffer) for buffer in _flat(operands)}
+        value = self._made(line, now)
         for number, branch in enumerate(callees, 1):
             result = self._follow(branch, operands[number : number + 1], depth + 1)
-            for buffer in _flat(result):
+            for buffer in _buffers(result):
                 if id(buffer) not in held:
                     buffer.bytes = 0
-        return node
+        return value
 
     def report(self, limit_bytes: int | None) -> MemoryReport:
         """Sums, the live bytes while each instruction runs, and the largest buffers at the peak."""
@@ -300,68 +291,44 @@ class _Liveness:
         return self._order[min(number, len(self._order) - 1)] if self._order else ""
 
 
-def _started(opcode: str, operands: list[Node], node: Node) -> Node:
-    """The buffers of what runs beside: its operands, and its results."""
-    if opcode == "recv" or not isinstance(node, list) or len(node) < 2:
-        return node
-    place = 1 if opcode == "copy-start" else 0
-    source: Node = operands[0] if operands else None
-    if opcode not in ("copy-start", "send") and (isinstance(node[0], list) or len(operands) > 1):
-        source = operands
-    for buffer in _flat(node[place]):
-        buffer.bytes = 0
-    node[place] = source
-    return node
+_NOTHING: Value = {}
 
 
-def _done(opcode: str, node: Node) -> Node:
-    """The result of something that ran beside, out of the tuple that its start gave."""
-    if not isinstance(node, list) or not node:
-        return node
-    if opcode in ("copy-done", "recv-done"):
-        return node[0]
-    return node[1] if opcode != "send-done" and len(node) > 1 else None
+def _buffers(*values: Value) -> Iterator[_Buffer]:
+    return (buffer for value in values for buffer in value.values() if buffer is not None)
 
 
-def _element(node: Node, index: int | None) -> Node:
-    if not isinstance(node, list):
-        return node
-    return node[index] if index is not None and index < len(node) else None
+def _together(elements: Iterable[Value]) -> Value:
+    return {(index, *path): buffer for index, each in enumerate(elements) for path, buffer in each.items()}
 
 
-def _leaf(node: Node, path: Path) -> Node:
-    """The part of a value at a path."""
-    for index in path:
-        node = node[index] if isinstance(node, list) and index < len(node) else None
-    return node
+def _element(value: Value, index: int | None) -> Value:
+    return value if () in value else _NOTHING if index is None else part_of(value, (index,))
 
 
-def _with_leaf(node: Node, path: Path, leaf: Node) -> Node:
+def _replaced(value: Value, path: Path, part: Value) -> Value:
     """A value with another part at a path, whose own buffer is none."""
-    if not path:
-        for buffer in _flat(node):
-            buffer.bytes = 0
-        return leaf
-    if isinstance(node, list) and path[0] < len(node):
-        node[path[0]] = _with_leaf(node[path[0]], path[1:], leaf)
-    return node
+    if not (old := part_of(value, path)):
+        return value
+    for buffer in _buffers(old):
+        buffer.bytes = 0
+    rest = {own: buffer for own, buffer in value.items() if own[: len(path)] != path}
+    return {**rest, **{(*path, *own): buffer for own, buffer in part.items()}}
 
 
-def _flat(node: Node) -> Iterator[_Buffer]:
-    """The buffers of a value."""
-    waiting = [node]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, list):
-            waiting.extend(each)
-        elif each is not None:
-            yield each
+def _started(opcode: str, operands: list[Value], value: Value) -> Value:
+    """The buffers of what runs beside: its operands, and its results."""
+    if opcode == "recv" or not any(path[:1] == (1,) for path in value):
+        return value
+    first = operands[0] if operands else _NOTHING
+    if opcode in ("copy-start", "send"):
+        return _replaced(value, (1,) if opcode == "copy-start" else (0,), first)
+    is_packed = len(operands) > 1 or any(path[:1] == (0,) and path[1:] for path in value)
+    return _replaced(value, (0,), _together(operands) if is_packed else first)
 
 
-def _leaves(node: Node, path: Path = ()) -> Iterator[tuple[Path, _Buffer | None]]:
-    """The arrays of a value, each with its path, those without a buffer too."""
-    if isinstance(node, list):
-        for index, each in enumerate(node):
-            yield from _leaves(each, (*path, index))
-    else:
-        yield path, node
+def _done(opcode: str, value: Value) -> Value:
+    """The result of something that ran beside, out of the tuple that its start gave."""
+    if opcode == "send-done" and () not in value:
+        return _NOTHING
+    return _element(value, 0 if opcode in ("copy-done", "recv-done") else 1)

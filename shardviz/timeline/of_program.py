@@ -11,8 +11,7 @@ from shardviz.hardware.placement import Placement
 from shardviz.hlo.module import HloModule, Reader, uncollected
 from shardviz.sharding import Mesh
 from shardviz.timeline.drawing import Drawing, draw
-from shardviz.timeline.durations import TICKS, Durations, is_doubtful
-from shardviz.timeline.link_times import LinkTimes
+from shardviz.timeline.durations import TICKS, Durations, LinkTimes, is_doubtful
 from shardviz.timeline.live_memory import live_memory
 from shardviz.timeline.program_timeline import COMPUTE, MemoryReport, ProgramTimeline, Saving, TimedOp
 from shardviz.timeline.simulation import lane_seconds, simulate

@@ -19,9 +19,8 @@ from shardviz.hlo.schedule.overlap import ALGORITHM, ENDS, STARTS
 from shardviz.hlo.text.cross_slice import RENDEZVOUS
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import BODIES, COLLECTIVES, MESSAGES, base_op, begins, ends
-from shardviz.timeline.durations import Channel, Duration, Durations, is_of_shapes
-from shardviz.timeline.instruction_work import Path
-from shardviz.timeline.link_times import LinkTimes
+from shardviz.timeline.durations import Channel, Duration, Durations, LinkTimes, is_of_shapes
+from shardviz.timeline.instruction_work import Path, part_of
 from shardviz.timeline.program_timeline import LINKS, SpanKind
 from shardviz.timeline.simulation import CARRIED, Block, DoneStep, RunStep, TimedStep, Token
 
@@ -184,11 +183,9 @@ class _BlockWalk:
         parts = self._parts.get(names[0], ())
         self._made[line.name] = parts[index] if index < len(parts) else self._made.get(names[0], ())
         if held := self._tokens.get(names[0]):
-            inner = {path[1:]: token for path, token in held.items() if path[:1] == (index,)}
-            if not inner and () in held:
-                inner = {(): held[()]}
-            if inner:
-                self._tokens[line.name] = inner
+            inner = part_of(held, (index,))
+            if inner or () in held:
+                self._tokens[line.name] = inner or {(): held[()]}
 
     def put_together(self, line: Instruction, names: list[str]) -> None:
         self._parts[line.name] = [self._made.get(name, ()) for name in names]

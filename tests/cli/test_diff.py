@@ -9,8 +9,8 @@ import pytest
 
 from shardviz.cli.group import run
 from shardviz.documents.summaries import save_summary
+from shardviz.reports.changes import summary
 from shardviz.reports.program_report import program_report
-from shardviz.reports.summary import summary
 
 PROGRAMS = Path(__file__).parent.parent / "benchmarks" / "programs"
 OLD, NEW = str(PROGRAMS / "four_layers.txt"), str(PROGRAMS / "four_layers_async.txt")

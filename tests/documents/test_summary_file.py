@@ -13,9 +13,8 @@ from shardviz.documents.kinds import schema_of
 from shardviz.documents.plans import PHASES
 from shardviz.documents.summaries import CHANGE_KINDS, load_summary, read_summary, save_summary, summary_text
 from shardviz.errors import QuestionError
-from shardviz.reports.changes import ChangeKind
+from shardviz.reports.changes import ChangeKind, ReportSummary, SummaryLine
 from shardviz.reports.entries import Phase
-from shardviz.reports.summary import ReportSummary, SummaryLine
 
 GATHER = SummaryLine(
     "all-gather", ("data",), "forward", "params['wé']", "bf16[64]→[256]", 4, 512, 384, 4, True

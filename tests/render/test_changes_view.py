@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shardviz.render.programs.changes_view import changes_text
-from shardviz.reports.changes import report_changes
-from shardviz.reports.summary import ReportSummary, SummaryLine
+from shardviz.reports.changes import ReportSummary, SummaryLine, report_changes
 
 GATHER = SummaryLine("all-gather", ("data",), "forward", "w", "bf16[64]→[256]", 4, 512, 384, 0, True)
 LOOP = replace(GATHER, runs=None)

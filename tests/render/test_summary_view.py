@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.render.programs.summary_view import MAX_LINES, summary_view
-from shardviz.reports.summary import ReportSummary, SummaryLine
+from shardviz.reports.changes import ReportSummary, SummaryLine
 
 
 def line(op="all-reduce", runs=1, wire_bytes=1024, place="layer", overlapped=0):

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shardviz.errors import NotationError
-from shardviz.reports.changes import broken_limits, parse_limits, report_changes
-from shardviz.reports.summary import ReportSummary, SummaryLine
+from shardviz.reports.changes import ReportSummary, SummaryLine, broken_limits, parse_limits, report_changes
 
 GATHER = SummaryLine("all-gather", ("data",), "forward", "params['w']", "bf16[64]→[256]", 4, 512, 384, 4)
 REDUCE = SummaryLine("all-reduce", ("model",), "forward", "mlp", "bf16[256]", 4, 512, 768, 0)

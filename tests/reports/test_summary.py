@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from shardviz.hardware.machine_file import named_machine
-from shardviz.reports.changes import report_changes
+from shardviz.reports.changes import report_changes, summary, together
 from shardviz.reports.program_report import program_report
-from shardviz.reports.summary import summary, together
 
 PROGRAMS = Path(__file__).parent.parent / "benchmarks" / "programs"
 MACHINES = {

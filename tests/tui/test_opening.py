@@ -21,8 +21,8 @@ from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, to_string
 from shardviz.hlo import read
 from shardviz.lessons.course import course
+from shardviz.reports.changes import summary
 from shardviz.reports.program_report import report_of
-from shardviz.reports.summary import summary
 from shardviz.tui.opening.dialog import CompareDialog, OpenDialog
 from shardviz.tui.opening.kinds import openables, typed
 from shardviz.tui.opening.options import ReadingOptions, option_words, read_options

@@ -11,8 +11,15 @@ from shardviz.render.lines import columns, records, sentence
 from shardviz.render.paths import short_place
 from shardviz.render.programs.summary_view import beside_words, runs_words, sent_words
 from shardviz.render.sanitize import printable, printable_line
-from shardviz.reports.changes import MOST_SHARE, BrokenLimit, Change, ChangeKind, ReportChanges
-from shardviz.reports.summary import ReportSummary, SummaryLine
+from shardviz.reports.changes import (
+    MOST_SHARE,
+    BrokenLimit,
+    Change,
+    ChangeKind,
+    ReportChanges,
+    ReportSummary,
+    SummaryLine,
+)
 from shardviz.units import estimated_seconds, human_bytes
 
 MARKS: dict[ChangeKind, str] = {"added": "+", "removed": "-", "less overlapped": "↑", "more overlapped": "↓"}

@@ -7,7 +7,7 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.render.lines import records, sentence
 from shardviz.render.sanitize import printable, printable_line
-from shardviz.reports.summary import ReportSummary, SummaryLine
+from shardviz.reports.changes import ReportSummary, SummaryLine
 from shardviz.units import estimated_seconds, human_bytes
 
 MAX_LINES = 200

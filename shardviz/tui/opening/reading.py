@@ -22,7 +22,7 @@ from shardviz.hlo.passes.dump_files import distinct_names, final_programs
 from shardviz.hlo.text_file import HOW, read_text_file
 from shardviz.notation import parse_mesh
 from shardviz.render.programs.program_pages import ListedProgram, read_program
-from shardviz.reports.changes import ReportChanges, report_changes
+from shardviz.reports.changes import ReportChanges, ReportSummary, report_changes, summary, together
 from shardviz.reports.program_report import (
     DumpedModule,
     ProgramReport,
@@ -38,7 +38,6 @@ from shardviz.reports.rematerialization import (
     rematerializations_of,
     without_warnings,
 )
-from shardviz.reports.summary import ReportSummary, summary, together
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh
 from shardviz.targets import check_mesh, parse_targets
