@@ -85,8 +85,9 @@ class InstructionWork:
                 work = self.matmuls(line, depth + 1)
                 flops[work.dtype] += work.flops
                 passes = max(passes, work.passes)
-        most = flops.most_common(1)
-        return Matmuls(flops.total(), most[0][0], passes) if most and most[0][1] else NONE
+        if not flops.total():
+            return NONE
+        return Matmuls(flops.total(), max(flops, key=flops.__getitem__), passes)
 
     def _has(self, home: Computation, opcodes: Iterable[str]) -> bool:
         return any(self._text.find(f" {opcode}(", home.start, home.stop) >= 0 for opcode in opcodes)

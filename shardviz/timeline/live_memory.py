@@ -11,8 +11,10 @@ packs buffers into one allocation, which this does not imitate: holes in it are 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from shardviz.hlo.module import Reader
 from shardviz.hlo.text.instruction import Computation, Instruction
@@ -69,6 +71,7 @@ class _Liveness:
         self._order: list[str] = []
         self._buffers: list[_Buffer] = []
         self._arguments: dict[int, Value] = {}
+        self._elements: dict[int, tuple[Value, dict[int, Value]]] = {}
         self._dying: list[tuple[int, list[_Buffer], _Buffer]] = []
         """Operands that an instruction's result may take the place of, if it is their last use."""
         self._alias_bytes = 0
@@ -120,7 +123,7 @@ class _Liveness:
                 if opcode == "tuple":
                     value = _together(operands)
                 elif opcode == "get-tuple-element":
-                    value = _element(first, line.element_index)
+                    value = self._element(first, line.element_index)
                 elif opcode in ALIASES:
                     value = first
                 else:
@@ -140,21 +143,36 @@ class _Liveness:
             self._arguments[number] = value
         return value
 
-    def _keep(self, *values: Value) -> None:
-        """Values are live up to now."""
+    def _element(self, value: Value, index: int | None) -> Value:
+        """An element of a tuple, which is split once: a loop's state may have hundreds."""
+        if () in value or index is None:
+            return value if () in value else _NOTHING
+        known, elements = self._elements.get(id(value), (None, {}))
+        if known is not value:
+            elements = defaultdict(dict)
+            for (number, *path), buffer in value.items():
+                elements[number][tuple(path)] = buffer
+            self._elements[id(value)] = value, elements
+        return elements.get(index, _NOTHING)
+
+    def _keep(self, value: Value) -> None:
+        """A value is live up to now."""
         now = len(self._order)
-        for buffer in _buffers(*values):
+        for buffer in _buffers(value):
             buffer.end = now
 
     def _run(self, line: Instruction, operands: list[Value], depth: int) -> Value:
         """The value of an instruction that does something, and the end of its operands so far."""
         opcode, now = line.opcode, len(self._order)
-        self._keep(*operands)
+        for operand in operands:
+            for buffer in operand.values():
+                if buffer is not None:
+                    buffer.end = now
         self._order.append(line.name)
         if opcode in CONTROL:
             return self._called(line, operands, now, depth)
         if opcode.endswith("-done"):
-            return _done(opcode, operands[0] if operands else _NOTHING)
+            return self._done(opcode, operands[0] if operands else _NOTHING)
         value = self._made(line, now)
         if begins(opcode):
             return _started(opcode, operands, value)
@@ -164,30 +182,21 @@ class _Liveness:
         self._share(line, operands, [*value.values()], now)
         return value
 
+    def _done(self, opcode: str, value: Value) -> Value:
+        """The result of something that ran beside, out of the tuple that its start gave."""
+        if opcode == "send-done" and () not in value:
+            return _NOTHING
+        return self._element(value, 0 if opcode in ("copy-done", "recv-done") else 1)
+
     def _made(self, line: Instruction, now: int) -> Value:
         """New buffers for the result of an instruction."""
-        if not line.shape.startswith("("):
-            return {(): self._buffer(line, line.shape, now)}
         value: Value = {}
-        path: list[int] = []
-        for piece in _PIECE.findall(line.shape):
-            if piece == "(":
-                path.append(0)
-            elif piece == ")":
-                del path[-1:]
-            elif piece != ",":
-                value[tuple(path)] = self._buffer(line, piece, now)
-            elif path:
-                path[-1] += 1
+        for path, shape, size in _parts(line.shape):
+            value[path] = None
+            if size:
+                value[path] = buffer = _Buffer(line, shape, size, now, now)
+                self._buffers.append(buffer)
         return value
-
-    def _buffer(self, line: Instruction, shape: str, now: int) -> _Buffer | None:
-        arrays = placed_arrays(shape)
-        if not arrays or arrays[0].space != HBM or not arrays[0].bytes:
-            return None
-        buffer = _Buffer(line, shape, arrays[0].bytes, now, now)
-        self._buffers.append(buffer)
-        return buffer
 
     def _share(
         self, line: Instruction, operands: list[Value], results: list[_Buffer | None], now: int
@@ -294,16 +303,30 @@ class _Liveness:
 _NOTHING: Value = {}
 
 
+@lru_cache(maxsize=4096)
+def _parts(shape: str) -> tuple[tuple[Path, str, int], ...]:
+    """The arrays of a shape by their paths, each with its bytes in HBM."""
+    parts = []
+    path: list[int] = []
+    for piece in _PIECE.findall(shape) if shape.startswith("(") else [shape]:
+        if piece == "(":
+            path.append(0)
+        elif piece == ")":
+            del path[-1:]
+        elif piece != ",":
+            arrays = placed_arrays(piece)
+            parts.append((tuple(path), piece, arrays[0].bytes if arrays and arrays[0].space == HBM else 0))
+        elif path:
+            path[-1] += 1
+    return tuple(parts)
+
+
 def _buffers(*values: Value) -> Iterator[_Buffer]:
     return (buffer for value in values for buffer in value.values() if buffer is not None)
 
 
 def _together(elements: Iterable[Value]) -> Value:
     return {(index, *path): buffer for index, each in enumerate(elements) for path, buffer in each.items()}
-
-
-def _element(value: Value, index: int | None) -> Value:
-    return value if () in value else _NOTHING if index is None else part_of(value, (index,))
 
 
 def _replaced(value: Value, path: Path, part: Value) -> Value:
@@ -325,10 +348,3 @@ def _started(opcode: str, operands: list[Value], value: Value) -> Value:
         return _replaced(value, (1,) if opcode == "copy-start" else (0,), first)
     is_packed = len(operands) > 1 or any(path[:1] == (0,) and path[1:] for path in value)
     return _replaced(value, (0,), _together(operands) if is_packed else first)
-
-
-def _done(opcode: str, value: Value) -> Value:
-    """The result of something that ran beside, out of the tuple that its start gave."""
-    if opcode == "send-done" and () not in value:
-        return _NOTHING
-    return _element(value, 0 if opcode in ("copy-done", "recv-done") else 1)
