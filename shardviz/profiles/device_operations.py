@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
@@ -178,8 +178,18 @@ class DeviceOperations:
             self.frames = sorted(set(self.frames) - set(empty))
             self.computed += empty
 
-    def by_step(self, step_of: Callable[[int, int], int | None]) -> dict[int, DeviceStretch]:
-        """Its operations in each step; `step_of` has the number of the step of a run and of a time."""
+    def by_step(self, steps: Mapping[int, int] | None) -> dict[int, DeviceStretch]:
+        """Its operations in each step: by the device's own line of steps, else by their runs, of each of
+        which `steps` has the number of the step; without it all are one."""
+        lines = self.trace.step_spans
+        begins = [start for _, start, _ in lines]
+
+        def step_of(run: int, time: int) -> int | None:
+            if lines:
+                place = bisect_right(begins, time) - 1
+                return lines[place][0] if place >= 0 and time < lines[place][2] else None
+            return 0 if steps is None else steps.get(run)
+
         computed: defaultdict[int, list[int]] = defaultdict(list)
         transfers: defaultdict[int, list[Transfer]] = defaultdict(list)
         starts, runs = self.trace.starts, self.trace.runs

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from statistics import median
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
@@ -36,8 +36,6 @@ from shardviz.timeline.program_timeline import COMPUTE, LANE_KINDS, Lane, Progra
 
 MAX_OPS = 100_000
 """Operations of one timeline, the longest; a page with more of them is slow."""
-StepOf = Callable[[int, int], int | None]
-"""The number of the step that a run belongs to, or that a time is in."""
 
 
 @dataclass(frozen=True)
@@ -120,23 +118,21 @@ def profile_of(
     """
     main = files.main
     programs, notes = _joined(files, texts, hlo, main, mesh, machine)
-    known: dict[TracedInstruction, InstructionFacts] = {}
 
+    @cache
     def facts(instruction: TracedInstruction) -> InstructionFacts:
-        found = known.get(instruction)
-        if found is None:
-            program = programs.get(instruction.program)
-            found = known[instruction] = facts_of(instruction, program)
-        return found
+        return facts_of(instruction, programs.get(instruction.program))
 
     marked = are_marked(files.devices)
     devices = [DeviceOperations(each, facts) for each in files.devices if len(each.starts)]
     wholes = [each.whole for each in devices]
-    runs = {} if marked else runs_in_order(files.devices, main)
-    by_step = {
-        each.trace.name: each.by_step(step_rule(each.trace, main, marked, runs.get(each.trace.host, {})))
-        for each in devices
-    }
+    # Without marks each run of the main program is a step; where no program is told, all of it is one.
+    runs = None if main is None else runs_in_order(files.devices, main)
+
+    def steps_of(trace: DeviceTrace) -> Mapping[int, int] | None:
+        return trace.steps_of_runs if marked else None if runs is None else runs.get(trace.host, {})
+
+    by_step = {each.trace.name: each.by_step(steps_of(each.trace)) for each in devices}
     steps = _steps(by_step, len(files.hosts) > 1)
     if not steps:
         raise QuestionError(
@@ -294,27 +290,6 @@ def _chosen(
 def are_marked(devices: Sequence[DeviceTrace]) -> bool:
     """True where the program marked its steps, with `jax.profiler.StepTraceAnnotation`."""
     return any(device.step_spans or device.steps_of_runs for device in devices)
-
-
-def step_rule(device: DeviceTrace, main: Program | None, marked: bool, runs: Mapping[int, int]) -> StepOf:
-    """The rule by which a device's operations belong to steps.
-
-    Without marks each run of the main program is a step, as `runs_in_order` numbers them; where the trace
-    does not tell runs apart, all of it is one.
-    """
-    if device.step_spans:
-        begins = [start for _, start, _ in device.step_spans]
-
-        def by_time(_: int, time: int) -> int | None:
-            place = bisect_right(begins, time) - 1
-            return device.step_spans[place][0] if place >= 0 and time < device.step_spans[place][2] else None
-
-        return by_time
-    if marked:
-        return lambda run, _: device.steps_of_runs.get(run)
-    if main is None:
-        return lambda *_: 0
-    return lambda run, _: runs.get(run)
 
 
 def runs_in_order(devices: Sequence[DeviceTrace], main: Program | None) -> dict[str, dict[int, int]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from shardviz.hlo.collective import Collective, CollectiveMatmul, MatmulOrder
-from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.normal_form import normal_form
 from shardviz.hlo.text.opcodes import BODIES, CONTROL
@@ -25,70 +25,52 @@ def with_matmul_order(
 
     None where the text has no entry computation, or does not lead from there to the collective.
     """
-    parts = {name: matmul for matmul in matmuls for name in matmul.matmuls}
-    order = _ProgramOrder(Instructions(normal_form(text).text), parts)
-    collectives = tuple(collectives)
-    before = order.matmuls_before({each.name for each in collectives})
+    lines, collectives = Instructions(normal_form(text).text), tuple(collectives)
+    wholes = {name: matmul for matmul in matmuls for name in matmul.matmuls}
+    wanted, before = {each.name for each in collectives}, dict[str, int]()
+    count, counted = 0, set[CollectiveMatmul]()
+    inside: dict[Computation, int] = {}
+    for line in _in_order(lines):
+        callee = lines.callee(line) if line.opcode in _WRAPPERS else None
+        names = [line.name, *(inner.name for inner in (lines.of(callee) if callee else ()))]
+        before |= dict.fromkeys(wanted.intersection(names) - before.keys(), count)
+        whole = wholes.get(line.name)
+        if line.opcode in CONTROL or whole in counted:
+            continue
+        if whole is None:
+            count += _matmuls_in(line, lines, inside)
+        else:
+            count += 1
+            counted.add(whole)
     return tuple(
-        replace(each, matmul_order=MatmulOrder(before[each.name], order.count))
-        if each.name in before
-        else each
+        replace(each, matmul_order=MatmulOrder(before[each.name], count)) if each.name in before else each
         for each in collectives
     )
 
 
-class _ProgramOrder:
+def _matmuls_in(line: Instruction, lines: Instructions, inside: dict[Computation, int]) -> int:
+    """The number of matmuls in an instruction: a fusion may hold several; `inside` has those of fusions."""
+    callee = lines.callee(line) if line.opcode in _WRAPPERS else None
+    if callee is None:
+        return int(lines.is_matmul(line))
+    if callee not in inside:
+        inside[callee] = 0  # for a text that goes in circles
+        if lines.multiplies(callee):
+            inside[callee] = sum(_matmuls_in(inner, lines, inside) for inner in lines.of(callee))
+    return inside[callee]
+
+
+def _in_order(lines: Instructions) -> Iterator[Instruction]:
     """The program from its entry on, as it runs: into loops, calls and branches, each once."""
-
-    def __init__(self, lines: Instructions, parts: dict[str, CollectiveMatmul]) -> None:
-        self.count = 0
-        self._lines = lines
-        self._parts = parts
-        self._counted: set[CollectiveMatmul] = set()
-        self._inside: dict[int, int] = {}
-
-    def matmuls_before(self, wanted: set[str]) -> dict[str, int]:
-        """The matmuls before each of some instructions, by name; `count` is then the number of all."""
-        found: dict[str, int] = {}
-        for line in self._in_order():
-            names = [line.name]
-            callee = self._lines.callee(line) if line.opcode in _WRAPPERS else None
-            if callee is not None:
-                names += [inner.name for inner in self._lines.of(callee)]
-            for name in wanted.intersection(names):
-                found.setdefault(name, self.count)
-            if line.opcode not in CONTROL:
-                whole = self._parts.get(line.name)
-                if whole is None:
-                    self.count += self._matmuls_of(line)
-                elif whole not in self._counted:
-                    self.count += 1
-                    self._counted.add(whole)
-        return found
-
-    def _matmuls_of(self, line: Instruction) -> int:
-        """The number of matmuls in an instruction: a fusion may hold several."""
-        callee = self._lines.callee(line) if line.opcode in _WRAPPERS else None
-        if callee is None:
-            return int(self._lines.is_matmul(line))
-        if callee.start not in self._inside:
-            self._inside[callee.start] = 0  # for a text that goes in circles
-            if self._lines.multiplies(callee):
-                self._inside[callee.start] = sum(map(self._matmuls_of, self._lines.of(callee)))
-        return self._inside[callee.start]
-
-    def _in_order(self) -> Iterator[Instruction]:
-        home = self._lines.computations.entry
-        if home is None:
-            return
-        seen, running = {home.start}, [iter(self._lines.of(home))]
-        while running:
-            line = next(running[-1], None)
-            if line is None:
-                running.pop()
-                continue
-            yield line
-            called = self._lines.called(line, *BODIES) if line.opcode in CONTROL else []
-            bodies = [body for body in called if body.start not in seen]
-            seen.update(body.start for body in bodies)
-            running += [iter(self._lines.of(body)) for body in reversed(bodies)]
+    home = lines.computations.entry
+    seen, running = {home}, [] if home is None else [iter(lines.of(home))]
+    while running:
+        line = next(running[-1], None)
+        if line is None:
+            running.pop()
+            continue
+        yield line
+        called = lines.called(line, *BODIES) if line.opcode in CONTROL else []
+        bodies = [body for body in called if body not in seen]
+        seen.update(bodies)
+        running += [iter(lines.of(body)) for body in reversed(bodies)]
