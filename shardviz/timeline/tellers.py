@@ -98,7 +98,7 @@ def compare_tellers(model: ProgramTimeline, scheduler: ProgramTimeline, text: st
     for op, other in _pairs(model, scheduler):
         ours = None if op is None else _busy(op, model)
         theirs = None if other is None else _busy(other, scheduler)
-        told, cause = op or other, ""
+        told = op or other
         assert told is not None
         if op is None or ours is None:
             cause = GONE

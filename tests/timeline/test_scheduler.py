@@ -198,6 +198,21 @@ def test_a_loop_is_drawn_once_and_counted_in_full(ops, trips, count):
     assert max(op.end for op in full.ops) == pytest.approx(found.seconds)
 
 
+def test_of_a_conditional_the_longest_branch_counts_alone():
+    other = 5 << 32
+    text = module(
+        "main",
+        computation(4, "long", instruction(BODY | 1, "f", "fusion")),
+        computation(5, "short", instruction(other | 1, "g", "fusion")),
+        computation(3, "main", instruction(MAIN | 1, "choice", "conditional", calls=(4, 5))),
+    )
+    text += simulated(4, (BODY | 1, 0, 3000)) + simulated(5, (other | 1, 0, 1000))
+    found = scheduler_timeline(read_schedule(text + simulated(3, (MAIN | 1, 0, 3000))), model())
+    assert {op.name: op.runs for op in found.ops} == {"f": 1, "g": 0}
+    assert found.seconds == pytest.approx(3 * US)
+    assert found.compute_seconds == pytest.approx(3 * US)
+
+
 def test_what_is_around_loops_may_be_missing():
     found = scheduler_timeline(loop(1, outer=False), model(matmul("f", 6)))
     assert found.seconds == pytest.approx(6 * 4.002 * US)
