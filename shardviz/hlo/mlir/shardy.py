@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import cache
 
 from shardviz.errors import NotationError, QuestionError, plural
 from shardviz.hlo.collective import Collective
@@ -167,7 +168,7 @@ class _Reader:
         numbers = {function.header.name: function.index for function in self.module.functions[1:]}
         found: dict[int, dict[int, tuple[Collective, Operation]]] = defaultdict(dict)
         called: list[tuple[Operation, int]] = []
-        origins = Origins(operation_made)
+        origins = Origins(cache(operation_made))
         for operation in self.module.operations:
             function = operation.around.function
             if operation.is_open:
