@@ -38,7 +38,7 @@ from shardviz.hlo.mlir.attributes import (
     parse_tensor,
     parse_tensors,
 )
-from shardviz.hlo.mlir.operations import MlirModule, Operation
+from shardviz.hlo.mlir.operations import MlirModule, MlirOperation
 from shardviz.hlo.mlir.shardings import PER_VALUE, listed_shardings, sharding_of
 from shardviz.hlo.records import CollectiveShapes, Members, members_of_groups, members_of_pairs
 from shardviz.hlo.text.shapes import ArrayShape
@@ -84,7 +84,7 @@ _HOST = "is_host_transfer = true"
 _TRANSPOSE = re.compile(r"\bdims = \[([\d, ]*)\]")
 
 
-def sdy_collective(operation: Operation, meshes: Meshes, mesh: Mesh | None) -> Collective | None:
+def sdy_collective(operation: MlirOperation, meshes: Meshes, mesh: Mesh | None) -> Collective | None:
     """The collective of Shardy's that an operation is; None when it is another operation.
 
     An operation over several dimensions is one collective, its axes in the order in which the text has
@@ -143,7 +143,7 @@ def sdy_collective(operation: Operation, meshes: Meshes, mesh: Mesh | None) -> C
 
 
 def _permuted(
-    operation: Operation, after: TensorSharding, meshes: Meshes
+    operation: MlirOperation, after: TensorSharding, meshes: Meshes
 ) -> tuple[tuple[str, ...], Lists | None, int]:
     """A permute's axes in the mesh's order, its pairs of positions, and 2, or 1 when nothing moves after all.
 
@@ -256,7 +256,7 @@ def move_pairs(moves: Moves, sizes: AxisSizes) -> tuple[tuple[int, ...], ...]:
 
 
 def stablehlo_collective(
-    operation: Operation, meshes: Meshes, mesh: Mesh | None, replicas: int, partitions: int
+    operation: MlirOperation, meshes: Meshes, mesh: Mesh | None, replicas: int, partitions: int
 ) -> Collective | None:
     """The collective of StableHLO's that an operation is; None when it is another operation.
 

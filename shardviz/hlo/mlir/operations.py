@@ -63,7 +63,7 @@ class OperationValue(NamedTuple):
     Both regions of a loop have the arguments in common.
     """
 
-    operation: Operation
+    operation: MlirOperation
     number: int
     is_argument: bool = False
 
@@ -79,16 +79,16 @@ class Region:
     """A region of an operation, its `number` among these; which function and which loops are around it, each
     with True for its condition; whether that is a branch of a conditional; and what it `returned`."""
 
-    operation: Operation
+    operation: MlirOperation
     number: int
     function: Function
-    loops: tuple[tuple[Operation, bool], ...] = ()
+    loops: tuple[tuple[MlirOperation, bool], ...] = ()
     in_branch: bool = False
     returned: tuple[OperationValue | None, ...] = ()
 
 
 @dataclass(eq=False)
-class Operation:
+class MlirOperation:
     """An operation: its name, such as "sdy.all_reduce"; its text behind that, on one line and without its
     regions; the line on which it begins, from 1; and the names of its results, ``%0``.
 
@@ -166,7 +166,7 @@ class Function:
     """
 
     index: int
-    operation: Operation | None = None
+    operation: MlirOperation | None = None
     label: str = ""
 
     @cached_property
@@ -214,10 +214,10 @@ class MlirModule:
 
     def __init__(self, text: str) -> None:
         self.text = "\n" + without_comments(text)
-        self.operations: list[Operation] = []
+        self.operations: list[MlirOperation] = []
         outside = Function(0)
         self.functions = [outside]
-        self._outside = Region(Operation("", "", 0, None), 0, outside)  # type: ignore[arg-type]
+        self._outside = Region(MlirOperation("", "", 0, None), 0, outside)  # type: ignore[arg-type]
         self._stack = [self._outside]
         self._values: list[dict[str, OperationValue]] = [{}]
         """The definitions of this function so far, behind those of what is around it."""
@@ -243,7 +243,7 @@ class MlirModule:
     def _places(self) -> dict[str, str]:
         return dict(_NAMED_PLACE.findall(self.text))
 
-    def place(self, operation: Operation) -> str:
+    def place(self, operation: MlirOperation) -> str:
         """The name of the place where an operation stands in the program, "" where the text has none."""
         return self._places.get(operation.place, "") if operation.place.startswith("#") else operation.place
 
@@ -304,7 +304,7 @@ class MlirModule:
         elif (found := _PLACE.search(text)) is not None:
             text, place = text[: found.start()].rstrip(), found[1] or found[2]
         names = tuple(match[1] for match in _NAME.finditer(results))
-        operation = Operation(name, text, line, around, names, place)
+        operation = MlirOperation(name, text, line, around, names, place)
         if name != "func.func":
             pairs = _CARRIED.findall(text) if name == LOOP else ()
             used = [value for _, value in pairs] if pairs else _VALUE.findall(text)
@@ -325,7 +325,7 @@ class MlirModule:
             return found
         return found._replace(number=int(index)) if index.isdecimal() and len(index) < 7 else found
 
-    def _open(self, operation: Operation, head: str) -> None:
+    def _open(self, operation: MlirOperation, head: str) -> None:
         """Open the next region of an operation, whose arguments may stand in front of it."""
         around, number = operation.around, len(operation.regions)
         function, loops = around.function, around.loops

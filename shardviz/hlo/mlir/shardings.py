@@ -15,7 +15,7 @@ from shardviz.hlo.mlir.attributes import (
     parse_sharding_list,
     parse_tensors,
 )
-from shardviz.hlo.mlir.operations import LOOP, MlirModule, Operation, OperationValue
+from shardviz.hlo.mlir.operations import LOOP, MlirModule, MlirOperation, OperationValue
 from shardviz.hlo.named_scopes import named_scope
 from shardviz.hlo.text.shapes import ArrayShape
 from shardviz.sharding import PartitionSpec
@@ -145,7 +145,7 @@ def _known_as(split: ShardedTensor) -> tuple[object, ...]:
 
 
 def _values(
-    operation: Operation, meshes: Meshes, known: Mapping[OperationValue, Axes | None]
+    operation: MlirOperation, meshes: Meshes, known: Mapping[OperationValue, Axes | None]
 ) -> list[ShardedTensor]:
     """The values that an operation defines; `known` are the splits of those before it."""
     if not operation.value:

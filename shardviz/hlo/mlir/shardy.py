@@ -11,7 +11,7 @@ from shardviz.errors import NotationError, QuestionError, plural
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.mlir.attributes import parse_sharding, parse_tensor
 from shardviz.hlo.mlir.collectives import sdy_collective, stablehlo_collective
-from shardviz.hlo.mlir.operations import FunctionHeader, MlirModule, Operation
+from shardviz.hlo.mlir.operations import FunctionHeader, MlirModule, MlirOperation
 from shardviz.hlo.origins import Origins, operation_made
 from shardviz.hlo.text.call_graph import Call, in_branches, program_order, run_counts, times
 from shardviz.sharding import Mesh, PartitionSpec
@@ -163,11 +163,11 @@ class _Reader:
 
     def _collectives(
         self,
-    ) -> tuple[dict[int, dict[int, tuple[Collective, Operation]]], list[tuple[Operation, int]]]:
+    ) -> tuple[dict[int, dict[int, tuple[Collective, MlirOperation]]], list[tuple[MlirOperation, int]]]:
         """The collectives of each function by their lines, and the calls of functions that the text has."""
         numbers = {function.header.name: function.index for function in self.module.functions[1:]}
-        found: dict[int, dict[int, tuple[Collective, Operation]]] = defaultdict(dict)
-        called: list[tuple[Operation, int]] = []
+        found: dict[int, dict[int, tuple[Collective, MlirOperation]]] = defaultdict(dict)
+        called: list[tuple[MlirOperation, int]] = []
         origins = Origins(cache(operation_made))
         for operation in self.module.operations:
             function = operation.around.function
@@ -183,7 +183,7 @@ class _Reader:
                 found[function.index][operation.line] = collective, operation
         return found, called
 
-    def _collective(self, operation: Operation) -> Collective | None:
+    def _collective(self, operation: MlirOperation) -> Collective | None:
         try:
             if operation.name.startswith("stablehlo."):
                 return stablehlo_collective(operation, self.meshes, self.mesh, self.replicas, self.partitions)
@@ -215,7 +215,7 @@ class _Reader:
             return None
 
 
-def _callees(operation: Operation) -> list[str]:
+def _callees(operation: MlirOperation) -> list[str]:
     """The functions that an operation names."""
     if operation.name not in _CALLING:
         return []
@@ -224,7 +224,7 @@ def _callees(operation: Operation) -> list[str]:
     return [name.strip('"') for name in _SYMBOL.findall(named[0])] if named else []
 
 
-def _runs(operation: Operation) -> int | None:
+def _runs(operation: MlirOperation) -> int | None:
     """The runs of something in its loops; a condition is tried once more than the body."""
     count: int | None = 1
     for loop, is_condition in operation.around.loops:
