@@ -47,7 +47,7 @@ MAX_DEPTH = 10_000
 """Parentheses nested deeper than this are in no program."""
 
 
-@dataclass(eq=False, frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Computation:
     """A named computation; `start` and `stop` bound its instructions in the text.
 
@@ -155,7 +155,9 @@ class Instruction:
     @property
     def kind(self) -> tuple[str, str, str, bool]:
         """The common part of collectives that differ in names, operands, channels and reductions only."""
-        return self.opcode, self.shape, self.words, self.channel != ""
+        words = self.words
+        has_channel = self._channel != "" or "channel_id" in _attributes(words)
+        return self.opcode, self.shape, words, has_channel
 
     @property
     def is_wrapper(self) -> bool:

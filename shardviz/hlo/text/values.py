@@ -91,7 +91,7 @@ def folded(
     return known[value]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class CallSite:
     """A `line` that runs another computation, `depth` calls below the outermost; `outer` runs its own.
 
