@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from shardviz.errors import NotationError, QuestionError
@@ -421,3 +423,13 @@ def test_an_entry_alone_says_that_it_lacks_what_it_runs(line):
     assert complaint.startswith("the text lacks 'layers'")
     layers = "%layers (p: f32[8]) -> f32[8] {\n  %p = f32[8] parameter(0)\n}\n"
     assert not any("'layers'" in each for each in read_hlo(f"HloModule m\n\n{layers}\n{entry}").unread)
+
+
+def test_circles_of_objects_are_searched_for_again_after_a_long_text(monkeypatch):
+    monkeypatch.setattr("shardviz.hlo.module.MAX_ASKED", 0)
+    seen = []
+    monkeypatch.setattr("shardviz.hlo.module.is_hlo", lambda _: seen.append(gc.isenabled()))
+    with pytest.raises(NotationError):
+        read_hlo("no HLO")
+    assert seen == [False]
+    assert gc.isenabled()

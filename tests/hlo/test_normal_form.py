@@ -22,7 +22,7 @@ from jax.sharding import PartitionSpec as P
 import shardviz
 from shardviz.hlo import HloModule, read, read_hlo
 from shardviz.hlo.listing import list_hlo
-from shardviz.hlo.text.normal_form import normal_form
+from shardviz.hlo.text.normal_form import MAX_SAMPLE, normal_form
 from shardviz.sharding import Mesh
 from shardviz.testing import assert_collectives
 from tests.hlo.test_xla_parser import xla
@@ -420,6 +420,15 @@ def test_any_text_has_a_normal_form_in_linear_time(piece):
         return time.process_time() - start
 
     assert seconds(400_000) < 5
+
+
+@pytest.mark.parametrize("gap", ["\n    ", "\n", "\n\t"])
+def test_an_instruction_that_goes_on_far_below_others(gap):
+    """Behind the sample by which a text is known to be XLA's own."""
+    others = "".join(f"  %n{i} = f32[1] negate(%p)\n" for i in range(MAX_SAMPLE // 20))
+    text = HEADER + MAIN.replace("  ROOT", f"{others}  ROOT").replace(", replica", f",{gap}replica")
+    (found,) = read_hlo(text).collectives
+    assert (found.group_size, found.dim) == (8, 0)
 
 
 LOOP_WITH_ELEMENTS = """HloModule m, num_partitions=4
