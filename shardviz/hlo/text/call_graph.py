@@ -130,8 +130,9 @@ def run_counts(roots: Mapping[int, int | None], calls: Iterable[Call]) -> dict[i
 
 def in_branches(calls: Iterable[Call]) -> set[int]:
     """The computations that run in a branch of a conditional, directly or through others."""
+    calls = [*calls]
     outgoing = _outgoing(calls)
-    chosen = [call.callee for made in [*outgoing.values()] for call in made if call.opcode == "conditional"]
+    chosen = [call.callee for call in calls if call.opcode == "conditional"]
     return {*reached(chosen, lambda home: [call.callee for call in outgoing[home]])}
 
 
