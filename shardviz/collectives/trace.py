@@ -19,8 +19,6 @@ MAX_PIECES = 2**24
 """Pieces that are there at the start or arrive later; each takes about 20 bytes."""
 MAX_SLOTS = 2**26
 """Members times chunks, of which many may stay empty; each takes up to 8 bytes."""
-MAX_NUMBERS = 2**22
-"""Sums of the bytes that are held: of all members after some of the rounds."""
 
 
 class ScheduleError(ShardvizError):
@@ -79,12 +77,11 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Spans:
-    """Members that hold a chunk which is needed, after the rounds `begin` to `end` - 1. Arrays of one length.
+    """Chunks that a member holds and needs after the rounds `begin` to `end` - 1. Arrays of one length.
 
     Of a chunk that is part of the result, `end` comes after the last round.
     """
 
-    member: Small
     chunk: Small
     begin: Values
     end: Values
@@ -146,8 +143,7 @@ class Trace:
         order, until = self._by_slot
         slot, end = self._slot[order], self._last_use[order]
         end[self._is_end[slot] & (self._current[slot] == order)] = self.schedule.rounds + 1
-        member, chunk = np.divmod(slot, self._chunks)
-        return Spans(member, chunk, self._since[order], np.clip(end, self._since[order], until))
+        return Spans(slot % self._chunks, self._since[order], np.clip(end, self._since[order], until))
 
     def final(self, member: Ints, chunk: Ints) -> Small:
         """The data at the end; `ScheduleError` where there is none."""
@@ -307,49 +303,3 @@ def _repeats(slot: Ints) -> bool:
     """Some slot occurs more than once."""
     ordered = np.sort(slot)
     return bool((ordered[1:] == ordered[:-1]).any())
-
-
-class HeldBytes:
-    """Bytes of the chunks that each member has and that are part of its result, or will be sent or added to.
-
-    `chunk_bytes` are those of every chunk, or of each. Sums are kept of all rounds, or of every few: then a
-    query adds the pieces that came or were needed for the last time since.
-    """
-
-    def __init__(self, trace: Trace, chunk_bytes: int | Ints) -> None:
-        self._spans, self._chunk_bytes = trace.spans, chunk_bytes
-        self._members = trace.schedule.pattern.group_size
-        rounds = trace.schedule.rounds
-        self._every = -(-(rounds + 1) * self._members // MAX_NUMBERS)
-        """The rounds from one that is kept to the next."""
-        rows = rounds // self._every + 1
-        last = (rows - 1) * self._every
-        changes = self._sums(self._spans.begin, self._spans.begin <= last, rows)
-        changes -= self._sums(self._spans.end, self._spans.end <= last, rows)
-        self._kept: Ints = changes.reshape(rows, self._members).cumsum(axis=0)
-
-    def after(self, number: int) -> Ints:
-        """The bytes of each member after a round; 0 is before the first."""
-        row, since = divmod(number, self._every)
-        if not since:
-            kept: Ints = self._kept[row]
-            return kept
-        found: Ints = self._kept[row].copy()
-        for sign, when in ((1, self._spans.begin), (-1, self._spans.end)):
-            found += sign * self._sums(when, (number - since < when) & (when <= number))
-        return found
-
-    def _sums(self, when: Values, chosen: Bools, rows: int = 0) -> Ints:
-        """The bytes of some pieces by member; with `rows`, by the first round kept, then by member."""
-        place = self._spans.member[chosen]
-        if rows:
-            row = when[chosen]
-            if self._every > 1:
-                row = -(-row // self._every)
-            place = row * np.int64(self._members) + place
-        count = max(1, rows) * self._members
-        if isinstance(self._chunk_bytes, int):
-            return np.bincount(place, minlength=count) * self._chunk_bytes
-        # As real numbers sums are exact up to 2**53 bytes.
-        weights = self._chunk_bytes[self._spans.chunk[chosen]]
-        return np.bincount(place, weights, count).astype(np.int64)

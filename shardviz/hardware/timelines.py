@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from shardviz.collectives.schedule import Phase, Schedule, Sends
-from shardviz.collectives.values import Ints, Reals, Values
+from shardviz.collectives.values import Ints, Values
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.round_routing import RoundRouting, RoundTime
@@ -279,11 +279,8 @@ class CumulativeCost:
 
     def __init__(self, timeline: Timeline) -> None:
         devices = timeline.topology.devices
-        self.is_exact = True
-        """False where unequal chunks are counted as the largest: the bytes of a device are a bound then."""
         counts: list[int] = []
         sent: list[Ints] = []
-        busy: list[Reals] = []
         seconds: list[float] = []
         for index, load, count in timeline.different_rounds():
             if (len(counts) + 1) * devices > MAX_NUMBERS:
@@ -292,36 +289,22 @@ class CumulativeCost:
                     "add up one by one",
                     "use a smaller group",
                 )
-            self.is_exact &= index >= 0
             took = timeline[index if index >= 0 else -1 - index].seconds
-            moving = load.bytes > 0
-            works = np.zeros(devices)
-            works[load.src[moving]] = works[load.dst[moving]] = took
             counts.append(count)
             sent.append(sums(load.src, load.bytes, devices))
-            busy.append(works)
             seconds.append(took)
         self._begins: Ints = np.cumsum([0, *counts])
         """The rounds before each run of alike rounds, and all of them."""
         self._sent = _sums_by_run(np.array(sent, np.int64), devices, counts)
-        self._busy = _sums_by_run(np.array(busy), devices, counts)
         self._seconds = _sums_by_run(np.array(seconds), 1, counts)
 
     def bytes(self, number: int) -> int:
         """The most bytes that one device has sent in rounds 1 to `number`."""
-        return int(self.sent(number).max(initial=0))
+        return int(self._until(self._sent, number).max(initial=0))
 
     def seconds(self, number: int) -> float:
         """The seconds of rounds 1 to `number`."""
         return float(self._until(self._seconds, number)[0])
-
-    def sent(self, number: int) -> Ints:
-        """The bytes that each device has sent in rounds 1 to `number`."""
-        return self._until(self._sent, number)
-
-    def busy(self, number: int) -> Reals:
-        """The seconds of those of rounds 1 to `number` in which each device sends or receives."""
-        return self._until(self._busy, number)
 
     def _until(self, sums: tuple[Values, Values], number: int) -> Values:
         of_round, before = sums

@@ -34,8 +34,6 @@ PARTIAL = "╱"
 """Fills a cell whose numbers are partial sums."""
 PADDING = "░"
 """Fills the part of a cell that lies beyond the array's edge."""
-SHADES = "○◔◑◕●"
-"""Glyphs of a figure in which devices differ, from the least to the most."""
 UNCOLOURED_LENS = Style(bold=True, reverse=True)
 
 
@@ -55,8 +53,6 @@ class Palette:
     shown: bool = True
     lit: str = "#ffffff"
     """The ground of the device that is marked everywhere, under `bar_ink`."""
-    shades: tuple[str, ...] = ("#fdeeb3", "#fccf78", "#f8a656", "#ee7749", "#d94f3f")
-    """The grounds of `SHADES`, under `ink`, from pale to red."""
 
     def axis(self, mesh: Mesh, name: str) -> Style:
         """The style of a mesh axis; a sub-axis as ``"Y:(2)2"`` has its axis's."""
@@ -73,10 +69,6 @@ class Palette:
     def lens(self) -> Style:
         """The style of all that belongs to the device that is marked everywhere."""
         return Style(color=self.bar_ink, bgcolor=self.lit, bold=True) if self.shown else UNCOLOURED_LENS
-
-    def heat(self, level: int) -> Style:
-        """The style of a cell with one of `SHADES`."""
-        return _cell(self.ink, self.shades[level])
 
     def shard(self, number: int) -> Style:
         """The style of a shard's cell.
@@ -207,7 +199,6 @@ ANSI = Palette(
     ink="black",
     bar_ink="black",
     lit="bright_white",
-    shades=("bright_blue", "bright_cyan", "bright_green", "bright_yellow", "bright_red"),
     lanes={
         "matmul": "white",
         "compute": "bright_black",

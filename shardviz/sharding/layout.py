@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError
-from shardviz.sharding.array import ShardedArray, array_bytes
+from shardviz.sharding.array import ShardedArray
 from shardviz.sharding.digits import Nest, value
 from shardviz.sharding.mesh import Mesh
 from shardviz.sharding.partition_spec import PartitionSpec
@@ -105,22 +105,6 @@ class Layout:
     def holds_data(self, position: int) -> bool:
         """Return whether the device at a position holds a part of the array at all."""
         return self.spec.only_device in (None, self.mesh.device_id(position))
-
-    def block_bytes(self, block: tuple[int, ...]) -> int:
-        """Bytes of the elements of a block, without padding."""
-        return array_bytes([stop - start for start, stop in self.slices(block)], self.array.dtype)
-
-    def held_bytes(self, position: int) -> int:
-        """Bytes of the array's elements that the device at a position holds, without padding."""
-        return self.block_bytes(self.block(position)) if self.holds_data(position) else 0
-
-    @cached_property
-    def held_range(self) -> tuple[int, int]:
-        """The least and the most of `held_bytes`: trailing blocks are cut at the array's edge."""
-        most = self.block_bytes((0,) * self.array.rank)
-        if self.spec.only_device is not None and self.mesh.size > 1:
-            return 0, most
-        return self.block_bytes(tuple(parts - 1 for parts in self.parts)), most
 
     @cached_property
     def uneven(self) -> tuple[Uneven, ...]:

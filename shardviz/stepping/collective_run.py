@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shardviz.collectives.frames import Frames
-from shardviz.collectives.trace import HeldBytes, can_be_kept
+from shardviz.collectives.trace import can_be_kept
 from shardviz.errors import CompilerError, QuestionError
 from shardviz.hardware.collective_time import CollectiveTime
 from shardviz.hardware.comparisons import NotCompared, comparison, in_best_pieces
@@ -264,13 +264,6 @@ class PreparedRun:
 
     run: CollectiveRun
     drawn: CollectiveRun
-
-    @cached_property
-    def held_bytes(self) -> HeldBytes | None:
-        """The bytes that members hold after every round; None where there are too many pieces to follow."""
-        if not self.drawn.followed:
-            return None
-        return HeldBytes(self.drawn.frames.trace, self.run.chunk_bytes)
 
 
 def prepare_run(question: CollectiveQuestion, links: Links) -> PreparedRun:

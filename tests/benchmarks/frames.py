@@ -118,8 +118,7 @@ def layout() -> list[Frame]:
 
 
 def step() -> list[Frame]:
-    """Rounds of collectives over all devices, and over groups of them: plain, and shaded by bytes held and
-    sent; on a page and on a large one."""
+    """Rounds of collectives over all devices, and over groups of them, on a page and on a large one."""
     meshes = (("X=512", "X=8,Y=64", 512), ("X=65536", "X=256,Y=256", 65_536))
     found = []
     for one, two, devices in meshes:
@@ -133,9 +132,8 @@ def step() -> list[Frame]:
             played = f"{collective.op} by {collective.algorithm or 'default'} on {mesh}"
             what = f"step: a round of {played}, {collective.axis or 'all'}"
             for size in (SIZE, LARGE):
-                for shaded, first in (("", ()), (", shaded by memory", "H"), (", shaded by sent", "HH")):
-                    taken = frames(draft, "step", ["right", "left"] * 4, tuple(first), size)
-                    found.append((f"{what}{shaded}, {size[0]} columns", devices, taken))
+                taken = frames(draft, "step", ["right", "left"] * 4, (), size)
+                found.append((f"{what}, {size[0]} columns", devices, taken))
         draft = ProblemForm(mesh=two, targets="none", collective=CollectiveFields("all_to_all"))
         keys = ["end", *["left"] * 6, "home"]
         taken = frames(draft, "step", keys)

@@ -81,7 +81,6 @@ WALK = [
     ("v", 2, (0, 0, 0)),
     ("m", 2, (0, 0, 0)),
     ("enter", 2, (0, 0, 0)),
-    ("H", 2, (0, 0, 0)),
 ]
 
 
@@ -369,42 +368,3 @@ def test_a_large_mesh_looks_like_this():
         check_snapshot("layout-map", pane_text(pilot.app))
 
     lay_out(script, draft=POD)
-
-
-ONE = replace(NONE, specs=("SingleDeviceSharding(jax.devices()[3])", *NONE.specs[1:]))
-
-
-def test_heat_shades_what_devices_hold_and_says_what_is_alike():
-    async def script(pilot):
-        app = pilot.app
-        await pilot.press("H")
-        text = pane_text(app)
-        assert "by array, by memory" in text
-        assert "Every device holds 512 KiB of A, 8 MiB of W, 8 MiB of Out." in text
-        app.state.edit(ONE)
-        await pilot.press("v")
-        text = " ".join(pane_text(app).split())
-        assert "○ 0 B … ● 8 MiB" in text
-        assert "4 MiB of A on device 3 alone" in text
-        assert text.count("○○○○○○○") == 7
-        assert text.count("◑◑◑◑◑◑◑") == 1
-        await pilot.press("end", "n")
-        assert "here 8,388,608 bytes in all arrays 16,777,216 bytes" in " ".join(pane_text(app).split())
-        await pilot.press("H")
-        assert "Every device sends" in pane_text(app)
-        await pilot.press("H")
-        assert "Every device computes for" in " ".join(pane_text(app).split())
-        await pilot.press("H")
-        assert "by device ─" in pane_text(app)
-
-    lay_out(script)
-
-
-def test_the_map_has_the_shades_of_the_picture():
-    async def script(pilot):
-        await pilot.press("v", "H")
-        columns, _ = pilot.app.pane._map.size
-        drawn = [line[:columns] for line in map_of(pilot.app)]
-        assert set("".join(drawn)) <= set("▸○●")
-
-    lay_out(script, draft=replace(ONE, mesh="X=256,Y=256", sizes="b=1024,d=2048,f=8192"))

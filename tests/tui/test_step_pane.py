@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from threading import Event
 
@@ -831,39 +830,3 @@ def test_what_cannot_be_followed_has_no_table():
         assert pane._view == "devices"
 
     play(["v"], check, draft)
-
-
-def test_heat_shades_devices_by_what_they_have_sent():
-    async def script(pilot):
-        pane = pilot.app.pane
-        pane.query_one(RoundView).focus()
-        await until(pilot, lambda: is_ready(pane))
-        await pilot.press("right", "right", "H", "H", "d")
-        text = text_of(pilot.app)
-        assert "sent so far   ○ 0 B … ● 2 KiB   ▹ 0 bytes" in text
-        assert "┌●1 " in text
-        assert set(map_of(pane)[0]) <= set("▹○●")
-        await pilot.press("H")
-        assert "busy so far" in text_of(pilot.app)
-        await pilot.press("v", "H", "H", "H")
-        assert re.search(r"1 {2}X1 *●", text_of(pilot.app))
-        await pilot.press("H", "H")
-        assert "○" not in text_of(pilot.app)
-
-    drive(script, SIZES["wide"], MANY, "step")
-
-
-def test_heat_says_where_all_devices_are_alike():
-    def check(pane):
-        assert "held  each device" in text_of(pane.app)
-
-    draft = replace(MANY, mesh="X=8", collective=CollectiveFields("all_gather"))
-    play(["right", "H"], check, draft)
-
-
-@pytest.mark.parametrize("size", one_in(3, SIZES.values()), ids=SIZES)
-def test_heat_is_said_in_every_window(size):
-    def check(pane):
-        assert "sent so far" in text_of(pane.app)
-
-    play(["right", "H", "H"], check, MANY, size)

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.render.heat import Heat
 from shardviz.render.palette import PADDING, PARTIAL, Palette, as_letters, glyph
 from shardviz.sharding import Layout, Mesh
 
@@ -92,17 +91,15 @@ class CellIndex(NamedTuple):
 class Cells(ABC):
     """The cells of one array, each found by arithmetic alone; `first` is the number of its first block.
 
-    With a `heat` they are shaded by the bytes that a device holds. `rows` and `columns` are the edges of
-    every grid.
+    `rows` and `columns` are the edges of every grid.
     """
 
     rows: Edge
     columns: Edge
     grids: int = 1
 
-    def __init__(self, layout: Layout, palette: Palette, first: int = 0, heat: Heat | None = None) -> None:
+    def __init__(self, layout: Layout, palette: Palette, first: int = 0) -> None:
         self.layout = layout
-        self.heat = heat
         self.palette = palette
         self.first = first
         self.copies = Copies(layout)
@@ -144,11 +141,7 @@ class Cells(ABC):
         return self.number(index), 0
 
     def sample(self, index: CellIndex) -> tuple[str, Style]:
-        """The first letter of the cell's glyph, or its shade, in the colour of its ground: what a map
-        shows."""
-        if self.heat is not None:
-            shade, style = self.heat.shade(self.held_bytes(index))
-            return shade, as_letters(style)
+        """The first letter of the cell's glyph, in the colour of its ground: what a map shows."""
         number = self.number(index)
         return glyph(number)[0], as_letters(self.palette.shard(number))
 
@@ -161,9 +154,6 @@ class Cells(ABC):
     def cell(self, index: CellIndex, room: int = EVERYTHING) -> LayoutCell:
         """The cell as it is drawn."""
         number, labels = self.number(index), self.labels(index, room)
-        if self.heat is not None:
-            shade, style = self.heat.shade(self.held_bytes(index))
-            return LayoutCell(labels, glyph(number), style, shade)
         return LayoutCell(
             labels,
             glyph(number),
@@ -172,16 +162,12 @@ class Cells(ABC):
             padding(self.layout, self.block(index)) if self.layout.uneven else 0.0,
         )
 
-    def held_bytes(self, index: CellIndex) -> int:
-        """Bytes of the array's own elements that a device of the cell holds."""
-        return self.layout.held_bytes(self.position(index))
-
 
 class BlockCells(Cells):
     """The array's blocks: the last dimension but one down, the last across, a grid for each slice."""
 
-    def __init__(self, layout: Layout, palette: Palette, first: int = 0, heat: Heat | None = None) -> None:
-        super().__init__(layout, palette, first, heat)
+    def __init__(self, layout: Layout, palette: Palette, first: int = 0) -> None:
+        super().__init__(layout, palette, first)
         rank = layout.array.rank
         self.rows = edge(layout, rank - 2 if rank >= 2 else None, palette)
         self.columns = edge(layout, rank - 1 if rank else None, palette)
@@ -215,8 +201,8 @@ class BlockCells(Cells):
 class DeviceCells(Cells):
     """The mesh's devices: its last axis across, the others down."""
 
-    def __init__(self, layout: Layout, palette: Palette, first: int = 0, heat: Heat | None = None) -> None:
-        super().__init__(layout, palette, first, heat)
+    def __init__(self, layout: Layout, palette: Palette, first: int = 0) -> None:
+        super().__init__(layout, palette, first)
         mesh = layout.mesh
         down, across = mesh.axis_names[:-1], mesh.axis_names[-1:]
         self.rows = Edge(Text(), mesh.group_size(down), axis_labels(down, mesh, palette) if down else ())

@@ -15,7 +15,6 @@ from rich.text import Text
 
 from shardviz.render.canvas import visible
 from shardviz.render.caption import DeviceLabels, coordinates
-from shardviz.render.heat import Shade
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.rounds.buffer_rows import (
     NAMES,
@@ -63,7 +62,7 @@ class BufferTable:
     With `max_rows` it is a summary on a page of `width` columns: the first and the last of more devices, and
     of chunks that do not fit. `moving`: arrivals are marked, and each device's row ends with what it
     has sent. `ended`: only what is part of the result. Without a `shape` it has its own. The `lens` is a
-    member that is marked; members have a `shade`, if there is one.
+    member that is marked.
     """
 
     def __init__(
@@ -78,9 +77,7 @@ class BufferTable:
         ended: bool = False,
         shape: TableShape | None = None,
         lens: int | None = None,
-        shade: Shade | None = None,
     ) -> None:
-        self.shade = shade
         self._run, self._number, self.groups, self._palette = run, number, groups, palette
         self._moving, self._ended, self._lens = moving, ended, lens
         self.page, self.scrolls = width, max_rows is None
@@ -226,8 +223,6 @@ class BufferTable:
             label = self._titles[number].copy()
         else:
             label = self._labels.of(self._run.groups[self.groups[number]][member]).copy()
-            if self.shade is not None:
-                label.append(*self.shade(member))
             if member == self._lens:
                 label.stylize(self._palette.lens)
                 label.append(MARKED, self._palette.lens)

@@ -19,7 +19,6 @@ from shardviz.errors import plural
 from shardviz.hardware.topology import Switch
 from shardviz.render.canvas import LineBuilder
 from shardviz.render.caption import coordinates
-from shardviz.render.heat import Shade
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.rounds.buffer_rows import (
     NAMES,
@@ -76,8 +75,7 @@ class DevicePicture:
     """Frame `number` of one group: a canvas of `width` columns and `height` lines.
 
     `part` is how much of their way the round's chunks have gone, 0 to 1: devices have then what they had
-    before the round. None is the frame itself, when all have arrived. `lens` is a member that is marked;
-    members have a `shade`, if there is one.
+    before the round. None is the frame itself, when all have arrived. `lens` is a member that is marked.
     """
 
     def __init__(
@@ -86,10 +84,8 @@ class DevicePicture:
         number: int,
         part: float | None = None,
         lens: int | None = None,
-        shade: Shade | None = None,
     ) -> None:
         self._boxes, self._shape, self._map = boxes, boxes.shape, boxes.map
-        self.shade = shade
         self._part, self._lens = part, lens
         self.traffic = RoundTraffic(boxes.run, number)
         held = number if part is None else number - 1
@@ -256,8 +252,7 @@ class DevicePicture:
             sent = self._boxes.words(self.traffic.sent(member), "→")
         is_marked = member == self._lens
         edge = BOLD if is_marked else DIM
-        shade = None if self.shade is None or is_marked else self.shade(member)
-        lines = [self._boxes.border(member, is_marked, shade)]
+        lines = [self._boxes.border(member, is_marked)]
         lines += [_between(line, inside, edge) for line in body[: self._shape.lines]]
         return [*lines, self._bottom(sent, edge)]
 
@@ -370,7 +365,7 @@ class GroupBoxes:
         self.page_width, self.page_height = width, height
         self.columns = drawn_columns(run)
         self._members = run.groups[group]
-        self._borders: dict[tuple[int, bool, tuple[str, Style] | None], Text] = {}
+        self._borders: dict[tuple[int, bool], Text] = {}
         self._bars: dict[bytes, Text] = {}
         self._names: dict[int, str] = {}
         self._still: dict[str, Text] = {}
@@ -449,12 +444,9 @@ class GroupBoxes:
             self._still[line] = Text(line, DIM)
         return self._still[line]
 
-    def border(self, member: int, is_marked: bool = False, shade: tuple[str, Style] | None = None) -> Text:
-        """The upper border with the device's number and, where there is room, its place in the mesh.
-
-        A `shade` takes the blank before the number.
-        """
-        key = member, is_marked, shade
+    def border(self, member: int, is_marked: bool = False) -> Text:
+        """The upper border with the device's number and, where there is room, its place in the mesh."""
+        key = member, is_marked
         if key not in self._borders:
             mesh, inside = self.run.mesh, self.shape.inside
             position = self.run.groups[self.group][member]
@@ -463,14 +455,12 @@ class GroupBoxes:
             if is_marked and len(name) + 4 <= inside:
                 name = f"▹{name}◃"
             place = coordinates(mesh, position, self.palette)
-            start, title = "┌ ", Text.assemble((name, self.palette.lens if is_marked else "bold"))
-            if shade is not None:
-                start, title = "┌", Text.assemble((shade[0] + name, shade[1]))
+            title = Text.assemble((name, self.palette.lens if is_marked else "bold"))
             rest = inside - len(name) - 2
             if len(name) + 2 + place.cell_len + 2 <= inside:
                 title = Text.assemble(title, "  ", place)
                 rest -= 2 + place.cell_len
-            self._borders[key] = Text.assemble((start, edge), title, (f" {'─' * rest}┐", edge))
+            self._borders[key] = Text.assemble(("┌ ", edge), title, (f" {'─' * rest}┐", edge))
         return self._borders[key]
 
     def bar(self, chunks: Values) -> Text:

@@ -12,7 +12,6 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.render.canvas import Canvas
 from shardviz.render.caption import array_text, axes_text
-from shardviz.render.heat import Shade, Tint
 from shardviz.render.lines import GAP, GLUE, sentence, trimmed
 from shardviz.render.minimap import GAP as MAP_GAP
 from shardviz.render.minimap import Minimap, Place, room_beside, window_of, with_map
@@ -32,7 +31,6 @@ from shardviz.render.rounds.device_picture import FULL, SOME, DevicePicture, Gro
 from shardviz.render.rounds.matmul_picture import MARKS as MATMUL_MARKS
 from shardviz.render.rounds.matmul_picture import MatmulPicture
 from shardviz.render.rounds.pieces import NOTHING
-from shardviz.render.rounds.round_heat import RoundHeat
 from shardviz.render.rounds.round_map import Mapped, lens_mark, round_map
 from shardviz.render.rounds.round_traffic import round_words
 from shardviz.render.rounds.step_notes import SEPARATOR, after_words, headline, marks
@@ -75,7 +73,7 @@ class PlayerPage:
     """A collective on a page of `width` columns and `height` lines; what rounds share is worked out once.
 
     `links_of` is the target whose links they are. `verdict` are the lines that JAX's verdict needs. `matmul`
-    is one that can run beside it, whose view there is then. Devices are shaded by `tint`.
+    is one that can run beside it, whose view there is then.
     """
 
     def __init__(
@@ -90,9 +88,7 @@ class PlayerPage:
         links_of: str = "",
         verdict: int = 1,
         matmul: BlockwiseMatmul | None = None,
-        tint: Tint = "data",
     ) -> None:
-        self._tint = tint
         self._prepared, self._view, self._group = prepared, view, group
         self._width, self._height, self.palette, self._lead = width, height, palette, lead
         self._summary = CostSummary(prepared.run, links_of)
@@ -105,7 +101,6 @@ class PlayerPage:
         self._said: dict[int, Text] = {}
         self._noted: dict[tuple[int, int], list[Text]] = {}
         self._last_map: tuple[Canvas, Minimap] | None = None
-        self._last_heat: tuple[tuple[int, int | None], tuple[Shade | None, list[Text]]] | None = None
 
     def head(self, number: int, speed: str) -> list[Text]:
         """The collective, the progress, the round in words; before and after, what every device has."""
@@ -137,12 +132,8 @@ class PlayerPage:
         parts = self._summary.lines(number, self.words_width), verdict, self._notes(number, self.words_width)
         least = self._least(number, len(verdict))
         drawn = self.map_lines(number, seen)
-        shades = self._heat(number)[1]
-        lines = flowed(shades, self.words_width)
-        if not drawn:
-            # One, so that nothing moves from round to round.
-            lines = [_fitting(shades, self._width)] if shades else []
-        used = sum(least) + len(lines)
+        lines: list[Text] = []
+        used = sum(least)
         spare = self._height - len(self.head(number, "")) - self.canvas(number).height - 1 - used
         spare = max(spare, len(drawn) - used)
         for part, kept in zip(parts, least, strict=True):
@@ -208,9 +199,8 @@ class PlayerPage:
         drawn = self._prepared.drawn
         if self._view == "table":
             groups, width = [self._group], self._width
-            lens, shade = self._marked, self._heat(number)[0]
             return BufferTable(
-                drawn, number, groups, width, self.palette, shape=self._table, lens=lens, shade=shade
+                drawn, number, groups, width, self.palette, shape=self._table, lens=self._marked
             )
         if self._view == "transfers":
             return self._transfers(number)
@@ -244,18 +234,8 @@ class PlayerPage:
 
     def _picture(self, number: int, part: float | None) -> Canvas:
         if self._lanes is not None:
-            return SwitchLanes(self._boxes, self._lanes, number, part, self._marked, self._heat(number)[0])
-        return DevicePicture(self._boxes, number, part, self._marked, self._heat(number)[0])
-
-    def _heat(self, number: int) -> tuple[Shade | None, list[Text]]:
-        """The shades of the devices, and their words; the last ones are kept."""
-        if self._tint == "data":
-            return None, []
-        key = number, self._marked
-        if self._last_heat is None or self._last_heat[0] != key:
-            heat = RoundHeat(self._prepared, self._tint, number, self.palette)
-            self._last_heat = key, heat.seen(self._marked)
-        return self._last_heat[1]
+            return SwitchLanes(self._boxes, self._lanes, number, part, self._marked)
+        return DevicePicture(self._boxes, number, part, self._marked)
 
     def _transfers(self, number: int) -> TransferTable:
         # A column is the scrollbar's.
@@ -288,7 +268,7 @@ class PlayerPage:
     def _room(self) -> int:
         """Lines that are left for the picture, above a blank one where there is room."""
         beside = len(self.head(0, "")) + sum(self._least(0, self.verdict_lines)) + (not self.is_low)
-        return self._height - beside - (self._tint != "data")
+        return self._height - beside
 
     @cached_property
     def _boxes(self) -> GroupBoxes:

@@ -27,8 +27,6 @@ Mapped = DevicePicture | SwitchLanes | BufferTable
 def round_map(canvas: Mapped, width: int, height: int) -> Minimap:
     """The map of a picture of boxes or lanes, or of a table, in so many columns and lines."""
     places = canvas.places
-    if canvas.shade is not None:
-        return Minimap(places.rows, places.columns, _shade_of(canvas), "", "device", width, height)
     if isinstance(canvas, BufferTable) and canvas.has_cells:
         rows, columns = canvas.size
         # The sample of a region takes as many chunks as that has.
@@ -40,21 +38,6 @@ def round_map(canvas: Mapped, width: int, height: int) -> Minimap:
 def lens_mark(canvas: Mapped, member: int | None, style: Style) -> Mapping[Place, tuple[str, Style]]:
     """The mark of a member; none where none is marked."""
     return {} if member is None else {Place(*canvas.places.place(member)): (LENS, style)}
-
-
-def _shade_of(canvas: Mapped) -> Sample:
-    """The shade of the device at a place, as letters have it."""
-    shade, places = canvas.shade, canvas.places
-    assert shade is not None
-
-    def sample(place: Place) -> tuple[str, Style] | None:
-        member = places.member(*place)
-        if member is None:
-            return None
-        glyph, style = shade(member)
-        return glyph, as_letters(style)
-
-    return sample
 
 
 def _moves_of(canvas: Mapped) -> Sample:

@@ -10,7 +10,6 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.render.canvas import LineBuilder
-from shardviz.render.heat import Shade
 from shardviz.render.palette import DIM
 from shardviz.render.rounds.buffer_rows import NAMES, BufferRows, sampled
 from shardviz.render.rounds.device_map import NOBODY, DeviceMap
@@ -43,7 +42,7 @@ class LaneShape:
 
 
 class SwitchLanes:
-    """Frame `number` of one group as lanes; `part`, `lens` and `shade` are those of `DevicePicture`."""
+    """Frame `number` of one group as lanes; `part` and `lens` are those of `DevicePicture`."""
 
     def __init__(
         self,
@@ -52,9 +51,7 @@ class SwitchLanes:
         number: int,
         part: float | None = None,
         lens: int | None = None,
-        shade: Shade | None = None,
     ) -> None:
-        self.shade = shade
         self._boxes, self._shape, self._part, self._lens = boxes, shape, part, lens
         run = boxes.run
         self.traffic = RoundTraffic(run, number)
@@ -125,9 +122,6 @@ class SwitchLanes:
         name = str(boxes.run.mesh.device_id(boxes.run.groups[boxes.group][member])).rjust(shape.label)
         if member == self._lens:
             builder.put(place, f"▹{name}◃", boxes.palette.lens)
-        elif self.shade is not None:
-            glyph, style = self.shade(member)
-            builder.put(place, glyph + name, style)
         else:
             builder.put(place + 1, name, BOLD)
         builder.put_text(place + shape.label + 2, self._held(member))

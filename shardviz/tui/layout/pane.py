@@ -16,19 +16,17 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.wording import as_sentence
 from shardviz.planner.plan import decided_parts, einsum_parts
 from shardviz.render.caption import caption_cells, repetition
-from shardviz.render.heat import TINTS, Tint, layout_heat, layout_words
 from shardviz.render.layouts.array_grid import LEFT
 from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, device_lines
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, PointedLayout, arrange
 from shardviz.render.layouts.numbered_parts import Numbered, count_of, numbered_parts
-from shardviz.render.lines import records, sentence, table
+from shardviz.render.lines import sentence, table
 from shardviz.render.minimap import CURSOR, GAP, LENS, Minimap, Place, room_below, room_beside, with_map
 from shardviz.tui.layout.placements import device_placements
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import LAYOUT, bindings
-from shardviz.units import exact_bytes
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
@@ -151,7 +149,6 @@ class LayoutPane(Pane):
         """A row for each array: its shape, and what of it a device holds."""
         self._by_device = False
         self._at_einsum = False
-        self._tint: Tint = "data"
         self._begins_at: AnswerLocation | None = None
         """The place of the cursor as soon as the screen has a size."""
         self.canvas = LayoutCanvas([], 0)
@@ -249,12 +246,6 @@ class LayoutPane(Pane):
         self._at_einsum = not self._at_einsum
         self.show_problem(self.state.resolved)
 
-    def action_tint(self) -> None:
-        """By the data, or by what devices hold, send or take."""
-        if self.canvas.arrays:
-            self._tint = TINTS[(TINTS.index(self._tint) + 1) % len(TINTS)]
-            self._arrange()
-
     def action_next_array(self, step: int) -> None:
         """The cursor to the first cell of the next array, or the one before."""
         if self.canvas.arrays:
@@ -308,8 +299,7 @@ class LayoutPane(Pane):
         beside = width >= BESIDE
         self.set_class(beside, "beside")
         kind = DeviceCells if self._by_device else BlockCells
-        heat = layout_heat(self._layouts, self.palette) if self._tint == "memory" else None
-        parts = [[kind(layout, self.palette, first, heat) for layout, first in part] for part in self._parts]
+        parts = [[kind(layout, self.palette, first) for layout, first in part] for part in self._parts]
         words = next((lines for most, lines in WORDS_HEIGHT if height <= most), ROOMY_WORDS)
         room = (width - WORDS_WIDTH, height) if beside else (width, height - words)
         self.canvas = arrange(parts, *room)
@@ -386,25 +376,8 @@ class LayoutPane(Pane):
         """The details of the cursor's cell, and the words of the arrays; found once for a cursor."""
         if width not in self._found:
             cell = cell_details(self._cells, self.cursor.cell, width, self._placements)
-            self._found[width] = [*self._of_tint(width), *cell], self._of_arrays(width)
+            self._found[width] = cell, self._of_arrays(width)
         return self._found[width]
-
-    def _of_tint(self, width: int) -> list[Text]:
-        """The figure by which cells are shaded, with its scale and that of the cell; in which all devices are
-        alike, a sentence."""
-        if self._tint == "data":
-            return []
-        words = sentence(layout_words(self._tint, self._layouts, self.state.resolved.cost), width)
-        cells = self._cells
-        if cells.heat is None:
-            return words
-        here = exact_bytes(cells.held_bytes(self.cursor.cell))
-        parts = [cells.heat.legend(), Text.assemble("here ", (here, "bold"))]
-        if self._by_device:
-            position = cells.position(self.cursor.cell)
-            every = sum(layout.held_bytes(position) for layout in self._layouts)
-            parts.append(Text(f"in all arrays {exact_bytes(every)}"))
-        return [*records([parts], width), *words]
 
     def _marks(self) -> dict[Place, tuple[str, Style]]:
         """The marks of the map: the device that is marked everywhere, and the cursor."""
@@ -456,7 +429,7 @@ class LayoutPane(Pane):
     def _heading(self, width: int) -> Text:
         """``by array, at the einsum ───────── v by device``."""
         now, other = ("by device", "by array") if self._by_device else ("by array", "by device")
-        now += ", at the einsum" * self._at_einsum + f", by {self._tint}" * (self._tint != "data")
+        now += ", at the einsum" * self._at_einsum
         key = f"{' m as given ' * self._at_einsum} v {other}"
         return Text.assemble((f"{now} ", "bold"), ("─" * (width - len(now) - 1 - len(key)) + key, "dim"))
 

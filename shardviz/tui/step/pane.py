@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from shardviz.hardware.group_links import Links
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Problem
-    from shardviz.render.heat import Tint
     from shardviz.render.rounds.player import PlayerPage, View
     from shardviz.stepping.collective_matmul import BlockwiseMatmul
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
@@ -69,7 +68,6 @@ class StepPane(Pane):
         self._followed: int | None = None
         """The device whose group was gone to; g goes on from there."""
         self._view: View = "devices"
-        self._tint: Tint = "data"
         self._page: PlayerPage | None = None
         self._fault: ShardvizError | None = None
         self._ticket = 0
@@ -218,14 +216,6 @@ class StepPane(Pane):
         self.query_one(RoundView).scroll_home(animate=False)
         self._draw()
         self.call_after_refresh(self._follow_round)
-
-    def action_tint(self) -> None:
-        """Shade the devices by what they hold, have sent or took part in; or not."""
-        from shardviz.render.heat import TINTS
-
-        self._tint = TINTS[(TINTS.index(self._tint) + 1) % len(TINTS)]
-        self._page = None
-        self._draw()
 
     def action_algorithm(self, steps: int) -> None:
         try:
@@ -527,7 +517,6 @@ class StepPane(Pane):
             links_of,
             verdict,
             self._matmul if self._view == "matmul" else None,
-            self._tint,
         )
 
     def _has_view(self, view: View) -> bool:
