@@ -1,7 +1,7 @@
 """The messages between the two processes, and the pipes for them.
 
-A question is a `Call` of a function in `child/`; its arguments, and what it returns, are frozen objects of
-plain values. Before its reply the child sends, as text, what it is doing now: "lowering". It imports this
+A question is a `ChildCall` of a function in `child/`; its arguments, and what it returns, are frozen objects
+of plain values. Before its reply the child sends, as text, what it is doing now: "lowering". It imports this
 file before it answers, and every import delays the first answer. So a question carries what JAX needs of a
 problem and no more, and what the child loads of shardviz imports nothing heavy.
 """
@@ -30,7 +30,7 @@ Versions = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Call:
+class ChildCall:
     """To the child: call a function of a file in `child/`, such as "answer.layout".
 
     It is given what takes its stages, and the arguments.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from shardviz.codegen.program_function import returned_arrays, stacked_names
 from shardviz.codegen.statement_code import statement_code
 from shardviz.compiler.messages import (
-    Call,
+    ChildCall,
     ModuleQuestion,
     Question,
     ShardingChange,
@@ -104,17 +104,17 @@ def module_question(
     return ModuleQuestion(_mesh(target, program.mesh), program.code, tuple(options.items()), made)
 
 
-def layout_call(array: ShardedArray, mesh: Mesh) -> Call:
+def layout_call(array: ShardedArray, mesh: Mesh) -> ChildCall:
     """The call that asks what every device holds of an array.
 
     Raises `TargetError` for a mesh of more devices than can be simulated.
     """
     check_mesh(TARGETS["cpu"], mesh)
     devices = _mesh(TARGETS["cpu"], mesh, _axes_of([array.decided_spec]))
-    return Call("answer.layout", (devices, array))
+    return ChildCall("answer.layout", (devices, array))
 
 
-def run_call(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: Target) -> Call:
+def run_call(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: Target) -> ChildCall:
     """The call that runs a collective.
 
     Raises `QuestionError` for what the operation refuses, since some of it would end the child, and
@@ -131,16 +131,16 @@ def run_call(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: Tar
         raise TargetError(f"XLA for CPU does not move {dtype} reliably", "use s4, u4 or s8")
     parameters = _parameters(operation, shards.shape[1:])
     devices = _mesh(target, mesh, operation.axes)
-    return Call("collective.run", (devices, operation.name, operation.axes, parameters, shards, dtype))
+    return ChildCall("collective.run", (devices, operation.name, operation.axes, parameters, shards, dtype))
 
 
-def loop_call(case: Case, mesh: Mesh, target: Target, runs: int) -> Call:
+def loop_call(case: Case, mesh: Mesh, target: Target, runs: int) -> ChildCall:
     """The call that times a case, in so many runs or fewer.
 
     Raises `TargetError` for a target that runs nothing or can never have as many devices.
     """
     _check_devices(target, mesh)
-    return Call("measuring.measure", (_mesh(target, mesh), case, runs))
+    return ChildCall("measuring.measure", (_mesh(target, mesh), case, runs))
 
 
 def _check_devices(target: Target, mesh: Mesh) -> None:

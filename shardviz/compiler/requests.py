@@ -23,7 +23,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from shardviz.compiler.messages import Call
+from shardviz.compiler.messages import ChildCall
 from shardviz.errors import CompilerError, ShardvizError
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class CompilerRequest(Future[T]):
 
     def __init__(
         self,
-        call: Call | None,
+        call: ChildCall | None,
         read: Callable[[Any], T],
         subject: str = "the worker",
         on_progress: Callable[[str], None] | None = None,

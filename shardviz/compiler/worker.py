@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardviz.compiler.child_process import environment_for
 from shardviz.compiler.dump_folders import DumpFolders
-from shardviz.compiler.messages import Call
+from shardviz.compiler.messages import ChildCall
 from shardviz.compiler.requests import Cancelled, CompilerRequest, settled
 from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.devices.job import Job
@@ -229,7 +229,7 @@ class Worker:
 
     def module_texts(self, protos: Sequence[bytes]) -> CompilerRequest[tuple[str, ...]]:
         """Ask XLA for the text of serialized modules; "" for one that it does not read."""
-        call = Call("answer.module_texts", (tuple(protos),))
+        call = ChildCall("answer.module_texts", (tuple(protos),))
         return self._process("simulated").submit(CompilerRequest(call, lambda texts: texts))
 
     def job(self, asked: str = "") -> CompilerRequest[Job]:
@@ -243,7 +243,7 @@ class Worker:
             hosts = process.meeting.hosts if process.meeting is not None else (socket.gethostname(),)
             return Job(found[0], len(hosts), hosts, found[1])
 
-        return process.submit(CompilerRequest(Call("job.devices", (asked,)), read))
+        return process.submit(CompilerRequest(ChildCall("job.devices", (asked,)), read))
 
     def pids(self) -> tuple[int, ...]:
         """Process ids of the children that run now."""
@@ -293,7 +293,7 @@ class Worker:
     ) -> CompilerRequest[T]:
         """Have a child compile something, with a folder for what the compiler writes until that is read."""
         process, folder = self._process(target.process), self._folders.make()
-        call = Call(function, (replace(asked, folder=folder),))
+        call = ChildCall(function, (replace(asked, folder=folder),))
         subject, compiles = f"the {target.name} compiler", target.name != "shardy"
 
         def read_all(output: Output) -> T:

@@ -477,7 +477,7 @@ class Reader:
 
 
 def _common(words: Iterable[str]) -> str:
-    """What all of some words are, "" for others."""
+    """The one word that all are, "" where they differ."""
     first, *others = {*words} or {""}
     return "" if others else first
 

@@ -93,7 +93,7 @@ def _joined(origins: Sequence[Origin | None], only_moved: bool = True) -> Origin
 
 
 def operation_made(value: OperationValue) -> Made[OperationValue] | Origin | None:
-    """How a value of Shardy's and StableHLO's is made, within one function."""
+    """The making of a value of Shardy's and StableHLO's, within one function."""
     operation = value.operation
     if operation.name == "func.func":
         return Origin((value.number,))

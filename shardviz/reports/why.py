@@ -45,7 +45,8 @@ class Reason:
     A "contraction" sums over a split dimension, a "gradient" sums a parameter's gradient over the devices
     that hold parts of the batch, a "parameter" is stored in parts and wanted whole, a "constraint" and a
     "result" are split as the program says, and in a "reshard" two operations want a value in two ways. Where
-    the kind is "unknown" there is no `meeting`, and `words` say what shapes and groups tell. It `is_expected`
+    the kind is "unknown" there is no `meeting`, and `words` say what shapes and groups tell; nor where
+    several parameters fit, which are all named. It `is_expected`
     where it is proved to be there by design (`TrainStep`).
     """
 
@@ -99,9 +100,13 @@ def reasons(
 def _reason(entry: CollectiveEntry, step: TrainStep, mesh: Mesh | None) -> Reason:
     fitting = [] if mesh is None else meetings_of(entry, step.program.meetings, mesh)
     told = [_met(entry, meeting, step) for meeting in fitting]
-    # Where meetings that fit alike say different things, which of them it was is not known.
     if told and all(_says(entry, reason) == _says(entry, told[0]) for reason in told):
         return told[0]
+    # Meetings that fit alike say different things: which of them it was is not known.
+    if told and all(reason.kind == "parameter" for reason in told):
+        names = " or ".join(dict.fromkeys(meeting.argument for meeting in fitting))
+        words = f"{names} is stored split over {' and '.join(entry.collective.axes)}, and is wanted whole"
+        return Reason("parameter", words, is_expected=all(reason.is_expected for reason in told))
     if entry.gradient_of:
         return Reason("gradient", _of_gradient(entry.collective.axes))
     return Reason("unknown", _of_shapes(entry.collective))
@@ -116,7 +121,7 @@ def _met(entry: CollectiveEntry, meeting: Meeting, step: TrainStep) -> Reason:
 
 
 def _says(entry: CollectiveEntry, reason: Reason) -> tuple[object, ...]:
-    """What a reason claims, but for the numbers of layers: of a parameter one of its users will do."""
+    """The claim of a reason, but for the numbers of layers: of a parameter one of its users will do."""
     met = reason.meeting
     assert met is not None
     if reason.kind == "parameter":

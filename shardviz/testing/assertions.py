@@ -1,4 +1,4 @@
-"""What a test asserts of a program: how often each collective runs and over which axes, bytes, seconds,
+"""Assertions on a program: how often each collective runs and over which axes, bytes, seconds,
 memory; of a model, that it fits the memory of a chip."""
 
 from __future__ import annotations

@@ -259,7 +259,7 @@ def alias_paths(text: str) -> Iterator[tuple[Path, int, Path]]:
 
 
 def part_of(value: Mapping[Path, _Held], path: Path) -> dict[Path, _Held]:
-    """What a value holds below a path, by the rest of its paths."""
+    """The parts of a value below a path, by the rest of its paths."""
     size = len(path)
     return {own[size:]: held for own, held in value.items() if own[:size] == path}
 

@@ -389,3 +389,21 @@ def test_of_meetings_that_fit_alike_none_is_claimed(worker):
     }
     assert kinds["collective-permute", "dot_general"] == "unknown"
     assert kinds["all-reduce", "dot_general"] in ("contraction", "gradient")
+
+
+def test_parameters_that_are_gathered_alike_are_all_named(worker):
+    """Within a loop it is not known which argument a value comes from."""
+
+    def program(x, w):
+        def layer(x, own):
+            return jnp.sin(x @ own["up"]) @ own["down"], None
+
+        return jax.lax.scan(layer, x, w)[0]
+
+    weights = {
+        "up": array((4, 512, 256), None, "data", "model"),
+        "down": array((4, 256, 512), None, "model", "data"),
+    }
+    compiled = ask(worker, program, (array((8192, 512), "data"), weights), target="shardy")
+    words = {reason.words for _, reason in told(compiled) if reason.kind == "parameter"}
+    assert words == {"w['up'] or w['down'] is stored split over data, and is wanted whole"}

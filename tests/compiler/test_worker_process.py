@@ -12,7 +12,7 @@ import pytest
 from shardviz.cli.group import run
 from shardviz.compiler import Worker
 from shardviz.compiler.child_process import environment_for, stderr_tail
-from shardviz.compiler.messages import Call
+from shardviz.compiler.messages import ChildCall
 from shardviz.compiler.question import question_for
 from shardviz.compiler.requests import CompilerRequest
 from shardviz.compiler.worker_process import WorkerProcess
@@ -86,7 +86,7 @@ def test_a_compiler_that_dies_leaves_its_signal_and_last_words(matmul):
     question = replace(question, mesh=replace(question.mesh, topology=topology))
     process = WorkerProcess("tpu", environment_for("tpu", os.environ), 60.0)
     try:
-        pending = process.submit(CompilerRequest(Call("answer.answer", (question,)), repr, "v5e:0x4"))
+        pending = process.submit(CompilerRequest(ChildCall("answer.answer", (question,)), repr, "v5e:0x4"))
         with pytest.raises(CompilerError) as caught:
             pending.result(60)
     finally:

@@ -14,7 +14,7 @@ import textual.app
 import textual.pilot
 from textual.pilot import Pilot
 
-from shardviz.compiler.messages import Call
+from shardviz.compiler.messages import ChildCall
 from shardviz.compiler.requests import CompilerRequest
 from shardviz.forms.form import ProblemForm
 from shardviz.tui.app import ShardvizApp
@@ -58,7 +58,7 @@ class Mute:
         """Nothing is started."""
 
     def submit(self, *_, due, **__):
-        request = CompilerRequest(Call("answer.answer"), str)
+        request = CompilerRequest(ChildCall("answer.answer"), str)
         now = time.monotonic()
         if due <= now:
             request.began = now

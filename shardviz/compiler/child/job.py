@@ -12,7 +12,7 @@ import jax
 from jax._src import distributed
 from jax._src.clusters import ClusterEnv
 
-from shardviz.compiler.messages import Call
+from shardviz.compiler.messages import ChildCall
 from shardviz.devices.job import JobAddress
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ def agree(value: T) -> T:
     return agreed
 
 
-def is_asked_alike(call: Call) -> bool:
+def is_asked_alike(call: ChildCall) -> bool:
     """Return whether process 0 is asked the same as this process."""
     own = repr(replace(call, arguments=tuple(map(_comparable, call.arguments))))
     return agree(own) == own

@@ -11,7 +11,7 @@ from importlib import import_module
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from shardviz.compiler.messages import Call, Channel, ChildBroken, ChildReady
+from shardviz.compiler.messages import Channel, ChildBroken, ChildCall, ChildReady
 from shardviz.errors import CompilerError, ShardvizError
 from shardviz.lazy_names import lazy_module
 from shardviz.targets.installed import OLDEST_JAX, older_than
@@ -82,7 +82,7 @@ def _serve(channel: Channel, inbox: SimpleQueue[Any], name: ProcessName, address
     channel.send(ready)
 
     while True:
-        call: Call = inbox.get()
+        call: ChildCall = inbox.get()
         if found is not None and not job.is_asked_alike(call):
             channel.send(ChildBroken())
             return

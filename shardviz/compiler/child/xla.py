@@ -102,7 +102,7 @@ class Compiled(NamedTuple):
 def output_of(
     question: Question | ModuleQuestion, compile_with: Callable[[dict[str, Any]], Compiled]
 ) -> tuple[Any, Output]:
-    """What XLA makes of a question with some options, and the program, None where jaxlib cannot load it.
+    """XLA's answer to a question with some options, and the program, None where jaxlib cannot load it.
 
     A program that does not fit into a device's memory is an answer, with what would lie there. So is one that
     the compiler has finished and jaxlib cannot load, or not print (libtpu is newer, or the chip): it is as

@@ -149,7 +149,7 @@ class MlirOperation:
 
 
 class FunctionHeader(NamedTuple):
-    """What a function says of itself; of its arguments and results the texts, with type and attributes."""
+    """A function's own text; of its arguments and results the texts, with type and attributes."""
 
     name: str = ""
     is_public: bool = False

@@ -71,7 +71,7 @@ def folded(
     fold: Callable[[_Value, list[_Result]], _Result],
     most: int,
 ) -> _Result | None:
-    """What a value is, by what those are of which it is made; None where more than `most` were looked at.
+    """The fact of a value, by the facts of what it is made of; None where more than `most` were looked at.
 
     `step` tells what it is made of, if that is known, and what else it is; `fold` puts results together. What
     is made of itself, as in a loop, is there the second of these. `known` has all results so far.

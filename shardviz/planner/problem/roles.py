@@ -17,7 +17,7 @@ from shardviz.sharding import ShardedArray
 
 @dataclass(frozen=True)
 class Roles:
-    """What dimensions and arrays are for.
+    """The roles of dimensions and arrays.
 
     `inputs`, `parameters` and `given` (gradients of results) are names of arguments. `follows` names for an
     array another one that is split alike: for a gradient the array that it is of, for an optimizer's state
