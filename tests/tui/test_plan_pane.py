@@ -194,10 +194,10 @@ def test_the_alternatives_are_looked_for_on_another_thread(monkeypatch):
     """Planning them takes longer than a frame."""
     from threading import current_thread, main_thread
 
-    from shardviz.planner.pricing import costs as module
+    from shardviz.planner.pricing import costs
 
-    found, usual = [], module.alternatives
-    monkeypatch.setattr(module, "alternatives", lambda cost: found.append(current_thread()) or usual(cost))
+    found, usual = [], costs.textbook_plan
+    monkeypatch.setattr(costs, "textbook_plan", lambda *of: found.append(current_thread()) or usual(*of))
 
     async def script(pilot):
         await until(pilot, lambda: found and "without overlap" in text_of(pilot.app))
