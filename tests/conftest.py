@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -85,6 +86,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(skipped)
 
 
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: Python looks for circles of objects in the rest alone, and seldom."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
+
+
 _HOMES = count()
 
 
@@ -114,10 +122,15 @@ def covering(*values: Sequence[object]) -> list[Any]:
 
 def one_in(number: int, values: Iterable[object]) -> list[Any]:
     """Values as parameters, of which only one in so many is not slow, the last."""
-    listed = [*values]
+    return one_row_in(number, [(value,) for value in values])
+
+
+def one_row_in(number: int, rows: Iterable[Sequence[object]]) -> list[Any]:
+    """The same for rows of several parameters."""
+    listed = [*rows]
     return [
-        pytest.param(value, marks=() if place % number == 0 else pytest.mark.slow)
-        for place, value in zip(range(len(listed) - 1, -1, -1), listed, strict=True)
+        pytest.param(*row, marks=() if place % number == 0 else pytest.mark.slow)
+        for place, row in zip(range(len(listed) - 1, -1, -1), listed, strict=True)
     ]
 
 

@@ -19,6 +19,7 @@ from shardviz.forms.share import from_string
 from shardviz.forms.state_file import SavedSession, save_session
 from shardviz.notation import NOTATIONS
 from shardviz.tui.registry import key_table
+from tests.conftest import one_in
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
@@ -27,6 +28,7 @@ PAGES = {
 }
 BLOCKS = [block for page in PAGES.values() for block in re.findall(r"^```sh\n(.*?)^```$", page, re.M | re.S)]
 LINES = sorted({line for block in BLOCKS for line in block.splitlines() if line.startswith("shardviz ")})
+LAUNCHING = [line for line in LINES if line.startswith("shardviz launch ")]
 PROGRAMS = {
     name: "".join(blocks)
     for name, page in PAGES.items()
@@ -62,7 +64,10 @@ THEIRS = re.compile(r" --hlo\b| --diff \d")
 @pytest.mark.usefixtures("server_that_ends")
 @pytest.mark.parametrize(
     "line",
-    [pytest.param(line, marks=[pytest.mark.slow] * line.startswith("shardviz launch ")) for line in LINES],
+    [
+        *one_in(3, [line for line in LINES if line not in LAUNCHING]),
+        *(pytest.param(line, marks=pytest.mark.slow) for line in LAUNCHING),
+    ],
 )
 def test_a_recipe_is_answered(line, capfd, monkeypatch):
     monkeypatch.chdir(ROOT)
@@ -81,7 +86,7 @@ def test_the_shared_string_is_a_problem_without_faults():
     assert resolve(from_string(shared).draft).faults == ()
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", one_in(3, PROGRAMS))
 def test_the_python_code_runs(name, tmp_path):
     (tmp_path / "session.py").write_text(PROGRAMS[name], encoding="utf-8")
     # On a CI a baseline is compared and never made: the page's reader makes it on a machine of their own.

@@ -14,6 +14,7 @@ from shardviz.cli import group
 from shardviz.cli.group import COMMANDS, ExampleCommand, run
 from shardviz.cli.streams import no_terminal
 from shardviz.lessons.course import file_names
+from tests.conftest import one_in
 
 
 def command(name: str) -> ExampleCommand:
@@ -22,11 +23,8 @@ def command(name: str) -> ExampleCommand:
     return found
 
 
-EXAMPLES = [
-    pytest.param(line, marks=[pytest.mark.slow] * (name == "launch"))
-    for name in COMMANDS
-    for _, line in command(name).examples
-]
+EXAMPLES = [line for name in COMMANDS if name != "launch" for _, line in command(name).examples]
+LAUNCHING = [pytest.param(line, marks=pytest.mark.slow) for _, line in command("launch").examples]
 
 
 PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
@@ -35,6 +33,7 @@ LOG = Path(__file__).parent.parent / "reports" / "compile.log"
 STEP = """
 import jax
 from jax.sharding import NamedSharding, PartitionSpec as P
+from tests.conftest import one_in
 
 def step(mesh):
     x = jax.ShapeDtypeStruct((64, 64), "float32", sharding=NamedSharding(mesh, P("data")))
@@ -44,7 +43,7 @@ LESSON = Path(shardviz.__file__).parent / "lessons" / file_names()[0]
 
 
 @pytest.mark.usefixtures("server_that_ends")
-@pytest.mark.parametrize("line", EXAMPLES)
+@pytest.mark.parametrize("line", [*one_in(3, EXAMPLES), *LAUNCHING])
 def test_example_runs(
     line: str, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from shardviz.documents.kinds import KINDS, schema_of
 from shardviz.documents.machines import INFO
 from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.share import Shared, to_string
+from tests.conftest import one_in
 
 PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
 SMALLER = Path(__file__).parent.parent / "benchmarks" / "programs" / "gather_first.txt"
@@ -69,7 +70,7 @@ def nodes(schema: Any) -> Iterator[dict[str, Any]]:
             yield from nodes(schema[name])
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in PARTS])
+@pytest.mark.parametrize("kind", one_in(4, [kind for kind in KINDS if kind not in PARTS]))
 def test_what_a_command_prints_keeps_to_the_schema_that_is_printed(
     kind: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ from shardviz.cli.group import run
 from shardviz.cli.process import CLEAR_LINE
 from shardviz.cli.streams import GREEK, STAND_INS, MessageStream, OutputStream, replaced
 from shardviz.render.palette import GLYPHS
+from tests.conftest import one_in
 
 SHARDVIZ = [sys.executable, "-m", "shardviz"]
 EXPLAIN = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_")
@@ -52,7 +53,7 @@ needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device
 
 
 @pytest.mark.parametrize("redirection", [">&-", pytest.param("> /dev/full", marks=needs_full)])
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("words", one_in(4, COMMANDS), ids=" ".join)
 def test_output_that_cannot_be_written_is_one_line(words: tuple[str, ...], redirection: str) -> None:
     done = in_shell(words, redirection)
     assert done.returncode == 2
@@ -87,7 +88,7 @@ def test_a_reader_that_has_gone_is_no_error(words: tuple[str, ...]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("words", [*COMMANDS, ("layout", "…", "--spec", "XY")], ids=" ".join)
+@pytest.mark.parametrize("words", one_in(3, [*COMMANDS, ("layout", "…", "--spec", "XY")]), ids=" ".join)
 def test_an_ascii_terminal_gets_ascii(words: tuple[str, ...]) -> None:
     done = subprocess.run(
         [*SHARDVIZ, *words],

@@ -192,7 +192,7 @@ def test_programs_of_other_functions_give_the_result_of_one_device(capsys, name)
     [
         ("gated", Training("layer")),
         ("gated", Training("none", Optimizer("adam", over=("X",)))),
-        ("cross entropy", Training("none")),
+        pytest.param("cross entropy", Training("none"), marks=pytest.mark.slow),
         pytest.param("attention", Training("dots"), marks=pytest.mark.slow),
         pytest.param("scores", Training("dots"), marks=pytest.mark.slow),
     ],

@@ -32,7 +32,7 @@ from shardviz.sharding.array import BITS
 from shardviz.targets import TARGETS
 
 BATCHES = 16
-SLOW = range(5, BATCHES)
+SLOW = range(3, BATCHES)
 """Those that the long corpora have."""
 COLLECTIVES = 40
 MESHES = (

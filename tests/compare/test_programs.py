@@ -13,6 +13,7 @@ from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.training import Optimizer, Training, with_backward
 from shardviz.targets import TARGETS
+from tests.conftest import covering
 
 GATED = "H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]"
 SIZES = "b=65536,d=1024,f=2048"
@@ -173,8 +174,7 @@ VOCABULARY = {
 }
 
 
-@pytest.mark.parametrize("backward", [False, True])
-@pytest.mark.parametrize("name", VOCABULARY)
+@pytest.mark.parametrize(("backward", "name"), covering([False, True], [*VOCABULARY]))
 def test_logits_stay_split_over_the_vocabulary(worker, name, backward):
     """The rows' largest elements and their sums are all that moves, as where the compilers decide."""
     text, specs, sizes, moves = VOCABULARY[name]

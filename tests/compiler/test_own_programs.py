@@ -27,6 +27,7 @@ from shardviz.targets import parse_targets
 from shardviz.targets.installed import EXTRAS
 from tests.compiler import own_programs
 from tests.compiler.own_programs import PROGRAMS, split
+from tests.conftest import one_in
 
 SIZES = (2, 4)
 NAMES = ("data", "model")
@@ -66,7 +67,7 @@ def without_places(text):
 
 
 @needs_libtpu
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("program", one_in(3, PROGRAMS), ids=lambda each: each.__name__)
 def test_a_target_compiles_what_a_bare_script_does(program, compile_for, ahead_of_time, collectives_in):
     bare = ahead_of_time["texts"][program.__name__]
     found = compile_for(program(MESHES["simulated"]()), "v5e:2x4")
@@ -82,7 +83,7 @@ def test_a_target_compiles_what_a_bare_script_does(program, compile_for, ahead_o
     assert all(each.axes for each in moved)
 
 
-@pytest.mark.parametrize("program", PROGRAMS[:4], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("program", one_in(2, PROGRAMS[:4]), ids=lambda each: each.__name__)
 def test_simulated_devices_compile_what_this_process_does(program, compile_for, collectives_in):
     mesh = MESHES["simulated"]()
     function, *arguments = program(mesh)

@@ -14,6 +14,7 @@ from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.training import Training, with_backward
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.targets import TARGETS
+from tests.conftest import covering
 
 SIZES = {"b": 64, "d": 128, "f": 256}
 MESH = Mesh(("X", "Y"), (4, 2))
@@ -137,8 +138,7 @@ def test_tensor_parallel_layers_add_up_one_sum(worker, text, sizes, statement):
             assert f"/{statement}/" in found.source
 
 
-@pytest.mark.parametrize("remat", ["none", "layer", "dots"])
-@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize(("remat", "layers"), covering(["none", "layer", "dots"], [1, 2]))
 def test_a_train_step_is_differentiated_by_jax(worker, remat, layers):
     step = problem_from_text(SWIGLU, mesh=MESH, sizes="b=8,d=64,f=128")
     step = with_backward(replace(step, layers=layers), Training(remat))

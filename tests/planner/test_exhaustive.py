@@ -8,6 +8,7 @@ from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.planner import problem_from_text
 from shardviz.sharding import Mesh
+from tests.conftest import one_in
 from tests.planner.exhaustive import BYTES, TIME, UNLIMITED, Space, least_cost
 from tests.planner.exhaustive_programs import least_program_cost
 
@@ -68,7 +69,7 @@ def test_the_seconds_are_those_of_the_steps():
     assert found.cost == pytest.approx((1e9 * seconds, 2 * 3 / 4 * 2 * 256 * 512, 1), abs=2)
 
 
-@pytest.mark.parametrize("specs", ["X_,_Y->?; Y_", "XY,Y_->?; X_", "_X,XY->?; _Y->YX"])
+@pytest.mark.parametrize("specs", one_in(3, ["X_,_Y->?; Y_", "XY,Y_->?; X_", "_X,XY->?; _Y->YX"]))
 def test_both_searches_agree_on_chains(specs):
     first, _, second = specs.partition("; ")
     problem = problem_from_text(

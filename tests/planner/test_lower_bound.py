@@ -58,7 +58,11 @@ def test_no_plan_that_trying_everything_finds_is_below_it(kind):
 
 @pytest.mark.parametrize(
     ("shape", "forward", "train"),
-    [((4, 4), 1.5, 1.4), ((8, 8), 2, 1.8), pytest.param((16, 16), 3.5, 2.7, marks=pytest.mark.slow)],
+    [
+        ((4, 4), 1.5, 1.4),
+        pytest.param((8, 8), 2, 1.8, marks=pytest.mark.slow),
+        pytest.param((16, 16), 3.5, 2.7, marks=pytest.mark.slow),
+    ],
 )
 def test_how_far_the_plan_of_a_layer_is_from_the_best_is_known_on_large_meshes(shape, forward, train):
     mesh = Mesh(("X", "Y"), shape)

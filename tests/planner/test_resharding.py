@@ -93,8 +93,8 @@ def test_an_axis_of_four_is_cut_without_asking_anybody():
     prove(found)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
-@pytest.mark.parametrize("objective", ["time", "bytes"])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
+@pytest.mark.parametrize("objective", ["time", pytest.param("bytes", marks=pytest.mark.slow)])
 def test_claims_hold_over_four_parts_of_axes(seed, objective):
     """What is tried one by one has nothing better than a plan that is said to be the best."""
     draw = random.Random(f"{objective} {seed}")

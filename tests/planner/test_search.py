@@ -74,6 +74,7 @@ def test_no_sharding_of_the_rules_is_faster(text, axes, overlap):
         assert found.least <= fastest * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_within_memory_no_sharding_is_much_faster():
     """What fits only when parameters are split is found, and the time comes near the best that fits."""
     question = asked("btd,df->btf", "v5e:2x4", "X,Y")
@@ -271,8 +272,13 @@ def test_a_machine_is_not_looked_for_among_those_that_nobody_can_ask_about(machi
     assert named.largest_machine_tried in ("", "h100:2048x8", "32*v2:16x16")
 
 
-@pytest.mark.parametrize("axes", ["data,fsdp,tensor", "X,Y", "fsdp,sequence"])
-@pytest.mark.parametrize("text", [MLP, "H = X[b,t,d] * W1[d,f]; Y = X + silu(H) * W2[f,d]"])
+@pytest.mark.parametrize(
+    ("axes", "text"),
+    covering(
+        ["data,fsdp,tensor", "X,Y", "fsdp,sequence"],
+        [MLP, "H = X[b,t,d] * W1[d,f]; Y = X + silu(H) * W2[f,d]"],
+    ),
+)
 def test_the_figures_of_a_row_are_those_of_its_plan(text, axes):
     """Forward; a plan may also be cheaper, by what the search leaves out."""
     question = asked(text, axes=axes)
@@ -308,8 +314,9 @@ def test_the_seconds_of_the_best_are_those_of_explain(text, device):
     assert cost.serial_seconds == pytest.approx(best.seconds, rel=1e-9)
 
 
-@pytest.mark.parametrize("remat", ["none", "layer"])
-@pytest.mark.parametrize("text", [MLP, "H = X[b,t,d] * W1[d,f]; Y = X + silu(H) * W2[f,d]"])
+@pytest.mark.parametrize(
+    ("remat", "text"), covering(["none", "layer"], [MLP, "H = X[b,t,d] * W1[d,f]; Y = X + silu(H) * W2[f,d]"])
+)
 def test_a_train_step_is_near_its_plan(text, remat):
     """A plan gathers what recomputation and gradients both take once, and holds it in between."""
     question = asked(f"{text} x 4", axes="fsdp,tensor", training=Training(remat, Optimizer("adam")))

@@ -51,7 +51,7 @@ def test_a_copy_that_is_held_costs_nothing():
 def test_no_way_not_taken_is_better_than_the_best_plan(kind):
     """Of plans that are the best there are, by the search that tries everything (`test_optimal`)."""
     draw, compared = Draw(random.Random(5), kind), 0
-    for _ in range(30):
+    for _ in range(20):
         problem, placed = draw.problem()
         planner = Planner(problem.mesh, placed, anywhere=True)
         if not planner.plan(problem).optimal:

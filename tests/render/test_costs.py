@@ -125,8 +125,10 @@ def test_links_are_stated(run_of: RunOf) -> None:
     assert "on a line of 4 with 250 ns and 90 GB/s a link" in compared(run, 100)
 
 
-@pytest.mark.parametrize("width", [40, 47, 60, 80, 120, 200])
-@pytest.mark.parametrize("name", ["psum", "all_gather", "all_to_all", "psum_scatter", "pbroadcast"])
+@pytest.mark.parametrize(
+    ("width", "name"),
+    covering([40, 47, 60, 80, 120, 200], ["psum", "all_gather", "all_to_all", "psum_scatter", "pbroadcast"]),
+)
 def test_no_line_is_wider_than_the_page(run_of: RunOf, name: str, width: int) -> None:
     run = run_of(name, "X=2,Y=4", range(64), "direct")
     found = crossovers(run.schedule.pattern, run.links.topology, run.links.spec)

@@ -13,7 +13,7 @@ from shardviz.forms.state_file import load_session
 from shardviz.tui import resilient_app
 from shardviz.tui.app import KEEP_AFTER_S, ShardvizApp
 from shardviz.tui.registry import AREAS, COMMANDS
-from tests.conftest import one_in
+from tests.conftest import covering, one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 from tests.tui.recorded import Recorded
 
@@ -67,7 +67,7 @@ def test_from_start_to_the_compiled_program_in_under_25_keys(worker):
     drive(script, worker=worker)
 
 
-@pytest.mark.parametrize("area", AREAS)
+@pytest.mark.parametrize("area", one_in(3, AREAS))
 def test_every_command_runs_wherever_one_is(area):
     async def script(pilot):
         app = pilot.app
@@ -99,8 +99,9 @@ def test_a_window_may_change_its_size_at_any_time():
     drive(script, draft=ProblemForm(sizes="b=4,d=8,f=8"))
 
 
-@pytest.mark.parametrize("mesh", ["X=2,Y=4", "X=32,Y=16", "X=256,Y=256"])
-@pytest.mark.parametrize("screen", ["layout", "plan", "step"])
+@pytest.mark.parametrize(
+    ("mesh", "screen"), covering(["X=2,Y=4", "X=32,Y=16", "X=256,Y=256"], ["layout", "plan", "step"])
+)
 def test_meshes_of_any_size_open(mesh, screen):
     async def script(pilot):
         await pilot.press("p", "right", "p", "right", "down")

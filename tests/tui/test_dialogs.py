@@ -24,7 +24,7 @@ from shardviz.tui.opening.dialog import CompareDialog, OpenDialog
 from shardviz.tui.opening.pages import ChangesDialog, ModulesDialog, ProgramDialog, TranslationDialog
 from shardviz.tui.registry import COMMANDS
 from shardviz.tui.resilient_app import MOST_AHEAD
-from tests.conftest import one_in
+from tests.conftest import one_in, one_row_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 
 
@@ -329,7 +329,7 @@ BURSTS = {
 }
 
 
-@pytest.mark.parametrize(("before", "burst"), BURSTS.values(), ids=BURSTS)
+@pytest.mark.parametrize(("before", "burst"), one_row_in(3, BURSTS.values()), ids=BURSTS)
 def test_keys_that_wait_while_the_application_is_busy(before, burst):
     async def script(pilot):
         app = pilot.app
@@ -380,7 +380,7 @@ def values_of(app):
 
 
 @pytest.mark.usefixtures("empty_folder")
-@pytest.mark.parametrize(("keys", "came_to_be"), AHEAD.values(), ids=AHEAD)
+@pytest.mark.parametrize(("keys", "came_to_be"), one_row_in(3, AHEAD.values()), ids=AHEAD)
 def test_keys_typed_ahead_of_a_dialog_reach_it(keys, came_to_be):
     async def script(pilot):
         type_ahead(pilot.app, keys)
@@ -458,7 +458,7 @@ def test_a_double_click_opens_one_example():
     drive(script)
 
 
-@pytest.mark.parametrize("keys", [*DIALOGS.values(), "L", "ctrl+p", "enter"])
+@pytest.mark.parametrize("keys", one_in(3, [*DIALOGS.values(), "L", "ctrl+p", "enter"]))
 def test_ctrl_q_quits_from_everywhere(keys):
     async def script(pilot):
         await pilot.press(keys, "ctrl+q")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.forms.form import ProblemForm
-from tests.conftest import one_in
+from tests.conftest import one_in, one_row_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 from tests.tui.recorded import Recorded
 
@@ -24,7 +24,8 @@ def test_it_looks_like_this(size):
 
 
 @pytest.mark.parametrize(
-    ("typed", "position"), [("5", 5), ("X=1,Y=2", 6), ("x1", 4), ("X1 Y3", 7), ("device 2", 2)]
+    ("typed", "position"),
+    one_row_in(2, [("5", 5), ("X=1,Y=2", 6), ("x1", 4), ("X1 Y3", 7), ("device 2", 2)]),
 )
 def test_a_device_is_marked(typed, position):
     async def script(pilot):
