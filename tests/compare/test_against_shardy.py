@@ -133,7 +133,7 @@ def test_arrays_of_equal_shapes_are_told_apart(matmul_specs):
     """Every array that a sentence names is one that Shardy moves, and none that differs is passed over."""
     shardy, planner = Shardy(), Planner(MESH, objective="bytes")
     named = silent = 0
-    for specs in matmul_specs[::5]:
+    for specs in matmul_specs[::10]:
         found = planner.plan(problem_from_text("bd,df->bf", mesh=MESH, specs=specs, sizes="b=64,d=64,f=64"))
         text = shardy.text(found)
         answer = read_shardy(text, MESH)
@@ -148,8 +148,8 @@ def test_arrays_of_equal_shapes_are_told_apart(matmul_specs):
                 for told in re.findall(pattern, one.message):
                     assert told in names, (specs, one)
                     named += 1
-    assert silent > 60
-    assert named > 100
+    assert silent > 30
+    assert named > 50
 
 
 AXES = [("X",), ("Y",), ("X", "Y"), ("Y", "X"), ("Y:(2)2",), ("Y:(2)2", "X"), ("Y:(2)2", "Y:(1)2"), ()]
@@ -186,7 +186,7 @@ def random_answer(draw: random.Random) -> list[Collective]:
 )
 def test_any_answer_is_explained_whole(matmul_specs, text, sizes):
     draw = random.Random(text + sizes)
-    for _ in range(120):
+    for _ in range(50):
         specs = draw.choice(matmul_specs)
         if ";" in text:
             specs += f"; ,{draw.choice(matmul_specs).split(',')[0]}"

@@ -191,7 +191,7 @@ def test_crossovers_name_what_the_table_stars(pattern: Pattern, links: tuple[str
     topology_name, link_spec = links
     topology = topology_for(topology_name, pattern.dims)
     borders = [begin for begin, _ in crossovers(pattern, topology, link_spec)]
-    near = {border * percent // 100 for border in borders for percent in (50, 99, 101, 150)}
+    near = {border * percent // 100 for border in borders for percent in (99, 101)}
     for payload in sorted({-(-each // WHOLE) * WHOLE for each in (*near, 10**7)}):
         if not pattern.group_size < payload < LARGEST:
             continue

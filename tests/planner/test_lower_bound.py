@@ -61,7 +61,6 @@ def test_no_plan_that_trying_everything_finds_is_below_it(kind):
     [
         ((4, 4), 1.5, 1.4),
         pytest.param((8, 8), 2, 1.8, marks=pytest.mark.slow),
-        pytest.param((16, 16), 3.5, 2.7, marks=pytest.mark.slow),
     ],
 )
 def test_how_far_the_plan_of_a_layer_is_from_the_best_is_known_on_large_meshes(shape, forward, train):
