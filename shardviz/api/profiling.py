@@ -154,8 +154,8 @@ class ProfileReport(Shown):
         return timeline_svg(self.profile.timelines)
 
     def html(self) -> str:
-        """A page for a browser that zooms and pans, which loads nothing."""
-        from shardviz.render.times.timeline_html import timeline_html
+        """A page for a browser: the picture, and what there is to say of it; it loads nothing."""
+        from shardviz.render.times.timeline_svg import timeline_html
 
         return timeline_html(self.profile.timelines, self.profile.timeline.title)
 

@@ -55,7 +55,7 @@ EXAMPLES = (
         "shardviz export cast step all_gather --mesh i=4 -o gather.cast",
     ),
     (
-        "When each instruction runs, as a page that zooms",
+        "When each instruction runs, as a page",
         "shardviz export html hlo step.txt --machine v5e:2x4 -o step.html",
     ),
     (
@@ -170,7 +170,7 @@ def _timelines_written(subject: Subject, shown: Timelines, form: Form) -> str:
 
         return timeline_svg(shown.timelines, subject.title)
     if form == "html":
-        from shardviz.render.times.timeline_html import timeline_html
+        from shardviz.render.times.timeline_svg import timeline_html
 
         return timeline_html(shown.timelines, subject.title, subject.command)
     raise QuestionError(f"a timeline cannot be written as {form}", "take svg, html or trace")

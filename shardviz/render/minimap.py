@@ -52,7 +52,7 @@ class Minimap:
     """A picture of `rows` and `columns` of cells in at most `width` columns and `height` lines.
 
     A picture of few columns has several characters alike for each. `name` and `unit` are those of its words:
-    ``A``, ``device``; a `legend` tells below it what the characters mean.
+    ``A``, ``device``.
     """
 
     rows: int
@@ -62,7 +62,6 @@ class Minimap:
     unit: str
     width: int = MOST[0]
     height: int = MOST[1]
-    legend: Text | None = None
 
     @cached_property
     def step(self) -> Place:
@@ -114,8 +113,7 @@ class Minimap:
                 line.append("".join(characters for characters, _ in those), same)
             found.append(line)
         said = ["reverse: in view", *(f"{mark} {name}" for mark, name in _named(marks.values()))]
-        found.append(Text("  ".join(said), DIM))
-        return found if self.legend is None else [*found, self.legend]
+        return [*found, Text("  ".join(said), DIM)]
 
     def _drawn(self, sample: tuple[str, Style], mark: tuple[str, Style] | None) -> tuple[str, Style]:
         """The characters of a region, and their style."""
@@ -155,19 +153,6 @@ def room_below(width: int, lines: int) -> tuple[int, int] | None:
     """The same below words, which leave so many lines."""
     lines = min(MOST[1], lines - AROUND)
     return (min(MOST[0], width), lines) if lines >= LEAST_LINES else None
-
-
-def window_of(size: Place, canvas: tuple[int, int], seen: tuple[int, int, int, int]) -> Window:
-    """The part that is seen of rows and columns of cells, which share a canvas alike.
-
-    `seen` are the first column and line, columns and lines of the window.
-    """
-    left, top, width, height = seen
-    ends = []
-    for x, y in ((left, top), (left + width - 1, top + height - 1)):
-        row, column = y * size.row // max(canvas[1], 1), x * size.column // max(canvas[0], 1)
-        ends.append(Place(min(row, size.row - 1), min(column, size.column - 1)))
-    return ends[0], ends[1]
 
 
 def with_map(words: Sequence[Text], drawn: Sequence[Text], column: int) -> list[Text]:

@@ -760,63 +760,8 @@ MANY = ProblemForm(
 )
 
 
-def map_of(pane) -> list[str]:
-    """The lines of the map, without its words; none where there is no map."""
-    lines = [line.plain for line in pane.query_one("#step-foot").lines]
-    if pane._page.minimap(pane.player.number) is None:
-        return []
-    return [line[pane._page.map_left :] for line in lines[1:-2]]
-
-
-@pytest.mark.parametrize(
-    ("size", "lines"), [((80, 24), 0), ((120, 36), 7), ((160, 45), 10), ((200, 60), 7)], ids=str
-)
-def test_a_picture_that_is_larger_than_its_window_has_a_map(size, lines):
-    def check(pane):
-        assert len(map_of(pane)) == lines
-        assert text_of(pane.app).count("reverse: in view") == bool(lines)
-
-    play(["right"], check, MANY, size)
-
-
-def test_the_map_follows_scrolling_and_a_click_leads_there():
-    async def script(pilot):
-        pane = pilot.app.pane
-        view = pane.query_one(RoundView)
-        view.focus()
-        await until(pilot, lambda: is_ready(pane))
-        await pilot.press("right")
-        drawn = pane._page.minimap(1)
-        _, lines = drawn.size
-
-        def in_view():
-            spans = pane.query_one("#step-foot").render().spans
-            return [span for span in spans if getattr(span.style, "reverse", False)]
-
-        before = in_view()
-        assert before
-        left = pane._page.map_left
-        await pilot.click("#step-foot", offset=(left, 1 + lines - 1))
-        await pilot.pause()
-        assert view.scroll_offset.y > view.virtual_size.height // 2
-        assert in_view() != before
-        scrolled = view.scroll_offset
-        await pilot.click("#step-foot", offset=(1, 1))
-        await pilot.pause()
-        assert view.scroll_offset == scrolled
-        await pilot.press("d")
-        await pilot.pause()
-        assert map_of(pane)[0][0] == "▹"
-
-    drive(script, SIZES["wide"], MANY, "step")
-
-
-def test_where_all_devices_are_seen_there_is_no_map():
-    play(["right"], lambda pane: map_of(pane) == [] or pytest.fail("a map"), size=(200, 60))
-
-
 def test_a_large_group_looks_like_this():
-    play(["right"] * 3, lambda pane: check_snapshot("step-map", text_of(pane.app)), MANY)
+    play(["right"] * 3, lambda pane: check_snapshot("step-large", text_of(pane.app)), MANY)
 
 
 def test_what_cannot_be_followed_has_no_table():

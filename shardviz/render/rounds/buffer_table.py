@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-from rich.style import Style
 from rich.text import Text
 
 from shardviz.render.canvas import visible
@@ -24,9 +22,7 @@ from shardviz.render.rounds.buffer_rows import (
     chunk_columns,
     sampled,
 )
-from shardviz.render.rounds.device_map import DeviceMap
-from shardviz.render.rounds.pieces import FORMS, NOTHING, chunk_name, chunk_style
-from shardviz.render.rounds.round_traffic import RoundTraffic
+from shardviz.render.rounds.pieces import FORMS, NOTHING, chunk_name
 from shardviz.stepping.collective_run import CollectiveRun
 
 MAX_ROWS = 16
@@ -92,7 +88,6 @@ class BufferTable:
         self._gutter = max(self._labels.width, *(title.cell_len for title in self._titles)) + GAP
         self._columns = self._chosen_columns()
         self._gap = self._columns.index(None) if None in self._columns[-2:-1] else len(self._columns)
-        self._held: dict[int, set[int]] = {}
         self._makers: dict[tuple[int, int], BufferRows] = {}
         self._rows: dict[tuple[int, int, int, int], BufferRow] = {}
         if shape is not None:
@@ -155,34 +150,6 @@ class BufferTable:
             if is_text and stop == len(self._columns):
                 self._append_rest(line, row, start)
         return line[left - start : right - start] if left > start or line.cell_len > right - start else line
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Rows and columns of cells."""
-        return len(self._members), len(self._columns)
-
-    @property
-    def has_cells(self) -> bool:
-        """True if every column is a chunk."""
-        return bool(self._columns) and not self._slots
-
-    @cached_property
-    def places(self) -> DeviceMap:
-        """The devices, a row for each."""
-        return DeviceMap(len(self._members), np.arange(len(self._members)).reshape(-1, 1))
-
-    @cached_property
-    def traffic(self) -> RoundTraffic:
-        """The sends of the round."""
-        return RoundTraffic(self._run, self._number)
-
-    def held(self, row: int, columns: range) -> list[Style]:
-        """The colours of the chunks that the device of a row has among some columns."""
-        if row not in self._held:
-            self._held[row] = set(self._run.frames[self._number].buffer(row).chunk.tolist())
-        count, group, held = self._run.schedule.chunks, self.groups[0], self._held[row]
-        chunks = [chunk for chunk in self._columns[columns.start : columns.stop] if chunk in held]
-        return [chunk_style(self._palette, count, chunk, group) for chunk in chunks if chunk is not None]
 
     def member_at(self, _x: int, y: int) -> int | None:
         """The member whose row a line belongs to; None where there is none."""

@@ -124,11 +124,6 @@ class DevicePicture:
         line.rstrip()
         return line
 
-    @property
-    def places(self) -> DeviceMap:
-        """The rows and columns of the boxes."""
-        return self._map
-
     def rows(self, member: int) -> tuple[int, int]:
         """The first line of a member's box, and the one after its last."""
         row, _ = self._map.place(member)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, cast
+from typing import Literal
 
 from rich.text import Text
 
@@ -13,8 +13,6 @@ from shardviz.errors import plural
 from shardviz.render.canvas import Canvas
 from shardviz.render.caption import array_text, axes_text
 from shardviz.render.lines import GAP, GLUE, sentence, trimmed
-from shardviz.render.minimap import GAP as MAP_GAP
-from shardviz.render.minimap import Minimap, Place, room_beside, window_of, with_map
 from shardviz.render.palette import DONE, NEXT_PHASE, TO_DO, Palette
 from shardviz.render.rounds.buffer_rows import FrameStats, drawn_columns, sampled
 from shardviz.render.rounds.buffer_table import (
@@ -31,7 +29,6 @@ from shardviz.render.rounds.device_picture import FULL, SOME, DevicePicture, Gro
 from shardviz.render.rounds.matmul_picture import MARKS as MATMUL_MARKS
 from shardviz.render.rounds.matmul_picture import MatmulPicture
 from shardviz.render.rounds.pieces import NOTHING
-from shardviz.render.rounds.round_map import Mapped, lens_mark, round_map
 from shardviz.render.rounds.round_traffic import round_words
 from shardviz.render.rounds.step_notes import SEPARATOR, after_words, headline, marks
 from shardviz.render.rounds.switch_lanes import LaneShape, SwitchLanes, lane_shape
@@ -43,11 +40,6 @@ from shardviz.units import human_bytes, rate, seconds, shaped, times
 
 View = Literal["devices", "table", "transfers", "matmul"]
 VIEWS: tuple[View, ...] = ("devices", "table", "transfers", "matmul")
-Seen = tuple[int, int, int, int]
-"""First column and line, columns and lines of a window."""
-NOTHING_SEEN = (0, 0, 0, 0)
-TALL, MAP = 27, 3
-"""Lines from which on a map stands below the picture, and the part of them that it has."""
 LEAST_TRANSFERS = 5
 """Lines for transfers below a picture, from which on some are there."""
 LOW = 18
@@ -99,8 +91,7 @@ class PlayerPage:
         self.lens: int | None = None
         """The position in the mesh of the device that is marked; None where none is."""
         self._said: dict[int, Text] = {}
-        self._noted: dict[tuple[int, int], list[Text]] = {}
-        self._last_map: tuple[Canvas, Minimap] | None = None
+        self._noted: dict[int, list[Text]] = {}
 
     def head(self, number: int, speed: str) -> list[Text]:
         """The collective, the progress, the round in words; before and after, what every device has."""
@@ -126,67 +117,25 @@ class PlayerPage:
             self._said[key] = words_line(run, number, self._width)
         return self._said[key]
 
-    def foot(self, number: int, verdict: Sequence[Text], seen: Seen = NOTHING_SEEN) -> list[Text]:
+    def foot(self, number: int, verdict: Sequence[Text]) -> list[Text]:
         """The cost, JAX's verdict and the marks: at least the beginning of each, and as much as fits below
-        the picture. Beside them the map of a larger picture, of which `seen` is in the window."""
-        parts = self._summary.lines(number, self.words_width), verdict, self._notes(number, self.words_width)
+        the picture."""
+        parts = self._summary.lines(number, self._width), verdict, self._notes(number)
         least = self._least(number, len(verdict))
-        drawn = self.map_lines(number, seen)
         lines: list[Text] = []
-        used = sum(least)
-        spare = self._height - len(self.head(number, "")) - self.canvas(number).height - 1 - used
-        spare = max(spare, len(drawn) - used)
+        spare = self._height - len(self.head(number, "")) - self.canvas(number).height - 1 - sum(least)
         for part, kept in zip(parts, least, strict=True):
             more = max(0, min(len(part) - kept, spare))
             spare -= more
             lines += part[: kept + more]
-        return with_map(lines, drawn, self.map_left) if drawn else lines
-
-    def map_lines(self, number: int, seen: Seen) -> list[Text]:
-        """The map of the picture with what is seen of it, and the marked device; empty where all is seen."""
-        found = self.minimap(number)
-        if found is None:
-            return []
-        drawn = cast(Mapped, self.canvas(number))
-        window = window_of(Place(found.rows, found.columns), (drawn.width, drawn.height), seen)
-        return found.lines(window, lens_mark(drawn, self._marked, self.palette.lens))
-
-    def minimap(self, number: int) -> Minimap | None:
-        """The map of the picture of a round; None where there is none. The last one is kept."""
-        canvas = self.canvas(number)
-        if self._map_room is None or not isinstance(canvas, Mapped):
-            return None
-        if self._last_map is None or self._last_map[0] is not canvas:
-            self._last_map = canvas, round_map(canvas, *self._map_room)
-        return self._last_map[1]
-
-    @cached_property
-    def _map_room(self) -> tuple[int, int] | None:
-        """The columns and lines of a map beside the words; None where all of the picture is seen, or
-        where there is no room."""
-        canvas = self.canvas(0)
-        is_larger = canvas.height > self._room or canvas.width > self._width
-        if not is_larger or self._height < TALL or not isinstance(canvas, Mapped):
-            return None
-        # A line is that of the legend.
-        return room_beside(self._width, self._height // MAP - 1)
-
-    @property
-    def map_left(self) -> int:
-        """The column of the words at which the map begins."""
-        return self._width - (self._map_room or (0, 0))[0]
-
-    @property
-    def words_width(self) -> int:
-        """The columns of what stands below the picture."""
-        return self._width if self._map_room is None else self.map_left - MAP_GAP
+        return lines
 
     def _least(self, number: int, verdict: int) -> tuple[int, int, int]:
         """The lines of the cost, the verdict and the marks that are shown in any case."""
         if self.is_low:
             return 1, 0, 0
         cost = self._summary.lines(number, self._width)
-        return min(len(cost), LEAST), verdict, min(len(self._notes(number, self._width)), LEAST)
+        return min(len(cost), LEAST), verdict, min(len(self._notes(number)), LEAST)
 
     def canvas(self, number: int, part: float | None = None) -> Canvas:
         """The picture of a round; with a `part`, of its chunks on their way. The last one is kept."""
@@ -257,12 +206,7 @@ class PlayerPage:
     @cached_property
     def _most_below(self) -> int:
         """Lines of all that stands below the picture, and of blanks around the transfers."""
-        return (
-            len(self._summary.lines(0, self._width))
-            + self.verdict_lines
-            + len(self._notes(0, self._width))
-            + 2
-        )
+        return len(self._summary.lines(0, self._width)) + self.verdict_lines + len(self._notes(0)) + 2
 
     @cached_property
     def _room(self) -> int:
@@ -291,14 +235,13 @@ class PlayerPage:
     def _table(self) -> TableShape:
         return scrolled_shape(self._prepared.drawn, self._group, self._width, self._room, self.palette)
 
-    def _notes(self, number: int, width: int) -> list[Text]:
+    def _notes(self, number: int) -> list[Text]:
         """The marks of all frames, with a sum that is seen in this one, and what other groups do."""
         count = self._count(number)
-        if (count, width) not in self._noted:
-            parts = [self._marks(count), self._others]
-            words = SEPARATOR.join(filter(None, parts))
-            self._noted[count, width] = sentence(words, width, style="dim")
-        return self._noted[count, width]
+        if count not in self._noted:
+            words = SEPARATOR.join(filter(None, [self._marks(count), self._others]))
+            self._noted[count] = sentence(words, self._width, style="dim")
+        return self._noted[count]
 
     def _marks(self, count: int) -> str:
         drawn = self._prepared.drawn

@@ -66,14 +66,6 @@ class RoundTraffic:
             self._sends = carried(run, run.schedule.round(number))
         self._found: dict[tuple[int, int], list[int] | int] = {}
 
-    def is_sender(self, member: int) -> bool:
-        """True if a member sends anything."""
-        return self._by_sender.has(member)
-
-    def is_receiver(self, member: int) -> bool:
-        """True if a member receives anything."""
-        return self._by_receiver.has(member)
-
     def sent(self, member: int) -> Moves:
         """The chunks that a member sends."""
         return self._moves(*self._by_sender.of(member))
@@ -182,10 +174,6 @@ class _ByMember:
         # Numbers of two bytes, which most groups have, are sorted by their digits.
         order = np.argsort(members.astype(np.min_scalar_type(size - 1)), kind="stable")
         return cls(chunks[order], others[order], first)
-
-    def has(self, member: int) -> bool:
-        """True if a member has any."""
-        return bool(self.first[member] < self.first[member + 1])
 
     def of(self, member: int) -> tuple[list[int], list[int]]:
         """The chunks of a member, and whom each goes to or comes from."""

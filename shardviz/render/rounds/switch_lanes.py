@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
-import numpy as np
 from rich.style import Style
 from rich.text import Text
 
 from shardviz.render.canvas import LineBuilder
 from shardviz.render.palette import DIM
 from shardviz.render.rounds.buffer_rows import NAMES, BufferRows, sampled
-from shardviz.render.rounds.device_map import NOBODY, DeviceMap
 from shardviz.render.rounds.device_picture import BAR, LINE, SWITCH, GroupBoxes
 from shardviz.render.rounds.pieces import FORMS, NOTHING, PieceCell
 from shardviz.render.rounds.round_traffic import RoundTraffic
@@ -82,13 +79,6 @@ class SwitchLanes:
         found = builder.text()
         found.rstrip()
         return found
-
-    @cached_property
-    def places(self) -> DeviceMap:
-        """The rows and columns of the lanes."""
-        rows = self._shape.rows
-        members = np.pad(np.arange(self._size), (0, -self._size % rows), constant_values=NOBODY)
-        return DeviceMap(self._size, members.reshape(-1, rows).T)
 
     def rows(self, member: int) -> tuple[int, int]:
         """The line of a member's lane, and the one after it."""

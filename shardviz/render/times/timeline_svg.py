@@ -1,4 +1,4 @@
-"""Timelines as one SVG picture of shapes, for slides: it loads nothing, and any viewer scales it."""
+"""Timelines as one SVG picture of shapes, which any viewer scales, and as a page around it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from html import escape
 
 from shardviz.errors import plural
 from shardviz.forms.form import one_line
+from shardviz.render.exports.html import PAGE as PAGE_STYLE
+from shardviz.render.exports.html import Styles, section_html, whole_page
+from shardviz.render.exports.sections import WIDTH as COLUMNS
+from shardviz.render.exports.sections import Section
 from shardviz.render.palette import TRUECOLOR, Palette
 from shardviz.render.times.gantt import axis_names, bar_label, first_axis, is_matmul, lane_names, span_text
 from shardviz.render.times.memory_curve import NEAR, MemoryCurve
-from shardviz.render.times.report import percent
+from shardviz.render.times.report import cause_lines, percent, total_lines
 from shardviz.render.times.timeline_rows import LaneRow, TimelineRows
 from shardviz.render.times.window import TimeWindow, ticks
 from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp, TimeSpan
@@ -28,7 +32,8 @@ LETTER = 7.3
 PAGE, TEXT, DIMMED, LINE = "#11121a", "#d6dae8", "#8b8fa3", "#2c2f40"
 
 STYLE = f"""
-text {{ font: 12px "Inter", "Helvetica Neue", "DejaVu Sans", Arial, sans-serif; fill: {TEXT}; }}
+svg {{ max-width: 100%; height: auto; }}
+text {{ font: 12px "Inter", "Helvetica Neue", "DejaVu Sans", Arial, sans-serif; }}
 .title {{ font-size: 20px; font-weight: bold; }}
 .total {{ font-size: 14px; fill: {DIMMED}; }}
 .lane {{ font-weight: bold; text-anchor: end; }}
@@ -43,6 +48,28 @@ text {{ font: 12px "Inter", "Helvetica Neue", "DejaVu Sans", Arial, sans-serif; 
 
 def timeline_svg(timelines: Sequence[ProgramTimeline], title: str = "", palette: Palette = TRUECOLOR) -> str:
     """One SVG file of timelines below one another on one scale."""
+    return _picture(timelines, title, palette, f"<style>{STYLE}</style>\n")
+
+
+def timeline_html(timelines: Sequence[ProgramTimeline], title: str, command: str = "") -> str:
+    """One HTML file: the picture, in which a bar under the pointer tells its operation, then all that there
+    is to say of each timeline. Raises `QuestionError` for what is too long."""
+    styles = Styles()
+    sections = [
+        Section(
+            f"{timeline.title} on {timeline.machine}",
+            [*total_lines(timeline, COLUMNS, TRUECOLOR), *cause_lines(timeline, COLUMNS, TRUECOLOR)],
+        )
+        for timeline in timelines
+    ]
+    body = [_picture(timelines, title, TRUECOLOR)]
+    body += [section_html(section, number, styles) for number, section in enumerate(sections)]
+    hint = "write it as a trace, which https://ui.perfetto.dev opens"
+    return whole_page(title, command, PAGE_STYLE + STYLE + styles.css(), "", body, hint)
+
+
+def _picture(timelines: Sequence[ProgramTimeline], title: str, palette: Palette, style: str = "") -> str:
+    """The SVG element; a page has its style elsewhere."""
     limit = max(each.drawn_seconds for each in timelines)
     y = float(EDGE)
     parts: list[str] = []
@@ -56,11 +83,10 @@ def timeline_svg(timelines: Sequence[ProgramTimeline], title: str = "", palette:
     body = "\n".join(parts)
     return f"""\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" \
-role="img" aria-label="{escape(title)}">
+role="img" aria-label="{escape(title)}" fill="{TEXT}">
 <title>{escape(title)}</title>
 <desc>{escape(said)}</desc>
-<style>{STYLE}</style>
-<rect width="{WIDTH}" height="{height}" fill="{PAGE}"/>
+{style}<rect width="{WIDTH}" height="{height}" fill="{PAGE}"/>
 {body}
 </svg>
 """
@@ -277,9 +303,9 @@ class _Chart:
 
 
 def _text(x: float, y: float, words: str, kind: str, colour: str = "") -> str:
-    style = f' style="fill:{colour}"' if colour else ""
+    fill = f' fill="{colour}"' if colour else ""
     name = f' class="{kind}"' if kind else ""
-    return f'<text{name} x="{round(x, 2)}" y="{round(y, 2)}"{style}>{escape(one_line(words))}</text>'
+    return f'<text{name} x="{round(x, 2)}" y="{round(y, 2)}"{fill}>{escape(one_line(words))}</text>'
 
 
 def _line(x1: float, y1: float, x2: float, y2: float) -> str:

@@ -191,8 +191,8 @@ def _subject(pane: Pane) -> Subject:
 
 
 def _timeline_page(pane: Pane) -> str:
-    """The pane's timelines as a page that zooms."""
-    from shardviz.render.times.timeline_html import timeline_html
+    """The pane's timelines as a page."""
+    from shardviz.render.times.timeline_svg import timeline_html
 
     title = f"{title_of(pane.exported())}: what runs when"
     return timeline_html(pane.timelines, title, pane.command_line())

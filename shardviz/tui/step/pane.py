@@ -21,7 +21,7 @@ from shardviz.tui.pane import Pane
 from shardviz.tui.registry import FORM, STEP, Command, CommandsChanged, bindings
 from shardviz.tui.step.choice import CollectiveChoice, LinkFigures, is_large, worked_out
 from shardviz.tui.step.form import CollectiveForm
-from shardviz.tui.step.player import Player, RoundView, Slide, StepFoot, StepHead, StepLines, slide_seconds
+from shardviz.tui.step.player import Player, RoundView, Slide, StepHead, StepLines, slide_seconds
 
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
@@ -81,7 +81,7 @@ class StepPane(Pane):
         yield StepHead(id="step-head")
         yield RoundView()
         yield CollectiveForm(self.state)
-        yield StepFoot(id="step-foot")
+        yield StepLines(id="step-foot")
 
     def on_mount(self) -> None:
         self._open_form(False)
@@ -333,26 +333,6 @@ class StepPane(Pane):
             self._keep_time()
             self._draw()
 
-    def on_lines_view_scrolled(self) -> None:
-        """The map marks what is seen."""
-        if self._page is not None and self._page.minimap(self.player.number) is not None:
-            self._draw_foot()
-
-    def on_step_foot_clicked(self, message: StepFoot.Clicked) -> None:
-        """A click on the map leads there."""
-        drawn = None if self._page is None else self._page.minimap(self.player.number)
-        if drawn is None or self._page is None:
-            return
-        place = drawn.place_at(message.column - self._page.map_left, message.line - 1)
-        if place is not None:
-            view = self.query_one(RoundView)
-            middle = (place.column + 0.5) / drawn.columns, (place.row + 0.5) / drawn.rows
-            x, y = (
-                part * full - seen / 2
-                for part, full, seen in zip(middle, view.virtual_size, view.size, strict=True)
-            )
-            view.scroll_to(max(0, x), max(0, y), animate=False)
-
     def tick(self) -> None:
         """One round on, while it plays."""
         if self.player.playing and self.display:
@@ -539,7 +519,7 @@ class StepPane(Pane):
         if self._page is None or self.prepared is None or not self.size.width:
             return  # A pane that a lesson hides has no room, and draws itself again when it is shown.
         verdict = self._verdict(self.prepared)
-        lines = self._page.foot(self.player.number, verdict, self.query_one(RoundView).seen)
+        lines = self._page.foot(self.player.number, verdict)
         if len(verdict) != self._page.verdict_lines:
             # The picture makes room for a longer verdict.
             self._page = self._new_page(self.prepared, len(verdict))
@@ -558,7 +538,7 @@ class StepPane(Pane):
         from shardviz.render.rounds.step_notes import short_verdict
 
         question = prepared.drawn.question
-        width = self.size.width if self._page is None else self._page.words_width
+        width = self.size.width
         if question.shards is None:
             said = "no numbers to verify: they would be too many"
         else:

@@ -177,20 +177,6 @@ class StepHead(StepLines):
             self.post_message(self.Scrubbed(min(max(0, x - bar.start()), last) / last))
 
 
-class StepFoot(StepLines):
-    """The lines below the picture."""
-
-    class Clicked(Message):
-        """They were clicked, at a column of a line."""
-
-        def __init__(self, column: int, line: int) -> None:
-            super().__init__()
-            self.column, self.line = column, line
-
-    def on_click(self, event: events.Click) -> None:
-        self.post_message(self.Clicked(event.x, event.y))
-
-
 class RoundView(LinesView, inherit_bindings=False):
     """Scrolls up and down by keys; arrows to the left and right belong to the rounds."""
 
