@@ -181,7 +181,7 @@ class Report(Shown):
             from shardviz.render.programs.program_view import program_view
 
             return program_view(self.compiled, self._on_target, width, palette)
-        from shardviz.render.programs.rematerialization_lines import rematerialization_lines
+        from shardviz.render.programs.why_lines import rematerialization_lines
 
         lines = hlo_view(self._on_target, self.given, width, palette)
         lines += rematerialization_lines(self.rematerializations, width)

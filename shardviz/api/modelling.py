@@ -70,7 +70,7 @@ class ModelReport(Shown):
         return self.memory.parameters
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.models.page import answer_view, parameters_view
+        from shardviz.render.model_view import answer_view, parameters_view
 
         return [
             *parameters_view(self.question, width, palette),

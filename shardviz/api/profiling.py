@@ -140,7 +140,7 @@ class ProfileReport(Shown):
         return self.profile.collectives
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.profiles.profile_view import profile_view
+        from shardviz.render.profile_view import profile_view
 
         return profile_view(self.profile, width, palette)
 

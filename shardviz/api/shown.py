@@ -43,8 +43,8 @@ class Shown(ABC):
         return plain_text(self.lines, width)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        from shardviz.render.lines import printable_line
         from shardviz.render.palette import palette_for
-        from shardviz.render.sanitize import printable_line
 
         palette = palette_for(None if console.no_color else console.color_system)
         for line in self.lines(max(options.max_width, MIN_WIDTH), palette):

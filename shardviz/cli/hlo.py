@@ -200,7 +200,7 @@ def command(
 
         output.show(shape_lines(report, selection, output.width, output.palette))
     if remade:
-        from shardviz.render.programs.rematerialization_lines import rematerialization_lines
+        from shardviz.render.programs.why_lines import rematerialization_lines
 
         output.show(rematerialization_lines(remade, output.width))
     return code
@@ -228,7 +228,7 @@ def _show_saved(name: str, saved: ReportSummary, output: CommandOutput) -> ExitC
 
         print_json(SUMMARY.document(saved))
         return ExitCode.FINE
-    from shardviz.render.programs.summary_view import summary_view
+    from shardviz.render.programs.changes_view import summary_view
 
     output.show(summary_view(saved, output.width))
     return ExitCode.FINE
@@ -243,7 +243,7 @@ def _show_log(log: str, given: Mesh | None, output: CommandOutput) -> ExitCode:
 
         print_json(rematerializations_document(found, mesh, given))
         return ExitCode.FINE
-    from shardviz.render.programs.rematerialization_lines import log_lines
+    from shardviz.render.programs.why_lines import log_lines
 
     output.show(log_lines(found, mesh, output.width, is_given=given is not None))
     return ExitCode.FINE
@@ -273,7 +273,7 @@ def _list_modules(
 
         print_json(modules_document(modules, given, selection))
         return code
-    from shardviz.render.programs.modules_view import modules_view
+    from shardviz.render.programs.hlo_view import modules_view
 
     output.show(modules_view(modules, output.width, selection))
     return code

@@ -341,7 +341,7 @@ def _printer(session: _Session, as_csv: bool, output: CommandOutput) -> Callable
             sys.stdout.flush()
 
         return print_line
-    from shardviz.render.measurements.rows import MeasuredRows
+    from shardviz.render.measurements import MeasuredRows
 
     table = MeasuredRows(question, placed, output.width, output.palette)
     if session.job is not None:
@@ -365,8 +365,7 @@ def _show_end(session: _Session, output: CommandOutput) -> None:
 
     from shardviz.devices.fitting import of_one_size
     from shardviz.render.lines import sentence
-    from shardviz.render.measurements.fits import fits_view, too_few_sizes
-    from shardviz.render.measurements.rows import rows_words
+    from shardviz.render.measurements import fits_view, rows_words, too_few_sizes
 
     output.show([Text()])
     for words in rows_words(session.rows):

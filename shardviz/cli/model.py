@@ -147,7 +147,7 @@ def command(
         unchanged, question = question, with_changes(question, [*map(read_change, changes)])
         if not output.as_json:
             # What does not need a plan is there at once.
-            from shardviz.render.models.page import parameters_view
+            from shardviz.render.model_view import parameters_view
 
             output.show(parameters_view(question, output.width, output.palette))
         with working("planning a step"):
@@ -156,13 +156,13 @@ def command(
         if answer.step is None:
             print_note(f"nothing says how {question.model.name} uses its parameters: no step is planned")
         if not output.as_json:
-            from shardviz.render.models.page import answer_view
+            from shardviz.render.model_view import answer_view
 
             output.show(answer_view(answer, output.width, output.palette))
         if moved is not None and not output.as_json:
             from rich.text import Text
 
-            from shardviz.render.models.change_lines import change_lines
+            from shardviz.render.model_view import change_lines
 
             output.show([Text(), *change_lines(moved, output.width, output.palette)])
         told = _answers(session, answer.step)

@@ -74,7 +74,7 @@ class CommandOutput:
         from rich.console import Console
         from rich.text import Text
 
-        from shardviz.render.sanitize import printable_line
+        from shardviz.render.lines import printable_line
 
         console = Console(
             width=self.width,

@@ -92,7 +92,7 @@ def command(
 
         print_json(PROFILE.document(profile))
         return
-    from shardviz.render.profiles.profile_view import profile_view
+    from shardviz.render.profile_view import profile_view
 
     output.show(profile_view(profile, output.width, output.palette))
 

@@ -11,7 +11,6 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.notation import write_book
 from shardviz.notation.spec_string import write_devices
-from shardviz.planner.problem.problem import value_pieces
 from shardviz.render.lines import GAP
 from shardviz.render.palette import DIM, PADDING, PARTIAL, Palette
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
@@ -24,8 +23,7 @@ LISTED_MEMBERS = 8
 """Devices of a group that are listed with the one that is marked."""
 
 if TYPE_CHECKING:
-    from shardviz.planner.plan import Plan, Step
-    from shardviz.planner.problem import Problem, Statement
+    from shardviz.planner.plan import Plan
 
 
 def axes_text(axes: Iterable[str], mesh: Mesh, palette: Palette, separator: str = ", ") -> Text:
@@ -68,24 +66,6 @@ def colour_axes(text: Text, axes: Iterable[str], position: int, mesh: Mesh, pale
         text.stylize(palette.axis(mesh, axis), position, position + len(axis))
         position += len(axis)
     return position
-
-
-def operation_text(step: Step, problem: Problem, palette: Palette) -> Text:
-    """A step's operation with its einsum, in a program with its statement, or with its array and axes:
-    ``einsum bd,df->bf``, ``Y_1 = silu(H)``, ``psum Out over Y``."""
-    if step.einsum is not None and not problem.is_chain:
-        return Text.assemble((step.array, "bold"), " = ", value_text(problem.parts[step.part]))
-    if step.einsum is not None:
-        return Text.assemble((step.op, "bold"), f" {step.einsum}")
-    text = Text.assemble((step.op, "bold"), f" {step.array}")
-    axes = axes_text(step.axes, problem.mesh, palette)
-    return text.append(" over ").append_text(axes) if step.axes else text
-
-
-def value_text(part: Statement) -> str:
-    """The value of a statement, of the names of its arrays: ``silu(H) * G``."""
-    pieces = value_pieces(part)
-    return "".join(each if isinstance(each, str) else part.operands[each].name for each in pieces)
 
 
 def caption_cells(layout: Layout, palette: Palette) -> list[Text]:

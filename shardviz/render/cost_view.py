@@ -9,12 +9,10 @@ from rich.text import Text
 
 from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.costs import PlanCost
-from shardviz.planner.pricing.priced_steps import HBM, IN_PLACE, PricedStep
 from shardviz.planner.pricing.thresholds import Threshold
-from shardviz.render.caption import operation_text
-from shardviz.render.lines import sentence, table
+from shardviz.render.lines import Cell, sentence, sentences, table
 from shardviz.render.palette import Palette
-from shardviz.render.train_steps import update_runs, update_text
+from shardviz.render.plan_steps import StepRow, step_rows
 from shardviz.units import flops, human_bytes, rate, seconds
 
 if TYPE_CHECKING:
@@ -27,27 +25,30 @@ RIGHT = frozenset({2, 3})
 def cost_view(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
     """The machine, each step with its time and bound, and the totals; a convention stands once."""
     lines = sentence(machine_words(cost), width, lead="time  ")
-    runs = update_runs(cost.plan)
-    shown = [
-        (
-            _update_cells(runs[number], cost) if number in runs else _cells(number, priced, cost, palette),
-            priced,
-        )
-        for number, priced in enumerate(cost.steps, 1)
-        if number not in runs or number == runs[number][-1]
-    ]
+    rows = [*step_rows(cost.plan, palette, cost.steps).values()]
+    cells = [_cells(row) for row in rows]
+    aligned = table(cells, width, INDENT, RIGHT)
+    fits = len(aligned) == len(rows)
     told: set[str] = set()
-    for head, (_, priced) in zip(_heads([row for row, _ in shown], width), shown, strict=True):
-        lines += head
-        if priced.is_collective and priced.convention not in told:
-            told.add(priced.convention)
-            lines += sentence(priced.convention, width, HOW_INDENT, style="dim")
+    for place, row in enumerate(rows):
+        lines += [aligned[place]] if fits else table([cells[place]], width, INDENT)
+        convention = row.priced[-1].convention
+        if row.is_moving and convention not in told:
+            told.add(convention)
+            lines += sentence(convention, width, HOW_INDENT, style="dim")
     return [*lines, *total_lines(cost, width)]
+
+
+def _cells(row: StepRow) -> list[Cell]:
+    """Number, operation, what bounds it counted, time and bound; a slice has none of these."""
+    if row.is_in_place:
+        return [row.number, row.operation, row.time]
+    return [row.number, row.operation, row.moved, (row.time, "bold"), row.bound]
 
 
 def total_lines(cost: PlanCost, width: int) -> list[Text]:
     """The totals: seconds, thresholds, intensity and utilisation, memory."""
-    return [line for words in total_words(cost) for line in sentence(words, width, INDENT)]
+    return sentences(total_words(cost), width, INDENT)
 
 
 def fit_lines(cost: PlanCost, width: int) -> list[Text]:
@@ -95,11 +96,6 @@ def machine_words(cost: PlanCost) -> str:
     return f"{machine.name}{assumed}: {arithmetic}, {memory}"
 
 
-def time_words(priced: PricedStep) -> str:
-    """``12.4 µs``, or ``unknown``."""
-    return "unknown" if priced.seconds is None else seconds(priced.seconds)
-
-
 def total_words(cost: PlanCost) -> list[str]:
     """The totals, a sentence each: seconds, thresholds, intensity and utilisation, memory."""
     return [
@@ -117,47 +113,6 @@ def total_words(cost: PlanCost) -> list[str]:
         )
         if words
     ]
-
-
-def _cells(number: int, priced: PricedStep, cost: PlanCost, palette: Palette) -> list[Text]:
-    """Number, operation, what bounds it counted, time and bound; a slice has none of these."""
-    if priced.convention == IN_PLACE:
-        return [Text(f"{number}"), operation_text(priced.step, cost.plan.problem, palette), Text("in place")]
-    if priced.is_collective:
-        moved = f"{human_bytes(priced.wire_bytes)} sent"
-    elif priced.bound == HBM:
-        moved = f"{human_bytes(priced.hbm_bytes)} of HBM"
-    else:
-        moved = flops(priced.flops)
-    return [
-        Text(f"{number}"),
-        operation_text(priced.step, cost.plan.problem, palette),
-        Text(moved),
-        Text(time_words(priced), "bold"),
-        Text("" if priced.seconds is None else priced.bound),
-    ]
-
-
-def _update_cells(run: range, cost: PlanCost) -> list[Text]:
-    """The cells of all steps that update one parameter, as `_cells` are."""
-    steps = [cost.steps[number - 1] for number in run]
-    known = [each.seconds for each in steps if each.seconds is not None]
-    is_known = len(known) == len(steps)
-    return [
-        Text(f"{run[0]}–{run[-1]}"),
-        Text(update_text(cost.plan, run[-1])),
-        Text(f"{human_bytes(sum(each.hbm_bytes for each in steps))} of HBM"),
-        Text(seconds(sum(known)) if is_known else "unknown", "bold"),
-        Text(HBM if is_known else ""),
-    ]
-
-
-def _heads(rows: Sequence[Sequence[Text]], width: int) -> list[list[Text]]:
-    """The lines of each row."""
-    aligned = table(rows, width, INDENT, RIGHT)
-    if len(aligned) == len(rows):
-        return [[line] for line in aligned]
-    return [table([row], width, INDENT) for row in rows]
 
 
 def _unknown_words(cost: PlanCost) -> str:

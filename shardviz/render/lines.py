@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from rich.style import Style
 from rich.text import Text
@@ -22,6 +22,39 @@ READABLE = 100
 """Sentences wrap here even on wider pages."""
 
 
+Cell = Text | str | tuple[str, str | Style]
+"""A cell of a table: a text, or words with a style."""
+STAND_IN = "?"
+BLOCKS = " ▏▎▍▌▋▊▉█"
+
+
+def printable(text: str) -> str:
+    """Another program's text for a terminal, in which nothing may move the cursor or change what is shown: a
+    stand-in for each character that is none to look at."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else STAND_IN for c in text)
+
+
+def printable_line(line: Text) -> Text:
+    """The same for a line with styles, which stay where they are."""
+    if not line.plain.isprintable():
+        line.plain = printable(line.plain)
+    return line
+
+
+def as_text(cell: Cell) -> Text:
+    """A cell as a text that can be printed."""
+    if isinstance(cell, Text):
+        return printable_line(cell)
+    return Text(printable(cell)) if isinstance(cell, str) else Text(printable(cell[0]), cell[1])
+
+
+def bar(size: float, most: float, room: int) -> str:
+    """A bar for a figure beside others, of at most `room` columns, in eighths of one; what is there has at
+    least an eighth."""
+    eighths = max(round(8 * room * size / most) if most else 0, int(size > 0))
+    return BLOCKS[-1] * (eighths // 8) + BLOCKS[eighths % 8].strip()
+
+
 def sentence(text: str, width: int, indent: int = 0, lead: str = "", style: str | Style = "") -> list[Text]:
     """`text` in lines of at most `width` columns, all indented, the others two more than the first.
 
@@ -37,12 +70,20 @@ def sentence(text: str, width: int, indent: int = 0, lead: str = "", style: str 
         subsequent_indent=" " * hanging,
         break_on_hyphens=False,
     )
-    lines = [Text.assemble(" " * indent, (line.replace(GLUE, " "), style)) for line in wrapped]
+    words = (printable(line.replace(GLUE, " ")) for line in wrapped)
+    lines = [Text.assemble(" " * indent, (line, style)) for line in words]
     if lead:
         lines[0].stylize("not dim bold", indent, indent + len(lead))
     if lead[:2].strip() in SIGNS:
         lines[0].stylize(SIGNS[lead[0]], indent, indent + 1)
     return lines
+
+
+def sentences(
+    said: Iterable[str], width: int, indent: int = 0, lead: str = "", style: str | Style = ""
+) -> list[Text]:
+    """Several of them, each with its own lines; empty ones are left out."""
+    return [line for text in said if text for line in sentence(text, width, indent, lead, style)]
 
 
 def shared(
@@ -61,19 +102,20 @@ def shared(
 
 
 def columns(
-    rows: Sequence[Sequence[Text]], width: int, indent: int = 0, right: frozenset[int] = frozenset()
+    rows: Sequence[Sequence[Cell]], width: int, indent: int = 0, right: Collection[int] = ()
 ) -> list[Text] | None:
     """Rows of cells under one another, those of the columns in `right` flush right; None if they do not fit.
 
     A column that is empty in every row takes no room.
     """
-    count = max((len(row) for row in rows), default=0)
-    widths = [max((row[i].cell_len for row in rows if i < len(row)), default=0) for i in range(count)]
+    texts = [[*map(as_text, row)] for row in rows]
+    count = max(map(len, texts), default=0)
+    widths = [max((row[i].cell_len for row in texts if i < len(row)), default=0) for i in range(count)]
     kept = [i for i in range(count) if widths[i]]
     if indent + sum(widths) + GAP * (len(kept) - 1) > width:
         return None
     lines = []
-    for row in rows:
+    for row in texts:
         line = Text(" " * indent)
         for place, i in enumerate(kept):
             cell = row[i] if i < len(row) else Text()
@@ -85,7 +127,7 @@ def columns(
     return lines
 
 
-def records(rows: Sequence[Sequence[Text]], width: int, indent: int = 0) -> list[Text]:
+def records(rows: Sequence[Sequence[Cell]], width: int, indent: int = 0) -> list[Text]:
     """Rows too wide for columns: each row's cells one after another, as many to a line as fit.
 
     Lines after a row's first are indented two more; a cell wider than a line goes on over several, broken at
@@ -94,7 +136,9 @@ def records(rows: Sequence[Sequence[Text]], width: int, indent: int = 0) -> list
     lines = []
     room = max(width - indent - GAP, 1)
     for row in rows:
-        pieces = [(piece, number) for cell in row for number, piece in enumerate(_pieces(cell, room))]
+        pieces = [
+            (piece, number) for cell in row for number, piece in enumerate(_pieces(as_text(cell), room))
+        ]
         line = Text(" " * indent)
         for place, (piece, number) in enumerate(pieces):
             gap = 1 if number else GAP
@@ -119,12 +163,48 @@ def _pieces(cell: Text, room: int) -> list[Text]:
     return [*pieces, cell] if cell.cell_len else pieces
 
 
+def fitting_columns(
+    rows: Sequence[Sequence[Cell]],
+    width: int,
+    indent: int = 0,
+    right: Collection[int] = (),
+    head: Sequence[str] = (),
+    without: Sequence[Collection[int]] = (),
+    style: str = "bold",
+) -> list[Text] | None:
+    """Columns under their `head`, on narrower pages `without` those of its first entry with which the others
+    fit; None where they fit with none."""
+    whole: list[Sequence[Cell]] = [[(heading, style) for heading in head]] if head else []
+    whole += rows
+    for left_out in ((), *without):
+        kept = [[Text() if i in left_out else cell for i, cell in enumerate(row)] for row in whole]
+        found = columns(kept, width, indent, right)
+        if found is not None:
+            return found
+    return None
+
+
 def table(
-    rows: Sequence[Sequence[Text]], width: int, indent: int = 0, right: frozenset[int] = frozenset()
+    rows: Sequence[Sequence[Cell]],
+    width: int,
+    indent: int = 0,
+    right: Collection[int] = (),
+    head: Sequence[str] = (),
+    without: Sequence[Collection[int]] = (),
+    told: Sequence[str] = (),
+    style: str = "bold",
 ) -> list[Text]:
-    """Columns where they fit, records where they do not."""
-    found = columns(rows, width, indent, right)
-    return records(rows, width, indent) if found is None else found
+    """`fitting_columns` where there are any, else records without the head, in which the word of `told` for
+    its column follows a cell that has something to say."""
+    found = fitting_columns(rows, width, indent, right, head, without, style)
+    if found is not None:
+        return found
+    if not told:
+        return records(rows, width, indent)
+    named = [zip(map(as_text, row), told, strict=False) for row in rows]
+    return records(
+        [[Text.assemble(cell, word) for cell, word in row if cell] for row in named], width, indent
+    )
 
 
 def shelve(blocks: Sequence[Sequence[Text]], width: int, gap: int = 3) -> list[Text]:
@@ -159,3 +239,32 @@ def trimmed(line: Text, palette: Palette) -> Text:
         coloured = (span for span in line.spans if isinstance(span.style, Style) and span.style.bgcolor)
         stop = max([stop, *(span.end for span in coloured)])
     return line[:stop]
+
+
+CONTINUED = " \\"
+"""Ends a command line that goes on below."""
+_QUOTED = r"""(?:'[^']*'|"[^"]*"|[^\s'"])+"""
+_WORD = re.compile(rf"--[\w-]+ (?!-){_QUOTED}|{_QUOTED}")
+"""A word of a command line, quotes and all; an option with its value."""
+
+
+def command_lines(command: str, width: int) -> list[str]:
+    """The command in lines of at most `width` columns, all but the last of which end in a backslash.
+
+    A word is never broken, and may be longer than a line; an option is parted from its value where both
+    together are.
+    """
+    lines = [""]
+    for word in _WORD.findall(command):
+        room = width - GAP - len(CONTINUED)
+        for piece in word.split(" ", 1) if word.startswith("--") and len(word) > room else [word]:
+            indent = GAP if len(lines) > 1 else 0
+            if lines[-1] and indent + len(lines[-1]) + 1 + len(piece) + len(CONTINUED) > width:
+                lines.append(piece)
+            else:
+                lines[-1] = f"{lines[-1]} {piece}".lstrip()
+    last = len(lines) - 1
+    return [
+        f"{'':{GAP if number else 0}}{line}{'' if number == last else CONTINUED}"
+        for number, line in enumerate(lines)
+    ]

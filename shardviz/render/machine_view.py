@@ -11,7 +11,7 @@ from shardviz.hardware.links import LinkLevel, LinkSpec
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.render.lines import columns, sentence, table
 from shardviz.render.machine_picture import machine_picture
-from shardviz.render.measurements.fits import regime_cells
+from shardviz.render.measurements import regime_cells
 from shardviz.render.palette import Palette
 from shardviz.sharding import Mesh
 from shardviz.units import flops, human_bytes, rate, seconds

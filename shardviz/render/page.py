@@ -1,4 +1,4 @@
-"""Pictures in lines as a whole page: plain text, HTML for notebooks, and a console that records."""
+"""Pictures in lines as a whole page: plain text, HTML for notebooks, a console that records; and code."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import io
 from collections.abc import Callable, Sequence
 
 from rich.console import Console
+from rich.style import Style
 from rich.terminal_theme import TerminalTheme
-from rich.text import Text
+from rich.text import Span, Text
 
+from shardviz.render.lines import printable
 from shardviz.render.palette import PLAIN, TRUECOLOR, Palette
-from shardviz.render.sanitize import printable
 
 Lines = Callable[[int, Palette], Sequence[Text]]
 """A picture: its lines, of at most so many columns, in the colours of a palette."""
@@ -49,3 +50,22 @@ def recorder(width: int) -> Console:
         legacy_windows=False,
         _environ={},
     )
+
+
+def highlighted(code: str, theme: str) -> list[Text]:
+    """The lines of Python code, coloured by one of Pygments' styles; "" leaves them plain."""
+    if not theme:
+        return [Text(line) for line in code.splitlines()]
+    from rich.syntax import Syntax
+
+    text = Syntax("", "python", theme=theme).highlight(code)
+    text.rstrip()
+    text.style = ""
+    text.spans = [Span(start, end, _without_background(style)) for start, end, style in text.spans]
+    return list(text.split("\n", allow_blank=True))
+
+
+def _without_background(style: str | Style) -> Style:
+    """The style without the background that Pygments gives it."""
+    full = style if isinstance(style, Style) else Style.parse(style)
+    return Style(color=full.color, bold=full.bold, italic=full.italic, underline=full.underline)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.planner.plan import LOCAL_OPS, Step, axes_words
+from shardviz.planner.plan import LOCAL_OPS, axes_words
 from shardviz.planner.pricing.costs import PlanCost
-from shardviz.planner.pricing.priced_steps import HBM, IN_PLACE, PricedStep
-from shardviz.render.bar import bar
-from shardviz.render.caption import axes_text, operation_text, value_text
-from shardviz.render.cost_view import time_words
-from shardviz.render.lines import GAP, records, sentence
+from shardviz.planner.pricing.priced_steps import IN_PLACE, PricedStep
+from shardviz.render.caption import axes_text
+from shardviz.render.lines import GAP, bar, records, sentence
 from shardviz.render.palette import DIM, Palette
-from shardviz.render.plan_view import becomes, case_lines, is_folded, meaning_lines
-from shardviz.render.train_steps import phase_heading, update_runs, update_text
+from shardviz.render.plan_steps import StepRow, phase_heading, step_row, step_rows, update_runs
+from shardviz.render.plan_view import case_lines, meaning_lines
 from shardviz.units import estimated_seconds, exact_bytes, human_bytes, seconds
 
 if TYPE_CHECKING:
@@ -40,12 +37,11 @@ DIGITS = 5
 """Of the time of the chosen step."""
 
 
-@dataclass(frozen=True)
-class _Row:
+class TableRow(NamedTuple):
     """The cells of a line, that of the bar empty; the operation in fewer words, for narrow pages; the seconds
     that the bar shows, and its colour."""
 
-    cells: tuple[Text, ...]
+    cells: Sequence[Text]
     short: Text
     seconds: float = 0.0
     colour: Style = DIM
@@ -89,37 +85,40 @@ class PlanTable:
         line, start = self._line(number).copy(), INDENT + self._widths[NUMBER] + GAP
         stop = start + min(self._operation(row).cell_len, self._widths[OPERATION])
         line.stylize("reverse", start, stop)
-        lines = [line]
+        lines, indent = [line], REASON_INDENT
         if self._is_cut or (BECOMES not in self._widths and row.cells[BECOMES]):
-            whole = [operation_text(priced.step, self._plan.problem, self._palette)]
-            whole.append(becomes(priced.step, self._plan, self._palette))
-            lines += records([whole], self._width, REASON_INDENT)
-        lines += sentence(priced.step.reason, self._width, REASON_INDENT)
-        lines += sentence(exact_words(priced), self._width, REASON_INDENT, style="dim")
+            whole = step_row(self._plan, number, self._palette)
+            becomes = Text("→ ").append_text(whole.becomes)
+            lines += records([[whole.operation, becomes]], self._width, indent)
+        lines += sentence(priced.step.reason, self._width, indent)
+        lines += sentence(exact_words(priced), self._width, indent, style="dim")
         if number in costs:
-            lines += sentence(rounds_words(costs[number]), self._width, REASON_INDENT, style="dim")
+            lines += sentence(rounds_words(costs[number]), self._width, indent, style="dim")
         if group is not None:
-            lines += records([[Text.assemble("group ", group)]], self._width, REASON_INDENT)
+            lines += records([[Text.assemble("group ", group)]], self._width, indent)
         return [Text.assemble((MARK, "bold")).append_text(line[1:]) for line in lines]
 
     @cached_property
     def _above(self) -> list[Text]:
         """The case and the headings."""
         head = [Text(heading, "dim") for heading in HEADINGS]
-        return [*case_lines(self._plan, self._width), self._drawn(_Row(tuple(head), head[OPERATION]))]
+        return [*case_lines(self._plan, self._width), self._drawn(TableRow(tuple(head), head[OPERATION]))]
 
     @cached_property
-    def _rows(self) -> dict[int, _Row]:
+    def _rows(self) -> dict[int, TableRow]:
         """The rows by the number of their step; those of all steps that update one parameter by less than
         the last one's, and that of the whole plan by 0."""
-        rows = {number: self._row(number) for number in range(1, len(self._cost.steps) + 1)}
-        for number, run in self._runs.items():
-            if number == run[-1]:
-                rows[-number] = self._update_row(run)
+        plan, palette, priced = self._plan, self._palette, self._cost.steps
+        rows = {
+            number * (-1 if row.is_update else 1): self._row(row)
+            for number, row in step_rows(plan, palette, priced).items()
+        }
+        for number in self._runs:
+            rows[number] = self._row(step_row(plan, number, palette, priced))
         return rows | {0: self._total_row()}
 
     @cached_property
-    def _shown(self) -> list[_Row]:
+    def _shown(self) -> list[TableRow]:
         """The rows that are there while no step of an update is chosen."""
         return [row for number, row in self._rows.items() if number not in self._runs]
 
@@ -162,7 +161,7 @@ class PlanTable:
     def _lines(self) -> dict[int, Text]:
         return {}
 
-    def _drawn(self, row: _Row) -> Text:
+    def _drawn(self, row: TableRow) -> Text:
         line = Text(" " * INDENT)
         for place, (column, width) in enumerate(self._widths.items()):
             cell = row.cells[column].copy()
@@ -177,7 +176,7 @@ class PlanTable:
         line.rstrip()
         return line
 
-    def _operation(self, row: _Row) -> Text:
+    def _operation(self, row: TableRow) -> Text:
         """The operation; in fewer words where not all rows have room for more."""
         return (row.short if self._is_cut else row.cells[OPERATION]).copy()
 
@@ -186,69 +185,36 @@ class PlanTable:
         """True where an operation is longer than its column."""
         return any(row.cells[OPERATION].cell_len > self._widths[OPERATION] for row in self._shown)
 
-    def _row(self, number: int) -> _Row:
-        priced = self._cost.steps[number - 1]
-        step, mesh = priced.step, self._plan.problem.mesh
-        made = becomes(step, self._plan, self._palette)
+    def _row(self, row: StepRow) -> TableRow:
+        step, mesh = row.step, self._plan.problem.mesh
+        made = Text("→ ").append_text(row.becomes)
         operation = short = Text.assemble((step.op, "bold"), f" {step.einsum or step.array}")
-        axes, size, sent, colour = Text(), "", "", self._work_colour(step)
-        if is_folded(step, self._plan):
-            value = value_text(self._plan.problem.parts[step.part])
-            short = Text.assemble((step.array, "bold"), f" = {value}")
-            operation, made = Text.assemble(made[len("→ ") :], f" = {value}"), Text()
+        colour = Style(color=self._palette.lanes["matmul" if step.op == "einsum" else "compute"])
+        if row.value:
+            short = Text(row.value) if row.is_update else row.operation
+            operation, made = Text.assemble(row.becomes, f" = {row.value}"), Text()
         elif not self._plan.problem.is_chain:
             # Beside statements, which are long, a column for this would be empty in most rows.
             operation, made = Text.assemble(operation, " ", made), Text()
-        if step.op not in LOCAL_OPS:
-            size, sent = human_bytes(step.bytes), human_bytes(priced.wire_bytes)
-        if step.axes:
+        axes = Text()
+        if step.axes and not row.is_update:
             axes = axes_text(step.axes, mesh, self._palette, ",")
             colour = self._palette.axis(mesh, step.axes[0])
-        time, bound = Text(time_words(priced), "bold"), "" if priced.seconds is None else priced.bound
-        if priced.convention == IN_PLACE:
-            time, bound = Text("in place", "dim"), ""
-        if bound == axes_words(step.axes):
-            bound = ""
-        cells = (
-            Text(f"{number}"),
-            operation,
-            made,
-            axes,
-            Text(size),
-            Text(sent),
-            time,
-            Text(),
-            Text(bound, "dim"),
-        )
-        return _Row(cells, short, priced.seconds or 0.0, colour)
+        moves = (human_bytes(step.bytes), human_bytes(step.wire_bytes)) if row.is_moving else ("", "")
+        time = Text(row.time, "dim" if row.is_in_place else "bold")
+        bound = "" if row.bound == axes_words(step.axes) else row.bound
+        cells = [Text(row.number), operation, made, axes, *map(Text, moves), time, Text(), Text(bound, "dim")]
+        taken = sum(each.seconds or 0.0 for each in row.priced)
+        return TableRow(cells, short, taken, colour)
 
-    def _work_colour(self, step: Step) -> Style:
-        return Style(color=self._palette.lanes["matmul" if step.op == "einsum" else "compute"])
-
-    def _update_row(self, run: range) -> _Row:
-        """The row of all steps that update one parameter."""
-        steps = [self._cost.steps[number - 1] for number in run]
-        last = steps[-1].step
-        taken = sum(each.seconds or 0.0 for each in steps)
-        is_known = all(each.seconds is not None for each in steps)
-        made = becomes(last, self._plan, self._palette)[len("→ ") :]
-        value = update_text(self._plan, run[-1])
-        time = Text(seconds(taken) if is_known else "unknown", "bold")
-        blanks = [Text() for _ in range(4)]
-        bound = Text(HBM if is_known else "", "dim")
-        operation = Text.assemble(made, f" = {value}")
-        cells = (Text(f"{run[0]}–{run[-1]}"), operation, *blanks, time, Text(), bound)
-        return _Row(cells, Text(value), taken, self._work_colour(last))
-
-    def _total_row(self) -> _Row:
+    def _total_row(self) -> TableRow:
         """The bytes that a device sends in all, and the time of all steps one after the other."""
         cost = self._cost
         layers = f"in each of {cost.layers} layers" if cost.layers > 1 else "in all"
         sent = human_bytes(cost.wire_bytes) if self._plan.collectives else ""
         time = seconds(cost.serial_seconds) if len(cost.unknown) < len(cost.steps) else ""
-        words = ("", layers, "", "", "", sent, time, "", "")
-        cells = tuple(Text(each, "bold") for each in words)
-        return _Row(cells, cells[OPERATION])
+        cells = [Text(each, "bold") for each in ("", layers, "", "", "", sent, time, "", "")]
+        return TableRow(cells, cells[OPERATION])
 
     def _rounds_in_all(self, costs: Mapping[int, StepCost]) -> list[Text]:
         """The rounds and bytes of several collectives together, once all are known."""

@@ -5,39 +5,43 @@ Every block of an array has a number, which gives it its colour and glyph in all
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.notation import SpecPart, write_specs
-from shardviz.planner.plan import LOCAL_OPS, Plan, Step, axes_words, repeated_work
+from shardviz.planner.plan import Parts, Plan, axes_words, decided_parts, repeated_work
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.problem.problem import notices, statement_text
 from shardviz.planner.ranking import Candidate
 from shardviz.planner.statements.work_split import CASES
-from shardviz.render.caption import (
-    caption_cells,
-    collectives_text,
-    mesh_text,
-    notes,
-    operation_text,
-    repetition,
-    spec_text,
-)
+from shardviz.render.caption import caption_cells, collectives_text, mesh_text, notes, repetition
 from shardviz.render.layouts.layout_canvas import array_lines
-from shardviz.render.layouts.numbered_parts import count_of, numbered_parts
-from shardviz.render.lines import GAP, columns, records, sentence, table
+from shardviz.render.lines import (
+    GAP,
+    Cell,
+    as_text,
+    columns,
+    fitting_columns,
+    records,
+    sentence,
+    sentences,
+    table,
+)
 from shardviz.render.palette import BEST, Palette
-from shardviz.render.train_steps import (
+from shardviz.render.plan_steps import (
+    StepRow,
     phase_heading,
     state_names,
     state_words,
+    step_row,
+    step_rows,
     training_words,
-    update_runs,
-    update_text,
 )
+from shardviz.sharding import Layout
 from shardviz.units import exact_bytes, flops, human_bytes, seconds
 
 if TYPE_CHECKING:
@@ -46,6 +50,38 @@ if TYPE_CHECKING:
 RIGHT = frozenset({3, 4})
 MOST_NAMES = 3
 INDENT, REASON_INDENT = 1, 4
+
+
+Numbered = tuple[Layout, int]
+"""A layout and the number of its first block."""
+
+
+def numbered_parts(plan: Plan, parts_of: Callable[[Plan], Parts] = decided_parts) -> list[list[Numbered]]:
+    """For every part of the chain the layouts of its operands and its result, each with its first number.
+
+    `parts_of` says how they are sharded: as the problem has them, or as the einsum does (`einsum_parts`).
+    An intermediate keeps its numbers where the next part uses it: it is the same data. The partial sums of
+    a block share its number.
+    """
+    first = 0
+    seen: dict[str, int] = {}
+    parts = []
+    for operands, result in parts_of(plan):
+        part = []
+        for array in (*operands, result):
+            layout = Layout(array, plan.problem.mesh)
+            key = f"{array.name} {layout.spec}"
+            if key not in seen:
+                seen[key] = first
+                first += layout.num_shards // plan.problem.mesh.group_size(layout.spec.unreduced)
+            part.append((layout, seen[key]))
+        parts.append(part)
+    return parts
+
+
+def count_of(parts: Iterable[Sequence[Numbered]]) -> int:
+    """The number of blocks that are numbered."""
+    return max(first + math.prod(layout.parts) for part in parts for layout, first in part)
 
 
 def headline(problem: Problem, width: int, palette: Palette) -> list[Text]:
@@ -67,8 +103,8 @@ def statement_lines(problem: Problem, width: int) -> list[Text]:
     if problem.is_chain:
         return []
     return [
-        *(line for part in problem.forward for line in sentence(_statement_words(part), width, INDENT)),
-        *(line for notice in notices(problem) for line in sentence(f"{notice}.", width)),
+        *sentences(map(_statement_words, problem.forward), width, INDENT),
+        *sentences((f"{notice}." for notice in notices(problem)), width),
     ]
 
 
@@ -98,10 +134,8 @@ def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool 
         if named is None or layout.array.name in named
     }
     lines += table([caption_cells(layout, palette) for layout in arrays.values()], width)
-    for layout in arrays.values():
-        for note in notes(layout):
-            lines += sentence(note, width)
-    return [*lines, *sentence(state_words(problem), width)] if state_words(problem) else lines
+    lines += sentences((note for layout in arrays.values() for note in notes(layout)), width)
+    return lines + sentence(state_words(problem), width)
 
 
 def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
@@ -146,19 +180,15 @@ def adopted_lines(plan: Plan, width: int) -> list[Text]:
 def plan_view(plan: Plan, width: int, palette: Palette) -> list[Text]:
     """The case, the steps with their reasons, and what a device sends in all."""
     lines = [*case_lines(plan, width), *meaning_lines(plan, width)]
-    runs = update_runs(plan)
-    updates = _update_heads(plan, runs, width, palette)
-    for number, (step, head) in enumerate(
-        zip(plan.steps, _heads(plan, runs, width, palette), strict=True), 1
-    ):
-        if heading := phase_heading(plan, number):
+    rows = step_rows(plan, palette)
+    first = 1
+    for (number, row), head in zip(rows.items(), _heads(plan, [*rows.values()], width), strict=True):
+        if heading := phase_heading(plan, first):
             lines.append(Text(f" {heading}", "bold"))
-        if number in runs:
-            lines += updates.get(number, [])
-            continue
         lines += head
-        if not is_folded(step, plan):
-            lines += sentence(step.reason, width, REASON_INDENT)
+        if not row.value:
+            lines += sentence(row.step.reason, width, REASON_INDENT)
+        first = number + 1
     return [*lines, *sentence(totals(plan), width, INDENT)]
 
 
@@ -181,7 +211,7 @@ def meaning_lines(plan: Plan, width: int) -> list[Text]:
     if not plan.problem.is_chain:
         return []
     told = [f"{case}: {said}" for case, said in CASES.items() if any(case in named for named in plan.cases)]
-    return [line for words in told for line in sentence(words, width, INDENT, style="dim")]
+    return sentences(told, width, INDENT, style="dim")
 
 
 def _repeated_words(parts: Sequence[int], problem: Problem) -> str:
@@ -195,9 +225,10 @@ def _repeated_words(parts: Sequence[int], problem: Problem) -> str:
 
 def step_lines(plan: Plan, number: int, width: int, palette: Palette) -> list[Text]:
     """One step of the plan, numbered as there, with its reason."""
-    step = plan.steps[number - 1]
-    lines = records([step_cells(number, step, plan, palette)], width, INDENT)
-    return [*lines, *sentence(step.reason, width, REASON_INDENT)]
+    row = step_row(plan, number, palette)
+    cells = [row.becomes, row.value] if row.value else _cells(row)
+    lines = records([[row.number, *cells]], width, INDENT)
+    return [*lines, *sentence(row.step.reason, width, REASON_INDENT)]
 
 
 def totals(plan: Plan) -> str:
@@ -214,92 +245,52 @@ def totals(plan: Plan) -> str:
     return f"{plural(count, 'collective')}; each device sends {sent}"
 
 
-def step_cells(number: int, step: Step, plan: Plan, palette: Palette) -> list[Text]:
-    """Number, op, the array as the step leaves it, and of a collective the bytes and those sent."""
-    operation = operation_text(step, plan.problem, palette)
-    if is_folded(step, plan):
-        # The result with its split stands for its name.
-        value = operation[len(step.array) + len(" = ") :]
-        return [Text(f"{number}"), becomes(step, plan, palette)[len("→ ") :], value]
-    cells = [Text(f"{number}"), operation, becomes(step, plan, palette)]
-    if step.op not in LOCAL_OPS:
-        cells += [Text(exact_bytes(step.bytes)), Text(f"{step.wire_bytes:,} sent", "dim")]
-    return cells
+def _cells(row: StepRow) -> list[Cell]:
+    """The operation, the array as the step leaves it, and of a collective the bytes and those sent."""
+    sent = (f"{row.step.wire_bytes:,} sent", "dim") if row.is_moving else ""
+    return [row.operation, Text("→ ").append_text(row.becomes), row.size, sent]
 
 
-def is_folded(step: Step, plan: Plan) -> bool:
-    """Return whether a step is a statement of a program, which needs no words: nothing moves."""
-    return step.einsum is not None and not plan.problem.is_chain
-
-
-def becomes(step: Step, plan: Plan, palette: Palette) -> Text:
-    """The array as the step leaves it."""
-    dims = next(
-        array.dims
-        for part in plan.problem.parts
-        for array in (*part.operands, part.result)
-        if array.name == step.array
-    )
-    return Text("→ ").append_text(spec_text(step.array, dims, step.to_spec, plan.problem.mesh, palette))
-
-
-def _heads(plan: Plan, runs: Mapping[int, range], width: int, palette: Palette) -> list[list[Text]]:
-    """The first line of every step, or more where it is wide: what it does to which array."""
-    rows = [step_cells(number, step, plan, palette) for number, step in enumerate(plan.steps, 1)]
-    if not plan.problem.is_chain:
-        return _statement_heads(plan, rows, runs, width)
-    aligned = columns(rows, width, INDENT, RIGHT)
-    if aligned is not None:
-        return [[line] for line in aligned]
-    return [records([row], width, INDENT) for row in rows]
-
-
-def _update_heads(
-    plan: Plan, runs: Mapping[int, range], width: int, palette: Palette
-) -> dict[int, list[Text]]:
-    """By the number of its last step, the line of all steps that update one parameter."""
-    heads = {}
-    for number in (number for number, run in runs.items() if number == run[-1]):
-        made = becomes(plan.steps[number - 1], plan, palette)[len("→ ") :]
-        value = Text.assemble("= ", update_text(plan, number))
-        heads[number] = _numbered(f"{runs[number][0]}–{number}", made, [value], width, is_work=True)
-    return heads
-
-
-def _statement_heads(
-    plan: Plan, rows: Sequence[Sequence[Text]], runs: Mapping[int, range], width: int
-) -> list[list[Text]]:
-    """The lines of each statement, their values under one another where they fit, and of each move."""
-    steps = enumerate(zip(rows, plan.steps, strict=True), 1)
-    numbered = {place: row for place, (row, step) in steps if is_folded(step, plan)}
+def _heads(plan: Plan, rows: Sequence[StepRow], width: int) -> list[list[Text]]:
+    """The first line of every step, or more where it is wide: what it does to which array. The values of a
+    program's statements are under one another where they fit."""
+    cells = [[row.number, *_cells(row)] for row in rows]
+    if plan.problem.is_chain:
+        aligned = columns(cells, width, INDENT, RIGHT)
+        return (
+            [records([row], width, INDENT) for row in cells]
+            if aligned is None
+            else [[line] for line in aligned]
+        )
     # Updates have a line of their own, and do not widen the others.
-    shown = [row for place, row in numbered.items() if place not in runs]
-    number = max(row[0].cell_len for row in rows)
-    made = max(row[1].cell_len for row in shown)
-    widest = INDENT + number + made + max(row[2].cell_len for row in shown) + 2 * GAP
+    statements = [row for row in rows if row.value and not row.is_update]
+    number = max(len(row.number) for row in rows if not row.is_update)
+    made = max(row.becomes.cell_len for row in statements)
+    widest = INDENT + number + made + max(len(row.value) for row in statements) + 2 * GAP
     heads = []
-    for place, (first, second, *rest) in enumerate(rows, 1):
-        is_work = place in numbered
-        if is_work and widest <= width:
-            second = Text.assemble(second, " " * (made - second.cell_len))
-        if is_work:
-            rest = [Text.assemble("= ", rest[0])]
-        heads.append(_numbered(f"{first.plain:>{number}}", second, rest, width, is_work))
+    for row, (_, operation, *rest) in zip(rows, cells, strict=True):
+        if not row.value:
+            heads.append(
+                records(
+                    [[Text.assemble(f"{row.number:>{number}}", " " * GAP, operation), *rest]], width, INDENT
+                )
+            )
+            continue
+        name = row.becomes
+        if widest <= width and not row.is_update:
+            name = Text.assemble(name, " " * (made - name.cell_len))
+        first = Text.assemble(f"{row.number:>{0 if row.is_update else number}}", " " * GAP, name)
+        # A value is beside what it makes or on the next line, and not cut in two.
+        whole = Text.assemble(" " * INDENT, first, f" = {row.value}")
+        fits = whole.cell_len <= width
+        heads.append([whole] if fits else records([[first, f"= {row.value}"]], width, INDENT))
     return heads
-
-
-def _numbered(number: str, name: Text, rest: Sequence[Text], width: int, is_work: bool) -> list[Text]:
-    """The lines of a step, of which the first begins with its number and what it makes; the value of a
-    statement is beside that or on the next line, and not cut in two."""
-    first = Text.assemble(number, " " * GAP, name)
-    whole = Text(" ").join([first, *rest])
-    if is_work and INDENT + whole.cell_len <= width:
-        return [Text.assemble(" " * INDENT, whole)]
-    return records([[first, *rest]], width, INDENT)
 
 
 HEADINGS = ("", "", "specs", "time", "bound", "sent", "memory", "work", "collectives", "case")
 RANKING_RIGHT = frozenset({0, 3, 5, 6, 7})
+GIVING_WAY: Sequence[Collection[int]] = [range(9, 10), range(8, 10)]
+"""The cases follow from the collectives, and these from the specs, so they go first."""
 TOO_LARGE = "!"
 """Marks what does not fit."""
 
@@ -310,32 +301,44 @@ def ranking_view(
     """A table of the first `limit` candidates, and how many more there are."""
     shown = candidates[:limit]
     rows = _ranking_cells(shown, palette)
-    lines = _in_columns(rows, width, (10, 9, 8)) or records(rows[1:], width)
     words = " ".join((*_ranking_words(candidates), "All figures are per device."))
     more = len(candidates) - len(shown)
     if more:
         words += f" {plural(more, 'more sharding')}: --limit {len(candidates)} or --json shows all."
-    head = [*headline(problem, width, palette), *statement_lines(problem, width)]
-    return [*head, Text(), *lines, *sentence(words, width, style="dim")]
+    return [
+        *headline(problem, width, palette),
+        *statement_lines(problem, width),
+        Text(),
+        *table(rows, width, 0, RANKING_RIGHT, HEADINGS, GIVING_WAY),
+        *sentence(words, width, style="dim"),
+    ]
 
 
 def ranking_rows(candidates: Sequence[Candidate], width: int, palette: Palette) -> list[Text]:
     """The heads of the columns that fit, then a line for each candidate."""
     rows = _ranking_cells(candidates, palette)
-    least = [Text("  ").join(row[2:4]) for row in rows]
-    return _in_columns(rows, width, (10, 9, 8, 7, 6, 4)) or least
+    without = [*GIVING_WAY, *(range(stop, 10) for stop in (7, 6, 4))]
+    found = fitting_columns(rows, width, 0, RANKING_RIGHT, HEADINGS, without)
+    return found or [Text("specs  time", "bold"), *(Text("  ").join(map(as_text, row[2:4])) for row in rows)]
 
 
-def _ranking_cells(candidates: Sequence[Candidate], palette: Palette) -> list[list[Text]]:
-    cells = [_cells(number, candidate, palette) for number, candidate in enumerate(candidates, 1)]
-    return [[Text(heading, "bold") for heading in HEADINGS], *cells]
-
-
-def _in_columns(rows: Sequence[Sequence[Text]], width: int, stops: Iterable[int]) -> list[Text] | None:
-    """As many columns as fit; None where not even the fewest do. The cases follow from the collectives, and
-    these from the specs, so they go first."""
-    cut = (columns([row[:stop] for row in rows], width, right=RANKING_RIGHT) for stop in stops)
-    return next((lines for lines in cut if lines is not None), None)
+def _ranking_cells(candidates: Sequence[Candidate], palette: Palette) -> list[list[Cell]]:
+    return [
+        [
+            (str(number), "dim"),
+            (BEST if candidate.best else "", "bold"),
+            (specs_text(cost.plan), "bold"),
+            "unknown" if cost.unknown else seconds(cost.serial_seconds),
+            "" if cost.unknown else cost.bound,
+            human_bytes(cost.plan.wire_bytes),
+            human_bytes(candidate.memory_per_device) + TOO_LARGE * bool(cost.over_bytes),
+            flops(cost.flops),
+            collectives_text(cost.plan, palette),
+            ("; ".join(cost.plan.cases), "dim"),
+        ]
+        for number, candidate in enumerate(candidates, 1)
+        for cost in (candidate.cost,)
+    ]
 
 
 def _ranking_words(candidates: Sequence[Candidate]) -> Iterator[str]:
@@ -373,20 +376,3 @@ def named_specs_text(plan: Plan) -> str:
 
     given = {array.name: array.spec for array in (*problem.arguments, problem.result)}
     return write_named_specs({name: spec for name, spec in given.items() if spec is not None and spec.axes})
-
-
-def _cells(number: int, candidate: Candidate, palette: Palette) -> list[Text]:
-    cost = candidate.cost
-    plan = cost.plan
-    return [
-        Text(str(number), "dim"),
-        Text(BEST if candidate.best else "", "bold"),
-        Text(specs_text(plan), "bold"),
-        Text("unknown" if cost.unknown else seconds(cost.serial_seconds)),
-        Text("" if cost.unknown else cost.bound),
-        Text(human_bytes(plan.wire_bytes)),
-        Text(human_bytes(candidate.memory_per_device) + (TOO_LARGE if cost.over_bytes else "")),
-        Text(flops(cost.flops)),
-        collectives_text(plan, palette),
-        Text("; ".join(plan.cases), "dim"),
-    ]

@@ -20,9 +20,8 @@ from shardviz.forms.summary import SummaryPart, collective_summary, summary
 from shardviz.forms.wording import as_sentence
 from shardviz.notation import write_spec
 from shardviz.render.caption import devices_text
-from shardviz.render.lines import GAP, sentence
+from shardviz.render.lines import GAP, printable, sentence
 from shardviz.render.palette import DIM, SIGNS, Palette
-from shardviz.render.sanitize import printable
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.units import human_bytes
 

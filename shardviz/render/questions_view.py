@@ -12,8 +12,7 @@ from shardviz.forms.resolve import ResolvedProblem
 from shardviz.forms.summary import summary
 from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.costs import PlanCost
-from shardviz.render.bar import bar
-from shardviz.render.lines import GAP
+from shardviz.render.lines import GAP, bar
 from shardviz.render.palette import DIM, SIGNS, Palette
 from shardviz.render.problem_picture import GUTTER, LABELS, parts_line
 from shardviz.render.versus_view import collective_counts

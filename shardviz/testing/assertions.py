@@ -280,6 +280,6 @@ def assert_fits(
     if memory.limit is None:
         raise QuestionError(f"the memory of {chip} is not known", "name a chip, such as v5e")
     if memory.over(memory.training if backward else memory.serving):
-        from shardviz.render.models.memory_bars import memory_text
+        from shardviz.render.model_view import memory_text
 
         raise AssertionError(memory_text(report.answer))

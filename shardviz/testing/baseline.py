@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardviz.documents.summaries import load_summary, save_summary, summary_text
 from shardviz.errors import QuestionError, quote
-from shardviz.render.paths import short_path
+from shardviz.render.programs.changes_view import short_path
 from shardviz.reports.changes import broken_limits, parse_limits, report_changes
 from shardviz.testing.assertions import TIMEOUT, report_on
 from shardviz.testing.outcomes import RENEWED, UPDATE, BaselineChanged

@@ -18,7 +18,7 @@ from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
 from shardviz.planner import problem_from_text
-from shardviz.render.highlighted import highlighted
+from shardviz.render.page import highlighted
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS
 from shardviz.stepping.plan_step import question_of_step

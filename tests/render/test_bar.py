@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.render.bar import bar
+from shardviz.render.lines import bar
 
 
 @pytest.mark.parametrize(

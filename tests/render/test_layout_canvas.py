@@ -22,9 +22,8 @@ from shardviz.render.layouts.layout_canvas import (
     array_lines,
     layout_view,
 )
-from shardviz.render.layouts.numbered_parts import numbered_parts
 from shardviz.render.palette import ANSI, GLYPHS, PLAIN, TRUECOLOR, Palette
-from shardviz.render.plan_view import question_view
+from shardviz.render.plan_view import numbered_parts, question_view
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
 MATMUL = ("bd,df->bf", "X=2,Y=4", "XY,Y_->X_")

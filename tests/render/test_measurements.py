@@ -12,9 +12,15 @@ from shardviz.devices.question import measure_question
 from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import named_machine
 from shardviz.notation import parse_mesh
-from shardviz.render.measurements.chart import HEIGHT, bandwidth_chart
-from shardviz.render.measurements.fits import doubts, fits_view, too_few_sizes
-from shardviz.render.measurements.rows import MeasuredRows, rows_words
+from shardviz.render.measurements import (
+    HEIGHT,
+    MeasuredRows,
+    bandwidth_chart,
+    doubts,
+    fits_view,
+    rows_words,
+    too_few_sizes,
+)
 from shardviz.render.palette import PLAIN
 
 MESH = parse_mesh("X=2,Y=4")

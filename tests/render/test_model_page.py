@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import shardviz
-from shardviz.render.models.parameter_table import split_text
+from shardviz.render.model_view import split_text
 from shardviz.render.page import plain_text
 from shardviz.render.palette import TRUECOLOR
 from shardviz.sharding import Mesh, PartitionSpec

@@ -12,8 +12,7 @@ from shardviz.notation import parse_mesh
 from shardviz.profiles.profile import Profile, profile_of
 from shardviz.profiles.trace_files import read_trace
 from shardviz.render.palette import PLAIN
-from shardviz.render.profiles.activity_lines import MOST_DEVICES, MOST_STEPS
-from shardviz.render.profiles.profile_view import profile_view
+from shardviz.render.profile_view import MOST_DEVICES, MOST_STEPS, profile_view
 from tests.profiles.traces import TPU_TEXT, tpu_plane, xspace
 
 

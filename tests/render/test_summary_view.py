@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.render.programs.summary_view import MAX_LINES, summary_view
+from shardviz.render.programs.changes_view import MAX_LINES, summary_view
 from shardviz.reports.changes import ReportSummary, SummaryLine
 
 

@@ -13,13 +13,14 @@ from shardviz.planner import Problem, plan
 from shardviz.planner.plan import Plan, Step
 from shardviz.render.exports import Subject, SweepChart
 from shardviz.render.layouts.layout_canvas import array_lines, layout_view
-from shardviz.render.layouts.numbered_parts import count_of, numbered_parts
 from shardviz.render.lines import sentence, trimmed
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import (
     case_lines,
+    count_of,
     headline,
     meaning_lines,
+    numbered_parts,
     plan_view,
     question_view,
     step_lines,

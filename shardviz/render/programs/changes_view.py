@@ -1,16 +1,16 @@
-"""The changes from one program to another: a line for each collective, the sums, and the broken limits."""
+"""A report that was saved, and the changes from one to another: a line for each collective with its figures
+and its place, the sums, and the broken limits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.lines import columns, records, sentence
-from shardviz.render.paths import short_place
-from shardviz.render.programs.summary_view import beside_words, runs_words, sent_words
-from shardviz.render.sanitize import printable, printable_line
+from shardviz.render.lines import fitting_columns, records, sentence, sentences
 from shardviz.reports.changes import (
     MOST_SHARE,
     BrokenLimit,
@@ -24,8 +24,71 @@ from shardviz.units import estimated_seconds, human_bytes
 
 MARKS: dict[ChangeKind, str] = {"added": "+", "removed": "-", "less overlapped": "↑", "more overlapped": "↓"}
 """More to wait for than before, or less; of other changes their bytes tell."""
-MAX_CHANGES = 40
+MAX_CHANGES, MAX_LINES = 40, 200
 UNKNOWN = "not known"
+
+
+def short_path(path: Path) -> str:
+    """The path from the current folder on; of a file elsewhere the whole path."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def short_place(source: str) -> str:
+    """``layer.py:12`` of a line of a file; the name of an operation stays as it is."""
+    path, _, line = source.rpartition(":")
+    return f"{short_path(Path(path))}:{line}" if line.isdecimal() else source
+
+
+def summary_view(summary: ReportSummary, width: int) -> list[Text]:
+    """The mesh and the machine, the figures of the whole program, and a record for each collective, those
+    with the most bytes first."""
+    mesh = _mesh(summary)
+    told = [f"mesh {mesh}"] * (mesh != "none") + [f"machine {summary.machine}"] * bool(summary.machine)
+    figures = [f"{human_bytes(summary.wire_bytes)} {_sent_by(summary)}"]
+    if summary.seconds is not None:
+        figures.append(f"{estimated_seconds(summary.seconds)} in all")
+    if summary.memory is not None:
+        figures.append(f"{human_bytes(summary.memory)} of memory at the peak")
+    lines = [*sentence(", ".join(told), width, style="dim"), *records([figures], width), Text()]
+    if not summary.lines:
+        return [*lines, Text("no collective: nothing is sent")]
+    kept = sorted(summary.lines, key=lambda line: -(line.all_wire_bytes or 0))
+    lines += [Text(plural(len(kept), "line"), "bold"), Text()]
+    for line in kept[:MAX_LINES]:
+        beside = f", work beside {_beside(line)} runs" if line.overlapped else ""
+        words = f"{line.shape}, {_runs(line)}, {_sent(line)} sent{beside}"
+        lines += [*records([[(_name(line), "bold"), words]], width), *_where(line, width)]
+    return lines + _more(len(kept) - MAX_LINES, "more line")
+
+
+def _name(line: SummaryLine) -> str:
+    return line.op + (f" over {', '.join(line.axes)}" if line.axes else "")
+
+
+def _where(line: SummaryLine, width: int, source: str = "") -> list[Text]:
+    """The place of a collective, and its phase where that is not the forward pass."""
+    phase = line.phase if line.phase not in (None, "forward") else ""
+    return sentence(", ".join(filter(None, (line.place, phase, source))), width, 4, style="dim")
+
+
+def _runs(line: SummaryLine) -> str:
+    return "in a loop of unknown length" if line.runs is None else f"×{line.runs:,}"
+
+
+def _beside(line: SummaryLine) -> str:
+    """``2 of 3``: the runs beside which something runs."""
+    return f"{line.overlapped:,}" + ("" if line.runs is None else f" of {line.runs:,}")
+
+
+def _sent(line: SummaryLine) -> str:
+    """The bytes that a device sends in all runs, or in one where nobody knows how many there are."""
+    sent = line.all_wire_bytes
+    return f"{human_bytes(line.wire_bytes)} a run" if sent is None else human_bytes(sent)
+
+
+def _more(count: int, name: str) -> list[Text]:
+    return [Text(f"… and {plural(count, name)}", "dim")] * (count > 0)
 
 
 def changes_view(found: ReportChanges, broken: Sequence[BrokenLimit], width: int) -> list[Text]:
@@ -36,29 +99,25 @@ def changes_view(found: ReportChanges, broken: Sequence[BrokenLimit], width: int
     if found.changes:
         lines += [Text(plural(len(found.changes), "change"), "bold"), Text()]
     elif found.before.lines or found.after.lines:
-        lines += sentence(f"no collective changes: {_same(found)}", width)
+        count = len(found.after.lines)
+        same = f"{plural(count, 'line of the summary is', 'lines of the summary are')} the same"
+        same += "" if found.same == count else f", {count - found.same:,} of them but for the place"
+        lines += sentence(f"no collective changes: {same}", width)
     else:
         lines += sentence("no collective before and after", width)
     for change in shown:
-        lines += _change_lines(change, width)
-    if len(found.changes) > len(shown):
-        lines.append(Text(f"… and {plural(len(found.changes) - len(shown), 'more change')}", "dim"))
-    lines += [Text(), *_figures(found, width)]
-    lines += [Text()] * bool(broken)
-    for each in broken:
-        lines += sentence(printable(each.message), width, lead="✗ ")
-    return [printable_line(line) for line in lines]
+        line = change.after or change.before
+        assert line is not None
+        head = Text.assemble((_mark(change), "bold"), f" {change.kind}: ", (_name(line), "bold"))
+        lines += records([[head, _figure(change)]], width)
+        lines += _where(line, width, short_place(line.source))
+    lines += [*_more(len(found.changes) - len(shown), "more change"), Text(), *_figures(found, width)]
+    return lines + [Text()] * bool(broken) + sentences((each.message for each in broken), width, lead="✗ ")
 
 
 def changes_text(found: ReportChanges, broken: Sequence[BrokenLimit], width: int) -> str:
     """The page as plain text."""
     return "\n".join(line.plain.rstrip() for line in changes_view(found, broken, width))
-
-
-def _same(found: ReportChanges) -> str:
-    lines = len(found.after.lines)
-    told = f"{plural(lines, 'line of the summary is', 'lines of the summary are')} the same"
-    return told if found.same == lines else f"{told}, {lines - found.same:,} of them but for the place"
 
 
 def _hardware(found: ReportChanges, width: int) -> list[Text]:
@@ -69,33 +128,14 @@ def _hardware(found: ReportChanges, width: int) -> list[Text]:
         ("machine", found.before.machine or "none", found.after.machine or "none"),
     ):
         if old != new:
-            lines += sentence(printable(f"{old} → {new}"), width, lead=f"another {name}: ")
+            lines += sentence(f"{old} → {new}", width, lead=f"another {name}: ")
         elif old != "none":
-            lines += sentence(printable(f"{name} {old}"), width, style="dim")
+            lines += sentence(f"{name} {old}", width, style="dim")
     return lines
 
 
 def _mesh(summary: ReportSummary) -> str:
     return ",".join(f"{axis}={size}" for axis, size in summary.mesh) or "none"
-
-
-def _change_lines(change: Change, width: int) -> list[Text]:
-    """The change and its figures; below them where it stands."""
-    line = change.after or change.before
-    assert line is not None
-    over = f" over {', '.join(line.axes)}" if line.axes else ""
-    head = Text.assemble(
-        (_mark(change), "bold"), f" {change.kind}: ", (printable(f"{line.op}{over}"), "bold")
-    )
-    lines = records([[head, Text(printable(_figure(change)))]], width)
-    where = [
-        line.place,
-        *([line.phase] if line.phase not in (None, "forward") else []),
-        short_place(line.source),
-    ]
-    if any(where):
-        lines += sentence(printable(", ".join(filter(None, where))), width, 4, style="dim")
-    return lines
 
 
 def _mark(change: Change) -> str:
@@ -113,25 +153,26 @@ def _figure(change: Change) -> str:
     if before is None or after is None:
         line = before or after
         assert line is not None
-        return f"{line.shape}, {runs_words(line)}, {sent_words(line)} sent"
+        return f"{line.shape}, {_runs(line)}, {_sent(line)} sent"
     shape = _from_to(before.shape, after.shape)
     if change.kind in ("more overlapped", "less overlapped"):
-        return f"{shape}, work beside {beside_words(before)} runs before, {beside_words(after)} now"
+        return f"{shape}, work beside {_beside(before)} runs before, {_beside(after)} now"
     if not _is_known(before, after):
         sent = _from_to(human_bytes(before.wire_bytes), human_bytes(after.wire_bytes))
-        was, now = runs_words(before), runs_words(after)
+        was, now = _runs(before), _runs(after)
         runs = now if was == now else f"{was} before, {now} now"
         return f"{shape}, {runs}, {sent} a run sent"
-    runs, sent = (
-        _from_to(runs_words(before), runs_words(after)),
-        _from_to(sent_words(before), sent_words(after)),
-    )
-    return f"{shape}, {runs}, {sent} sent"
+    return f"{shape}, {_from_to(_runs(before), _runs(after))}, {_from_to(_sent(before), _sent(after))} sent"
 
 
 def _is_known(*lines: SummaryLine | None) -> bool:
     """Return whether it is known how often all of them run."""
     return all(line is None or line.runs is not None for line in lines)
+
+
+def _sent_by(*summaries: ReportSummary) -> str:
+    known = _is_known(*(line for summary in summaries for line in summary.lines))
+    return "sent by a device" if known else "sent outside of unknown loops"
 
 
 def _from_to(before: str, after: str) -> str:
@@ -141,32 +182,20 @@ def _from_to(before: str, after: str) -> str:
 def _figures(found: ReportChanges, width: int) -> list[Text]:
     """A line for each quantity that one of the two has."""
     before, after = found.before, found.after
-    known = _is_known(*before.lines, *after.lines)
-    name = "sent by a device" if known else "sent outside of unknown loops"
-    rows = [_row(name, before.wire_bytes, after.wire_bytes, _bytes)]
+    rows = [_row(_sent_by(before, after), before.wire_bytes, after.wire_bytes, human_bytes)]
     if before.seconds is not None or after.seconds is not None:
         rows.append(_row("time", before.seconds, after.seconds, estimated_seconds))
     if before.memory is not None or after.memory is not None:
-        rows.append(_row("memory at the peak", before.memory, after.memory, _bytes))
-    head = [Text(words, "bold") for words in ("", "before", "after", "")]
-    lines = columns([head, *rows], width, 0, frozenset({1, 2, 3}))
-    if lines is None:
-        told = [[Text(f"{name}:"), Text(f"{old} to {new}"), share] for name, old, new, share in rows]
-        lines = records(told, width)
-    return lines
+        rows.append(_row("memory at the peak", before.memory, after.memory, human_bytes))
+    found_lines = fitting_columns(rows, width, 0, {1, 2, 3}, ("", "before", "after", ""))
+    told = [[f"{name}:", f"{old} to {new}", share] for name, old, new, share in rows]
+    return found_lines or records(told, width)
 
 
-def _row(name: str, before: float | None, after: float | None, written: Callable[[float], str]) -> list[Text]:
+def _row(name: str, before: float | None, after: float | None, written: Callable[[Any], str]) -> list[str]:
     share = ""
     if before is not None and after is not None and before != after:
-        share = _share(after / before) if before else "new"
-    told = [UNKNOWN if each is None else written(each) for each in (before, after)]
-    return [Text(name), *map(Text, told), Text(share)]
-
-
-def _share(ratio: float) -> str:
-    return f"×{ratio:,.3g}" if ratio > MOST_SHARE else f"{(ratio - 1) * 100:+.1f} %"
-
-
-def _bytes(count: float) -> str:
-    return human_bytes(round(count))
+        ratio = after / before if before else 0.0
+        change = f"×{ratio:,.3g}" if ratio > MOST_SHARE else f"{(ratio - 1) * 100:+.1f} %"
+        share = change if before else "new"
+    return [name, *(UNKNOWN if each is None else written(each) for each in (before, after)), share]

@@ -12,11 +12,10 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.hlo import HloModule
 from shardviz.render.caption import axes_text
-from shardviz.render.lines import GAP, columns, records, sentence
+from shardviz.render.lines import GAP, columns, printable, records, sentence
 from shardviz.render.palette import Palette
 from shardviz.render.programs.collective_rows import members_text, shapes, way_out
 from shardviz.render.programs.hlo_picture import NO_AXES
-from shardviz.render.sanitize import printable
 from shardviz.render.times.report import percent
 from shardviz.reports.entries import AlikeEntries, By, CostSum, Selection, cost_sum, sums
 from shardviz.reports.program_report import ProgramReport

@@ -11,12 +11,11 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.hlo import CollectiveMatmul, HloModule, ShardyModule
 from shardviz.hlo.totals import Tally
-from shardviz.render.lines import sentence, table
+from shardviz.render.lines import printable, sentence, table
 from shardviz.render.palette import PLAIN
-from shardviz.render.paths import short_place
+from shardviz.render.programs.changes_view import short_place
 from shardviz.render.programs.collective_rows import RIGHT, rows_of
 from shardviz.render.programs.hlo_picture import NO_AXES
-from shardviz.render.sanitize import printable
 from shardviz.render.times.report import brief_view, memory_report_lines
 from shardviz.reports.entries import BY_COST, AlikeEntries
 from shardviz.reports.program_report import ProgramReport

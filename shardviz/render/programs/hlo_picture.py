@@ -18,9 +18,9 @@ from rich.text import Text
 from shardviz.hlo import Collective
 from shardviz.hlo.listing import ListedLine, Listing, Span, list_hlo
 from shardviz.render.caption import axes_text
+from shardviz.render.lines import printable, printable_line
 from shardviz.render.palette import Palette
 from shardviz.render.programs.collective_rows import way_out
-from shardviz.render.sanitize import printable, printable_line
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh
 from shardviz.units import human_bytes, shaped

@@ -12,7 +12,7 @@ from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul, HloModule, ShardyModule
 from shardviz.hlo.collective import by_permute
 from shardviz.hlo.totals import Total, totals
-from shardviz.render.lines import columns, records, sentence
+from shardviz.render.lines import columns, printable, printable_line, records, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.render.programs.collective_rows import (
     parts_of_axes,
@@ -23,9 +23,8 @@ from shardviz.render.programs.collective_rows import (
 )
 from shardviz.render.programs.cost_lines import cost_lines, rest_lines, sum_lines
 from shardviz.render.programs.hlo_picture import NO_AXES
-from shardviz.render.sanitize import printable, printable_line
 from shardviz.reports.entries import BY_COST, Selection
-from shardviz.reports.program_report import ProgramReport
+from shardviz.reports.program_report import DumpedModule, ProgramReport
 from shardviz.sharding import Mesh
 from shardviz.units import estimated_seconds, human_bytes
 
@@ -233,3 +232,55 @@ def _slices(module: HloModule | ShardyModule) -> str:
     """The local slices of replicated arrays, which send nothing."""
     count = sum(each.op == "slice" for each in module.collectives)
     return f"and {plural(count, 'local slice')} of replicated arrays: nothing is sent" if count else ""
+
+
+MODULE_HEADINGS = ("", "module", "devices", "collectives", "sent by a device", "time")
+MODULE_RIGHT = frozenset({0, 2, 3, 4, 5})
+
+
+def modules_view(modules: Sequence[DumpedModule], width: int, selection: Selection = BY_COST) -> list[Text]:
+    """A line a module, by XLA's number of it, with what the selection has of it; those without such a
+    collective are counted, and those that cannot be read in full say why."""
+    read = [(each.file, each.report) for each in modules if each.report is not None]
+    sending = [(file, report) for file, report in read if selection.chosen(report.entries)]
+    rows = [_module_cells(str(file.number), file.module, [report], selection) for file, report in sending]
+    if len(sending) > 1:
+        rows.append(_module_cells("", "all", [report for _, report in sending], selection))
+    lines = []
+    if rows:
+        has_times = any(report.timeline is not None for _, report in sending)
+        lines = table(rows, width, 0, MODULE_RIGHT, MODULE_HEADINGS[: None if has_times else -1])
+    whole = [report for _, report in read if not report.module.unread]
+    if silent := [report for report in whole if not selection.chosen(report.entries)]:
+        words = f"{plural(len(silent), 'module sends', 'modules send')} nothing"
+        words += " of the kind" * (selection != BY_COST)
+        times = [report.timeline.seconds for report in silent if report.timeline is not None]
+        words += f", in {estimated_seconds(sum(times))}" if times else ""
+        lines += sentence(words, width, style="dim")
+    for each in modules:
+        if each.error:
+            lines += sentence(each.error, width, lead=f"{each.file.path}: ")
+    if sending:
+        one = f"shardviz hlo {sending[-1][0].path}"
+        lines += [Text(), *sentence(f"the collectives of one: {one}", width, style="dim")]
+    return lines
+
+
+def _module_cells(
+    number: str, name: str, reports: Sequence[ProgramReport], selection: Selection
+) -> list[Text]:
+    """The cells of a line: the sums of one module, or of several."""
+    chosen = [entry.collective for each in reports for entry in selection.chosen(each.entries)]
+    found = [total for total in totals(chosen) if not total.is_host_transfer]
+    more = " + ?" * any(total.unknown for total in found)
+    programs = [each.module for each in reports if isinstance(each.module, HloModule)]
+    devices = {each.num_partitions * each.replica_count * each.num_slices for each in programs}
+    times = [each.timeline for each in reports if each.timeline is not None]
+    return [
+        Text(number),
+        Text(name, "bold"),
+        Text(f"{devices.pop():,}" if len(devices) == 1 else ""),
+        Text(f"{sum(total.count for total in found):,}{more}"),
+        Text(human_bytes(sum(total.wire_bytes for total in found)) + more),
+        Text(estimated_seconds(sum(each.seconds for each in times)) if times else ""),
+    ]

@@ -14,11 +14,10 @@ from shardviz.hlo.passes.collective_changes import lacking
 from shardviz.hlo.passes.stages import PassStage
 from shardviz.notation import write_spec
 from shardviz.render.caption import colour_axes
-from shardviz.render.lines import sentence, table
+from shardviz.render.lines import printable_line, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import headline
 from shardviz.render.programs.collective_rows import RIGHT, rows_of
-from shardviz.render.sanitize import printable_line
 from shardviz.sharding import PartitionSpec
 from shardviz.units import seconds, shaped
 

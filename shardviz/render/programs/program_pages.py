@@ -20,10 +20,9 @@ from rich.text import Text
 from shardviz.hlo.listing import Listing, list_hlo
 from shardviz.hlo.module import is_hlo
 from shardviz.hlo.text.strip_metadata import strip_metadata
-from shardviz.render.lines import records, rule, sentence
+from shardviz.render.lines import printable, printable_line, records, rule, sentence
 from shardviz.render.programs.collective_rows import has_schedule, members_text, members_with, rows_of, when
 from shardviz.render.programs.hlo_picture import MARK, HloPicture, collective_style, facts
-from shardviz.render.sanitize import printable, printable_line
 
 if TYPE_CHECKING:
     from shardviz.hlo import Collective

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from shardviz.render.lines import columns, records, sentence, shared
+from shardviz.render.lines import columns, printable, printable_line, records, sentence, shared
 from shardviz.render.palette import SIGNS, Palette
 from shardviz.render.programs.cost_lines import cost_lines
 from shardviz.render.programs.hlo_view import hlo_view, module_lines
-from shardviz.render.programs.rematerialization_lines import rematerialization_lines
 from shardviz.render.programs.target_answers import error_lines, placement_words, traffic_words
-from shardviz.render.programs.why_lines import FEW, why_lines
-from shardviz.render.sanitize import printable, printable_line
+from shardviz.render.programs.why_lines import FEW, rematerialization_lines, why_lines
 from shardviz.render.times.report import buffer_lines, memory_report_lines, misfit_lines
 from shardviz.reports.entries import BY_COST, Selection
 from shardviz.units import estimated_seconds, human_bytes, seconds

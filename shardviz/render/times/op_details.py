@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.lines import records, sentence
+from shardviz.render.lines import printable, printable_line, records, sentence
 from shardviz.render.palette import SIGNS
-from shardviz.render.sanitize import printable, printable_line
 from shardviz.render.times.report import ESTIMATES, percent
 from shardviz.units import estimated_seconds, exact_bytes, human_bytes
 

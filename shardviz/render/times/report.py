@@ -9,9 +9,8 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.lines import columns, records, sentence, table
+from shardviz.render.lines import columns, printable, records, sentence, table
 from shardviz.render.palette import Palette
-from shardviz.render.sanitize import printable
 from shardviz.render.times.gantt import (
     ENDS,
     FULL,

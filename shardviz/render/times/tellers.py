@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from shardviz.render.lines import columns, records, sentence
+from shardviz.render.lines import columns, printable, records, sentence
 from shardviz.render.palette import Palette
-from shardviz.render.sanitize import printable
 from shardviz.render.times.gantt import first_column
 from shardviz.render.times.report import (
     cause_lines,

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from shardviz.render.sanitize import printable
+from shardviz.render.lines import printable
 from shardviz.render.times.timeline_rows import TimelineRows
 from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp
 from shardviz.timeline.unrolled import unrolled

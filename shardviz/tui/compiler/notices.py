@@ -9,11 +9,10 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.forms.wording import as_sentence
-from shardviz.render.lines import sentence
+from shardviz.render.lines import printable_line, sentence
 from shardviz.render.programs.program_pages import ListedProgram
 from shardviz.render.programs.target_answers import error_lines, targets_table
 from shardviz.render.programs.target_status import TargetTab, spinner, wait_lines
-from shardviz.render.sanitize import printable_line
 from shardviz.tui.target_answers import reworded, wait_of
 from shardviz.units import human_bytes, seconds
 

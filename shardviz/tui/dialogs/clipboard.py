@@ -13,7 +13,7 @@ from textual.widgets import Static
 from shardviz.errors import QuestionError
 from shardviz.forms.share import Shared, to_string
 from shardviz.forms.wording import error_words
-from shardviz.render.highlighted import highlighted
+from shardviz.render.page import highlighted
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.registry import bindings, commands_of

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import zip_longest
+from textwrap import wrap
 from typing import Any
 
 from rich.text import Text
@@ -13,7 +15,6 @@ from textual.content import Content
 from textual.markup import escape
 from textual.widget import Widget
 
-from shardviz.render.key_list import Keys, key_list
 from shardviz.render.lines import sentence
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog
 from shardviz.tui.lines_view import LinesView, TextLines
@@ -101,28 +102,70 @@ class WindowHelp(HelpDialog):
     def __init__(self, window: Dialog) -> None:
         super().__init__(("app",))
         self.title_text = f"Help: {window.title_text}"
-        rows = tuple((each.key_text, each.title, each.help) for each in window.all_commands)
-        self._keys = Keys("This window", rows)
+        self._commands = window.all_commands
 
     def lines(self, width: int) -> list[Text]:
-        return key_list([self._keys], width)
+        return key_list([("This window", self._commands)], width)
 
 
 def help_lines(areas: Sequence[str], width: int, more: Sequence[Command] = ()) -> list[Text]:
     """The dialog's text, in lines of `width` columns."""
-    sections = [_keys(each, (*COMMANDS, *more)) for each in (*areas, "app")]
+    sections = [
+        (AREAS[area], [command for command in (*COMMANDS, *more) if command.area == area])
+        for area in (*areas, "app")
+    ]
     return [
         *sentence(READING[areas[0]], width),
         Text(),
-        *key_list([section for section in sections if section.rows], width),
+        *key_list([section for section in sections if section[1]], width),
     ]
 
 
-def _keys(area: str, commands: Sequence[Command]) -> Keys:
-    rows = tuple(
-        (command.key_text, command.title, command.help) for command in commands if command.area == area
-    )
-    return Keys(AREAS[area], rows)
+COLUMN_GAP = 3
+TWO_COLUMNS = 96
+"""Columns from which on the sections stand in two columns."""
+Section = tuple[str, Sequence[Command]]
+
+
+def key_list(sections: Sequence[Section], width: int) -> list[Text]:
+    """Titled commands with their keys and what they do, the sections below one another or, on a wide page, in
+    two columns of about the same height."""
+    if width < TWO_COLUMNS:
+        return _joined([_section(*section, width) for section in sections])
+    column = (width - COLUMN_GAP) // 2
+    drawn = [_section(*section, column) for section in sections]
+    ways = [(_joined(drawn[:cut]), _joined(drawn[cut:])) for cut in range(1, len(drawn) + 1)]
+    left, right = min(ways, key=lambda way: max(map(len, way)))
+    lines = []
+    for one, other in zip_longest(left, right, fillvalue=Text()):
+        line = Text.assemble(one, " " * (column + COLUMN_GAP - one.cell_len), other)
+        line.rstrip()
+        lines.append(line)
+    return lines
+
+
+def _joined(drawn: Sequence[Sequence[Text]]) -> list[Text]:
+    lines: list[Text] = []
+    for section in drawn:
+        lines += [Text(), *section] if lines else section
+    return lines
+
+
+def _section(heading: str, commands: Sequence[Command], width: int) -> list[Text]:
+    keys = max((len(each.key_text) for each in commands), default=0)
+    titles = max((len(each.title) for each in commands), default=0)
+    lines = [Text(heading, "bold")]
+    indent = keys + titles + 4
+    for each in commands:
+        line = Text.assemble((f"{each.key_text:>{keys}}  ", "bold"), each.title)
+        if width - indent < 20:
+            lines.append(line)
+            lines += [Text(f"{'':{keys + 2}}{part}", "dim") for part in wrap(each.help, width - keys - 2)]
+            continue
+        first, *rest = wrap(each.help, width - indent) or [""]
+        lines.append(line.append(" " * (indent - line.cell_len)).append(first, "dim"))
+        lines += [Text(f"{'':{indent}}{part}", "dim") for part in rest]
+    return lines
 
 
 FOUND = [command for command in COMMANDS if command.name != "command_palette"]

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from shardviz.render.sanitize import printable
+from shardviz.render.lines import printable
 from shardviz.tui.bars import KeyFooter
 from shardviz.tui.registry import Command, bindings
 

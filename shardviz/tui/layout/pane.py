@@ -20,9 +20,9 @@ from shardviz.render.layouts.array_grid import LEFT
 from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, device_lines
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, PointedLayout, arrange
-from shardviz.render.layouts.numbered_parts import Numbered, count_of, numbered_parts
 from shardviz.render.lines import sentence, table
 from shardviz.render.minimap import CURSOR, GAP, LENS, Minimap, Place, room_below, room_beside, with_map
+from shardviz.render.plan_view import Numbered, count_of, numbered_parts
 from shardviz.tui.layout.placements import device_placements
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane

@@ -10,8 +10,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from shardviz.forms.wording import as_sentence
-from shardviz.render.highlighted import highlighted
 from shardviz.render.lesson_view import Inks, bar, guide_page, strip_lines
+from shardviz.render.page import highlighted
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Side
 from shardviz.tui.themes import code_style_of

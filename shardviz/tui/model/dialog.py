@@ -131,7 +131,7 @@ class ModelDialog(Dialog):
         if form in self._answers and plain in self._answers:
             self._show_answers(self._answers[plain], self._answers[form])
             return
-        from shardviz.render.models.memory_bars import memory_lines
+        from shardviz.render.model_view import memory_lines
 
         question = self.editor.question
         lines = memory_lines(model_memory(question), question, self._width, palette_of(self.app))
@@ -158,9 +158,7 @@ class ModelDialog(Dialog):
             self._show_answers(found[plain], found[form])
 
     def _show_answers(self, before: ModelAnswer, after: ModelAnswer) -> None:
-        from shardviz.render.models.change_lines import change_lines
-        from shardviz.render.models.memory_bars import memory_lines
-        from shardviz.render.models.step_lines import step_lines
+        from shardviz.render.model_view import change_lines, memory_lines, step_lines
 
         palette, width, question = palette_of(self.app), self._width, after.question
         lines = []

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from shardviz.models.splitting import FoldedParameter, SplitModel, folded
-from shardviz.render.bar import bar
-from shardviz.render.lines import columns
-from shardviz.render.models.parameter_table import layer_groups, split_text
+from shardviz.render.lines import bar, columns
+from shardviz.render.model_view import layer_groups, split_text
 from shardviz.render.palette import Palette
 from shardviz.units import human_bytes, times
 

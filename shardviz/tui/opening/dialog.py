@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual.widgets import Input
 
-from shardviz.render.sanitize import printable
+from shardviz.render.lines import printable
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
 from shardviz.tui.opening.kinds import READ, WORDS, Kind, Openable, listed_folder, openables, typed, why_empty
 from shardviz.tui.opening.reading_dialog import ReadingDialog

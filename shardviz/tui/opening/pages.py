@@ -19,12 +19,10 @@ from shardviz.forms.any_notation import read_any
 from shardviz.forms.wording import error_words
 from shardviz.notation import write_all
 from shardviz.render.lines import sentence
-from shardviz.render.programs.changes_view import changes_view
-from shardviz.render.programs.hlo_view import hlo_view
-from shardviz.render.programs.modules_view import modules_view
+from shardviz.render.programs.changes_view import changes_view, summary_view
+from shardviz.render.programs.hlo_view import hlo_view, modules_view
 from shardviz.render.programs.program_view import program_view
-from shardviz.render.programs.rematerialization_lines import log_lines, rematerialization_lines
-from shardviz.render.programs.summary_view import summary_view
+from shardviz.render.programs.why_lines import log_lines, rematerialization_lines
 from shardviz.render.times.report import memory_report_lines, timeline_view
 from shardviz.render.times.tellers import target_times_view
 from shardviz.render.translate_view import translate_view

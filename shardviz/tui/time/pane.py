@@ -17,10 +17,9 @@ from textual.widgets import Static
 from shardviz.errors import ShardvizError
 from shardviz.forms.command_line import to_arguments
 from shardviz.render.caption import group_along
-from shardviz.render.lines import rule, sentence
+from shardviz.render.lines import printable, rule, sentence
 from shardviz.render.programs.collective_rows import members_with
 from shardviz.render.programs.target_status import TargetTab, target_at, target_strip
-from shardviz.render.sanitize import printable
 from shardviz.render.times.op_details import comparison_heading, op_details, timeline_heading
 from shardviz.render.times.report import cause_lines, memory_report_lines, total_lines
 from shardviz.render.times.tellers import difference_lines

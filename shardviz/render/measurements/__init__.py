@@ -1,1 +1,0 @@
-"""Measurements of devices: rows in the columns of nccl-tests, charts, and the lines through them."""

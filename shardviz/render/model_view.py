@@ -1,0 +1,316 @@
+"""A whole model: every parameter with its split, the memory of a device, the collectives of a step, and what
+another split changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from rich.text import Text
+
+from shardviz.errors import plural, quote
+from shardviz.models.answer import ModelAnswer, ModelChange, ModelMemory, ModelStep, PlannedPart
+from shardviz.models.question import ModelQuestion
+from shardviz.models.splitting import FoldedParameter, SplitModel, folded
+from shardviz.notation import write_spec
+from shardviz.planner.pricing.priced_steps import PricedStep
+from shardviz.planner.problem import Phase
+from shardviz.render.caption import axes_text, colour_axes, mesh_text
+from shardviz.render.cost_view import machine_words, padding_words
+from shardviz.render.lines import Cell, as_text, bar, columns, sentence, sentences, table
+from shardviz.render.palette import PLAIN, Palette
+from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.units import human_bytes, seconds, times
+
+HEADINGS = ("parameter", "shape", "split", "a device", "", "×")
+SHOWN = 4
+"""Parameters, or rules, that a sentence names."""
+_LAYERS = re.compile(r"(.*?\d+[–,][\d–,]*\d)[./](.*)")
+NAME, SIZE = 18, 9
+"""Columns of a memory bar's name and of its bytes."""
+TEXT_WIDTH = 100
+"""Columns of the message of a test."""
+ARROW = "→"
+PHASES: dict[Phase, str] = {
+    "forward": "forward",
+    "recomputed": "computed again",
+    "backward": "backward",
+    "optimizer": "optimizer",
+}
+"""The parts of a train step, in order, with their words."""
+
+
+def parameters_view(question: ModelQuestion, width: int, palette: Palette) -> list[Text]:
+    """The model, the mesh and the rules, then a row for each parameter, and what the rules leave out."""
+    model, rules = question.model, f"rules {question.split.rules.name}"
+    size = f"{model.nbytes / 1e9:,.4g} GB" if model.nbytes >= 10**9 else human_bytes(model.nbytes)
+    words = f"{model.elements:,} parameters in {', '.join(model.dtypes)}, {size}"
+    lines = sentence(words, width, lead=f"{model.name}  ")
+    lines += [*sentence(model.source, width, style="dim"), Text()]
+    mesh = Text("mesh ").append_text(mesh_text(question.mesh, palette))
+    whole = mesh.copy().append(f"   {rules}")
+    lines += [whole] if whole.cell_len <= width else [mesh, *sentence(rules, width)]
+    rows: list[Sequence[Cell]] = []
+    for heading, group in layer_groups(folded(question.split.parameters)):
+        if heading:
+            held = sum(each.bytes_per_device for _, each in group)
+            count = max(each.count for _, each in group)
+            rows.append([(heading, "bold"), (f"× {count}", "bold"), "", "", (human_bytes(held), "bold")])
+        rows += [_parameter_cells(name, each, palette) for name, each in group]
+    head = [[Text(word, "dim") for word in HEADINGS]]
+    return [*lines, Text(), *table([*head, *rows], width, right={4, 5}), *_rule_lines(question.split, width)]
+
+
+def answer_view(answer: ModelAnswer, width: int, palette: Palette) -> list[Text]:
+    """The memory of a device, and the step where one is planned."""
+    question, step = answer.question, answer.step
+    lines = [Text(), *memory_lines(answer.memory, question, width, palette)]
+    return lines if step is None else [*lines, Text(), *step_lines(step, question, width, palette)]
+
+
+Named = tuple[str, FoldedParameter]
+"""A parameter by the name that it is shown with."""
+
+
+def layer_groups(parameters: Iterable[FoldedParameter]) -> list[tuple[str, list[Named]]]:
+    """The parameters in order, those in a row of the same layers under the name of these, which is "" for
+    others."""
+
+    def layers_of(each: FoldedParameter) -> str:
+        match = _LAYERS.fullmatch(each.name)
+        return "" if match is None else match[1]
+
+    return [
+        (layers, [(each.name[len(layers) + bool(layers) :], each) for each in group])
+        for layers, group in groupby(parameters, layers_of)
+    ]
+
+
+def _parameter_cells(name: str, each: FoldedParameter, palette: Palette) -> list[Cell]:
+    """The cells of one parameter, of which a device's bytes are those of one layer."""
+    first = each.first
+    return [
+        "  " * (_LAYERS.fullmatch(each.name) is not None) + name.removesuffix(".weight"),
+        times(first.parameter.shape),
+        split_text(first.spec, first.mesh, palette) if first.is_matched else ("no rule", "italic"),
+        times(first.shard_shape),
+        human_bytes(first.bytes_per_device),
+        f"{first.replicas:,}",
+    ]
+
+
+def split_text(spec: PartitionSpec, mesh: Mesh, palette: Palette) -> Text:
+    """A spec string with its axes in their colours: ``tensor data``, ``(data tensor) _``."""
+    entries = (f"({' '.join(axes)})" if len(axes) > 1 else "".join(axes) or "_" for axes in spec.dims)
+    text = Text(" ".join(entries))
+    colour_axes(text, spec.axes, 0, mesh, palette)
+    return text
+
+
+def _rule_lines(split: SplitModel, width: int) -> list[Text]:
+    """The parameters that no rule matches, the rules that match nothing, and what does not divide."""
+    unmatched = _some([each.name for each in folded(split.unmatched)])
+    unused = _some(
+        [quote(each.subject) + (f" ({each.place})" if each.place else "") for each in split.unused]
+    )
+    words = f"{unmatched}; every device has all of it" if unmatched else ""
+    return [
+        *sentences([words], width, lead="no rule matches: "),
+        *sentences([unused], width, lead="rules that match nothing: "),
+        *sentences(map(_uneven_words, folded(split.uneven)), width, lead="does not divide: "),
+    ]
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _uneven_words(each: FoldedParameter) -> str:
+    """``lm_head.weight: 50,257 over tensor=4 is padded to 50,260; JAX refuses it …``."""
+    first = each.first
+    said = []
+    for dim in first.uneven:
+        axes = ", ".join(f"{axis}={first.mesh.axis_size(axis)}" for axis in first.spec.dims[dim.place])
+        said.append(f"{dim.size:,} over {axes} is padded to {dim.padded:,}")
+    hint = "jax.device_put refuses it: pad the parameter, or split another dimension"
+    return f"{each.name}: {', '.join(said)}; {hint}"
+
+
+def memory_lines(memory: ModelMemory, question: ModelQuestion, width: int, palette: Palette) -> list[Text]:
+    """A bar for each use of memory, and whether a train step and serving fit."""
+    chip, limit = question.placed.machine.chip, memory.limit
+    has = "" if limit is None else f", of the {human_bytes(limit)} that {chip} has for a program"
+    lines = sentence(f"bytes of one device{has}", width, lead="memory  ")
+    rows = _memory_rows(memory, question)
+    most = max([memory.limit or 0, *(size for _, size in rows)])
+    for name, size in rows:
+        line = Text(f"  {name:<{NAME}}{human_bytes(size):>{SIZE}}  ")
+        lines.append(line.append(bar(size, most, max(width - NAME - SIZE - 4, 1)), palette.lanes["memory"]))
+    return [*lines, *sentences(_fit_words(memory, question), width, 2)]
+
+
+def _memory_rows(memory: ModelMemory, question: ModelQuestion) -> list[tuple[str, int]]:
+    """The uses of memory and their bytes: those of training where there is any, those of serving last."""
+    rows = [("parameters", memory.parameters)]
+    training = question.training
+    if training is not None and training.optimizer is not None:
+        rows.append((f"{training.optimizer.rule} state", memory.optimizer))
+    if memory.working is not None:
+        rows.append(("a step, at most", memory.working))
+    if training is not None:
+        # Not all of both is there at the same time.
+        lead = "" if memory.working is None else "  "
+        rows.append((f"{lead}gradients", memory.gradients))
+        if memory.activations is not None:
+            rows.append((f"{lead}activations", memory.activations))
+    if memory.keys_and_values is not None:
+        rows.append(("KV cache", memory.keys_and_values))
+    return rows
+
+
+def _fit_words(memory: ModelMemory, question: ModelQuestion) -> Iterator[str]:
+    """The sentences on what fits: ``a train step holds 21.6 GiB: fits, 74.1 GiB are free``."""
+
+    def verdict(used: int) -> str:
+        if memory.limit is None:
+            return human_bytes(used)
+        if over := memory.over(used):
+            return f"{human_bytes(used)}: does not fit, {human_bytes(over)} too much"
+        return f"{human_bytes(used)}: fits, {human_bytes(memory.limit - used)} are free"
+
+    if question.training is not None:
+        without = "" if memory.working is not None else " without activations"
+        yield f"a train step{without} holds {verdict(memory.training)}"
+    if memory.keys_and_values is not None:
+        batch, length = question.tokens.batch, question.tokens.sequence
+        cached = f"a KV cache of {batch:,} × {length:,} tokens"
+        yield f"inference with {cached} holds {verdict(memory.serving)}"
+
+
+def memory_text(answer: ModelAnswer) -> str:
+    """The memory as plain text, with the model, the rules and the mesh, for the message of a test."""
+    question = answer.question
+    rules, mesh = question.split.rules.name, question.mesh
+    head = f"{question.model.name} does not fit with the rules {rules} on the mesh {mesh}"
+    lines = memory_lines(answer.memory, question, TEXT_WIDTH, PLAIN)
+    return "\n".join([head, *(line.plain for line in lines)])
+
+
+def step_lines(step: ModelStep, question: ModelQuestion, width: int, palette: Palette) -> list[Text]:
+    """The collectives of one layer, of the embedding and of the logits by phase, those of one operation over
+    the same axes in one line; then the totals."""
+    tokens, cost = question.tokens, step.layer.cost
+    what = "a forward pass" if question.training is None else "a train step"
+    spec = write_spec(tokens.spec)
+    words = f"{what} of {tokens.batch:,} × {tokens.sequence:,} tokens, split {spec}, on {machine_words(cost)}"
+    lines = sentence(words, width, lead="step  ")
+    for part in step.parts:
+        lines += _part_lines(part, question.mesh, width, palette)
+    padded = [part.cost for part in step.parts if part.cost.plan.problem.padding]
+    if padded:
+        wasted = [(each.layers, each.padding_cost) for each in padded]
+        time = sum(runs * each.seconds for runs, each in wasted)
+        sent = sum(runs * each.wire_bytes for runs, each in wasted)
+        dims = dict.fromkeys(each for one in padded for each in one.plan.problem.padding)
+        lines += sentence(padding_words(dims, time, sent, "the step"), width, 2, lead="padded: ")
+    return [*lines, *sentences(_step_words(step), width, 2)]
+
+
+def _part_lines(part: PlannedPart, mesh: Mesh, width: int, palette: Palette) -> list[Text]:
+    """A row for each group of collectives; their arrays behind it where there is room, else below."""
+    groups: dict[tuple[Phase, str, tuple[str, ...]], list[PricedStep]] = {}
+    for phase, priced in part.collectives():
+        groups.setdefault((phase, priced.step.op, priced.step.axes), []).append(priced)
+    rows: list[Sequence[Cell]] = [
+        [
+            PHASES[phase],
+            Text(f"{len(steps)} {op} over ").append_text(axes_text(axes, mesh, palette, ",")),
+            human_bytes(sum(each.step.bytes for each in steps)),
+            seconds(sum(each.seconds or 0.0 for each in steps)),
+            (", ".join(each.step.array for each in steps), "dim"),
+        ]
+        for wanted in PHASES
+        for (phase, op, axes), steps in groups.items()
+        if phase == wanted
+    ]
+    runs = f" × {part.cost.layers}" if part.cost.layers > 1 else ""
+    lines = [Text.assemble("  ", (f"{part.part.name}{runs}", "bold"), "" if rows else "  nothing is sent")]
+    wide = columns(rows, width, 4, {2, 3})
+    if wide is not None:
+        return lines + wide
+    narrow = table([row[:-1] for row in rows], width, 4, {2, 3})
+    if len(narrow) > len(rows):
+        return lines + narrow
+    for line, row in zip(narrow, rows, strict=True):
+        lines += [line, *sentence(as_text(row[-1]).plain, width, 6, style="dim")]
+    return lines
+
+
+def _step_words(step: ModelStep) -> list[str]:
+    """The seconds of all parts, and what the collectives are of them."""
+    is_partial = any(part.cost.unknown for part in step.parts)
+    words = [
+        f"{plural(step.count, 'collective')} send {human_bytes(step.wire_bytes)} from a device in "
+        f"{seconds(step.communication_seconds)}",
+        f"total without overlap: {seconds(step.seconds)}",
+    ]
+    if len(step.seconds_by_phase) > 1:
+        # A phase that sends nothing is all of unknown time.
+        said = ", ".join(
+            f"{phase} {seconds(each) if each or not is_partial else 'unknown'}"
+            for phase, each in step.seconds_by_phase.items()
+        )
+        words[-1] += f" ({said})"
+    if is_partial:
+        words.append(f"without steps of unknown time: {step.layer.cost.missing_figure}")
+    return words
+
+
+def change_lines(change: ModelChange, width: int, palette: Palette) -> list[Text]:
+    """The parameters that are split otherwise, then what that changes: memory, collectives, seconds."""
+    lines = [Text("what moves", "bold")]
+    if not change.parameters:
+        return [*lines, *sentence("nothing: no parameter is split otherwise", width, 2)]
+    before, after = change.before, change.after
+    moved: list[Sequence[Cell]] = [
+        [
+            new.name.removesuffix(".weight"),
+            split_text(old.first.spec, old.first.mesh, palette),
+            ARROW,
+            split_text(new.first.spec, new.first.mesh, palette),
+            _bytes(old.bytes_per_device, new.bytes_per_device),
+        ]
+        for old, new in change.parameters
+    ]
+    held = zip(
+        _memory_rows(before.memory, before.question), _memory_rows(after.memory, after.question), strict=True
+    )
+    memory = [[name.strip(), _bytes(old, new)] for (name, old), (_, new) in held if old != new]
+    sent: list[Sequence[Cell]] = [
+        [
+            each.part,
+            PHASES[each.phase],
+            Text(f"{each.op} over ").append_text(axes_text(each.axes, after.question.mesh, palette, ",")),
+            _changed(*(f"{count} ×" for count in each.counts)),
+            _bytes(*each.bytes),
+        ]
+        for each in change.collectives
+    ]
+    lines += [*table(moved, width, 2), *table(memory, width, 2), *table(sent, width, 2, {3, 4})]
+    if before.step is not None and after.step is not None:
+        took = (before.step.seconds, after.step.seconds)
+        waited = (before.step.communication_seconds, after.step.communication_seconds)
+        whole, part = (f" {ARROW} ".join(map(seconds, pair)) for pair in (took, waited))
+        lines += sentence(f"a step takes {whole}, of which its collectives {part}", width, 2)
+    return lines
+
+
+def _changed(before: str, after: str) -> str:
+    """``64 × → 128 ×``."""
+    return after if before == after else f"{before} {ARROW} {after}"
+
+
+def _bytes(before: int, after: int) -> str:
+    return human_bytes(after) if before == after else f"{human_bytes(before)} {ARROW} {human_bytes(after)}"

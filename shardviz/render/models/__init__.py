@@ -1,1 +1,0 @@
-"""Whole models: their parameters, the memory of a device, and the collectives of a step."""

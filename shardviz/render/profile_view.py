@@ -1,0 +1,244 @@
+"""The page of a profile: what each device did, step by step, the collectives as they ran, who was waited for,
+and a step as it was measured above its prediction."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from statistics import median
+
+from rich.text import Text
+
+from shardviz.errors import plural
+from shardviz.profiles.collective_timing import CollectiveTiming
+from shardviz.profiles.device_operations import Activity
+from shardviz.profiles.profile import Profile
+from shardviz.render.caption import axes_text
+from shardviz.render.lines import Cell, fitting_columns, sentence, sentences, table
+from shardviz.render.palette import Palette
+from shardviz.render.times.report import note_lines, percent, total_lines
+from shardviz.render.times.tellers import stacked_pictures, totals_table
+from shardviz.units import estimated_seconds, human_bytes, measured_rate
+
+MOST_DEVICES, MOST_STEPS = 16, 12
+"""Rows of a table; what is more, --json lists."""
+_PARTS: dict[str, Callable[[Activity], float]] = {
+    "in all": lambda each: each.seconds,
+    "compute": lambda each: each.compute,
+    "communication": lambda each: each.communication,
+    "exposed": lambda each: each.exposed,
+    "copies": lambda each: each.exposed_copies,
+    "idle": lambda each: each.idle,
+}
+_SHARES = ("exposed", "copies", "idle")
+"""What is given as a share of the whole, too: with compute they add up to it."""
+_COPY_WORDS = (
+    "copies is the time in which data move only within a device's memory, or between it and the host, and "
+    "nothing is computed or communicated"
+)
+_STEP_WORDS = "in all: first device start to last device end; all else, shares too: medians over devices"
+
+
+def profile_view(profile: Profile, width: int, palette: Palette) -> list[Text]:
+    """Devices, steps, collectives and stragglers, then a step as it was measured above its prediction."""
+    by_step = "steps" if profile.steps_are_marked else "steps: runs of the program"
+    blocks = [
+        _heading(profile, width),
+        _titled("devices", _device_lines(profile, width)),
+        _titled(by_step, _step_lines(profile, width)),
+        _titled("collectives", _timing_lines(profile, width, palette)),
+        _titled("waited for", _straggler_lines(profile, width)),
+        _timeline(profile, width, palette),
+        sentences(profile.notes, width, lead="note: "),
+    ]
+    lines = [line for block in blocks if block for line in (*block, Text())]
+    return lines[:-1]
+
+
+def _heading(profile: Profile, width: int) -> list[Text]:
+    names = [each.device for each in profile.devices]
+    devices = names[0] if len(names) == 1 else f"{len(names)} devices, {_between(names)}"
+    lengths = [each.seconds for each in profile.steps]
+    words = f"{plural(len(lengths), 'step')} of {estimated_seconds(median(lengths))}"
+    if len(lengths) > 1:
+        words += f" ({estimated_seconds(min(lengths))} to {estimated_seconds(max(lengths))})"
+    hosts = ", ".join(profile.hosts[:4]) + (" …" if len(profile.hosts) > 4 else "")
+    at = f", profiled on {hosts}" if hosts else ""
+    lines = sentence(f"{words} on {devices}{at}", width, lead=f"{profile.program}: ")
+    return lines + ([] if profile.mesh is None else sentence(str(profile.mesh), width, lead="mesh "))
+
+
+def _between(names: list[str]) -> str:
+    """``TPU 0 to TPU 3``, where it is all of those; else ``GPU 0 and GPU 7``, ``a TPU 0 … b TPU 3``."""
+    kind, _, first = names[0].rpartition(" ")
+    if names == [f"{kind} {int(first) + place}" for place in range(len(names))]:
+        return f"{names[0]} to {names[-1]}"
+    return " and ".join(names) if len(names) == 2 else f"{names[0]} … {names[-1]}"
+
+
+def _titled(title: str, lines: list[Text]) -> list[Text]:
+    return [Text(title, "bold underline"), *lines] if lines else []
+
+
+def _timeline(profile: Profile, width: int, palette: Palette) -> list[Text]:
+    measured, predicted = profile.timeline, profile.predicted
+    lines = total_lines(measured, width, palette)
+    tellers = [("measured", measured)]
+    if predicted is not None:
+        # What is in memory was not measured, and stands beside nothing.
+        tellers.append((f"predicted on {predicted.machine}", replace(predicted, memory=None)))
+        lines += [Text(), *totals_table(tellers, width)]
+        if predicted.unknown:
+            count = plural(len(predicted.unknown), "operation")
+            words = f"the prediction is not of the whole step: the model has no estimate (?) of {count}"
+            lines += sentence(words, width, 2)
+    lines += stacked_pictures(tellers, width, palette)
+    for _, each in tellers:
+        notes = note_lines(each, width)
+        lines += [Text(), *notes] if notes else []
+    return lines
+
+
+def _device_lines(profile: Profile, width: int) -> list[Text]:
+    """A row a device, and the median of all."""
+    devices = profile.devices
+    rows = [_activity_cells(each.device, [each.activity]) for each in devices[:MOST_DEVICES]]
+    if len(devices) > 1:
+        rows.append(_activity_cells("median", [each.activity for each in devices]))
+    lines = _activity_table("device", rows, profile, width) + _rest(len(devices) - MOST_DEVICES, "device")
+    return lines + (sentence(_COPY_WORDS, width, 2, style="dim") if _has_copies(profile) else [])
+
+
+def _step_lines(profile: Profile, width: int) -> list[Text]:
+    """A row a step, with the median of its devices; of many steps the longest."""
+    steps = profile.steps
+    if len(steps) < 2:
+        return []
+    longest = sorted(steps, key=lambda each: -each.seconds)[:MOST_STEPS]
+    rows = []
+    for step in sorted(longest, key=lambda each: each.number):
+        name, _, *rest = _activity_cells(str(step.number), [each.activity for each in step.devices])
+        rows.append([name, estimated_seconds(step.seconds), *rest])
+    lines = _activity_table("step" if profile.steps_are_marked else "run", rows, profile, width)
+    words = sentence(_STEP_WORDS, width, 2, style="dim") if len(profile.devices) > 1 else []
+    return [*lines, *words, *_rest(len(steps) - MOST_STEPS, "shorter step")]
+
+
+def _has_copies(profile: Profile) -> bool:
+    return any(each.activity.copies for each in profile.devices)
+
+
+def _activity_table(name: str, rows: Sequence[Sequence[Cell]], profile: Profile, width: int) -> list[Text]:
+    """A table, with a column of copies where a device has any; then narrow pages are without communication,
+    of which what is exposed stays."""
+    head = [name, *_PARTS]
+    without = head.index("communication" if _has_copies(profile) else "copies")
+    narrow = [[cell for place, cell in enumerate(row) if place != without] for row in rows]
+    if _has_copies(profile) and (found := fitting_columns(rows, width, 2, range(1, 7), head)):
+        return found
+    del head[without]
+    return table([[(heading, "bold") for heading in head], *narrow], width, 2, range(1, 7))
+
+
+def _activity_cells(name: str, activities: Sequence[Activity]) -> list[Cell]:
+    """A name, and medians of activities by their columns."""
+    values = {part: median(value(each) for each in activities) for part, value in _PARTS.items()}
+    cells: list[Cell] = [(name, "bold")]
+    for part, value in values.items():
+        cell = Text(estimated_seconds(value))
+        if part in _SHARES and values["in all"]:
+            cell.append(f" {percent(value / values['in all']):>5}", "dim")
+        cells.append(cell)
+    return cells
+
+
+def _rest(count: int, name: str) -> list[Text]:
+    return [Text(f"  and {plural(count, name)}, which --json lists", "dim")] * (count > 0)
+
+
+MOST = 20
+"""Collectives that are listed; --json has all."""
+MOST_STRAGGLERS = 5
+_FILE = re.compile(r".*/([^/]+:\d+)")
+_GIVING_WAY = ("least to most", "source", "algbw", "runs", "bytes")
+"""Columns that narrower pages are without, the first ones first."""
+_LEFT = frozenset(("collective", "axes", "source"))
+
+
+def _timing_lines(profile: Profile, width: int, palette: Palette) -> list[Text]:
+    """A row a collective, those first for which devices wait longest; then what the columns mean."""
+    shown = profile.collectives[:MOST]
+    if not shown:
+        return []
+    rows = [_timing_cells(each, profile, palette) for each in shown]
+    names = [name for name in rows[0] if any(row[name] for row in rows)]
+    right = [place for place, name in enumerate(names) if name not in _LEFT]
+    without = [
+        [place for place, name in enumerate(names) if name in _GIVING_WAY[:count]]
+        for count in range(1, len(_GIVING_WAY) + 1)
+    ]
+    told = ["" if name in _LEFT else f" {name}" for name in names]
+    cells = [[row[name] for name in names] for row in rows]
+    lines = table(cells, width, 2, right, names, without, told)
+    lines += _rest(len(profile.collectives) - len(shown), "collective")
+    return [*lines, *sentence(_wait_words(profile.collectives), width, 2, style="dim")]
+
+
+def _timing_cells(each: CollectiveTiming, profile: Profile, palette: Palette) -> dict[str, Text]:
+    """The cells of a row by their columns; empty ones where it is not known."""
+    collective, mesh = each.collective, profile.mesh
+    # The steps are those of the profile's main program: of another one its name is told.
+    other = f" in {each.module}" if each.module not in ("", profile.program) else ""
+    label = each.name if each.op in each.name else f"{each.op} {each.name}"
+    axes = Text() if mesh is None or not each.axes else axes_text(each.axes, mesh, palette)
+    predicted = Text()
+    if each.predicted is not None:
+        times = each.seconds / each.predicted if each.predicted else 0.0
+        ratio = f" × {times:,.0f}" if times >= 9.5 else f" × {times:.2g}" if times else ""
+        predicted = Text.assemble(estimated_seconds(each.predicted), (ratio, "dim"))
+    runs = Text(f"{each.runs:,}")
+    if each.groups > 1 and each.runs % each.groups == 0:
+        # Of groups that ran unequally often all runs are told.
+        runs = Text.assemble(f"{each.runs // each.groups:,}", (f" × {each.groups:,}", "dim"))
+    return {
+        "collective": Text.assemble((label, "bold"), (other, "dim")),
+        "axes": axes,
+        "bytes": Text("" if collective is None else human_bytes(collective.bytes)),
+        "runs": runs,
+        "time": Text(estimated_seconds(each.seconds), "bold"),
+        "least to most": Text(f"{estimated_seconds(each.least)} to {estimated_seconds(each.most)}"),
+        "algbw": Text(measured_rate(each.algbw) if each.algbw else ""),
+        "busbw": Text(measured_rate(each.busbw) if each.busbw else ""),
+        "predicted": predicted,
+        "waited": Text("?", "bold") if each.waited is None else Text(estimated_seconds(each.waited)),
+        "exposed": Text(estimated_seconds(each.exposed)),
+        "source": Text("" if collective is None else _FILE.sub(r"\1", collective.source), "dim"),
+    }
+
+
+def _straggler_lines(profile: Profile, width: int) -> list[Text]:
+    """The devices for which others waited, and where; the worst first."""
+    lines = []
+    for each in profile.stragglers[:MOST_STRAGGLERS]:
+        share = percent(each.times / each.runs)
+        words = (
+            f"was the last in {each.times:,} of {plural(each.runs, 'run')} ({share}) "
+            f"of {each.collective}; others waited {estimated_seconds(each.seconds)} in all"
+        )
+        lines += sentence(words, width, 2, f"{each.device} ")
+    return lines
+
+
+def _wait_words(timings: Sequence[CollectiveTiming]) -> str:
+    """The meaning of the columns, in a sentence."""
+    words = "time is from the last device's arrival to the last one's end; waited is the time before"
+    if any(each.waited is None for each in timings):
+        words += (
+            "; ? where devices of a group are not in the profile, or not known: then time includes the wait "
+            "for them"
+        )
+    elif any(each.waited for each in timings):
+        words += ", for the last to arrive"
+    has_groups = any(each.groups > 1 for each in timings)
+    return f"runs × groups of devices; {words}" if has_groups else words
