@@ -72,7 +72,7 @@ class HelpFormatter(click.HelpFormatter):
 
     def write_command_line(self, line: str) -> None:
         """A command line in bold; where it is too long it goes on below, and can still be pasted."""
-        from shardviz.render.lines import CONTINUED, command_lines
+        from shardviz.render.command_lines import CONTINUED, command_lines
 
         for part in command_lines(line, self.width - self.current_indent):
             end = CONTINUED if part.endswith(CONTINUED) else ""

@@ -17,7 +17,8 @@ from shardviz.lessons.attempt import TITLES, UNKNOWN, Attempt, LessonStage, begi
 from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.lessons.measures import answer_of, choices
 from shardviz.lessons.progress import CourseEntry, State
-from shardviz.render.lines import command_lines, sentence
+from shardviz.render.command_lines import command_lines
+from shardviz.render.lines import sentence
 
 MADE = "This is what you made, as a JAX program."
 SEEN = "This is what you saw, as a JAX program."

@@ -239,32 +239,3 @@ def trimmed(line: Text, palette: Palette) -> Text:
         coloured = (span for span in line.spans if isinstance(span.style, Style) and span.style.bgcolor)
         stop = max([stop, *(span.end for span in coloured)])
     return line[:stop]
-
-
-CONTINUED = " \\"
-"""Ends a command line that goes on below."""
-_QUOTED = r"""(?:'[^']*'|"[^"]*"|[^\s'"])+"""
-_WORD = re.compile(rf"--[\w-]+ (?!-){_QUOTED}|{_QUOTED}")
-"""A word of a command line, quotes and all; an option with its value."""
-
-
-def command_lines(command: str, width: int) -> list[str]:
-    """The command in lines of at most `width` columns, all but the last of which end in a backslash.
-
-    A word is never broken, and may be longer than a line; an option is parted from its value where both
-    together are.
-    """
-    lines = [""]
-    for word in _WORD.findall(command):
-        room = width - GAP - len(CONTINUED)
-        for piece in word.split(" ", 1) if word.startswith("--") and len(word) > room else [word]:
-            indent = GAP if len(lines) > 1 else 0
-            if lines[-1] and indent + len(lines[-1]) + 1 + len(piece) + len(CONTINUED) > width:
-                lines.append(piece)
-            else:
-                lines[-1] = f"{lines[-1]} {piece}".lstrip()
-    last = len(lines) - 1
-    return [
-        f"{'':{GAP if number else 0}}{line}{'' if number == last else CONTINUED}"
-        for number, line in enumerate(lines)
-    ]

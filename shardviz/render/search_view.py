@@ -11,8 +11,9 @@ from shardviz.errors import plural
 from shardviz.planner.search import MeshRanking, MeshSharding
 from shardviz.planner.search.mesh_ranking import without_ones
 from shardviz.render.caption import axes_text, spec_text
+from shardviz.render.command_lines import command_lines
 from shardviz.render.cost_view import own_words
-from shardviz.render.lines import columns, command_lines, records, sentence, table
+from shardviz.render.lines import columns, records, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.sharding import Mesh
 from shardviz.units import human_bytes, seconds

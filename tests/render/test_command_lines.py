@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from shardviz.render.lines import command_lines
+from shardviz.render.command_lines import command_lines
 
 STEP = "shardviz step psum --mesh i=4 --data 3,1,4,1,5,9,2,6,5,3,5,8,9,7,1,2 --perm '(0,1), (1,0)' --untiled"
 
