@@ -47,7 +47,7 @@ def arguments_in(lines: Instructions) -> tuple[ProgramArgument, ...]:
         number = line.parameter_number
         array = None if line.shape.startswith("(") else one_array(line.shape)
         if array is not None and number is not None:
-            path = line.attributes.get("op_name", "")
+            path = line.op_name
             found.append(ProgramArgument(number, line.name, path, array, number in donated))
     return tuple(sorted(found, key=lambda argument: argument.number))
 

@@ -13,7 +13,6 @@ the same step does, is gathered for that model.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import permutations
@@ -34,7 +33,6 @@ _ELEMENTWISE = ARITHMETIC | {"reduce-precision", "logistic"}
 """Operations that keep each element in its place, beside those that move it."""
 _MODELS = ("dot", "convolution", "gather", "custom-call")
 """What a model does with its parameters: beyond it, updated ones may be used again, as for metrics."""
-_OP_NAME = re.compile(r'[ {]op_name="([^"\n]{0,400})')
 
 
 class _Reached(NamedTuple):
@@ -154,8 +152,8 @@ class _Updates:
     def _is_of_gradient(self, value: ProgramValue) -> bool:
         """Return whether JAX's name of a sum, or of what it sums, is that of a gradient's operation."""
         for _ in range(MAX_STEPS):
-            op_name = value.line.search(_OP_NAME)
-            phases = {program_place(name).phase for name in joined_names(op_name[1])} if op_name else set()
+            op_name = value.line.op_name
+            phases = {program_place(name).phase for name in joined_names(op_name)} if op_name else set()
             # A sum may be named after itself, or after all that the compiler has put together with it.
             if phases == {"backward"} or (len(phases) == 1 and value.line.opcode not in SUMS):
                 return phases == {"backward"}
@@ -186,11 +184,16 @@ def _joined(value: ProgramValue, parts: Sequence[_Reached]) -> _Reached:
 
 class _Look(NamedTuple):
     """A value as `GradientUses` sees it: the passes that its operation belongs to, whether that computes
-    anything (passes may share a constant of the backward one), and what it is made of."""
+    anything (passes may share a constant of the backward one), and how it is made, if that is followed."""
 
     passes: frozenset[str]
     computes: bool
-    made_of: Sequence[ProgramValue]
+    made: Made[ProgramValue] | None
+
+    @property
+    def is_backward(self) -> bool:
+        """Return whether it is computed by an operation of the backward pass alone."""
+        return self.computes and self.passes == {"backward"}
 
 
 class GradientUses:
@@ -199,7 +202,9 @@ class GradientUses:
     def __init__(self, values: Values) -> None:
         self._values = values
         self._known: dict[ProgramValue, _Look] = {}
+        self._with: set[ProgramValue] = set()
         self._without: set[ProgramValue] = set()
+        """The values that are made of a gradient, and those that are not, as far as they were looked at."""
         self._looks = max_looks(values.lines.text)
 
     def moves_gradients(self, line: Instruction) -> bool:
@@ -227,55 +232,60 @@ class GradientUses:
 
     def _is_gradient(self, value: ProgramValue) -> bool:
         """Return whether a value has elements of a gradient itself, that only were moved."""
-        return any(map(self._is_backward, reached([value], self._not_computed_of)))
+        for each in reached([value], self._not_computed_of):
+            look = self._look(each)
+            if look is None or look.is_backward:
+                return look is not None
+        return False
 
     def _not_computed_of(self, value: ProgramValue) -> Sequence[ProgramValue]:
         """The values that one is made of, if it is not computed outside of what is differentiated."""
-        look = self._look(value)
-        return () if self._looks < 0 or (look.computes and not look.passes) else look.made_of
+        look = self._known[value]
+        return look.made.operands if look.made is not None and (look.passes or not look.computes) else ()
 
     def _has_gradient(self, value: ProgramValue) -> bool:
         """Return whether a value is made of a gradient."""
-        seen = []
-        for each in reached([value], self._made_of):
-            seen.append(each)
-            if self._is_backward(each):
+        # Of many collectives the ways back join: what was found of a value on one of them holds for all.
+        waiting, taken_by = [value], {value: value}
+        while waiting:
+            current = waiting.pop()
+            look = self._look(current)
+            if look is None:
+                return False
+            if look.is_backward or current in self._with:
+                self._with.add(current)
+                while (current := taken_by[current]) not in self._with:
+                    self._with.add(current)
                 return True
-        if self._looks >= 0:
-            self._without.update(seen)
+            for operand in look.made.operands if look.made is not None else ():
+                if operand not in taken_by and operand not in self._without:
+                    taken_by[operand] = current
+                    waiting.append(operand)
+        self._without.update(taken_by)
         return False
 
-    def _made_of(self, value: ProgramValue) -> list[ProgramValue]:
-        """The values that one is made of, but those that are known to be made of no gradient."""
-        made_of = self._look(value).made_of if self._looks >= 0 else ()
-        return [operand for operand in made_of if operand not in self._without]
-
-    def _is_backward(self, value: ProgramValue) -> bool:
-        """Return whether a value is computed by an operation of the backward pass alone."""
-        self._looks -= 1
-        look = self._look(value) if self._looks >= 0 else None
-        return look is not None and look.computes and look.passes == {"backward"}
-
-    def _look(self, value: ProgramValue) -> _Look:
+    def _look(self, value: ProgramValue) -> _Look | None:
         """A value; none that it is made of is told of an activation, nor of what a model makes of parameters.
-        Of what stands for operations of both passes the operands tell."""
-        if value not in self._known:
+        Of what stands for operations of both passes the operands tell. None where too many were looked at."""
+        self._looks -= 1
+        if self._looks < 0:
+            return None
+        look = self._known.get(value)
+        if look is None:
             made, passes, opcode = self._values.made_of(value), _passes(value.line), value.line.opcode
-            found: Sequence[ProgramValue] = ()
-            computes = False
-            if isinstance(made, Made):
-                computes = not made.only_moved and opcode != "broadcast"
-                if (not passes or "backward" in passes) and (made.only_moved or opcode not in _MODELS):
-                    found = made.operands
-            self._known[value] = _Look(passes, computes, found)
-        return self._known[value]
+            if not isinstance(made, Made):
+                made = None
+            is_computed = made is not None and not made.only_moved
+            if (passes and "backward" not in passes) or (is_computed and opcode in _MODELS):
+                made = None
+            look = self._known[value] = _Look(passes, is_computed and opcode != "broadcast", made)
+        return look
 
 
 def _passes(line: Instruction) -> frozenset[str]:
     """The passes of the differentiated function that an instruction belongs to; none for what is outside of
     it, and for a fusion, whose instructions tell."""
-    named = None if line.opcode in RUNNING else line.search(_OP_NAME)
-    return _passes_of(named[1]) if named else frozenset()
+    return frozenset() if line.opcode in RUNNING else _passes_of(line.op_name)
 
 
 @lru_cache(maxsize=65536)

@@ -232,10 +232,9 @@ class Reader:
         in_order = program_order(
             roots, calls, {home.start: [*lines] for home, lines in self.collectives.items()}
         )
-        found = [*self._records(in_order, calls, counts, transfers, recvs)]
+        found = [*self._records(in_order, calls, counts, transfers, recvs, origins)]
         names: tuple[str, ...] = ()
         if origins:
-            found = self._with_places(found, transfers)
             paths = {argument.number: argument.path for argument in arguments_in(self.lines)}
             names = tuple(paths.get(number, "") for number in range(max(paths, default=-1) + 1))
             gathers = ((record, line) for record, line in found if record.op == "all-gather")
@@ -286,8 +285,10 @@ class Reader:
         counts: Mapping[int, int | None],
         transfers: Mapping[int, CrossSliceTransfer],
         recvs: Set[int],
+        has_origins: bool,
     ) -> Iterator[tuple[Collective, Instruction]]:
-        """The collectives `in_order`, by the positions of their lines, each with its line."""
+        """The collectives `in_order`, by the positions of their lines, each with its line; with their origins
+        those that have no name get the places of the operations that they are for."""
         found = {home.start: lines for home, lines in self.collectives.items()}
         sites = {call.callee: call.position for call in reversed(calls)}
         chosen = in_branches(calls)
@@ -295,6 +296,8 @@ class Reader:
         schedules = Schedules(self.lines, self.collectives, calls)
         repeated = schedules.repeated | recvs
         alike: dict[tuple[object, ...], Collective] = {}
+        origins = Origins(self.values.how)
+        nameless = NamelessCollectives(self.values, transfers.values())
         for start, positions in in_order:
             for position in positions:
                 if position in repeated:
@@ -316,20 +319,12 @@ class Reader:
                         **schedules.of(line, transfer)._asdict(),
                     )
                 beside = schedules.beside(line, transfer) if shared.is_async else ()
-                yield shared.having(name=line.name, overlapped=beside), line
-
-    def _with_places(
-        self, found: Iterable[tuple[Collective, Instruction]], transfers: Mapping[int, CrossSliceTransfer]
-    ) -> list[tuple[Collective, Instruction]]:
-        """The same, with where the operands come from, and the places of those that have no name."""
-        origins = Origins(self.values.how)
-        nameless = NamelessCollectives(self.values, transfers.values())
-        placed = []
-        for record, line in found:
-            origin = origins.of([*map(ProgramValue, self.lines.taken(line))])
-            named = {} if record.source else self._names(nameless.served(record.op, line))
-            placed.append((record.having(origin=origin, **named), line))
-        return placed
+                fields: dict[str, object] = {"name": line.name, "overlapped": beside}
+                if has_origins:
+                    fields["origin"] = origins.of([*map(ProgramValue, self.lines.taken(line))])
+                if has_origins and not shared.source:
+                    fields |= self._names(nameless.served(shared.op, line))
+                yield shared.having(**fields), line
 
     def _gradient_uses(self, found: Iterable[tuple[Collective, Instruction]]) -> frozenset[str]:
         """The collectives outside of what is differentiated that move what is made of gradients."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 from shardviz.hlo.collective import Origin
 from shardviz.hlo.mlir.operations import OperationValue
-from shardviz.hlo.text.instructions import reached
 from shardviz.hlo.text.opcodes import PLACES
 from shardviz.hlo.text.values import Made, folded
 
@@ -44,15 +43,16 @@ class Origins(Generic[_Value]):
             return moved
         return _joined([folded(each, self._known, self._step, self._fold, MAX_LOOKS) for each in values])
 
-    def _moved(self, values: Iterable[_Value]) -> Origin | None:
+    def _moved(self, values: Sequence[_Value]) -> Origin | None:
         """The origin of values that are moved, not computed, from the program's arguments to here.
 
         This ends at the first thing that is computed, and so it is quick in a program of any size.
         """
-        found: set[int] = set()
-        for number, value in enumerate(reached(values, self._operands)):
-            made = self._how(value)
-            if made is None or number >= MAX_MOVES:
+        waiting = [*values]
+        seen, found = {*waiting}, set[int]()
+        while waiting:
+            made = self._how(waiting.pop())
+            if made is None or len(seen) - len(waiting) > MAX_MOVES:
                 return None
             if isinstance(made, Origin):
                 if made.computed:
@@ -60,11 +60,10 @@ class Origins(Generic[_Value]):
                 found.update(made.arguments)
             elif not made.only_moved:
                 return None
+            else:
+                waiting += (operand for operand in made.operands if operand not in seen)
+                seen.update(made.operands)
         return Origin(tuple(sorted(found))) if 0 < len(found) <= MAX_ARGUMENTS else None
-
-    def _operands(self, value: _Value) -> Sequence[_Value]:
-        made = self._how(value)
-        return made.operands if isinstance(made, Made) else ()
 
     def _step(self, value: _Value) -> tuple[Sequence[_Value], Origin | None]:
         made = self._how(value)

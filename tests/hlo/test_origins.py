@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import time
 
 import pytest
 
 from shardviz.hlo import Origin, read_hlo, read_shardy
 from shardviz.hlo.origins import MAX_ARGUMENTS, MAX_LOOKS
+from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.values import ProgramValue, Values
 
 HLO = """HloModule m, num_partitions=8
 
@@ -60,6 +63,20 @@ HLO_CASES = {
     "%round": None,
     "%nowhere": None,
 }
+
+
+def test_what_values_are_made_of_is_no_circle_of_objects():
+    # It would stay in memory until Python searches for it, and that search would look at all that was read.
+    gc.collect()
+    gc.disable()
+    try:
+        lines = Instructions(HLO.format(operand="%product"))
+        made = Values(lines).how(ProgramValue(lines.root(lines.computations.all[1])))
+        assert not made.only_moved
+        del lines, made
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("operand", HLO_CASES)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from shardviz.hlo.groups.group_text import GROUPS
 from shardviz.hlo.text.opcodes import CALLING
@@ -41,6 +42,7 @@ _NAME = re.compile(r"%([^\s,(){}=%]+)")
 _NAMES = re.compile(r"[^\s,{}()=%]+")
 _NAME_WITHOUT_SIGN = re.compile(r"([A-Za-z_][^\s=,(){}\[\]]*)\s*(?=[,)]|$)")
 _NUMBER = re.compile(r"\s*(\d{1,6})\s*\)")
+_OP_NAME = re.compile(r'[ {]op_name="((?:[^"\\\n]|\\.)*+)')
 _INDEX = re.compile(r" index=(\d{1,6})")
 
 MAX_DEPTH = 10_000
@@ -83,37 +85,30 @@ def _attributes(words: str) -> Mapping[str, str]:
 class Instruction:
     """An instruction: its line is text[start:stop], and its operands begin at `inside`.
 
-    What stands behind the opcode is read when it is first asked for. `home` is the computation that it
-    stands in.
+    `head` is what stands in front of these: ROOT or None, name, shape and opcode. What stands behind the
+    opcode is read when it is first asked for. `home` is the computation that it stands in.
     """
 
-    __slots__ = ("_channel", "_operands", "_words", "home", "inside", "is_root", "name", "opcode", "shape",
-                 "start", "stop", "text")  # fmt: skip
+    __slots__ = ("_channel", "_kind", "_operands", "_words", "home", "inside", "is_root", "name", "opcode",
+                 "shape", "start", "stop", "text")  # fmt: skip
+    name: str
+    shape: str
+    opcode: str
+    _kind: tuple[str, str, str, bool] | None
+    _operands: list[str] | None
+    _words: str | None
 
     def __init__(
-        self,
-        text: str,
-        start: int,
-        stop: int,
-        name: str,
-        shape: str,
-        opcode: str,
-        inside: int,
-        is_root: bool,
-        home: Computation,
+        self, text: str, start: int, stop: int, inside: int, home: Computation, head: Sequence[Any]
     ) -> None:
         self.text = text
         self.start = start
         self.stop = stop
-        self.name = name
-        self.shape = shape
-        self.opcode = opcode
         self.inside = inside
-        self.is_root = is_root
         self.home = home
-        self._operands: list[str] | None = None
-        self._words: str | None = None
-        self._channel = ""
+        root, self.name, self.shape, self.opcode = head
+        self.is_root = root is not None
+        self._kind = self._operands = self._words = None
 
     @property
     def operands(self) -> list[str]:
@@ -128,19 +123,19 @@ class Instruction:
         return self._operands
 
     @property
-    def operand_text(self) -> str:
-        """The text in the parentheses, with the last of them where the line has it."""
-        return self.text[self.inside : closing(self.text, self.inside, self.stop)]
-
-    @property
     def words(self) -> str:
         """The attributes' text, without the channel and the reduction: the layers of a model share it."""
         if self._words is None:
-            words = self.text[closing(self.text, self.inside, self.stop) : self.stop]
+            words, self._channel = self.text[closing(self.text, self.inside, self.stop) : self.stop], ""
             if channel := _CHANNEL.match(words):
                 self._channel, words = channel[1], words[channel.end() :]
             self._words = _REDUCTION.sub(r"\1", words) if "reduce" in self.opcode else words
         return self._words
+
+    @property
+    def operand_text(self) -> str:
+        """The text in the parentheses, with the last of them where the line has it."""
+        return self.text[self.inside : closing(self.text, self.inside, self.stop)]
 
     @property
     def attributes(self) -> Mapping[str, str]:
@@ -155,9 +150,17 @@ class Instruction:
     @property
     def kind(self) -> tuple[str, str, str, bool]:
         """The common part of collectives that differ in names, operands, channels and reductions only."""
-        words = self.words
-        has_channel = self._channel != "" or "channel_id" in _attributes(words)
-        return self.opcode, self.shape, words, has_channel
+        if self._kind is None:
+            words = self.words
+            has_channel = self._channel != "" or "channel_id" in _attributes(words)
+            self._kind = self.opcode, self.shape, words, has_channel
+        return self._kind
+
+    @property
+    def op_name(self) -> str:
+        """JAX's name of the operation that it is, or is made of; "" where it has none."""
+        name = _OP_NAME.search(self.text, self.inside, self.stop)
+        return "" if name is None else _unescaped(name[1])
 
     @property
     def is_wrapper(self) -> bool:
@@ -216,16 +219,16 @@ def parse_instruction(text: str, start: int = 0, home: Computation = NOWHERE) ->
     end = text.find("\n", start)
     stop = len(text) if end < 0 else end
     if head := _HEAD.match(text, start, stop):
-        is_root, name, shape, opcode = head.groups()
-        return Instruction(text, start, stop, name, shape, opcode, head.end(), is_root is not None, home)
+        return Instruction(text, start, stop, head.end(), home, head.groups())
     # A tuple of tuples of tuples.
     head = _TUPLE.match(text, start, stop)
     end = closing(text, head.end() + 1, stop) if head else stop
     found = _OPCODE.match(text, end, stop) if head else None
     if head is None or found is None:
         return None
-    shape, is_root = text[head.end() : end], head[1]
-    return Instruction(text, start, stop, head[2], shape, found[1], found.end(), is_root is not None, home)
+    return Instruction(
+        text, start, stop, found.end(), home, (*head.groups(), text[head.end() : end], found[1])
+    )
 
 
 def closing(text: str, start: int, stop: int | None = None) -> int:
@@ -252,4 +255,8 @@ def _bare(value: str) -> str:
     """A value without its quotes, braces or percent sign, as it was before it was quoted."""
     end = _BARE.get(value[:1])
     found = value.removeprefix("%") if end is None else value[1:].removesuffix(end)
-    return _ESCAPED.sub(r"\1", found) if "\\" in found else found
+    return _unescaped(found)
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(r"\1", text) if r"\\" in text else text.replace("\\", "")

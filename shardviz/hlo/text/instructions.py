@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
@@ -174,9 +174,8 @@ class Instructions:
         self.computations = Computations(text)
         self._at: dict[int, Instruction | None] = {}
         self._read: dict[Computation, list[Instruction]] = {}
-        self._names: dict[Computation, dict[str, Instruction]] = {}
-        self._found: dict[tuple[Computation, str], Instruction | None] = {}
-        self._searched: Counter[Computation] = Counter()
+        self._named: dict[Computation, dict[str, Instruction | None]] = defaultdict(dict)
+        self._searched: dict[Computation, int] = {}
         self._places: dict[Computation, dict[str, int]] = {}
         self._mentioned: dict[Computation, Mapping[str, Sequence[int]]] = {}
         self._taken: dict[Instruction, list[Instruction]] = {}
@@ -207,33 +206,34 @@ class Instructions:
 
         Where a name is used again it is the last one, or the last one in front of that position.
         """
-        names = self._names.get(home)
-        if names is None and home in self._read:
-            names = self._names[home] = {line.name: line for line in self._read[home]}
-        if names is not None:
-            return names.get(name)
-        key = home, name
-        if key not in self._found:
-            self._found[key] = self._find(home, name, home.stop if before is None else before)
-        return self._found[key]
+        known = self._named[home]
+        if name not in known:
+            known[name] = self._find(home, name, home.stop if before is None else before)
+        return known[name]
 
     def _find(self, home: Computation, name: str, before: int) -> Instruction | None:
         # A name is searched for from its use on backwards, some bytes at once. When as much of the text has
         # been looked through as an index of all names takes time, that is made.
-        if home not in self._places and self._searched[home] < MAX_SEARCHED * (home.stop - home.start):
-            stop = before
-            while (place := self.text.rfind(f"{name} = ", home.start, stop)) >= 0:
+        places, text, start = self._places.get(home), self.text, home.start
+        searched = self._searched.get(home, 0)
+        if places is None and home not in self._read and searched < MAX_SEARCHED * (home.stop - start):
+            stop, definition = before, f"{name} = "
+            while (place := text.rfind(definition, start, stop)) >= 0:
                 instruction = self.at(place, home)
                 if instruction is not None and instruction.name == name:
-                    self._searched[home] += before - place
+                    self._searched[home] = searched + before - place
                     return instruction
                 stop = place
-            self._searched[home] += before - home.start
+            self._searched[home] = searched + before - start
             return None if before == home.stop else self._find(home, name, home.stop)
-        if home not in self._places:
-            found = _NAMED.finditer(self.text, home.start, home.stop)
-            self._places[home] = {match[1]: match.start() + 1 for match in found}
-        place = self._places[home].get(name, -1)
+        if places is None:
+            if home in self._read:
+                places = {line.name: line.start for line in self._read[home]}
+            else:
+                found = _NAMED.finditer(text, start, home.stop)
+                places = {match[1]: match.start() + 1 for match in found}
+            self._places[home] = places
+        place = places.get(name, -1)
         instruction = self.at(place, home) if place >= 0 else None
         if place < 0 or (instruction is not None and instruction.name == name):
             return instruction
@@ -268,8 +268,9 @@ class Instructions:
         """The instructions whose results one takes; without operands that its computation does not define."""
         if instruction not in self._taken:
             home, start = instruction.home, instruction.start
-            found = (self.named(home, name, start) for name in instruction.operands)
-            self._taken[instruction] = [line for line in found if line is not None]
+            self._taken[instruction] = [
+                line for name in instruction.operands if (line := self.named(home, name, start)) is not None
+            ]
         return self._taken[instruction]
 
     def operand(self, instruction: Instruction, number: int) -> Instruction | None:
@@ -291,9 +292,12 @@ class Instructions:
         if home not in self._mentioned:
             text, span = self.text, (home.start, home.stop)
             is_signed = _NAMED_WITHOUT_SIGN.search(text, *span) is None
-            found: dict[str, list[int]] = defaultdict(list)
+            found: dict[str, list[int]] = {}
             for mention in (_MENTION if is_signed else _MENTION_WITHOUT_SIGN).finditer(text, *span):
-                found[mention[1]].append(mention.start())
+                if (name := mention[1]) in found:
+                    found[name].append(mention.start())
+                else:
+                    found[name] = [mention.start()]
             self._mentioned[home] = found
         return self._mentioned[home]
 
@@ -368,10 +372,9 @@ class Instructions:
             start = match.start() + 1
             line = known.get(start)
             if line is None and match[2] is not None:
-                is_root, name, shape, opcode = match.groups()
-                inside, stop = match.end(), text.find("\n", match.end())
+                stop = text.find("\n", match.end())
                 stop = len(text) if stop < 0 else stop
-                line = Instruction(text, start, stop, name, shape, opcode, inside, is_root is not None, home)
+                line = Instruction(text, start, stop, match.end(), home, match.groups())
                 known[start] = line
             elif line is None:
                 line = self.at(start, home)

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from shardviz.errors import NotationError
 from shardviz.sharding import array_bytes
@@ -80,6 +81,7 @@ def arrays(shape: Shape) -> Iterator[ArrayShape]:
             yield item
 
 
+@lru_cache(maxsize=4096)
 def one_array(text: str) -> ArrayShape | None:
     """The one array of a shape, maybe in a tuple; None where there are several, or the text is damaged."""
     try:

@@ -146,7 +146,8 @@ class Values:
         is_moved = opcode in PLACES or line.opcode in MOVES
         if not is_moved and not (opcode == "custom-call" and line.says(_TPU_ASYNC)):
             is_made = opcode != "constant" and line.operands
-            return Made(partial(self._taken, line, caller) if is_made else (), False)
+            # Not of a method, which would make a circle of objects that stays until it is searched for.
+            return Made(partial(_taken, self.lines, line, caller) if is_made else (), False)
         taken = self.lines.taken(line)
         if line.opcode in MOVES:
             # Of what a copy begins, the first element is the copy.
@@ -157,9 +158,6 @@ class Values:
             path = (index, *value.path)
         taken = taken[ELEMENTS.get(opcode, slice(None))]
         return Made(tuple(ProgramValue(made, caller, path) for made in taken), True)
-
-    def _taken(self, line: Instruction, caller: CallSite | None) -> list[ProgramValue]:
-        return [ProgramValue(made, caller) for made in self.lines.taken(line)]
 
     def _parameter(self, value: ProgramValue) -> Made[ProgramValue] | Origin | None:
         caller, number = value.caller, value.line.parameter_number
@@ -270,6 +268,10 @@ class Values:
             ]
             self._callers[called] = found[0] if len(found) == 1 else None
         return self._callers[called]
+
+
+def _taken(lines: Instructions, line: Instruction, caller: CallSite | None) -> list[ProgramValue]:
+    return [ProgramValue(made, caller) for made in lines.taken(line)]
 
 
 def sizes(line: Instruction) -> tuple[int, ...]:
