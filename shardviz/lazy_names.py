@@ -8,6 +8,7 @@ from importlib import import_module
 TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from importlib.machinery import ModuleSpec
     from typing import Any
 
 
@@ -48,3 +49,31 @@ class _LazyModule:
 
     def __getattr__(self, name: str) -> object:
         return getattr(import_module(self._name), name)
+
+
+class LazyImports:
+    """``with LazyImports():`` is a block of ``from package import module`` whose modules are loaded when one
+    of their names is first used (`importlib.util.LazyLoader`); packages are loaded at once.
+
+    For commands, of which a process runs one, in one thread: all that a command may need stands at the top of
+    its file, and its help loads none of it.
+    """
+
+    def __enter__(self) -> None:
+        sys.meta_path.insert(0, self)
+
+    def __exit__(self, *_: object) -> None:
+        sys.meta_path.remove(self)
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        """The spec of a module of this package, which is loaded late; None of others."""
+        if not name.startswith("shardviz."):
+            return None
+        from importlib.machinery import PathFinder
+        from importlib.util import LazyLoader
+
+        found = PathFinder.find_spec(name, path, target)
+        if found is None or found.loader is None or found.submodule_search_locations is not None:
+            return None
+        found.loader = LazyLoader(found.loader)
+        return found

@@ -57,6 +57,22 @@ print("colorsys" in sys.modules, colors.ONE_THIRD < 1, "colorsys" in sys.modules
     assert done.stdout.split() == ["False", "True", "True"]
 
 
+def test_a_lazy_import_is_loaded_by_its_first_name() -> None:
+    code = """
+import sys
+from types import ModuleType
+from shardviz.lazy_names import LazyImports
+with LazyImports():
+    from shardviz.notation import numbers
+    from shardviz.notation.numbers import parse_range
+    from shardviz.notation import notations
+print(type(notations) is ModuleType, type(numbers) is ModuleType)
+print(bool(notations.NOTATIONS), type(notations) is ModuleType)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True", "True", "True"]
+
+
 CALL = re.compile(r'^    (\w+) = lazy_module\("([\w.]+)"\)', re.MULTILINE)
 
 

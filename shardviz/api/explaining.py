@@ -4,9 +4,12 @@ ranked, a plan's cost over sizes, and the best meshes."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from shardviz.answers import plans
+from shardviz.answers.explain import planned
+from shardviz.answers.plans import PlanQuestion
 from shardviz.api.arguments import (
     MachineLike,
     MeshLike,
@@ -20,32 +23,26 @@ from shardviz.api.arguments import (
 )
 from shardviz.api.shared_worker import ask
 from shardviz.api.shown import Shown, TimelineReport
-from shardviz.compare import differences
-from shardviz.compare.adoption import cheaper_plan
 from shardviz.documents.plans import SWEEP, ranking_document
 from shardviz.documents.programs import explain_document
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_sizes
-from shardviz.notation.numbers import parse_range
-from shardviz.planner import plan, problem_from_text
-from shardviz.planner import rank as ranked
-from shardviz.planner.pricing.costs import price
-from shardviz.planner.pricing.sweep import Sweep, sweep
 from shardviz.planner.problem import Objective
 from shardviz.planner.problem.training import Remat, parse_training
 from shardviz.planner.training import train_step
-from shardviz.reports.target_times import TargetTimes, answer_times
+from shardviz.reports.target_times import TargetTimes
 from shardviz.sharding import Mesh
 from shardviz.targets import parse_targets
-from shardviz.targets.hardware import placed_for
 from shardviz.timeline.of_plan import plan_timeline
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from shardviz.answers.explain import ExplainAnswer
     from shardviz.compare import Difference
     from shardviz.planner import Candidate, Plan, Problem
     from shardviz.planner.pricing.costs import PlanCost
+    from shardviz.planner.pricing.sweep import Sweep
     from shardviz.planner.search import MeshRanking, MeshSharding
     from shardviz.render.palette import Palette
     from shardviz.reports.target_result import TargetResult
@@ -59,25 +56,32 @@ DEFAULT_TARGET = "shardy,cpu"
 class Explanation(Shown):
     """The answer of `shardviz explain`: the plan with its cost, each target's answer, and its differences."""
 
-    cost: PlanCost
-    compiled: tuple[TargetResult, ...]
-    differences: tuple[Difference, ...]
+    answer: ExplainAnswer
+
+    @property
+    def cost(self) -> PlanCost:
+        return self.answer.cost
+
+    @property
+    def compiled(self) -> tuple[TargetResult, ...]:
+        """The answers of the targets, in their order."""
+        return self.answer.results
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        return self.answer.differences
 
     @property
     def plan(self) -> Plan:
-        return self.cost.plan
+        return self.answer.plan
 
     @property
     def problem(self) -> Problem:
-        return self.plan.problem
+        return self.answer.problem
 
     def target(self, name: str) -> TargetResult:
         """The answer of one target; `QuestionError` for one that was not asked."""
-        for each in self.compiled:
-            if each.target == name:
-                return each
-        asked = ", ".join(each.target for each in self.compiled) or "none"
-        raise QuestionError(f"{name} was not asked", f"the targets that were asked: {asked}")
+        return self.answer.result(name)
 
     def timeline(self, target: str | None = None, machine: MachineLike = None) -> TimelineReport:
         """When each operation runs, and the memory that is live: of a target's program, or of the plan.
@@ -88,22 +92,15 @@ class Explanation(Shown):
         """
         if target is None:
             return TimelineReport(TargetTimes(plan_timeline(self.cost)))
-        told = answer_times(self.target(target), self.problem.mesh, as_machine(machine))
-        if told.times is None:
-            raise told.error or QuestionError(f"{target} has no times")
-        return TimelineReport(told.times)
+        return TimelineReport(self.answer.target_times(self.target(target), as_machine(machine)))
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
         from shardviz.render.plan_view import explain_view
         from shardviz.render.programs.target_answers import answers_view
 
-        answers = [
-            (each, [difference for difference in self.differences if difference.target == each.target])
-            for each in self.compiled
-        ]
         return [
             *explain_view(self.cost, width, palette),
-            *answers_view(answers, self.problem, width, palette),
+            *answers_view(self.answer.told, self.problem, width, palette),
         ]
 
     def document(self) -> dict[str, Any]:
@@ -148,17 +145,15 @@ def explain(
     """
     check_timeout(timeout)
     asked = parse_targets(target_text(target))
-    forward = decided_problem(einsum, mesh, specs, sizes, dtype, axis_types, device_order=device_order)
-    asked_for = replace(forward, objective=objective)
-    problem = train_step(asked_for, backward=backward, remat=remat, optimizer=optimizer or "none")
-    placed = placed_for(as_machine(machine), asked, problem.mesh)
-    planned = plan(problem, placed)
-    compiled: tuple[TargetResult, ...] = ()
+    forward = decided_problem(
+        einsum, mesh, specs, sizes, dtype, device_order, axis_types=axis_types, objective=objective
+    )
+    problem = train_step(forward, backward=backward, remat=remat, optimizer=optimizer or "none")
+    answer = planned(PlanQuestion(problem, as_machine(machine), asked))
     if asked:
-        compiled = ask(problem, asked, timeout, target == DEFAULT_TARGET, times)
-    cost = price(cheaper_plan(planned, compiled, placed), placed)
-    found = tuple(difference for each in compiled for difference in differences(cost.plan, each))
-    return Explanation(cost, compiled, found)
+        for result in ask(problem, asked, timeout, target == DEFAULT_TARGET, times):
+            answer = answer.with_result(result)
+    return Explanation(answer)
 
 
 def decided_problem(*question: Any, **options: Any) -> Problem:
@@ -178,11 +173,10 @@ def problem_of(
     specs: SpecsLike,
     sizes: Mapping[str, int] | str | None,
     dtype: str | None,
-    axis_types: Literal["auto", "explicit"] = "auto",
-    ranked: bool = False,
     device_order: str | Sequence[int] | None = None,
+    **options: Any,
 ) -> Problem:
-    """The problem in the words of Python; raises what `problem_from_text` raises."""
+    """The problem in the words of Python; `options` are those of `plans.problem_of`, which raises."""
     given = given_arrays(einsum, specs)
     if mesh is None:
         mesh = given.meshes[0] if given.meshes else DEFAULT_MESH
@@ -199,15 +193,7 @@ def problem_of(
     written = _sizes_text(sizes)
     if given.sizes is not None:
         written = _sizes_text(merged_sizes(given.sizes, parse_sizes(written)))
-    return problem_from_text(
-        einsum,
-        mesh=asked,
-        specs=given.text,
-        sizes=written,
-        dtype=dtype,
-        axis_types=axis_types,
-        ranked=ranked,
-    )
+    return plans.problem_of(einsum, asked, specs=given.text, sizes=written, dtype=dtype, **options)
 
 
 def _sizes_text(sizes: Mapping[str, int] | str | None) -> str:
@@ -252,7 +238,7 @@ def rank(
     cannot be read, and where there are too many ways.
     """
     problem = problem_of(einsum, mesh, specs, sizes, dtype, ranked=True)
-    return Ranking(problem, ranked(problem, placed_for(as_machine(machine), (), problem.mesh)))
+    return Ranking(problem, PlanQuestion(problem, as_machine(machine)).ranking())
 
 
 @dataclass(frozen=True, repr=False)
@@ -288,8 +274,7 @@ def vary(
     axes do not divide, and where a time is not known.
     """
     problem = decided_problem(einsum, mesh, specs, sizes, dtype)
-    named = as_machine(machine)
-    return CostCurve(sweep(problem, parse_range(over), lambda mesh: placed_for(named, (), mesh)))
+    return CostCurve(PlanQuestion(problem, as_machine(machine)).sweep(over))
 
 
 SHOWN_MESHES = 10

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shardviz.compiler.requests import settled
+from shardviz.answers.requests import TargetRequests
 from shardviz.errors import CompilerError, ShardvizError, TargetError
 from shardviz.reports.target_result import without_answer
 
@@ -41,14 +41,10 @@ def ask(
     worker = _worker()
 
     def submit(target: Target) -> CompilerRequest[TargetResult]:
-        try:
-            return worker.submit(problem, target, with_costs=with_costs)
-        except TargetError as error:
-            if not may_refuse:
-                raise
-            return settled(without_answer(target.name, error))
+        return worker.submit(problem, target, with_costs=with_costs)
 
-    return _answers(submit, targets, timeout, without_answer)
+    refused = (lambda error: error if isinstance(error, TargetError) else None) if may_refuse else _raised
+    return _answers(submit, targets, timeout, without_answer, refused)
 
 
 def ask_program(
@@ -72,15 +68,10 @@ def ask_program(
     worker.start(*targets)  # they load JAX while it traces here
 
     def submit(target: Target) -> CompilerRequest[TargetProgram]:
-        try:
-            program = program_for(target.platform)
-            return worker.compile(program, target, options, with_costs, changes=changes)
-        except Exception as error:
-            if len(targets) == 1:
-                raise
-            return settled(without_program(target.name, refusal_of(error)))
+        return worker.compile(program_for(target.platform), target, options, with_costs, changes=changes)
 
-    return _answers(submit, targets, timeout, without_program)
+    refused = _raised if len(targets) == 1 else refusal_of
+    return _answers(submit, targets, timeout, without_program, refused)
 
 
 def module_texts(protos: Sequence[bytes], timeout: float) -> tuple[str, ...]:
@@ -98,29 +89,37 @@ def _answers(
     submit: Callable[[Target], CompilerRequest[T]],
     targets: Sequence[Target],
     timeout: float,
-    refused: Callable[[str, ShardvizError], T],
+    without: Callable[[str, ShardvizError], T],
+    refusal_of: Callable[[Exception], ShardvizError | None],
 ) -> tuple[T, ...]:
-    requests: list[CompilerRequest[T]] = []
-    answers: list[T] = []
+    """Ask all, and wait for each. An error of `submit` is the target's answer where it is a refusal."""
+
+    def wait(request: CompilerRequest[T], _name: str, _others: object) -> T:
+        try:
+            return request.result(min(timeout, threading.TIMEOUT_MAX))
+        except TimeoutError:
+            doing = f" while {request.stage}" if request.stage else ""
+            request.cancel()
+            slow = f"{request.subject} took longer than {timeout:g} s{doing} and was stopped"
+            raise CompilerError(slow, "give it longer with a larger timeout") from None
+
+    requests = TargetRequests(without, wait)
     try:
         for target in targets:
-            requests.append(submit(target))
-        for target, request in zip(targets, requests, strict=True):
             try:
-                answers.append(request.result(min(timeout, threading.TIMEOUT_MAX)))
-            except CompilerError as error:
-                answers.append(refused(target.name, error))
-            except TimeoutError:
-                doing = f" while {request.stage}" if request.stage else ""
-                request.cancel()
-                slow = f"{request.subject} took longer than {timeout:g} s{doing} and was stopped"
-                hint = "give it longer with a larger timeout"
-                answers.append(refused(target.name, CompilerError(slow, hint)))
-        return tuple(answers)
+                requests.send(target, submit(target))
+            except Exception as error:
+                if (refusal := refusal_of(error)) is None:
+                    raise
+                requests.refuse(target, refusal)
+        return tuple(requests.answers())
     finally:
         # An error, or an interrupt, leaves questions whose answers nobody waits for.
-        for request in requests:
-            request.cancel()
+        requests.cancel()
+
+
+def _raised(_error: Exception) -> None:
+    """No error is an answer."""
 
 
 def _worker() -> Worker:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -17,17 +16,27 @@ from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import TargetSession
 from shardviz.errors import QuestionError
 from shardviz.forms.form import SPECS
+from shardviz.lazy_names import LazyImports
 from shardviz.targets import parse_targets
 
+with LazyImports():
+    from shardviz.answers import explain, plans
+    from shardviz.cli import rank as rank_command
+    from shardviz.cli import step as step_command
+    from shardviz.cli import sweep as sweep_command
+    from shardviz.cli import versus as versus_command
+    from shardviz.documents import programs, rounds
+    from shardviz.render import job_picture, plan_view
+    from shardviz.render.programs import hlo_picture, target_answers
+    from shardviz.render.rounds import matmul_picture
+    from shardviz.render.times import report, tellers
+    from shardviz.timeline import of_plan
+
 if TYPE_CHECKING:
+    from shardviz.answers.explain import ExplainAnswer
+    from shardviz.answers.plans import PlanQuestion, PlanStep
     from shardviz.cli.step import StepOptions
     from shardviz.devices.job import JobAddress
-    from shardviz.hardware.machine import PlacedMesh
-    from shardviz.planner import Plan, Problem
-    from shardviz.planner.pricing.costs import PlanCost
-    from shardviz.reports.target_result import TargetResult
-    from shardviz.reports.target_times import TimesAnswer
-    from shardviz.sharding import Mesh
 
 RANKED = "\0"
 """The value of `--specs` without one: no argument of a process can be this."""
@@ -139,26 +148,13 @@ def command(
     specs: str | None,
     target: str,
     machine: str | None,
-    limit: int,
     step: int | None,
     vary: str | None,
     versus: str | None,
-    latency: str | None,
-    bandwidth: str | None,
-    with_times: bool,
-    no_layout: bool,
-    with_hlo: bool,
-    algorithm: str | None,
-    number: int | None,
-    play: bool,
-    speed: float | None,
-    transfers: bool,
-    compare: bool,
-    with_matmul: bool,
     job: JobAddress,
     timeout: float,
     output: CommandOutput,
-    **problem: Any,
+    **given: Any,
 ) -> int:
     """Explain which collectives EINSUM needs on a mesh, and which ones the compilers insert.
 
@@ -167,59 +163,44 @@ def command(
     """
     ranked = is_ranking(einsum, specs)
     chosen = options.is_given(ctx, "target")
-    if (
-        (ranked or vary is not None or versus is not None)
-        and chosen
-        and any(each.cluster is None for each in parse_targets(target))
-    ):
-        asking = "a ranking" if ranked else "--vary" if vary is not None else "--versus"
-        print_note(f"{asking} asks the planner only, not --target")
+    asking = {"a ranking": ranked, "--vary": vary is not None, "--versus": versus is not None}
+    if any(asking.values()) and chosen and any(each.cluster is None for each in parse_targets(target)):
+        print_note(f"{next(filter(asking.get, asking))} asks the planner only, not --target")
 
-    def stated() -> Problem:
-        given = None if specs == RANKED else specs
-        return options.problem_from_options(einsum, given, ranked=ranked, **problem)
+    def stated(specs: str | None = specs) -> PlanQuestion:
+        """The question; its targets give it a machine where they are chosen, or not of a step."""
+        problem = options.stated_problem(einsum, None if specs == RANKED else specs, given, ranked)
+        targets = parse_targets(target) if chosen or step is None else ()
+        return plans.PlanQuestion(problem, machine, targets)
 
     try:
         refuse_beside(ctx.params, ranked)
+        if step is None:
+            refuse_stepping(ctx.params)
     except QuestionError:
         stated()  # what is wrong with the program comes first
         raise
-
-    def placed(mesh: Mesh) -> PlacedMesh:
-        from shardviz.targets.hardware import placed_for
-
-        return placed_for(machine, parse_targets(target), mesh)
-
     if versus is not None:
-        from shardviz.cli.versus import print_comparison
-
-        refuse_stepping(ctx.params)
-        other = options.problem_from_options(einsum, versus, **problem)
-        print_comparison(stated(), other, placed(other.mesh), output)
-        return ExitCode.FINE
+        return versus_command.print_comparison(stated(), stated(versus).problem, output)
     if vary is not None:
-        from shardviz.cli.vary import print_sweep
-
-        print_sweep(stated(), vary, placed, output)
-        return ExitCode.FINE
+        return sweep_command.print_sweep(stated(), vary, output)
+    links = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
     if step is not None:
-        # With the collectives and their rounds, which nothing else here needs.
-        from shardviz.cli.step import StepOptions
-
-        shown = StepOptions(output, number, play, speed, transfers, compare)
-        targets = target if chosen else None
-        if with_matmul:
-            return _print_matmul(stated, step, algorithm, machine, latency, bandwidth, targets, shown)
-        return _print_step(stated, step, algorithm, machine, latency, bandwidth, targets, timeout, job, shown)
-    refuse_stepping(ctx.params)
+        names = ("number", "play", "speed", "transfers", "compare")
+        shown = step_command.StepOptions(output, **{name: given[name] for name in names})
+        if given["with_matmul"]:
+            return _print_matmul(lambda: stated().step(step, **links), shown)
+        verifier = _verifier(target) if chosen else None
+        return _print_step(lambda: stated().step(step, **links), verifier, timeout, job, shown)
     # The compilers' process loads JAX while this one reads the question and draws.
-    with TargetSession("none" if ranked else target, timeout, not chosen, job) as session:
-        found = stated()
+    with TargetSession(() if ranked else parse_targets(target), timeout, not chosen, job) as session:
+        question = stated()
         if ranked:
-            _rank(found, placed(found.mesh), output, limit)
-            return ExitCode.FINE
-        parts = PlanOptions(output, machine, with_times, with_hlo, not no_layout)
-        return _print_plan(found, placed(found.mesh), session, parts)
+            return rank_command.print_ranking(question, output, given["limit"])
+        session.ask(question.problem, with_costs=given["with_times"])
+        with working("planning"):
+            answer = explain.planned(question)
+        return _print_answer(answer, session, output, ctx.params)
 
 
 def is_ranking(einsum: str, specs: str | None) -> bool:
@@ -312,202 +293,89 @@ def refuse_stepping(given: Mapping[str, object]) -> None:
             )
 
 
-def _rank(problem: Problem, placed: PlacedMesh, output: CommandOutput, limit: int) -> None:
-    from shardviz.planner import rank
-
-    with working("ranking all shardings"):
-        candidates = rank(problem, placed)
+def _print_answer(
+    answer: ExplainAnswer, session: TargetSession, output: CommandOutput, given: Mapping[str, Any]
+) -> int:
+    """Show the plan, and the targets' answers as they come; the exit code."""
+    results = session.answers()
+    while answer.waits_for(session.requested):
+        result = next(results)
+        with working("planning as Shardy splits"):
+            answer = answer.with_result(result)
+    machine, with_times, with_hlo = given["machine"], given["with_times"], given["with_hlo"]
     if output.as_json:
-        from shardviz.documents.plans import ranking_document
-
-        print_json(ranking_document(candidates))
-        return
-    from shardviz.render.plan_view import ranking_view
-
-    output.show(ranking_view(problem, candidates, output.width, output.palette, limit))
-
-
-@dataclass(frozen=True)
-class PlanOptions:
-    """The parts of a plan's page: the times on `machine` or the targets' own hardware, the programs, the
-    pictures of the arrays."""
-
-    output: CommandOutput
-    machine: str | None
-    with_times: bool
-    with_hlo: bool
-    with_pictures: bool
-
-
-def _print_plan(problem: Problem, placed: PlacedMesh, session: TargetSession, shown: PlanOptions) -> int:
-    """Ask the targets and show the plan and their answers; the exit code."""
-    from shardviz.planner import plan
-    from shardviz.planner.pricing.costs import price
-
-    output = shown.output
-    session.ask(problem, with_costs=shown.with_times)
-    with working("planning"):
-        planned, answers = plan(problem, placed), session.answers()
-    if not planned.optimal and "shardy" in session.requested:
-        planned, answers = _cheaper(planned, answers, placed)
-    cost = price(planned, placed)
-    if output.as_json:
-        from shardviz.compare import differences
-        from shardviz.documents.programs import explain_document
-
-        compiled = tuple(answers)
-        found = [difference for each in compiled for difference in differences(planned, each)]
-        times = [_times(each, problem, shown) for each in compiled] if shown.with_times else None
-        print_json(explain_document(cost, compiled, found, shown.with_hlo, times, session.job))
+        for result in results:
+            answer = answer.with_result(result)
+        times = [answer.times(each, machine) for each in answer.results] if with_times else None
+        print_json(
+            programs.explain_document(
+                answer.cost, answer.results, answer.differences, with_hlo, times, session.job
+            )
+        )
         return session.exit_code
-    from shardviz.render.plan_view import explain_view
-
+    problem, page = answer.problem, (output.width, output.palette)
     if session.job is not None:
-        from shardviz.render.job_picture import job_lines
-
         axes = [(axis,) for axis in problem.mesh.axis_names]
-        output.show(job_lines(session.job, problem.mesh, axes, output.width, output.palette))
-    output.show(explain_view(cost, output.width, output.palette, shown.with_pictures))
-    if shown.with_times and not session.has_hardware:
-        _print_plan_times(cost, output)
+        output.show(job_picture.job_lines(session.job, problem.mesh, axes, *page))
+    output.show(plan_view.explain_view(answer.cost, *page, not given["no_layout"]))
+    if with_times and not session.has_hardware:
+        output.show_below(report.timeline_view(of_plan.plan_timeline(answer.cost), *page))
     if not session.requested:
         return session.exit_code
-    # Loaded while the compilers work, and not at all when none is asked.
-    from shardviz.compare import differences
-    from shardviz.render.programs.hlo_picture import program_view
-    from shardviz.render.programs.target_answers import answers_view, side_by_side
-
-    together = side_by_side(session.requested)
-    for group in [[*answers]] if together else ([each] for each in answers):
-        told = [(each, differences(planned, each)) for each in group]
-        output.show(answers_view(told, problem, output.width, output.palette))
+    all_results = chain(answer.results, results)
+    together = target_answers.side_by_side(session.requested)
+    for group in [[*all_results]] if together else ([each] for each in all_results):
+        output.show(target_answers.answers_view(explain.told_of(answer.plan, group), problem, *page))
         for each in group:
-            if shown.with_hlo and each.status == "ok":
-                output.show(program_view(each, problem.mesh, output.width, output.palette))
-            if shown.with_times:
-                from shardviz.render.times.tellers import target_times_view
-
-                output.show(target_times_view(_times(each, problem, shown), output.width, output.palette))
+            if with_hlo and each.status == "ok":
+                output.show(hlo_picture.program_view(each, problem.mesh, *page))
+            if with_times:
+                output.show(tellers.target_times_view(answer.times(each, machine), *page))
     return session.exit_code
 
 
-def _cheaper(
-    planned: Plan, answers: Iterator[TargetResult], placed: PlacedMesh
-) -> tuple[Plan, Iterator[TargetResult]]:
-    """The plan, or one that splits arrays as Shardy does where that costs less; the answers, all of them."""
-    from shardviz.compare.adoption import cheaper_plan
-
-    found = []
-    for each in answers:
-        found.append(each)
-        if each.target == "shardy":
-            break
-    with working("planning as Shardy splits"):
-        return cheaper_plan(planned, found, placed), chain(found, answers)
-
-
-def _print_plan_times(cost: PlanCost, output: CommandOutput) -> None:
-    from rich.text import Text
-
-    from shardviz.render.times.report import timeline_view
-    from shardviz.timeline.of_plan import plan_timeline
-
-    output.show([Text(), *timeline_view(plan_timeline(cost), output.width, output.palette)])
-
-
-def _times(compiled: TargetResult, problem: Problem, shown: PlanOptions) -> TimesAnswer:
-    from shardviz.hardware.machine_file import named_machine
-    from shardviz.reports.target_times import answer_times
-
-    machine = named_machine(shown.machine) if shown.machine else None
-    return answer_times(compiled, problem.mesh, machine)
-
-
-def _print_matmul(
-    stated: Callable[[], Problem],
-    number: int,
-    algorithm: str | None,
-    machine: str | None,
-    latency: str | None,
-    bandwidth: str | None,
-    target: str | None,
-    shown: StepOptions,
-) -> int:
+def _print_matmul(find_step: Callable[[], PlanStep], shown: StepOptions) -> int:
     """Show which block of a matmul is multiplied when, while the collective of a step moves its blocks."""
     others = {"--transfers": shown.transfers, "--compare": shown.compare, "--play": shown.play}
     for flag, is_given in others.items():
         if is_given:
             raise QuestionError(f"--matmul and {flag} cannot be combined", "leave out one")
     shown.check(None)
-    from shardviz.cli.step import check_round
-    from shardviz.planner import plan
-    from shardviz.stepping.collective_matmul import matmul_of_step
-    from shardviz.stepping.collective_run import run_on
-    from shardviz.stepping.plan_step import question_of_step
-    from shardviz.targets.hardware import placed_for
-
-    problem = stated()
-    placed = placed_for(machine, () if target is None else parse_targets(target), problem.mesh)
     with working("planning"):
-        planned = plan(problem, placed)
-    question = question_of_step(planned, number, algorithm)
-    run = run_on(question, placed, None, latency, bandwidth)
-    found = matmul_of_step(planned, placed, number, run)
-    if found is None:
-        raise QuestionError(
-            f"no matmul can run beside step {number}",
-            "a gather of an operand just before an einsum has one, and a sum of its result just after it",
-        )
+        step = find_step()
+    found, output = step.matmul(), shown.output
     if shown.number is not None:
-        check_round(question.schedule, shown.number)
-    if shown.output.as_json:
-        from shardviz.documents.rounds import matmul_document
-
-        print_json(matmul_document(found, number))
-        return ExitCode.FINE
-    from shardviz.render.rounds.matmul_picture import matmul_lines
-
-    shown.output.show(matmul_lines(found, shown.output.width, shown.output.palette, shown.number))
+        step_command.check_round(step.run.schedule, shown.number)
+    if output.as_json:
+        print_json(rounds.matmul_document(found, step.number))
+    else:
+        output.show(matmul_picture.matmul_lines(found, output.width, output.palette, shown.number))
     return ExitCode.FINE
 
 
+def _verifier(target: str) -> str:
+    """The devices among the targets that are chosen, on which JAX verifies a step."""
+    names = [each.name for each in parse_targets(target)]
+    return next((name for name in ("real", "cpu") if name in names), "none")
+
+
 def _print_step(
-    stated: Callable[[], Problem],
-    number: int,
-    algorithm: str | None,
-    machine: str | None,
-    latency: str | None,
-    bandwidth: str | None,
-    target: str | None,
+    find_step: Callable[[], PlanStep],
+    verifier: str | None,
     timeout: float,
     job: JobAddress,
     shown: StepOptions,
 ) -> int:
     """Step through one collective of the plan; JAX verifies it on the devices among the targets, if any."""
-    from shardviz.cli.step import Verifier, print_step
-    from shardviz.planner import plan
-
-    asked, targets = None, () if target is None else parse_targets(target)
-    if target is not None:
-        names = [each.name for each in targets]
-        asked = next((name for name in ("real", "cpu") if name in names), "none")
-    shown.check(asked, "--target")
-    with Verifier("none" if shown.compare else asked, timeout, job, "--target") as verifier:
-        from rich.text import Text
-
-        from shardviz.render.plan_view import step_lines
-        from shardviz.stepping.collective_run import pipelined, run_on
-        from shardviz.stepping.plan_step import question_of_step
-        from shardviz.targets.hardware import placed_for
-
-        problem = stated()
-        placed = placed_for(machine, targets, problem.mesh)
+    shown.check(verifier, "--target")
+    on = "none" if shown.compare else verifier
+    with step_command.Verifier(on, timeout, job, "--target") as jax:
         with working("planning"):
-            planned = plan(problem, placed)
-        stepped = question_of_step(planned, number, algorithm)
-        heading = []
-        if not shown.output.as_json:
-            output = shown.output
-            heading = [*step_lines(planned, number, output.width, output.palette), Text()]
-        run = run_on(stepped, placed, None, latency, bandwidth)
-        return print_step(pipelined(run), verifier, shown, heading)
+            step = find_step()
+        heading, output = [], shown.output
+        if not output.as_json:
+            from rich.text import Text
+
+            lines = plan_view.step_lines(step.plan, step.number, output.width, output.palette)
+            heading = [*lines, Text()]
+        return step_command.print_step(step.fastest, jax, shown, heading)

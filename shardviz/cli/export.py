@@ -4,26 +4,43 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.options import is_given, problem_from_options
+from shardviz.cli.options import is_given, stated_problem
 from shardviz.cli.process import ExitCode
+from shardviz.cli.target_session import TargetSession
 from shardviz.errors import QuestionError, quote
+from shardviz.lazy_names import LazyImports
+from shardviz.notation import parse_layout, parse_mesh
 from shardviz.render.exports import JaxProgram, Subject, SweepChart, Timelines, title_of
 from shardviz.render.exports.writing import target_path, write_file
 from shardviz.targets import Target, parse_targets
 
+with LazyImports():
+    from shardviz.answers import explain, plans
+    from shardviz.cli import explain as explain_command
+    from shardviz.cli import hlo as hlo_command
+    from shardviz.cli import profile as profile_command
+    from shardviz.cli import step as step_command
+    from shardviz.forms import command_line, resolve, share
+    from shardviz.lessons import attempt as attempts
+    from shardviz.lessons import course
+    from shardviz.render.exports import cast, html, script, svg
+    from shardviz.render.times import timeline_svg, trace
+    from shardviz.stepping import collective_run
+    from shardviz.timeline import of_plan, of_program
+
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from shardviz.answers.plans import PlanQuestion
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.hardware.machine import PlacedMesh
     from shardviz.lessons.lesson import Lesson
     from shardviz.planner import Plan, Problem
     from shardviz.stepping.collective_run import CollectiveRun
@@ -96,9 +113,9 @@ def command(
     """Write what a COMMAND shows in a FORMAT that needs no shardviz: python, notebook, svg, html, cast or
     trace.
 
-    COMMAND is explain, step, layout, lesson, hlo or profile with its words and options, as you would type it.
-    A lesson gives its own program, or else its solution; --as start does not give the solution away. Of hlo,
-    of a profile, and of explain with --time, it is the timeline; a trace is one for Perfetto,
+    COMMAND is explain, sweep, step, layout, lesson, hlo or profile with its words and options, as you would
+    type it. A lesson gives its own program, or else its solution; --as start does not give the solution away.
+    Of hlo, of a profile, and of explain with --time, it is the timeline; a trace is one for Perfetto,
     https://ui.perfetto.dev.
     """
     output = None if output == "-" else output
@@ -133,13 +150,9 @@ def written(request: ExportRequest, form: Form) -> str:
             "add --time to explain, or take a compiled program: hlo FILE --machine v5e:2x4",
         )
     if form == "python":
-        from shardviz.render.exports.script import script
-
-        return script(subject)
+        return script.script(subject)
     if form == "notebook":
-        from shardviz.render.exports.script import notebook
-
-        return notebook(subject)
+        return script.notebook(subject)
     if isinstance(subject.shown, JaxProgram):
         raise QuestionError(
             f"{form} is a picture, and a program of its own has none",
@@ -147,32 +160,19 @@ def written(request: ExportRequest, form: Form) -> str:
         )
     width = {} if request.width is None else {"width": request.width}
     if form == "svg":
-        from shardviz.render.exports.svg import svg
-
-        return svg(subject, **width)
+        return svg.svg(subject, **width)
     if form == "html":
-        from shardviz.render.exports.html import html
-
-        return html(subject, **width)
-    from shardviz.cli.step import USUAL_SPEED
-    from shardviz.render.exports.cast import cast
-
-    return cast(subject, **width, speed=request.speed or USUAL_SPEED)
+        return html.html(subject, **width)
+    return cast.cast(subject, **width, speed=request.speed or step_command.USUAL_SPEED)
 
 
 def _timelines_written(subject: Subject, shown: Timelines, form: Form) -> str:
     if form == "trace":
-        from shardviz.render.times.trace import trace
-
-        return trace(shown.timelines)
+        return trace.trace(shown.timelines)
     if form == "svg":
-        from shardviz.render.times.timeline_svg import timeline_svg
-
-        return timeline_svg(shown.timelines, subject.title)
+        return timeline_svg.timeline_svg(shown.timelines, subject.title)
     if form == "html":
-        from shardviz.render.times.timeline_svg import timeline_html
-
-        return timeline_html(shown.timelines, subject.title, subject.command)
+        return timeline_svg.timeline_html(shown.timelines, subject.title, subject.command)
     raise QuestionError(f"a timeline cannot be written as {form}", "take svg, html or trace")
 
 
@@ -185,7 +185,7 @@ def _free(output: str, force: bool) -> Path:
 
 
 Part = Literal["problem", "plan", "rounds", "start"]
-EXPORTABLE = ("explain", "step", "layout", "lesson", "hlo", "profile")
+EXPORTABLE = ("explain", "sweep", "step", "layout", "lesson", "hlo", "profile")
 """Those whose words can be exported."""
 PRINTED = {
     "number": "--round",
@@ -223,19 +223,22 @@ def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None
     if name not in EXPORTABLE:
         raise QuestionError(
             f"{quote(name, 30)} is not a command that can be exported",
-            "write explain before an einsum; others are step, layout, lesson, hlo and profile",
+            "write explain before an einsum; others are sweep, step, layout, lesson, hlo and profile",
         )
     command = import_module(f"shardviz.cli.{name}").command
     given = command.make_context(name, list(rest), parent=ctx.parent)
     readers = {
         "explain": _explained,
+        "sweep": _swept,
         "step": _stepped,
         "layout": _laid_out,
         "lesson": _lesson,
         "hlo": _program,
         "profile": _profiled,
     }
-    has_no_parts = name in ("step", "layout", "hlo", "profile") or (part == "start" and name == "explain")
+    has_no_parts = name in ("sweep", "step", "layout", "hlo", "profile") or (
+        part == "start" and name == "explain"
+    )
     if part is not None and has_no_parts:
         raise QuestionError(f"{name} has no {part} to choose", "leave out --as")
     subject = replace(readers[name](given, part), command=shlex.join(["shardviz", name, *rest]))
@@ -251,191 +254,119 @@ def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None
 def request_of_string(text: str, part: Part | None) -> ExportRequest:
     """The subject of a share string. Raises `ShardvizError` for one that cannot be read, and for an unknown
     lesson."""
-    from shardviz.forms.command_line import to_command_line
-    from shardviz.forms.resolve import resolve
-    from shardviz.forms.share import from_string
-    from shardviz.lessons.attempt import attempt_of
-
     if part == "start":
         raise QuestionError("a share string is of a lesson as it stands, not of its start", "name the lesson")
-    shared = from_string(text)
+    shared = share.from_string(text)
     draft, title = shared.draft, ""
     if shared.lesson:
-        attempt = attempt_of(shared)
+        attempt = attempts.attempt_of(shared)
         draft, title = attempt.shown, _title(attempt.lesson)
-    subject = _subject_of(resolve(draft), shared.screen, part, title)
+    subject = _subject_of(resolve.resolve(draft), shared.screen, part, title)
     alone = draft.collective is not None and part is None
-    return ExportRequest(replace(subject, command=to_command_line(draft, "step" if alone else "explain")))
-
-
-def _only_collective(plan: Plan) -> int:
-    """The number of the one collective of a plan. Raises `QuestionError` where it has none, or several."""
-    from shardviz.planner.plan import LOCAL_OPS
-
-    places = [place for place, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS]
-    if len(places) != 1:
-        named = ", ".join(f"{place} ({plan.steps[place - 1].op})" for place in places)
-        raise QuestionError(
-            f"a collective's rounds are wanted, and this plan has {len(places) or 'no'} collectives",
-            f"choose one with --step: {named}" if places else "split a summed dimension, or step through one",
-        )
-    return places[0]
+    return ExportRequest(
+        replace(subject, command=command_line.to_command_line(draft, "step" if alone else "explain"))
+    )
 
 
 def _explained(ctx: click.Context, part: Part | None) -> Subject:
     """The problem of `shardviz explain`, its plan, or one step of it."""
-    from shardviz.cli.explain import is_ranking, refuse_stepping
-    from shardviz.forms.form import TABLE_KEYS
-    from shardviz.planner import plan
-    from shardviz.targets.hardware import placed_for
-
     given = ctx.params
-    if is_ranking(given["einsum"], given["specs"]):
+    if explain_command.is_ranking(given["einsum"], given["specs"]):
         raise QuestionError("a ranking is many plans, and an export shows one", "give --specs 'XY,Y_->X_'")
-    own = {name: given[name] for name in TABLE_KEYS if name not in ("einsum", "specs", "targets", "machine")}
-    problem = problem_from_options(given["einsum"], given["specs"], **own)
+    problem = stated_problem(given["einsum"], given["specs"], given)
+    chosen = parse_targets(given["target"] if is_given(ctx, "target") else "none")
     if given["versus"] is not None:
         raise QuestionError("--versus shows two plans, and an export one", "export each by its --specs")
+    question = plans.PlanQuestion(problem, given["machine"], parse_targets(given["target"]))
     if given["vary"] is not None:
-        return _swept(problem, given, part)
+        if part is not None:
+            raise QuestionError(f"--vary and --as {part} cannot be combined", "leave out one of them")
+        explain_command.refuse_beside(given, ranked=False)
+        return _chart(question, given["vary"])
     if given["with_times"]:
         if part is not None or given["step"] is not None:
             option = "--step" if given["step"] is not None else f"--as {part}"
             raise QuestionError(f"--time and {option} cannot be combined", "leave out one of them")
-        targets = given["target"] if is_given(ctx, "target") else "none"
-        return _timed(problem, given["machine"], targets, given["timeout"])
+        return _timed(plans.PlanQuestion(problem, given["machine"]), chosen, given["timeout"])
     stepping = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
-
-    placed = placed_for(given["machine"], parse_targets(given["target"]), problem.mesh)
-
-    def run_of_step(planned: Plan, number: int) -> CollectiveRun:
-        return _run_of_step(planned, number, placed, **stepping)
-
     if given["step"] is not None:
         if part not in (None, "rounds"):
             raise QuestionError(
                 f"--step is one step, and --as {part} is all of them", "leave out one of them"
             )
-        run = run_of_step(plan(problem, placed), given["step"])
+        run = question.step(given["step"], **stepping).fastest
         return Subject(run, f"Step {given['step']} of {title_of(problem)}: {title_of(run)}")
-    if part != "rounds":
-        refuse_stepping(given)
     shown: Problem | Plan | CollectiveRun = problem
-    if part == "plan":
-        shown = plan(problem, placed)
-    elif part == "rounds":
-        planned = plan(problem, placed)
-        shown = run_of_step(planned, _only_collective(planned))
-    target = _target(given["target"]) if is_given(ctx, "target") else None
-    return Subject(shown, title_of(shown), target=target, placed=placed)
+    if part == "rounds":
+        shown = question.step(None, **stepping).fastest
+    else:
+        explain_command.refuse_stepping(given)
+        if part == "plan":
+            shown = question.cost().plan
+    if len(chosen) > 1:
+        names = ", ".join(target.name for target in chosen)
+        raise QuestionError(f"a program is compiled for one target, not for {names}", "name one of them")
+    return Subject(shown, title_of(shown), target=next(iter(chosen), None), placed=question.placed)
 
 
-def _swept(problem: Problem, given: Mapping[str, Any], part: Part | None) -> Subject:
-    """The chart of `shardviz explain --vary`."""
-    from shardviz.cli.explain import refuse_beside
-    from shardviz.notation.numbers import parse_range
-    from shardviz.planner.pricing.sweep import sweep
-    from shardviz.targets.hardware import placed_for
-
-    if part is not None:
-        raise QuestionError(f"--vary and --as {part} cannot be combined", "leave out one of them")
-    refuse_beside(given, ranked=False)
-    targets = parse_targets(given["target"])
-    sizes = parse_range(given["vary"])
-    found = sweep(problem, sizes, lambda mesh: placed_for(given["machine"], targets, mesh))
-    title = f"{problem.text} over sizes of {found.name}"
-    return Subject(SweepChart(found), title)
+def _chart(question: PlanQuestion, over: str) -> Subject:
+    found = question.sweep(over)
+    return Subject(SweepChart(found), f"{question.problem.text} over sizes of {found.name}")
 
 
-def _timed(problem: Problem, machine: str | None, targets: str, timeout: float) -> Subject:
+def _swept(ctx: click.Context, part: Part | None) -> Subject:
+    """The chart of `shardviz sweep`."""
+    del part
+    given = ctx.params
+    problem = stated_problem(given["einsum"], given["specs"], given)
+    return _chart(plans.PlanQuestion(problem, given["machine"]), given["over"])
+
+
+def _timed(question: PlanQuestion, targets: Sequence[Target], timeout: float) -> Subject:
     """The times of the targets' programs on a machine or their own hardware; of the plan without targets.
 
     Raises `ShardvizError` where a target has no times.
     """
-    from shardviz.cli.target_session import TargetSession
-    from shardviz.hardware.machine_file import named_machine
-    from shardviz.planner import plan
-    from shardviz.planner.pricing.costs import price
-    from shardviz.reports.target_times import answer_times
-    from shardviz.targets.hardware import placed_for
-    from shardviz.timeline.of_plan import plan_timeline
-
-    named = named_machine(machine) if machine else None
-    title = f"{title_of(problem)}: what runs when"
     timelines: list[ProgramTimeline] = []
     with TargetSession(targets, timeout, may_drop=False) as session:
-        session.ask(problem, with_costs=True)
-        for answer in session.answers():
-            told = answer_times(answer, problem.mesh, named)
-            if told.times is None:
-                raise told.error or QuestionError(f"{told.target} has no times")
-            timelines += [each for each in (told.times.model, told.times.scheduler) if each is not None]
-    if not timelines:
-        placed = placed_for(named, (), problem.mesh)
-        timelines = [plan_timeline(price(plan(problem, placed), placed))]
-    return Subject(Timelines(tuple(timelines)), title)
+        session.ask(question.problem, with_costs=True)
+        answer = explain.planned(question, session.answers())
+    for result in answer.results:
+        times = answer.target_times(result, question.machine)
+        timelines += [each for each in (times.model, times.scheduler) if each is not None]
+    shown = tuple(timelines) or (of_plan.plan_timeline(answer.cost),)
+    return Subject(Timelines(shown), f"{title_of(question.problem)}: what runs when")
 
 
 def _program(ctx: click.Context, part: Part | None) -> Subject:
     """The timeline of the program of `shardviz hlo`."""
-    from shardviz.cli.hlo import pricing_machine, read_text
-    from shardviz.notation import parse_mesh
-    from shardviz.timeline.of_program import program_timeline
-
     del part
     given = ctx.params
     mesh = None if given["mesh"] is None else parse_mesh(given["mesh"], given["device_order"])
-    machine = pricing_machine(given["machine"])
-    timeline = program_timeline(read_text(given["file"]), machine, mesh=mesh, infer=True)
+    machine = hlo_command.pricing_machine(given["machine"])
+    timeline = of_program.program_timeline(
+        hlo_command.read_text(given["file"]), machine, mesh=mesh, infer=True
+    )
     return Subject(Timelines((timeline,)), f"{timeline.title} on {timeline.machine}")
 
 
 def _profiled(ctx: click.Context, part: Part | None) -> Subject:
     """The step that `shardviz profile` shows, with what is predicted of it."""
-    from shardviz.cli.profile import read_profile
-
     del part
     names = ("path", "hlo", "mesh", "device_order", "machine", "step", "device", "timeout")
-    profile = read_profile(**{name: ctx.params[name] for name in names})
+    profile = profile_command.read_profile(**{name: ctx.params[name] for name in names})
     return Subject(Timelines(profile.timelines), f"{profile.timeline.title} on {profile.timeline.machine}")
-
-
-def _target(text: str) -> Target | None:
-    """The one target that is named, whose program is meant; None for none."""
-    targets = parse_targets(text)
-    if len(targets) > 1:
-        names = ", ".join(target.name for target in targets)
-        raise QuestionError(f"a program is compiled for one target, not for {names}", "name one of them")
-    return targets[0] if targets else None
 
 
 def _stepped(ctx: click.Context, part: Part | None) -> Subject:
     """The collective of `shardviz step`."""
-    from shardviz.collectives.operations import PARAMETERS
-    from shardviz.notation import parse_mesh
-    from shardviz.stepping.collective_run import run_on
-    from shardviz.stepping.question import question_from_options
-    from shardviz.targets.hardware import placed_for
-
     del part
-    given = ctx.params
-    names = ("axis", "data", "shape", "spec", "dtype", "algorithm", "pieces")
-    parameters = {name: given[name] for name in PARAMETERS}
-    question = question_from_options(
-        given["operation"],
-        parameters,
-        mesh=parse_mesh(given["mesh"]),
-        **{name: given[name] for name in names},
-    )
-    placed = placed_for(given["machine"], (), question.layout.mesh)
-    run = run_on(question, placed, given["topology"], given["latency"], given["bandwidth"])
+    run = step_command.asked_run(ctx.params)
     return Subject(run, title_of(run))
 
 
 def _laid_out(ctx: click.Context, part: Part | None) -> Subject:
     """The array of `shardviz layout`."""
-    from shardviz.notation import parse_layout, parse_mesh
-
     del part
     given = ctx.params
     mesh = parse_mesh(given["mesh"], given["device_order"])
@@ -446,18 +377,15 @@ def _laid_out(ctx: click.Context, part: Part | None) -> Subject:
 
 def _lesson(ctx: click.Context, part: Part | None) -> Subject:
     """A lesson's own program, or what its solution shows, or its start."""
-    from shardviz.forms.resolve import resolve
-    from shardviz.lessons.course import find
-
     lessons = ctx.params["lessons"]
     if len(lessons) != 1:
         raise QuestionError("an export shows one lesson", "give its number or its name: lesson 11")
-    lesson = find(lessons[0])
+    lesson = course.find(lessons[0])
     if lesson.program and part is None:
         return Subject(JaxProgram(lesson.program), _title(lesson))
     if part == "start":
-        return _subject_of(resolve(lesson.setup), lesson.screen, None, _title(lesson))
-    return _subject_of(resolve(lesson.solution), lesson.screen, part, _title(lesson))
+        return _subject_of(resolve.resolve(lesson.setup), lesson.screen, None, _title(lesson))
+    return _subject_of(resolve.resolve(lesson.solution), lesson.screen, part, _title(lesson))
 
 
 def _title(lesson: Lesson) -> str:
@@ -467,23 +395,12 @@ def _title(lesson: Lesson) -> str:
 def _subject_of(resolved: ResolvedProblem, screen: str, part: Part | None, title: str = "") -> Subject:
     """The subject of a screen: its form's own collective, else its problem, or the plan; `title` goes before
     its own."""
-    from shardviz.stepping.collective_run import run_on
-
     shown: Problem | Plan | CollectiveRun = resolved.problem
     if resolved.collective is not None and part in (None, "rounds"):
-        shown = run_on(resolved.collective, resolved.placed)
+        shown = collective_run.run_on(resolved.collective, resolved.placed)
     elif part == "rounds":
-        shown = _run_of_step(resolved.plan, _only_collective(resolved.plan), resolved.placed)
+        shown = plans.step_of(resolved.plan, resolved.placed).run
     elif part == "plan" or (part is None and screen == "plan"):
         shown = resolved.plan
     named = f"{title}. {title_of(shown)}" if title else title_of(shown)
     return Subject(shown, named, placed=resolved.placed)
-
-
-def _run_of_step(
-    plan: Plan, number: int, placed: PlacedMesh, algorithm: str | None = None, **links: str | None
-) -> CollectiveRun:
-    from shardviz.stepping.collective_run import run_on
-    from shardviz.stepping.plan_step import question_of_step
-
-    return run_on(question_of_step(plan, number, algorithm), placed, **links)

@@ -11,7 +11,21 @@ from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note, working
 from shardviz.cli.target_session import TargetSession
 from shardviz.forms.form import PROBLEM_FIELDS
+from shardviz.lazy_names import LazyImports
+from shardviz.notation import parse_mesh
 from shardviz.targets import parse_targets
+
+with LazyImports():
+    from shardviz.answers import explain
+    from shardviz.documents import models as documents
+    from shardviz.models import answer as model_answer
+    from shardviz.models import question as model_question
+    from shardviz.models import sources
+    from shardviz.models.rules import rule_files
+    from shardviz.planner.problem import training
+    from shardviz.render import model_view
+    from shardviz.render.programs import target_answers
+    from shardviz.targets import hardware
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference
@@ -123,71 +137,51 @@ def command(
     many, or a folder with these. No weights are read. A Python file among the rules is read; only
     FILE.py:FUNCTION runs it.
     """
-    from shardviz.models.answer import answered, change
-    from shardviz.models.question import model_question, read_change, with_changes
-    from shardviz.models.rules.rule_files import named_rules
-    from shardviz.models.sources import read_model
-    from shardviz.notation import parse_mesh
-    from shardviz.planner.problem.training import parse_training
-    from shardviz.targets.hardware import placed_for
-
-    with TargetSession(target, timeout, may_drop=False) as session:
+    targets = parse_targets(target)
+    with TargetSession(targets, timeout, may_drop=False) as session:
         devices = parse_mesh(mesh, device_order)
-        question = model_question(
-            read_model(source),
-            named_rules(rules, devices),
-            placed_for(machine, parse_targets(target), devices),
+        question = model_question.model_question(
+            sources.read_model(source),
+            rule_files.named_rules(rules, devices),
+            hardware.placed_for(machine, targets, devices),
             devices,
-            training=None if no_backward else parse_training(True, remat, optimizer, devices),
+            training=None if no_backward else training.parse_training(True, remat, optimizer, devices),
             dtype=dtype or "",
             batch=batch,
             sequence=sequence,
             inputs=inputs,
         )
-        unchanged, question = question, with_changes(question, [*map(read_change, changes)])
+        unchanged, moves = question, [*map(model_question.read_change, changes)]
+        question = model_question.with_changes(question, moves)
         if not output.as_json:
             # What does not need a plan is there at once.
-            from shardviz.render.model_view import parameters_view
-
-            output.show(parameters_view(question, output.width, output.palette))
+            output.show(model_view.parameters_view(question, output.width, output.palette))
         with working("planning a step"):
-            answer = answered(question)
-            moved = change(answered(unchanged), answer) if changes else None
+            answer = model_answer.answered(question)
+            moved = model_answer.change(model_answer.answered(unchanged), answer) if changes else None
         if answer.step is None:
             print_note(f"nothing says how {question.model.name} uses its parameters: no step is planned")
         if not output.as_json:
-            from shardviz.render.model_view import answer_view
-
-            output.show(answer_view(answer, output.width, output.palette))
+            output.show(model_view.answer_view(answer, output.width, output.palette))
         if moved is not None and not output.as_json:
-            from rich.text import Text
-
-            from shardviz.render.model_view import change_lines
-
-            output.show([Text(), *change_lines(moved, output.width, output.palette)])
+            output.show_below(model_view.change_lines(moved, output.width, output.palette))
         told = _answers(session, answer.step)
         if output.as_json:
-            from shardviz.documents.models import model_document
-
-            print_json(model_document(answer, told, moved))
+            print_json(documents.model_document(answer, told, moved))
         elif answer.step is not None and told:
-            from shardviz.render.programs.target_answers import answers_view
-
             problem = answer.step.layer.cost.plan.problem
-            output.show(answers_view(told, problem, output.width, output.palette))
+            output.show(target_answers.answers_view(told, problem, output.width, output.palette))
         return session.exit_code
 
 
 def _answers(
     session: TargetSession, step: ModelStep | None
-) -> list[tuple[TargetResult, tuple[Difference, ...]]]:
+) -> tuple[tuple[TargetResult, tuple[Difference, ...]], ...]:
     """The answers of the targets for a layer, and where they differ from its plan."""
     if step is None:
-        return []
+        return ()
     plan = step.layer.cost.plan
     session.ask(plan.problem)
     if not session.requested:
-        return []
-    from shardviz.compare import differences
-
-    return [(each, differences(plan, each)) for each in session.answers()]
+        return ()
+    return explain.told_of(plan, session.answers())

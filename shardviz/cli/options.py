@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce, wraps
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -14,13 +13,16 @@ from shardviz.cli.output import MIN_WIDTH, CommandOutput
 from shardviz.cli.streams import write_ascii
 from shardviz.errors import QuestionError, quote
 from shardviz.forms.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, TABLE_KEYS, YES_OR_NO, FormField
+from shardviz.lazy_names import LazyImports
 from shardviz.notation import parse_mesh
+
+with LazyImports():
+    from shardviz.answers import plans
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from shardviz.planner import Problem
-    from shardviz.planner.problem import Objective
     from shardviz.reports.entries import Sort
 
 
@@ -102,17 +104,16 @@ machine = of_field(PROBLEM_FIELDS["machine"], shell_complete=targets)
 algorithm = of_field(COLLECTIVE_FIELDS["algorithm"], shell_complete=_algorithms)
 
 
-def problem(specs: Callable[[F], F], has_machine: bool = True, **target: Any) -> Callable[[F], F]:
+def problem(specs: Callable[[F], F], without: Sequence[str] = (), **target: Any) -> Callable[[F], F]:
     """The options of a problem beside its einsum: a command's own for `specs`, and its words for `target`;
-    a machine where times are told."""
+    fields that it is `without` have none."""
     own: dict[str, Callable[[Any], Any]] = {
         "specs": specs,
         "targets": of_field(PROBLEM_FIELDS["targets"], shell_complete=targets, **target),
         "machine": machine,
     }
     usual = {name: of_field(each) for name, each in PROBLEM_FIELDS.items() if each.flag}
-    left_out = {"einsum"} if has_machine else {"einsum", "machine", "objective"}
-    return _all(*((usual | own)[name] for name in TABLE_KEYS if name not in left_out))
+    return _all(*((usual | own)[name] for name in TABLE_KEYS if name not in ("einsum", *without)))
 
 
 collective = _all(
@@ -327,48 +328,25 @@ def output(command: Callable[..., Any]) -> Callable[..., Any]:
     return add(shown)
 
 
-def problem_from_options(
-    einsum: str,
-    specs: str | None,
-    *,
-    mesh: str,
-    device_order: str | None,
-    sizes: str | None,
-    dtype: str,
-    axis_types: Literal["auto", "explicit"],
-    objective: Objective = "given",
-    backward: str,
-    remat: str,
-    optimizer: str,
-    ranked: bool = False,
-) -> Problem:
+OF_PROBLEM = [name for name in TABLE_KEYS if name not in ("einsum", "specs", "targets", "machine")]
+"""The options that state a problem beside its einsum and specs."""
+
+
+def stated_problem(einsum: str, specs: str | None, given: Mapping[str, Any], ranked: bool = False) -> Problem:
     """The problem of a command's options; specs of operands may be open where it is `ranked`.
 
     Raises `QuestionError` for options that do not state one.
     """
-    from shardviz.planner import problem_from_text
-    from shardviz.planner.problem.training import parse_training
-
+    words = {name: given[name] for name in OF_PROBLEM if name in given}
+    mesh = parse_mesh(words.pop("mesh"), words.pop("device_order"))
+    sizes, backward = words.pop("sizes"), words.pop("backward", "no") == "yes"
     if sizes is not None and not sizes.strip():
         raise QuestionError("--sizes is empty", "write b=8,d=2048,f=8192, or leave out --sizes")
-    if ranked and backward == "yes":
+    if ranked and backward:
         raise QuestionError(
             "--backward is about one sharding of the arrays, and a ranking has many",
             "give --specs 'XY,Y_->X_'",
         )
-    problem = problem_from_text(
-        einsum,
-        mesh=parse_mesh(mesh, device_order),
-        specs=specs,
-        sizes=sizes or "",
-        dtype=dtype,
-        axis_types=axis_types,
-        ranked=ranked,
+    return plans.problem_of(
+        einsum, mesh, specs=specs, sizes=sizes or "", backward=backward, ranked=ranked, **words
     )
-    asked = replace(problem, objective=objective)
-    training = parse_training(backward == "yes", remat, optimizer, problem.mesh)
-    if training is None:
-        return asked
-    from shardviz.planner.training import with_backward
-
-    return with_backward(asked, training)

@@ -69,6 +69,11 @@ class CommandOutput:
         sys.stdout.write(self.drawn(lines))
         sys.stdout.flush()
 
+    def show_below(self, lines: Sequence[Text]) -> None:
+        """Print lines under a blank one."""
+        sys.stdout.write("\n")
+        self.show(lines)
+
     def drawn(self, lines: Sequence[Text]) -> str:
         """The lines as the characters that a terminal takes; none of theirs moves its cursor."""
         from rich.console import Console

@@ -55,7 +55,7 @@ class StageNumber(click.ParamType):  # type: ignore[type-arg]
 @click.argument("einsum")
 @options.problem(
     of_field(SPECS, is_flag=False, flag_value="", type=click.UNPROCESSED),
-    has_machine=False,
+    without=("machine", "objective"),
     default="cpu",
     help="The compiler to follow: one, such as v5e:2x4.",
 )
@@ -89,7 +89,7 @@ def command(
             "give --specs 'XY,Y_->X_'; shardviz explain ranks all of them",
         )
     with started_worker(timeout, asked) as worker:
-        stated = options.problem_from_options(einsum, specs, **problem)
+        stated = options.stated_problem(einsum, specs, problem)
         traced = wait_for(worker.trace(stated, asked), asked.name)
     _check(traced)
     diffs = _chosen(diff, len(traced.stages))

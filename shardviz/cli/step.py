@@ -3,7 +3,7 @@ JSON, and verified by JAX. `shardviz explain --step` shows a plan's collective i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,21 @@ from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import WorkerSession
 from shardviz.collectives.operations import PARAMETERS, check_operation, takers
 from shardviz.errors import CompilerError, JobLost, QuestionError, ShardvizError, TargetError, plural
+from shardviz.lazy_names import LazyImports
+from shardviz.notation import parse_mesh
 from shardviz.targets import TARGETS
+
+with LazyImports():
+    from shardviz.cli import play as playing
+    from shardviz.documents import rounds as documents
+    from shardviz.hardware import comparisons
+    from shardviz.render import job_picture
+    from shardviz.render import lines as render_lines
+    from shardviz.render.rounds import costs, player, step_notes, step_view, transfer_table
+    from shardviz.stepping import collective_run
+    from shardviz.stepping import question as stepping_question
+    from shardviz.stepping import transfers as stepping_transfers
+    from shardviz.targets import hardware
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -91,59 +105,46 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
 @options.output
 def command(
     operation: str,
-    mesh: str,
-    axis: str | None,
-    data: str | None,
-    shape: str | None,
-    spec: str | None,
-    dtype: str | None,
-    algorithm: str | None,
-    pieces: int | None,
     number: int | None,
     play: bool,
     speed: float | None,
     transfers: bool,
     compare: bool,
-    topology: str | None,
-    latency: str | None,
-    bandwidth: str | None,
-    machine: str | None,
     on: str | None,
     job: JobAddress,
     timeout: float,
     output: CommandOutput,
-    **parameters: Any,
+    **given: Any,
 ) -> int:
     """Step through a collective: which device sends what to which in every round, and what each then holds.
 
     OP is JAX's name: all_gather, psum, pmean, pmax, pmin, psum_scatter, all_to_all, ppermute, pbroadcast or
     ragged_all_to_all.
     """
-    check_operation(operation, parameters)
+    given |= {"operation": operation}
+    check_operation(operation, {name: given[name] for name in PARAMETERS})
     shown = StepOptions(output, number, play, speed, transfers, compare)
     shown.check(on)
     # JAX loads in a process of its own while this one computes and draws.
     with Verifier("none" if compare else on, timeout, job) as verifier:
-        from shardviz.notation import parse_mesh
-        from shardviz.stepping.collective_run import pipelined, run_on
-        from shardviz.stepping.question import question_from_options
-        from shardviz.targets.hardware import placed_for
+        return print_step(asked_run(given), verifier, shown)
 
-        question = question_from_options(
-            operation,
-            parameters,
-            mesh=parse_mesh(mesh),
-            axis=axis,
-            data=data,
-            shape=shape,
-            spec=spec,
-            dtype=dtype,
-            algorithm=algorithm,
-            pieces=pieces,
-        )
-        placed = placed_for(machine, (), question.layout.mesh)
-        run = run_on(question, placed, topology, latency, bandwidth)
-        return print_step(pipelined(run) if pieces is None else run, verifier, shown)
+
+def asked_run(given: Mapping[str, Any]) -> CollectiveRun:
+    """The collective of a command's options on its links, in as many pieces as they say, else as are fastest.
+
+    Raises `QuestionError` for options that state none.
+    """
+    names = ("axis", "data", "shape", "spec", "dtype", "algorithm", "pieces")
+    question = stepping_question.question_from_options(
+        given["operation"],
+        {name: given[name] for name in PARAMETERS},
+        mesh=parse_mesh(given["mesh"]),
+        **{name: given[name] for name in names},
+    )
+    placed = hardware.placed_for(given["machine"], (), question.layout.mesh)
+    run = collective_run.run_on(question, placed, given["topology"], given["latency"], given["bandwidth"])
+    return run if given["pieces"] is not None else collective_run.pipelined(run)
 
 
 @dataclass(frozen=True)
@@ -186,9 +187,7 @@ class StepOptions:
                 f"leave out --compare or {option}",
             )
         if self.play:
-            from shardviz.cli.play import check_terminal
-
-            check_terminal()
+            playing.check_terminal()
 
 
 class Verifier(WorkerSession):
@@ -230,10 +229,10 @@ class Verifier(WorkerSession):
         """
         if self._pending is None or self._target is None:
             return None
-        from shardviz.stepping.collective_run import compare_with_jax
-
         try:
-            verdict = compare_with_jax(run.question, run.frames, wait_for(self._pending, self._target.name))
+            verdict = collective_run.compare_with_jax(
+                run.question, run.frames, wait_for(self._pending, self._target.name)
+            )
         except JobLost:
             raise
         except ShardvizError as error:
@@ -275,55 +274,44 @@ def print_step(
             document = _document(run, verdict, verifier.job, shown)
         print_json(document)
         return verifier.exit_code
-    from shardviz.render.lines import sentence
-    from shardviz.render.rounds.step_notes import verdict_lines
-    from shardviz.render.rounds.step_view import step_view
-
     number = _played(run, shown) if shown.play else shown.number
     output = shown.output
     with working("stepping"):
         if shown.transfers:
-            from shardviz.render.rounds.transfer_table import transfer_lines
-
-            lines = transfer_lines(run, output.width, output.palette, number)
+            lines = transfer_table.transfer_lines(run, output.width, output.palette, number)
         else:
-            lines = step_view(run, output.width, output.palette, number)
+            lines = step_view.step_view(run, output.width, output.palette, number)
     if verifier.job is not None:
-        from shardviz.render.job_picture import job_lines
-
         axes = [run.operation.axes]
-        heading = [*heading, *job_lines(verifier.job, run.mesh, axes, output.width, output.palette)]
+        heading = [
+            *heading,
+            *job_picture.job_lines(verifier.job, run.mesh, axes, output.width, output.palette),
+        ]
     output.show([*heading, *lines])
     # JAX works while the rounds are read.
     verdict = verifier.verdict(run)
     if verdict is not None:
-        output.show(verdict_lines(verdict, run.mesh, output.width))
+        output.show(step_notes.verdict_lines(verdict, run.mesh, output.width))
     elif verifier.silence:
-        output.show(sentence(verifier.silence, output.width, style="dim"))
+        output.show(render_lines.sentence(verifier.silence, output.width, style="dim"))
     return verifier.exit_code
 
 
 def _compare(run: CollectiveRun, shown: StepOptions, heading: Sequence[Text]) -> None:
     """Every algorithm for the question; none of them is run on values."""
-    from shardviz.hardware.comparisons import crossovers, left_out
-
     pattern, links = run.schedule.pattern, run.links
     with working("comparing"):
         _ = run.rows  # refused before the crossovers are looked for
         crossed: Sequence[tuple[int, str]] = ()
         skipped: Sequence[tuple[str, str]] = ()
         if run.operation.even:
-            crossed = crossovers(pattern, links.topology, links.spec, run.bytes)
-            skipped = left_out(pattern, links.topology)
+            crossed = comparisons.crossovers(pattern, links.topology, links.spec, run.bytes)
+            skipped = comparisons.left_out(pattern, links.topology)
         # Times are worked out when they are first looked at.
         if shown.output.as_json:
-            from shardviz.documents.rounds import comparison_document
-
-            document = comparison_document(run, crossed, skipped)
+            document = documents.comparison_document(run, crossed, skipped)
         else:
-            from shardviz.render.rounds.costs import comparison_view
-
-            lines = comparison_view(run, crossed, skipped, shown.output.width, shown.output.palette)
+            lines = costs.comparison_view(run, crossed, skipped, shown.output.width, shown.output.palette)
     if shown.output.as_json:
         print_json(document)
     else:
@@ -344,9 +332,7 @@ def check_round(schedule: Schedule, number: int) -> None:
 
 def check_transfers(run: CollectiveRun, number: int | None) -> None:
     """Raise `QuestionError` where the rounds, or one of them, have more messages than anyone reads."""
-    from shardviz.stepping.transfers import TransferLog
-
-    log, most = TransferLog(run), f"--transfers lists up to {MAX_TRANSFERS:,} messages"
+    log, most = stepping_transfers.TransferLog(run), f"--transfers lists up to {MAX_TRANSFERS:,} messages"
     if number is None and (not log.is_countable or log.before[-1] > MAX_TRANSFERS):
         raise QuestionError(
             f"{most}, and {plural(run.schedule.rounds, 'round')} here have more",
@@ -369,25 +355,19 @@ def check_listed(run: CollectiveRun, number: int | None) -> None:
 def _document(run: CollectiveRun, verdict: Verdict | None, job: Job | None, shown: StepOptions) -> Document:
     """The document of the rounds, or of their transfers."""
     if shown.transfers:
-        from shardviz.documents.rounds import transfers_document
-
-        return transfers_document(run, shown.number, verdict, job)
-    from shardviz.documents.rounds import step_document
-
-    return step_document(run, verdict, job)
+        return documents.transfers_document(run, shown.number, verdict, job)
+    return documents.step_document(run, verdict, job)
 
 
 def _played(run: CollectiveRun, shown: StepOptions) -> int:
     """Play the frames, and return the number of the one at which the show ended."""
-    from shardviz.cli.play import play
-    from shardviz.render.rounds.player import PlayedTable
 
     @lru_cache(maxsize=1)
-    def stage(width: int, height: int, palette: Palette) -> PlayedTable:
-        return PlayedTable(run, width, height, palette)
+    def stage(width: int, height: int, palette: Palette) -> player.PlayedTable:
+        return player.PlayedTable(run, width, height, palette)
 
     def picture(number: int, size: tuple[int, int]) -> str:
         output = shown.output
         return output.drawn(stage(output.width, size[1], output.palette).lines(number))
 
-    return play(picture, len(run.frames), USUAL_SPEED if shown.speed is None else shown.speed)
+    return playing.play(picture, len(run.frames), USUAL_SPEED if shown.speed is None else shown.speed)

@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING
 from shardviz.cli.job import end_with_job, join_job
 from shardviz.cli.output import print_error, print_note, wait_for, working
 from shardviz.cli.process import ExitCode, on_signal
-from shardviz.errors import CompilerError, JobLost, ShardvizError, TargetError
+from shardviz.errors import CompilerError, ShardvizError, TargetError
+from shardviz.lazy_names import LazyImports
 from shardviz.targets import Target, check_axis_types, check_devices, check_mesh, parse_targets
 
+with LazyImports():
+    from shardviz.answers import requests
+    from shardviz.reports import suggestions, target_program, target_result
+
 if TYPE_CHECKING:
-    from shardviz.compiler import CompilerRequest, Worker
+    from shardviz.compiler import Worker
     from shardviz.compiler.user_file import UserProgram
     from shardviz.devices.job import Job, JobAddress
     from shardviz.planner import Problem
@@ -71,7 +76,7 @@ class ProgramSession(WorkerSession):
     def __init__(self, targets: Sequence[Target], timeout: float) -> None:
         super().__init__(timeout, *targets)
         self._targets, self._timeout = targets, timeout
-        self._pending: list[tuple[Target, CompilerRequest[TargetProgram]]] = []
+        self._requests = requests.TargetRequests(target_program.without_program, wait_for)
 
     def run_file(self, file: str, name: str, mesh: Mesh, axis_types: str) -> UserProgram:
         """Call a function of a file with a mesh, in a process of its own. Raises what it has said."""
@@ -92,17 +97,14 @@ class ProgramSession(WorkerSession):
         targets: Sequence[Target] | None = None,
     ) -> None:
         """Send the program to every target, or to these; what one cannot have is its answer."""
-        from shardviz.compiler.requests import settled
-        from shardviz.reports.target_program import without_program
-
-        assert self._worker is not None
+        worker = self._worker
+        assert worker is not None
         for target in self._targets if targets is None else targets:
             try:
                 lowered = program.lowered_for(target.platform)
-                pending = self._worker.compile(lowered, target, options, with_costs)
+                self._requests.send(target, worker.compile(lowered, target, options, with_costs))
             except ShardvizError as error:
-                pending = settled(without_program(target.name, error))
-            self._pending.append((target, pending))
+                self._requests.refuse(target, error)
 
     def programs(self) -> Iterator[TargetProgram]:
         """The answers in the order of the targets, which `exit_code` remembers."""
@@ -112,21 +114,11 @@ class ProgramSession(WorkerSession):
 
     def answers(self) -> Iterator[TargetProgram]:
         """The answers in the order of the questions; where there is no program, the reason is."""
-        from shardviz.reports.target_program import without_program
-
-        for number, (target, pending) in enumerate(self._pending):
-            others = [(other.name, each) for other, each in self._pending[number + 1 :]]
-            try:
-                yield wait_for(pending, target.name, others)
-            except CompilerError as error:
-                yield without_program(target.name, error)
+        return self._requests.answers()
 
     def suggestions(self, compiled: TargetProgram) -> dict[Reason, Suggestion]:
         """Changes that avoid a program's most expensive collectives, tried on Shardy and its target; a try
         that fails is passed over."""
-        from shardviz.reports.suggestions import suggestions
-        from shardviz.reports.target_program import without_program
-
         lowered, worker = compiled.lowered, self._worker
         if lowered is None or worker is None:
             return {}
@@ -137,24 +129,26 @@ class ProgramSession(WorkerSession):
             try:
                 return wait_for(worker.compile(lowered, target, options, changes=changes), name)
             except CompilerError as error:
-                return without_program(name, error)
+                return target_program.without_program(name, error)
 
-        return suggestions(ask, compiled)
+        return suggestions.suggestions(ask, compiled)
 
 
 class TargetSession(WorkerSession):
-    """Questions to the targets in `text` about one problem.
+    """Questions to targets about one problem.
 
     `timeout` is in seconds a target. `may_drop`: the user did not choose the targets, so one that cannot hold
-    the mesh is left out with a note. Raises `TargetError` for a text that `parse_targets` refuses.
+    the mesh is left out with a note.
     """
 
-    def __init__(self, text: str, timeout: float, may_drop: bool, job: JobAddress | None = None) -> None:
-        self._targets = parse_targets(text)
+    def __init__(
+        self, targets: Sequence[Target], timeout: float, may_drop: bool, job: JobAddress | None = None
+    ) -> None:
+        self._targets = targets
         super().__init__(timeout, *self._targets, job=job)
         self._may_drop = may_drop
         self._is_refused = False
-        self._pending: list[tuple[Target, CompilerRequest[TargetResult]]] = []
+        self._requests = requests.TargetRequests(target_result.without_answer, wait_for)
 
     def ask(self, problem: Problem, with_costs: bool = False) -> None:
         """Send the problem to every target; `with_costs` is that of `Worker.submit`.
@@ -170,30 +164,23 @@ class TargetSession(WorkerSession):
         except TargetError as error:
             if not self._may_drop:
                 raise
-            self._refuse(error)
+            self._is_refused = True
+            for target in self._targets:
+                self._requests.refuse(target, error)
             return
         self.join()
-        fitting = [target for target in self._targets if self._fits(target, problem)]
-        self._pending = [
-            (target, self._worker.submit(problem, target, with_costs=with_costs)) for target in fitting
-        ]
+        for target in [target for target in self._targets if self._fits(target, problem)]:
+            self._requests.send(target, self._worker.submit(problem, target, with_costs=with_costs))
 
     @property
     def requested(self) -> list[str]:
         """The names of the targets that were asked."""
-        return [target.name for target, _ in self._pending]
+        return self._requests.names
 
     @property
     def has_hardware(self) -> bool:
         """True where a target that was asked is hardware with a name, not simulated devices."""
-        return any(target.cluster is not None for target, _ in self._pending)
-
-    def _refuse(self, error: TargetError) -> None:
-        from shardviz.compiler.requests import settled
-        from shardviz.reports.target_result import without_answer
-
-        self._is_refused = True
-        self._pending = [(target, settled(without_answer(target.name, error))) for target in self._targets]
+        return any(target.cluster is not None for target in self._targets if target.name in self.requested)
 
     def _fits(self, target: Target, problem: Problem) -> bool:
         try:
@@ -210,16 +197,7 @@ class TargetSession(WorkerSession):
 
         Where a compiler failed, the reason is in its answer, and `exit_code` remembers it.
         """
-        from shardviz.reports.target_result import without_answer
-
-        for number, (target, pending) in enumerate(self._pending):
-            others = [(other.name, each) for other, each in self._pending[number + 1 :]]
-            try:
-                compiled = wait_for(pending, target.name, others)
-            except JobLost:
-                raise
-            except CompilerError as error:
-                compiled = without_answer(target.name, error)
+        for result in self._requests.answers():
             if not self._is_refused:
-                self.note(compiled)
-            yield compiled
+                self.note(result)
+            yield result

@@ -1,28 +1,59 @@
-"""`shardviz explain --versus`: two shardings of the same arrays, side by side."""
+"""`shardviz versus`: two shardings of the same arrays, side by side."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import click
+
+from shardviz.cli import options
+from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, working
+from shardviz.cli.process import ExitCode
+from shardviz.lazy_names import LazyImports
+
+with LazyImports():
+    from shardviz.answers import plans
+    from shardviz.documents import plans as documents
+    from shardviz.render import versus_view
 
 if TYPE_CHECKING:
-    from shardviz.hardware.machine import PlacedMesh
+    from shardviz.answers.plans import PlanQuestion
     from shardviz.planner import Problem
 
+EXAMPLES = (
+    ("Two ways to split a matmul", "shardviz versus 'bd,df->bf' 'XY,Y_->X_' 'X_,_Y->XY'"),
+    (
+        "Both on TPUs",
+        "shardviz versus 'bd,df->bf' 'X_,X_->X_' 'X_,_Y->XY' --machine v5e:2x4",
+    ),
+)
 
-def print_comparison(first: Problem, second: Problem, placed: PlacedMesh, output: CommandOutput) -> None:
+
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.argument("einsum")
+@click.argument("specs")
+@click.argument("others", metavar="OTHERS")
+@options.problem(lambda command: command, without=("targets",))
+@options.output
+def command(
+    einsum: str, specs: str, others: str, machine: str | None, output: CommandOutput, **problem: Any
+) -> int:
+    """Compare the plan of EINSUM split as SPECS say with the same arrays split as OTHERS: time, bytes, memory
+    and collectives side by side.
+
+    EINSUM is what shardviz explain takes.
+    """
+    first, second = (options.stated_problem(einsum, each, problem) for each in (specs, others))
+    return print_comparison(plans.PlanQuestion(first, machine), second, output)
+
+
+def print_comparison(question: PlanQuestion, other: Problem, output: CommandOutput) -> int:
     """Print both plans with their costs, or the document."""
-    from shardviz.planner import plan
-    from shardviz.planner.pricing.costs import price
-
     with working("planning"):
-        costs = [price(plan(problem, placed), placed) for problem in (first, second)]
+        first, second = question.versus(other)
     if output.as_json:
-        from shardviz.documents.plans import VERSUS
-
-        print_json(VERSUS.document(first=costs[0], second=costs[1]))
-        return
-    from shardviz.render.versus_view import versus_view
-
-    output.show(versus_view(costs[0], costs[1], output.width, output.palette))
+        print_json(documents.VERSUS.document(first=first, second=second))
+    else:
+        output.show(versus_view.versus_view(first, second, output.width, output.palette))
+    return ExitCode.FINE

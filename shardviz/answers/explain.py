@@ -1,0 +1,105 @@
+"""What the compilers make of a problem, beside its plan: an answer that grows as they finish."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from shardviz.errors import QuestionError
+from shardviz.hardware.machine_file import named_machine
+from shardviz.planner.pricing.costs import price
+
+if TYPE_CHECKING:
+    from shardviz.answers.plans import PlanQuestion
+    from shardviz.compare import Difference
+    from shardviz.hardware.machine import Machine
+    from shardviz.planner import Plan, Problem
+    from shardviz.planner.pricing.costs import PlanCost
+    from shardviz.reports.target_result import TargetResult
+    from shardviz.reports.target_times import TargetTimes, TimesAnswer
+
+
+@dataclass(frozen=True)
+class ExplainAnswer:
+    """A plan with its cost, and the results of targets so far."""
+
+    question: PlanQuestion
+    cost: PlanCost
+    results: tuple[TargetResult, ...] = ()
+
+    @property
+    def plan(self) -> Plan:
+        return self.cost.plan
+
+    @property
+    def problem(self) -> Problem:
+        return self.plan.problem
+
+    def waits_for(self, targets: Collection[str]) -> bool:
+        """Return whether one of these targets, which has not answered yet, may bring a cheaper plan."""
+        answered = {each.target for each in self.results}
+        return not self.plan.optimal and "shardy" in targets and "shardy" not in answered
+
+    def with_result(self, result: TargetResult) -> ExplainAnswer:
+        """The answer with the result of one more target.
+
+        A plan that splits arrays as Shardy does takes the place of one that costs more.
+        """
+        answer = replace(self, results=(*self.results, result))
+        if result.target != "shardy" or self.plan.optimal:
+            return answer
+        from shardviz.compare.adoption import cheaper_plan
+
+        plan = cheaper_plan(self.plan, [result], self.question.placed)
+        return answer if plan is self.plan else replace(answer, cost=price(plan, self.question.placed))
+
+    @cached_property
+    def told(self) -> tuple[tuple[TargetResult, tuple[Difference, ...]], ...]:
+        """Each target's result, and where it differs from the plan."""
+        return told_of(self.plan, self.results)
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """The differences of all targets."""
+        return tuple(difference for _, found in self.told for difference in found)
+
+    def result(self, target: str) -> TargetResult:
+        """The result of one target. Raises `QuestionError` for one that was not asked."""
+        for each in self.results:
+            if each.target == target:
+                return each
+        asked = ", ".join(each.target for each in self.results) or "none"
+        raise QuestionError(f"{target} was not asked", f"the targets that were asked: {asked}")
+
+    def times(self, result: TargetResult, machine: str | Machine | None = None) -> TimesAnswer:
+        """When each operation of a target's program runs, on its own hardware or a machine that is named."""
+        from shardviz.reports.target_times import answer_times
+
+        named = named_machine(machine) if isinstance(machine, str) else machine
+        return answer_times(result, self.problem.mesh, named)
+
+    def target_times(self, result: TargetResult, machine: str | Machine | None = None) -> TargetTimes:
+        """As `times`. Raises `QuestionError` where there are none."""
+        found = self.times(result, machine)
+        if found.times is None:
+            raise found.error or QuestionError(f"{found.target} has no times")
+        return found.times
+
+
+def planned(question: PlanQuestion, results: Iterable[TargetResult] = ()) -> ExplainAnswer:
+    """The plan of a question, and the results of targets, as far as there are."""
+    answer = ExplainAnswer(question, question.cost())
+    for result in results:
+        answer = answer.with_result(result)
+    return answer
+
+
+def told_of(
+    plan: Plan, results: Iterable[TargetResult]
+) -> tuple[tuple[TargetResult, tuple[Difference, ...]], ...]:
+    """Each result, and where it differs from a plan."""
+    from shardviz.compare import differences
+
+    return tuple((each, differences(plan, each)) for each in results)

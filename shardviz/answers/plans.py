@@ -1,0 +1,168 @@
+"""A problem as a question to the planner: its plan, all ways to split it, its cost over sizes, two plans side
+by side, and one step as a collective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from shardviz.errors import QuestionError
+from shardviz.notation.numbers import parse_range
+from shardviz.planner import planner, ranking
+from shardviz.planner.pricing.costs import price
+from shardviz.planner.problem.reading import problem_from_text
+from shardviz.planner.training import train_step
+from shardviz.targets.hardware import placed_for
+
+if TYPE_CHECKING:
+    from shardviz.hardware.machine import Machine, PlacedMesh
+    from shardviz.planner import Candidate, Plan, Problem
+    from shardviz.planner.pricing.costs import PlanCost
+    from shardviz.planner.pricing.sweep import Sweep
+    from shardviz.planner.problem import Objective
+    from shardviz.sharding import Mesh
+    from shardviz.stepping.collective_matmul import BlockwiseMatmul
+    from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.targets import Target
+
+
+def problem_of(
+    text: str,
+    mesh: Mesh,
+    *,
+    specs: str | None = None,
+    sizes: str = "",
+    dtype: str = "bf16",
+    axis_types: Literal["auto", "explicit"] = "auto",
+    objective: Objective = "given",
+    backward: bool = False,
+    remat: str = "none",
+    optimizer: str = "none",
+    ranked: bool = False,
+) -> Problem:
+    """The problem in the words of the options, with its backward pass if that is asked for; specs of operands
+    may be open where it is `ranked`.
+
+    Raises `QuestionError` for options that do not state one.
+    """
+    problem = problem_from_text(
+        text, mesh=mesh, specs=specs, sizes=sizes, dtype=dtype, axis_types=axis_types, ranked=ranked
+    )
+    asked = replace(problem, objective=objective)
+    return train_step(asked, backward=backward, remat=remat, optimizer=optimizer)
+
+
+@dataclass(frozen=True)
+class PlanQuestion:
+    """A problem on hardware: `machine` is the one that is named, else the first of the `targets` with figures
+    prices it, else one that is assumed.
+
+    Raises `QuestionError` for a machine that is not there, or cannot hold the mesh.
+    """
+
+    problem: Problem
+    machine: str | Machine | None = None
+    targets: tuple[Target, ...] = ()
+
+    def __post_init__(self) -> None:
+        _ = self.placed
+
+    @cached_property
+    def placed(self) -> PlacedMesh:
+        """The mesh on the machine that prices the problem."""
+        return self._place(self.problem.mesh)
+
+    def _place(self, mesh: Mesh) -> PlacedMesh:
+        return placed_for(self.machine, self.targets, mesh)
+
+    def cost(self) -> PlanCost:
+        """The plan with its cost. Raises `QuestionError` for arrays of which nothing says how they are
+        split."""
+        return price(planner.plan(self.problem, self.placed), self.placed)
+
+    def ranking(self) -> tuple[Candidate, ...]:
+        """Every sharding worth considering. Raises `QuestionError` where there are too many."""
+        return ranking.rank(self.problem, self.placed)
+
+    def versus(self, other: Problem) -> tuple[PlanCost, PlanCost]:
+        """The plan with its cost, and that of the same arrays split in another way."""
+        return self.cost(), replace(self, problem=other).cost()
+
+    def sweep(self, over: str) -> Sweep:
+        """The cost over sizes of a dimension or of a mesh axis, ``b=1Ki:1Mi``.
+
+        Raises `QuestionError` for a size that its axes do not divide, and where a time is not known.
+        """
+        from shardviz.planner.pricing import sweep
+
+        return sweep.sweep(self.problem, parse_range(over), self._place)
+
+    def step(self, number: int | None = None, algorithm: str | None = None, **links: str | None) -> PlanStep:
+        """A step of the plan, as `step_of` has it."""
+        return step_of(planner.plan(self.problem, self.placed), self.placed, number, algorithm, **links)
+
+
+@dataclass(frozen=True)
+class PlanStep:
+    """Step `number` of a plan, and the `run` of its collective in one piece."""
+
+    plan: Plan
+    placed: PlacedMesh
+    number: int
+    run: CollectiveRun
+
+    @cached_property
+    def fastest(self) -> CollectiveRun:
+        """The run in as many pieces as take the least time."""
+        from shardviz.stepping.collective_run import pipelined
+
+        return pipelined(self.run)
+
+    def matmul(self) -> BlockwiseMatmul:
+        """The blocks of the matmul beside it, as they are multiplied while it moves them. Raises
+        `QuestionError` where there is none."""
+        from shardviz.stepping.collective_matmul import matmul_of_step
+
+        found = matmul_of_step(self.plan, self.placed, self.number, self.run)
+        if found is None:
+            raise QuestionError(
+                f"no matmul can run beside step {self.number}",
+                "a gather of an operand just before an einsum has one, and a sum of its result just after it",
+            )
+        return found
+
+
+def step_of(
+    plan: Plan,
+    placed: PlacedMesh,
+    number: int | None = None,
+    algorithm: str | None = None,
+    latency: str | None = None,
+    bandwidth: str | None = None,
+) -> PlanStep:
+    """A step of a plan as a collective, by default the only one; by its usual algorithm and on the machine's
+    own links where none are named.
+
+    Raises `QuestionError` for a step that does not exist or sends nothing, and for none of several.
+    """
+    from shardviz.stepping.collective_run import run_on
+    from shardviz.stepping.plan_step import question_of_step
+
+    number = _only_collective(plan) if number is None else number
+    question = question_of_step(plan, number, algorithm)
+    return PlanStep(plan, placed, number, run_on(question, placed, None, latency, bandwidth))
+
+
+def _only_collective(plan: Plan) -> int:
+    """The number of the one collective of a plan. Raises `QuestionError` where it has none, or several."""
+    from shardviz.stepping.plan_step import collective_steps
+
+    places = collective_steps(plan)
+    if len(places) != 1:
+        named = ", ".join(f"{place} ({plan.steps[place - 1].op})" for place in places)
+        raise QuestionError(
+            f"a collective's rounds are wanted, and this plan has {len(places) or 'no'} collectives",
+            f"choose one with --step: {named}" if places else "split a summed dimension, or step through one",
+        )
+    return places[0]

@@ -1,0 +1,60 @@
+"""Targets that are asked the same question together, and answer in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from shardviz.compiler.requests import settled
+from shardviz.errors import CompilerError, JobLost, ShardvizError
+
+if TYPE_CHECKING:
+    from shardviz.compiler import CompilerRequest
+    from shardviz.targets import Target
+
+T = TypeVar("T")
+
+
+class TargetRequests(Generic[T]):
+    """The requests of one question to several targets.
+
+    Where a target has no answer, `without` makes one of its name and the reason. `wait` gives what a request
+    ends with: it gets the target's name, and the requests after this one by name.
+    """
+
+    def __init__(
+        self,
+        without: Callable[[str, ShardvizError], T],
+        wait: Callable[[CompilerRequest[T], str, Sequence[tuple[str, CompilerRequest[T]]]], T],
+    ) -> None:
+        self._without, self._wait = without, wait
+        self._pending: list[tuple[str, CompilerRequest[T]]] = []
+
+    def send(self, target: Target, request: CompilerRequest[T]) -> None:
+        """Have the request to a target."""
+        self._pending.append((target.name, request))
+
+    def refuse(self, target: Target, error: ShardvizError) -> None:
+        """Have the reason why a target is not asked for its answer."""
+        self._pending.append((target.name, settled(self._without(target.name, error))))
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the targets that were asked."""
+        return [name for name, _ in self._pending]
+
+    def answers(self) -> Iterator[T]:
+        """The answers, each as soon as it and those before it are ready. Raises `JobLost`."""
+        for number, (name, request) in enumerate(self._pending):
+            try:
+                answer = self._wait(request, name, self._pending[number + 1 :])
+            except JobLost:
+                raise
+            except CompilerError as error:
+                answer = self._without(name, error)
+            yield answer
+
+    def cancel(self) -> None:
+        """Cancel what nobody waits for any more."""
+        for _, request in self._pending:
+            request.cancel()
