@@ -30,7 +30,7 @@ EXAMPLES = (
     ("On TPUs", "shardviz sweep 'bd,df->bf' d=1Ki:64Ki --specs 'X_,X_' --machine v5e:2x4"),
     (
         "Over the devices of a mesh axis",
-        "shardviz sweep 'bd,df->bf' X=2:64 --mesh X=2 --specs 'X_,X_' --sizes b=64Ki",
+        "shardviz sweep 'bd,df->bf' X=2:64 --mesh X=2 --specs 'X_,X_->X_'",
     ),
 )
 

@@ -190,7 +190,11 @@ CASES = [
     (("serve", "--port", "0x"), "'0x' is not a valid whole number", "--help"),
     (("help",), "there is no command 'help'", "did you mean --help?"),
     (("version",), "there is no command 'version'", "did you mean --version?"),
-    (("tui", "--plain"), "no such option '--plain'", "it is an option of lesson, explain, rank, sweep, versus, passes, hlo"),
+    (
+        ("tui", "--plain"),
+        "no such option '--plain'",
+        "it is an option of lesson, explain, rank, sweep, versus, passes, hlo",
+    ),
     (
         ("layout", "-8x8", "--spec", "XY"),
         "a number cannot be negative, and -8 is not an option",
