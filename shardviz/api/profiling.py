@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from shardviz.profiles.collective_timing import CollectiveTiming
     from shardviz.profiles.profile import MeasuredStep, Profile
+    from shardviz.render.exports import Subject
     from shardviz.render.palette import Palette
 
 
@@ -149,15 +150,21 @@ class ProfileReport(Shown):
 
     def svg(self) -> str:
         """A picture for slides."""
-        from shardviz.render.times.timeline_svg import timeline_svg
+        from shardviz.render.exports.svg import svg
 
-        return timeline_svg(self.profile.timelines)
+        return svg(self._subject)
 
     def html(self) -> str:
-        """A page for a browser: the picture, and what there is to say of it; it loads nothing."""
-        from shardviz.render.times.timeline_svg import timeline_html
+        """A page for a browser, which loads nothing."""
+        from shardviz.render.exports.html import html
 
-        return timeline_html(self.profile.timelines, self.profile.timeline.title)
+        return html(self._subject)
+
+    @property
+    def _subject(self) -> Subject:
+        from shardviz.render.exports import Subject, Timelines
+
+        return Subject(Timelines(self.profile.timelines), self.profile.timeline.title)
 
     def __repr__(self) -> str:
         return super().__repr__() if self._profile is not None else "<a profile that is being taken>"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
     from rich.text import Text
 
+    from shardviz.render.exports import Subject
     from shardviz.render.palette import Palette
     from shardviz.reports.target_times import TargetTimes
     from shardviz.timeline.program_timeline import MemoryReport, ProgramTimeline
@@ -97,21 +98,27 @@ class TimelineReport(Shown):
 
     def svg(self) -> str:
         """A picture for slides."""
-        from shardviz.render.times.timeline_svg import timeline_svg
+        from shardviz.render.exports.svg import svg
 
-        return timeline_svg(self._tellers)
+        return svg(self._subject)
 
     def html(self) -> str:
-        """A page for a browser: the picture, and what there is to say of it; it loads nothing."""
-        from shardviz.render.times.timeline_svg import timeline_html
+        """A page for a browser, which loads nothing."""
+        from shardviz.render.exports.html import html
 
-        return timeline_html(self._tellers, f"{self.timeline.title} on {self.timeline.machine}")
+        return html(self._subject)
 
     def trace(self) -> str:
         """Chrome's trace events, which https://ui.perfetto.dev opens."""
         from shardviz.render.times.trace import trace
 
         return trace(self._tellers)
+
+    @property
+    def _subject(self) -> Subject:
+        from shardviz.render.exports import Subject, Timelines
+
+        return Subject(Timelines(self._tellers), f"{self.timeline.title} on {self.timeline.machine}")
 
     @property
     def _tellers(self) -> tuple[ProgramTimeline, ...]:

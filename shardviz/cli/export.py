@@ -32,7 +32,7 @@ with LazyImports():
     from shardviz.lessons import attempt as attempts
     from shardviz.lessons import course
     from shardviz.render.exports import cast, html, script, svg
-    from shardviz.render.times import timeline_svg, trace
+    from shardviz.render.times import trace
     from shardviz.stepping import collective_run
     from shardviz.timeline import of_plan, of_program
 
@@ -142,8 +142,10 @@ def written(request: ExportRequest, form: Form) -> str:
     subject = request.subject
     if isinstance(subject.shown, SweepChart) and form in ("python", "notebook"):
         raise QuestionError(f"--vary is a chart, and {form} is a program", "take svg or html")
-    if isinstance(subject.shown, Timelines):
-        return _timelines_written(subject, subject.shown, form)
+    if isinstance(subject.shown, Timelines) and form == "trace":
+        return trace.trace(subject.shown.timelines)
+    if isinstance(subject.shown, Timelines) and form not in ("svg", "html"):
+        raise QuestionError(f"a timeline cannot be written as {form}", "take svg, html or trace")
     if form == "trace":
         raise QuestionError(
             "a trace is of what runs when, and this has no times",
@@ -164,16 +166,6 @@ def written(request: ExportRequest, form: Form) -> str:
     if form == "html":
         return html.html(subject, **width)
     return cast.cast(subject, **width, speed=request.speed or step_command.USUAL_SPEED)
-
-
-def _timelines_written(subject: Subject, shown: Timelines, form: Form) -> str:
-    if form == "trace":
-        return trace.trace(shown.timelines)
-    if form == "svg":
-        return timeline_svg.timeline_svg(shown.timelines, subject.title)
-    if form == "html":
-        return timeline_svg.timeline_html(shown.timelines, subject.title, subject.command)
-    raise QuestionError(f"a timeline cannot be written as {form}", "take svg, html or trace")
 
 
 def _free(output: str, force: bool) -> Path:

@@ -102,13 +102,16 @@ def bound_words(cost: PlanCost) -> str:
 
 def comparison_words(other: PricedPlan, own: PricedPlan) -> str:
     """``sends 56 % less, computes 4 ×, takes 2.9 ×``: the other plan beside one's own."""
-    words = [
-        _sent_words(other.wire_bytes, own.wire_bytes),
-        _computed_words(other.flops, own.flops),
-        "" if other.unknown or own.unknown else _time_words(other.serial_seconds, own.serial_seconds),
-        _held_words(other.peak_bytes, own.peak_bytes),
-    ]
-    return ", ".join(filter(None, words)) or "costs the same"
+    words = [_sent_words(other.wire_bytes, own.wire_bytes)]
+    if not _is_alike(other.flops, own.flops):
+        words.append(f"computes {_change(other.flops, own.flops, 'more', 'less')}")
+    if not (other.unknown or own.unknown):
+        theirs, ours = other.serial_seconds, own.serial_seconds
+        alike = not ours or _is_alike(theirs, ours)
+        words.append("takes as long" if alike else f"takes {_change(theirs, ours, 'longer', 'less')}")
+    if own.peak_bytes and not _is_alike(other.peak_bytes, own.peak_bytes):
+        words.append(f"holds {_change(other.peak_bytes, own.peak_bytes, 'more', 'less')}")
+    return ", ".join(words)
 
 
 def _sent_words(other: int, own: int) -> str:
@@ -116,27 +119,7 @@ def _sent_words(other: int, own: int) -> str:
         return "sends as much"
     if not own:
         return f"sends {human_bytes(other)} where this plan sends nothing"
-    if not other:
-        return "sends nothing"
-    return f"sends {_change(other, own, 'more', 'less')}"
-
-
-def _computed_words(other: int, own: int) -> str:
-    if _is_alike(other, own):
-        return ""
-    return f"computes {_change(other, own, 'more', 'less')}"
-
-
-def _time_words(other: float, own: float) -> str:
-    if not own or _is_alike(other, own):
-        return "takes as long"
-    return f"takes {_change(other, own, 'longer', 'less')}"
-
-
-def _held_words(other: int, own: int) -> str:
-    if not own or _is_alike(other, own):
-        return ""
-    return f"holds {_change(other, own, 'more', 'less')}"
+    return f"sends {_change(other, own, 'more', 'less')}" if other else "sends nothing"
 
 
 def _is_alike(other: float, own: float) -> bool:

@@ -38,10 +38,8 @@ def visible(count: int, limit: int) -> tuple[int | None, ...]:
 
 
 class LineBuilder:
-    """Pieces put at their columns, from left to right; what lies outside `left` to `right` is cut off.
-
-    What was put first stays: a piece that begins under it is seen from its end on.
-    """
+    """Pieces put at their columns, from left to right; what lies outside `left` to `right` is cut off. What
+    was put first stays: a piece that begins under it is seen from its end on."""
 
     def __init__(self, left: int, right: int) -> None:
         self.left = left

@@ -17,6 +17,7 @@ from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 from shardviz.sharding.axis_parts import finest_parts, parts_within
 from shardviz.units import human_bytes, times
 
+MARKED = "◃"
 LISTED_DEVICES = 8
 """Devices of an order that are listed beside an array."""
 LISTED_MEMBERS = 8
@@ -87,11 +88,9 @@ def coordinates(
     axes: Container[str] | None = None,
     split: Sequence[str] | None = None,
 ) -> Text:
-    """``X0 Y0–3``: the coordinates of a position along the mesh's axes, or along `axes`.
-
-    With `split`, axes and parts of axes that are not among these have all of their coordinates. A long name
-    is followed by a blank.
-    """
+    """``X0 Y0–3``: the coordinates of a position along the mesh's axes, or along `axes`. With `split`, axes
+    and parts of axes that are not among these have all of their coordinates. A long name is followed by a
+    blank."""
     coords = mesh.coords(position)
     finest = finest_parts(mesh.shape, split or ())
     names = [name for parts in finest.values() for name in parts]
@@ -134,9 +133,7 @@ def group_along(axes: tuple[str, ...], mesh: Mesh, position: int, palette: Palet
 
 class DeviceLabels:
     """Equally wide labels of devices, ``3  X0 Y3``; without coordinates where those take more than `width`.
-
-    `positions` decide how wide they are.
-    """
+    `positions` decide how wide they are."""
 
     def __init__(self, mesh: Mesh, positions: Sequence[int], palette: Palette, width: int) -> None:
         self._mesh, self._palette = mesh, palette
@@ -147,13 +144,16 @@ class DeviceLabels:
             self._place = 0
         self.width = self._digits + self._place
 
-    def of(self, position: int) -> Text:
-        """The label of the device at a position of the mesh."""
-        number = str(self._mesh.device_id(position)).rjust(self._digits)
-        if not self._place:
-            return Text(number)
-        label = Text.assemble(number, " " * GAP, coordinates(self._mesh, position, self._palette))
-        return label.append(" " * (self.width - label.cell_len))
+    def of(self, position: int, is_marked: bool = False) -> Text:
+        """The label of the device at a position of the mesh, with a sign behind it where it is marked."""
+        label = Text(str(self._mesh.device_id(position)).rjust(self._digits))
+        if self._place:
+            label = Text.assemble(label, " " * GAP, coordinates(self._mesh, position, self._palette))
+            label.append(" " * (self.width - label.cell_len))
+        if is_marked:
+            label.stylize(self._palette.lens)
+            label.append(MARKED, self._palette.lens)
+        return label
 
 
 def mesh_text(mesh: Mesh, palette: Palette) -> Text:

@@ -14,11 +14,9 @@ _WORD = re.compile(rf"--[\w-]+ (?!-){_QUOTED}|{_QUOTED}")
 
 
 def command_lines(command: str, width: int) -> list[str]:
-    """The command in lines of at most `width` columns, all but the last of which end in a backslash.
-
-    A word is never broken, and may be longer than a line; an option is parted from its value where both
-    together are.
-    """
+    """The command in lines of at most `width` columns, all but the last of which end in a backslash. A word
+    is never broken, and may be longer than a line; an option is parted from its value where both together
+    are."""
     lines = [""]
     for word in _WORD.findall(command):
         room = width - INDENT - len(CONTINUED)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.costs import PlanCost
 from shardviz.planner.pricing.thresholds import Threshold
+from shardviz.planner.problem.problem import PaddedDim, Problem
 from shardviz.render.lines import Cell, sentence, sentences, table
 from shardviz.render.palette import Palette
 from shardviz.render.plan_steps import StepRow, step_rows
 from shardviz.units import flops, human_bytes, rate, seconds
-
-if TYPE_CHECKING:
-    from shardviz.planner.problem.problem import PaddedDim, Problem
 
 INDENT, HOW_INDENT = 1, 4
 RIGHT = frozenset({2, 3})
@@ -116,7 +113,6 @@ def total_words(cost: PlanCost) -> list[str]:
 
 
 def _unknown_words(cost: PlanCost) -> str:
-    """The steps that the totals leave out."""
     if not cost.unknown:
         return ""
     numbers = [str(cost.steps.index(each) + 1) for each in cost.unknown]

@@ -85,6 +85,5 @@ def _span_cells(span: GroupSpan, mesh: Mesh, palette: Palette) -> list[Text]:
 
 
 def _crossing(some: int, count: int) -> str:
-    """``2 of 4 groups cross``."""
     groups = plural(count, "group") if some == count else f"{some:,} of {plural(count, 'group')}"
     return f"{groups} {'crosses' if some == 1 else 'cross'}"

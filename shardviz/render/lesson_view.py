@@ -1,7 +1,5 @@
-"""A lesson on the screen (bar, words of each stage, goal), as a page, and the course as a list.
-
-`fits` checks that every text can be read at once in a terminal of 80×24.
-"""
+"""A lesson on the screen (bar, words of each stage, goal), as a page, and the course as a list. `fits` checks
+that every text can be read at once in a terminal of 80×24."""
 
 from __future__ import annotations
 
@@ -105,9 +103,7 @@ def guide_page(
     is_wide_set: bool = False,
 ) -> GuidePage:
     """The words of the stage in lines of `width` columns, without blank lines where `height` is too low.
-
-    `is_wide_set` sets them further apart, for those who read from afar.
-    """
+    `is_wide_set` sets them further apart, for those who read from afar."""
     blocks, at = _blocks(attempt, facts, width, inks, is_wide_set)
     page = _joined(blocks, at, [Text()])
     if len(page.lines) > height:
@@ -128,7 +124,6 @@ def _joined(blocks: list[list[Text]], at: int, gap: list[Text]) -> GuidePage:
 def _blocks(
     attempt: Attempt, facts: StageFacts, width: int, inks: Inks, is_wide_set: bool
 ) -> tuple[list[list[Text]], int]:
-    """Paragraphs, and which of them matters most."""
     kind = attempt.stage.kind
     head = [Text.assemble((heading(attempt), inks.heading))]
     prediction = attempt.prediction
@@ -167,7 +162,6 @@ def _choice(text: str, is_chosen: bool, width: int) -> list[Text]:
 
 
 def _verdict(attempt: Attempt, facts: StageFacts, width: int, inks: Inks) -> list[list[Text]]:
-    """The prediction beside the answer, and the sentence for it."""
     said = attempt.answers[attempt.stage.number]
     right = f"{said} is right." if said == facts.answer else f"It is {facts.answer}."
     verdict = _hanging(f"{RIGHT} ", right, width, inks.right, inks.right)
@@ -223,7 +217,6 @@ def strip_lines(
 
 
 def _standing(attempt: Attempt, difference: str | None, width: int, inks: Inks) -> list[Text]:
-    """The difference between the sandbox and the goal."""
     if difference is None:
         return sentence(MET, width, lead=f"{RIGHT} ", style=inks.right)
     lines = sentence(difference, width, lead=f"{WRONG} ")
@@ -272,7 +265,6 @@ def _stages(lesson: Lesson) -> Iterator[str]:
 
 
 def _key(stage: LessonStage, said: str | None) -> str:
-    """The key of the file that a stage shows."""
     if stage.kind == "predict":
         return f"predict.{stage.number + 1}.question with its choices"
     return stage.kind if said is None else f"predict.{stage.number + 1} after the answer {said!r}"
@@ -349,6 +341,5 @@ def _choices(prediction: Prediction, width: int) -> list[Text]:
 
 
 def _shown(draft: ProblemForm, width: int) -> list[Text]:
-    """The command that shows the problem, as it has to be typed."""
     command = to_command_line(draft, "explain" if draft.collective is None else "step")
     return [Text.assemble("  ", (line, "dim")) for line in command_lines(command, width - 2)]

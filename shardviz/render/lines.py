@@ -56,11 +56,9 @@ def bar(size: float, most: float, room: int) -> str:
 
 
 def sentence(text: str, width: int, indent: int = 0, lead: str = "", style: str | Style = "") -> list[Text]:
-    """`text` in lines of at most `width` columns, all indented, the others two more than the first.
-
-    The first line begins with `lead` in bold, and where that begins with a sign, this has its colour. A
-    number and its unit stay together, and so do words with `GLUE` between them. No text, no line.
-    """
+    """`text` in lines of at most `width` columns, all indented, the others two more than the first. The first
+    line begins with `lead` in bold, and where that begins with a sign, this has its colour. A number and its
+    unit stay together, and so do words with `GLUE` between them. No text, no line."""
     if not lead + text:
         return []
     hanging = GAP if lead else 0
@@ -105,9 +103,7 @@ def columns(
     rows: Sequence[Sequence[Cell]], width: int, indent: int = 0, right: Collection[int] = ()
 ) -> list[Text] | None:
     """Rows of cells under one another, those of the columns in `right` flush right; None if they do not fit.
-
-    A column that is empty in every row takes no room.
-    """
+    A column that is empty in every row takes no room."""
     texts = [[*map(as_text, row)] for row in rows]
     count = max(map(len, texts), default=0)
     widths = [max((row[i].cell_len for row in texts if i < len(row)), default=0) for i in range(count)]
@@ -128,11 +124,9 @@ def columns(
 
 
 def records(rows: Sequence[Sequence[Cell]], width: int, indent: int = 0) -> list[Text]:
-    """Rows too wide for columns: each row's cells one after another, as many to a line as fit.
-
-    Lines after a row's first are indented two more; a cell wider than a line goes on over several, broken at
-    blanks where it has them.
-    """
+    """Rows too wide for columns: each row's cells one after another, as many to a line as fit. Lines after a
+    row's first are indented two more; a cell wider than a line goes on over several, broken at blanks where
+    it has them."""
     lines = []
     room = max(width - indent - GAP, 1)
     for row in rows:
@@ -153,7 +147,6 @@ def records(rows: Sequence[Sequence[Cell]], width: int, indent: int = 0) -> list
 
 
 def _pieces(cell: Text, room: int) -> list[Text]:
-    """The cell in pieces of at most `room` columns."""
     pieces = []
     while cell.cell_len > room:
         blank = cell.plain.rfind(" ", 0, room + 1)

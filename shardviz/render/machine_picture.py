@@ -1,9 +1,6 @@
-"""Chips and links as a picture: planes of a torus, and nodes of GPUs around their switches.
-
-x goes to the right, y down, and each z is a plane of its own. Dots lead off the page where an axis closes to
-a ring. A link has the colour of the mesh axis that lies along it. Of what is too large, the first and the
-last are drawn.
-"""
+"""Chips and links as a picture: planes of a torus, and nodes of GPUs around their switches. x goes to the
+right, y down, and each z is a plane of its own. Dots lead off the page where an axis closes to a ring. A link
+has the colour of the mesh axis that lies along it. Of what is too large, the first and the last are drawn."""
 
 from __future__ import annotations
 
@@ -45,8 +42,6 @@ def machine_picture(
 
 
 class _Labels:
-    """The text at each chip, and the styles of links."""
-
     def __init__(
         self, machine: Machine, mesh: Mesh | None, placed: PlacedMesh | None, palette: Palette
     ) -> None:
@@ -121,13 +116,8 @@ def _directions(labels: _Labels, rank: int) -> Text:
 
 
 def _plane(
-    labels: _Labels,
-    sizes: tuple[int, ...],
-    wrap: tuple[bool, ...],
-    plane: int,
-    width: int,
+    labels: _Labels, sizes: tuple[int, ...], wrap: tuple[bool, ...], plane: int, width: int
 ) -> list[Text]:
-    """One plane: rows of chips with links between them, and the ends of the rings."""
 
     def number(x: int, y: int) -> int:
         return (plane * sizes[1] + y) * sizes[0] + x
@@ -169,7 +159,6 @@ def _plane(
 
 
 def _centred(label: Text, width: int) -> Text:
-    """A label in the middle of its place."""
     left = (width - label.cell_len) // 2
     right = width - label.cell_len - left
     return Text(" " * left).append_text(label).append(" " * right)
@@ -187,7 +176,6 @@ def _nodes(family: Family, labels: _Labels, width: int) -> list[Text]:
 
 
 def _node(node: Dimension, labels: _Labels, number: int | None, width: int) -> list[Text]:
-    """A node: its devices above the links to its switch."""
     if number is None:
         return [Text(f"  {MORE}")]
     first = number * node.size
@@ -211,7 +199,6 @@ def _node(node: Dimension, labels: _Labels, number: int | None, width: int) -> l
 
 
 def _shown(size: int, most: int) -> Shown:
-    """All places of an axis, or the first ones, a gap, and the last."""
     if size <= most:
         return list(range(size))
     return [*range(max(most - 2, 1)), None, size - 1]

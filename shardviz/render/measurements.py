@@ -194,7 +194,6 @@ def _rate(fit: TimeFit, size: float, time: float) -> float:
 
 
 def _fits_table(fits: Sequence[TimeFit], mesh: Mesh, width: int, palette: Palette) -> list[Text]:
-    """A row for each regime of each fit."""
     rows: list[Sequence[Cell]] = [[(heading, "dim") for heading in HEADINGS]]
     for fit in fits:
         named = (fit.op, "bold"), axes_text(fit.axes, mesh, palette)

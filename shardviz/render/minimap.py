@@ -1,7 +1,5 @@
 """An overview of a picture of cells that is larger than its window, at the same cost for any number of them.
-
-A character stands for a region of cells and shows the one in its middle.
-"""
+A character stands for a region of cells and shows the one in its middle."""
 
 from __future__ import annotations
 
@@ -49,11 +47,9 @@ Sample = Callable[[Place], tuple[str, Style] | None]
 
 @dataclass(frozen=True, eq=False)
 class Minimap:
-    """A picture of `rows` and `columns` of cells in at most `width` columns and `height` lines.
-
-    A picture of few columns has several characters alike for each. `name` and `unit` are those of its words:
-    ``A``, ``device``.
-    """
+    """A picture of `rows` and `columns` of cells in at most `width` columns and `height` lines. A picture of
+    few columns has several characters alike for each. `name` and `unit` are those of its words: ``A``,
+    ``device``."""
 
     rows: int
     columns: int
@@ -91,7 +87,6 @@ class Minimap:
         return self._middle(x // self.wide, y) if is_inside else None
 
     def _middle(self, x: int, y: int) -> Place:
-        """The cell in the middle of a region."""
         row, column = (at * step + step // 2 for at, step in zip((y, x), self.step, strict=True))
         return Place(min(row, self.rows - 1), min(column, self.columns - 1))
 
@@ -116,7 +111,6 @@ class Minimap:
         return [*found, Text("  ".join(said), DIM)]
 
     def _drawn(self, sample: tuple[str, Style], mark: tuple[str, Style] | None) -> tuple[str, Style]:
-        """The characters of a region, and their style."""
         character, style = sample
         if mark is None:
             return character * self.wide, style
@@ -138,7 +132,6 @@ def _named(marks: Iterable[tuple[str, Style]]) -> list[tuple[str, str]]:
 
 
 def _power(count: int, most: int) -> int:
-    """The smallest power of two of which `most` are enough for `count`."""
     return 1 << (-(-count // most) - 1).bit_length()
 
 

@@ -249,7 +249,6 @@ def _part_lines(part: PlannedPart, mesh: Mesh, width: int, palette: Palette) -> 
 
 
 def _step_words(step: ModelStep) -> list[str]:
-    """The seconds of all parts, and what the collectives are of them."""
     is_partial = any(part.cost.unknown for part in step.parts)
     words = [
         f"{plural(step.count, 'collective')} send {human_bytes(step.wire_bytes)} from a device in "
@@ -308,7 +307,6 @@ def change_lines(change: ModelChange, width: int, palette: Palette) -> list[Text
 
 
 def _changed(before: str, after: str) -> str:
-    """``64 × → 128 ×``."""
     return after if before == after else f"{before} {ARROW} {after}"
 
 

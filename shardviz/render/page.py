@@ -66,6 +66,5 @@ def highlighted(code: str, theme: str) -> list[Text]:
 
 
 def _without_background(style: str | Style) -> Style:
-    """The style without the background that Pygments gives it."""
     full = style if isinstance(style, Style) else Style.parse(style)
     return Style(color=full.color, bold=full.bold, italic=full.italic, underline=full.underline)

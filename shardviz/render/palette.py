@@ -39,11 +39,9 @@ UNCOLOURED_LENS = Style(bold=True, reverse=True)
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours by their use; `shards` are backgrounds, the others foregrounds, all as Rich names them.
-
-    `lanes` are those of a timeline's operations that are not on a mesh axis, by what they do; bars have them
-    and `axes` as backgrounds, under words in `bar_ink`. `shown` is False where the page has no colours.
-    """
+    """Colours by their use; `shards` are backgrounds, the others foregrounds, all as Rich names them. `lanes`
+    are those of a timeline's operations that are not on a mesh axis, by what they do; bars have them and
+    `axes` as backgrounds, under words in `bar_ink`. `shown` is False where the page has no colours."""
 
     axes: tuple[str, ...]
     shards: tuple[str, ...]
@@ -71,11 +69,8 @@ class Palette:
         return Style(color=self.bar_ink, bgcolor=self.lit, bold=True) if self.shown else UNCOLOURED_LENS
 
     def shard(self, number: int) -> Style:
-        """The style of a shard's cell.
-
-        The step after each full turn keeps a shard and the one below it apart for grids of any width
-        that is a power of two or as wide as the palette.
-        """
+        """The style of a shard's cell. The step after each full turn keeps a shard and the one below it apart
+        for grids of any width that is a power of two or as wide as the palette."""
         turn = len(self.shards)
         return _cell(self.ink, self.shards[(number + number // turn) % turn])
 
@@ -83,9 +78,7 @@ class Palette:
 @lru_cache(maxsize=64)
 def _places(names: tuple[str, ...], count: int) -> dict[str, int]:
     """The number of each axis's colour among `count`: by its name, so that it does not depend on the others.
-
-    Where two names want one colour, the later in the alphabet has the next that is free.
-    """
+    Where two names want one colour, the later in the alphabet has the next that is free."""
     places: dict[str, int] = {}
     for name in sorted(names):
         wanted = (sum(name.upper().encode()) - ord("X")) % count
@@ -111,37 +104,21 @@ def as_letters(cell: Style) -> Style:
     return Style(color=cell.bgcolor)
 
 
+SHADES = (
+    "#74c7ff #ea8e7f #5ad6c0 #d490cd #b4c972 #8fa7f4 #f4ac6f #37bed3 #fb9ebb #73bf84 #c9adfd #c7a74d "
+    "#528bd3 #bc653b #00a0a0 #b45f91 #679a48 #7974c7 #b57c1a #008eb8 #c96771 #06976d #a570bd #8c8309"
+)
+"""OKLCH in hue steps of 150°, so that neighbours differ most: twelve light ones (lightness 0.80 and 0.74,
+chroma 0.115), then twelve darker ones between their hues (0.63 and 0.60, 0.125)."""
+ANSI_SHADES = (
+    "bright_blue yellow bright_cyan magenta bright_green red cyan bright_yellow blue bright_red green "
+    "bright_magenta"
+)
+
 TRUECOLOR = Palette(
     # OKLCH lightness 0.68, chroma 0.16: at least 2.6:1 against black and against white.
     axes=("#3b9cf6", "#e4762c", "#4db155", "#ce70c7", "#b79500", "#00b4bf", "#ea696e", "#a181ef"),
-    # OKLCH in hue steps of 150°, so that neighbours differ most: twelve light ones (lightness 0.80 and 0.74,
-    # chroma 0.115), then twelve darker ones between their hues (0.63 and 0.60, 0.125).
-    shards=(
-        "#74c7ff",
-        "#ea8e7f",
-        "#5ad6c0",
-        "#d490cd",
-        "#b4c972",
-        "#8fa7f4",
-        "#f4ac6f",
-        "#37bed3",
-        "#fb9ebb",
-        "#73bf84",
-        "#c9adfd",
-        "#c7a74d",
-        "#528bd3",
-        "#bc653b",
-        "#00a0a0",
-        "#b45f91",
-        "#679a48",
-        "#7974c7",
-        "#b57c1a",
-        "#008eb8",
-        "#c96771",
-        "#06976d",
-        "#a570bd",
-        "#8c8309",
-    ),
+    shards=tuple(SHADES.split()),
     ink="#0b0b10",
     bar_ink="#0b0b10",
     # Grey for the device's own work, so that what moves stands out; sand for copies, rose for the network.
@@ -182,20 +159,7 @@ ON_WHITE = replace(
 
 ANSI = Palette(
     axes=("blue", "red", "green", "magenta", "cyan", "yellow"),
-    shards=(
-        "bright_blue",
-        "yellow",
-        "bright_cyan",
-        "magenta",
-        "bright_green",
-        "red",
-        "cyan",
-        "bright_yellow",
-        "blue",
-        "bright_red",
-        "green",
-        "bright_magenta",
-    ),
+    shards=tuple(ANSI_SHADES.split()),
     ink="black",
     bar_ink="black",
     lit="bright_white",

@@ -100,7 +100,6 @@ class PlanTable:
 
     @cached_property
     def _above(self) -> list[Text]:
-        """The case and the headings."""
         head = [Text(heading, "dim") for heading in HEADINGS]
         return [*case_lines(self._plan, self._width), self._drawn(TableRow(tuple(head), head[OPERATION]))]
 
@@ -119,17 +118,14 @@ class PlanTable:
 
     @cached_property
     def _shown(self) -> list[TableRow]:
-        """The rows that are there while no step of an update is chosen."""
         return [row for number, row in self._rows.items() if number not in self._runs]
 
     @cached_property
     def _longest(self) -> float:
-        """The seconds of the longest bar."""
         return max(row.seconds for row in self._shown)
 
     @cached_property
     def _widths(self) -> dict[int, int]:
-        """The columns that are shown, and how wide they are."""
         widths = {}
         for column, heading in enumerate(HEADINGS):
             widest = max(row.cells[column].cell_len for row in self._shown)
@@ -152,7 +148,6 @@ class PlanTable:
         return self._width - INDENT - sum(widths.values()) - GAP * (len(widths) - 1)
 
     def _line(self, number: int) -> Text:
-        """The line of a row, drawn once."""
         if number not in self._lines:
             self._lines[number] = self._drawn(self._rows[number])
         return self._lines[number]
@@ -182,7 +177,6 @@ class PlanTable:
 
     @cached_property
     def _is_cut(self) -> bool:
-        """True where an operation is longer than its column."""
         return any(row.cells[OPERATION].cell_len > self._widths[OPERATION] for row in self._shown)
 
     def _row(self, row: StepRow) -> TableRow:
@@ -208,7 +202,6 @@ class PlanTable:
         return TableRow(cells, short, taken, colour)
 
     def _total_row(self) -> TableRow:
-        """The bytes that a device sends in all, and the time of all steps one after the other."""
         cost = self._cost
         layers = f"in each of {cost.layers} layers" if cost.layers > 1 else "in all"
         sent = human_bytes(cost.wire_bytes) if self._plan.collectives else ""
@@ -217,7 +210,6 @@ class PlanTable:
         return TableRow(cells, cells[OPERATION])
 
     def _rounds_in_all(self, costs: Mapping[int, StepCost]) -> list[Text]:
-        """The rounds and bytes of several collectives together, once all are known."""
         moving = [number for number, step in enumerate(self._plan.steps, 1) if step.op not in LOCAL_OPS]
         if len(moving) < 2 or any(number not in costs for number in moving):
             return []

@@ -1,7 +1,5 @@
 """A plan: its arrays as pictures, its numbered steps with their reasons; and plans ranked by their time.
-
-Every block of an array has a number, which gives it its colour and glyph in all views.
-"""
+Every block of an array has a number, which gives it its colour and glyph in all views."""
 
 from __future__ import annotations
 
@@ -115,10 +113,8 @@ def _statement_words(part: Statement) -> str:
 
 
 def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
-    """Every part of the chain: the pictures of its arrays, then a line of words for each.
-
-    A program of several statements has no pictures, but each of its arguments and results has its line.
-    """
+    """Every part of the chain: the pictures of its arrays, then a line of words for each. A program of
+    several statements has no pictures, but each of its arguments and results has its line."""
     problem = plan.problem
     parts = numbered_parts(plan)
     lines: list[Text] = []
@@ -139,10 +135,8 @@ def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool 
 
 
 def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
-    """Headline, pictures unless they are left out, shares, the plan and its cost, with blank lines between.
-
-    A plan that does not fit says so first.
-    """
+    """Headline, pictures unless they are left out, shares, the plan and its cost, with blank lines between. A
+    plan that does not fit says so first."""
     from shardviz.render.alternatives_view import alternatives_view
     from shardviz.render.cost_view import cost_view, fit_lines, padding_lines
 
@@ -232,10 +226,8 @@ def step_lines(plan: Plan, number: int, width: int, palette: Palette) -> list[Te
 
 
 def totals(plan: Plan) -> str:
-    """The cost of the plan: ``1 collective; each device sends 98,304 bytes (96 KiB)``.
-
-    Other plans may send less, so this is not a lower bound for a target's answer.
-    """
+    """The cost of the plan: ``1 collective; each device sends 98,304 bytes (96 KiB)``. Other plans may send
+    less, so this is not a lower bound for a target's answer."""
     count = len(plan.collectives)
     if not count:
         return "no collective: nothing is sent"
@@ -342,7 +334,6 @@ def _ranking_cells(candidates: Sequence[Candidate], palette: Palette) -> list[li
 
 
 def _ranking_words(candidates: Sequence[Candidate]) -> Iterator[str]:
-    """The order and the marks, a sentence each."""
     from shardviz.render.cost_view import machine_words
 
     cost = candidates[0].cost

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from rich.cells import chop_cells
 from rich.style import Style
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.forms.form import FLAG, PROBLEM_FIELDS, ArrayRow, FieldError, FormField, ProblemForm
-from shardviz.forms.parsing import parsed
+from shardviz.forms.parsing import Spec, parsed
 from shardviz.forms.resolve import ResolvedProblem
 from shardviz.forms.retain_fields import sizes_text
 from shardviz.forms.summary import SummaryPart, collective_summary, summary
@@ -24,11 +24,6 @@ from shardviz.render.lines import GAP, printable, sentence
 from shardviz.render.palette import DIM, SIGNS, Palette
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.units import human_bytes
-
-if TYPE_CHECKING:
-    from shardviz.forms.parsing import Spec
-    from shardviz.forms.resolve import ResolvedProblem
-
 
 GUTTER = 2
 """Columns before the labels, in which the cursor's line has its mark."""
@@ -58,10 +53,8 @@ class FieldPlace:
 
 @dataclass(frozen=True)
 class Typing:
-    """Typing into a field: its value is left blank, and notes on the text stand below.
-
-    They take at least `lines` lines, so that the fields below do not jump at each key.
-    """
+    """Typing into a field: its value is left blank, and notes on the text stand below. They take at least
+    `lines` lines, so that the fields below do not jump at each key."""
 
     field: str
     faults: tuple[FieldError, ...] = ()
@@ -71,10 +64,8 @@ class Typing:
 
 class FieldsPicture:
     """A canvas of rows of cells, `width` columns wide, with blank lines between groups if `height` allows.
-
     `cursor` is the cell that stands out; changing it needs no new picture. What is being typed is on line
-    `typing_line` from `value_column` on, with `typing_notes` lines of notes below.
-    """
+    `typing_line` from `value_column` on, with `typing_notes` lines of notes below."""
 
     def __init__(
         self,
@@ -136,7 +127,6 @@ class FieldsPicture:
         self._explain(row.faults)
 
     def _begin(self, label: Text, cell: FieldCell | None = None) -> Text:
-        """A line with its label, as wide as the labels are."""
         if cell:
             self.places.append(FieldPlace(cell, len(self._lines), GUTTER, GUTTER + len(label)))
         line = Text(" " * GUTTER).append_text(label)
@@ -173,7 +163,6 @@ class FieldsPicture:
         return Text(" " * self.value_column)
 
     def _explain(self, faults: Sequence[FieldError], hint: str = "") -> None:
-        """Say below a field what is wrong with it, or what can be typed there."""
         for fault in faults:
             self._say(printable(as_sentence(fault.message)), GUTTER, "✗ ", "bold")
             self._say(printable(as_sentence(fault.hint)), GUTTER + GAP, style=DIM)
@@ -242,11 +231,9 @@ class FieldCell:
 
 @dataclass(frozen=True)
 class FieldRow:
-    """A field with its cells, in the group of fields that belong together.
-
-    `label` says what it is; an array has none, its name is a cell. The row ends with the first of
-    `remarks` that fits there, or below it the last.
-    """
+    """A field with its cells, in the group of fields that belong together. `label` says what it is; an array
+    has none, its name is a cell. The row ends with the first of `remarks` that fits there, or below it the
+    last."""
 
     field: str
     group: int
@@ -391,10 +378,8 @@ def headline(scene: ResolvedProblem, width: int, palette: Palette, of_collective
 
 
 def chain_lines(scene: ResolvedProblem, palette: Palette) -> list[Text]:
-    """A chain of einsums with its specs, one einsum a line, however long; no line for one alone.
-
-    Specs that arrays have by name stand below a program, one a line.
-    """
+    """A chain of einsums with its specs, one einsum a line, however long; no line for one alone. Specs that
+    arrays have by name stand below a program, one a line."""
     mesh = scene.problem.mesh
     texts = {part.kind: _part_text(part, mesh, palette, len(part.text)) for part in summary(scene)}
     written = [texts[kind].split("; ") for kind in ("einsum", "specs") if kind in texts]

@@ -101,7 +101,6 @@ def _timeline(profile: Profile, width: int, palette: Palette) -> list[Text]:
 
 
 def _device_lines(profile: Profile, width: int) -> list[Text]:
-    """A row a device, and the median of all."""
     devices = profile.devices
     rows = [_activity_cells(each.device, [each.activity]) for each in devices[:MOST_DEVICES]]
     if len(devices) > 1:
@@ -142,7 +141,6 @@ def _activity_table(name: str, rows: Sequence[Sequence[Cell]], profile: Profile,
 
 
 def _activity_cells(name: str, activities: Sequence[Activity]) -> list[Cell]:
-    """A name, and medians of activities by their columns."""
     values = {part: median(value(each) for each in activities) for part, value in _PARTS.items()}
     cells: list[Cell] = [(name, "bold")]
     for part, value in values.items():
@@ -231,7 +229,6 @@ def _straggler_lines(profile: Profile, width: int) -> list[Text]:
 
 
 def _wait_words(timings: Sequence[CollectiveTiming]) -> str:
-    """The meaning of the columns, in a sentence."""
     words = "time is from the last device's arrival to the last one's end; waited is the time before"
     if any(each.waited is None for each in timings):
         words += (

@@ -36,8 +36,7 @@ def figures_beside(
 ) -> list[Text]:
     """As much as fits into `height` lines below the fields: a blank line, then time, bytes and memory, each
     with what it was in the newest of the questions `before`; what they consist of, as bars; and these
-    questions. Where time, bytes and memory do not fit there is nothing.
-    """
+    questions. Where time, bytes and memory do not fit there is nothing."""
     cost, last = resolved.cost, before[0].cost if before else None
 
     def figure(label: str, written: Callable[[PlanCost], str]) -> list[Text]:
@@ -107,7 +106,6 @@ def question_rows(
 
 
 def _question_line(resolved: ResolvedProblem, now: ResolvedProblem, width: int, palette: Palette) -> Text:
-    """The parts that differ from the question that is shown now, and the time."""
     time = _time(resolved.cost)
     room = width - GUTTER - GAP - len(time)
     line = Text(" " * GUTTER)
@@ -117,7 +115,6 @@ def _question_line(resolved: ResolvedProblem, now: ResolvedProblem, width: int, 
 
 
 def _time(cost: PlanCost) -> str:
-    """The time of all steps in sequence, in all layers."""
     return "unknown" if cost.unknown else seconds(cost.layers_seconds)
 
 
@@ -180,7 +177,6 @@ def _bytes_by_part(cost: PlanCost, palette: Palette) -> list[Part]:
 
 
 def _bars(parts: Sequence[Part], written: Callable[[float], str], width: int) -> list[Text]:
-    """A line for each part: its name, its size, and a bar beside those of the others."""
     most = max((size for _, size, _ in parts), default=0)
     lines = []
     for name, size, style in parts:

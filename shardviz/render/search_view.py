@@ -13,7 +13,7 @@ from shardviz.planner.search.mesh_ranking import without_ones
 from shardviz.render.caption import axes_text, spec_text
 from shardviz.render.command_lines import command_lines
 from shardviz.render.cost_view import own_words
-from shardviz.render.lines import columns, records, sentence, table
+from shardviz.render.lines import Cell, columns, records, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.sharding import Mesh
 from shardviz.units import human_bytes, seconds
@@ -40,7 +40,11 @@ def search_view(
     step = ", a train step" if question.training else ""
     lines = sentence(f"{question.problem.text}{step}", width, style="bold")
     lines += [Text(), *(_found_lines(answer, width, palette, limit, opened) if answer.found else [])]
-    return [*lines, *_infeasible_lines(answer, width), *sentence(_space_words(answer), width, style="dim")]
+    return [
+        *lines,
+        *_infeasible_lines(answer, width),
+        *sentence(" ".join(_space_sentences(answer)), width, style="dim"),
+    ]
 
 
 def compiled_view(
@@ -48,19 +52,14 @@ def compiled_view(
 ) -> list[Text]:
     """The rows that were compiled, by the time of the compiler's schedule, and where the estimates were
     wrong."""
-    head = [Text(word, "bold") for word in ("", "mesh", "compiled", "estimate", "compute", "exposed")]
-    cells = []
+    cells: list[list[Cell]] = []
     for row in rows:
         found, number = row.found, answer.found.index(row.found) + 1
-        told = [row.seconds, found.seconds, row.work, row.exposed]
-        cells.append(
-            [
-                Text(str(number), "dim"),
-                _mesh_text(found.mesh, palette),
-                *(Text("–" if each is None else seconds(each)) for each in told),
-            ]
-        )
-    lines = [Text(), *table([head, *cells], width, right=frozenset({0, 2, 3, 4, 5}))]
+        told = (row.seconds, found.seconds, row.work, row.exposed)
+        times = ("–" if each is None else seconds(each) for each in told)
+        cells.append([(str(number), "dim"), _mesh_text(found.mesh, palette), *times])
+    head = ("", "mesh", "compiled", "estimate", "compute", "exposed")
+    lines = [Text(), *table(cells, width, 0, {0, 2, 3, 4, 5}, head)]
     for row in rows:
         number = answer.found.index(row.found) + 1
         said = [
@@ -112,14 +111,12 @@ def found_rows(found: Sequence[MeshSharding], width: int, palette: Palette) -> l
 
 def shown_columns(found: Sequence[MeshSharding], width: int, palette: Palette) -> int:
     """The number of columns that fit."""
-    rows = _table(found, palette)
-    stops = (9, 8, 7, 6, 5, 3)
+    rows, stops = _table(found, palette), (9, 8, 7, 6, 5, 3)
     fitting = (stop for stop in stops if columns([row[:stop] for row in rows], width) is not None)
     return next(fitting, stops[-1])
 
 
 def _table(found: Sequence[MeshSharding], palette: Palette) -> list[list[Text]]:
-    """The headings, and the cells of each mesh."""
     head = [Text(heading, "bold") for heading in HEADINGS]
     return [head, *(_cells(number, each, palette) for number, each in enumerate(found, 1))]
 
@@ -209,22 +206,15 @@ def _first(said: Sequence[str]) -> str:
 
 
 def _infeasible_lines(answer: MeshRanking, width: int) -> list[Text]:
-    """Why meshes are left out, the commonest reasons first."""
     if not answer.infeasible:
         return []
     lines = sentence(infeasible_words(answer), width, style="dim" if answer.found else "")
-    if words := larger_machine_words(answer):
-        lines += sentence(words, width)
-    return lines
+    return lines + sentence(larger_machine_words(answer), width)
 
 
 def _many(count: int) -> str:
     """A number in full, or its power of ten where that is long."""
     return f"{count:,}" if count < 10**12 else f"10^{len(str(count)) - 1}"
-
-
-def _space_words(answer: MeshRanking) -> str:
-    return " ".join(_space_sentences(answer))
 
 
 def _space_sentences(answer: MeshRanking) -> Iterator[str]:

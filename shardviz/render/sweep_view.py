@@ -89,7 +89,6 @@ def _communication_style(sweep: Sweep, palette: Palette) -> Style:
 
 
 def _legend(sweep: Sweep, width: int, palette: Palette) -> list[Text]:
-    """The marks, and the axes that communicate."""
     mesh = sweep.problem.mesh
     sent = dict.fromkeys(axes for cost in sweep.costs for axes in cost.communication_by_axes)
     names = Text(", ").join(axes_text(axes, mesh, palette, "") for axes in sent)

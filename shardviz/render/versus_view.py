@@ -10,14 +10,13 @@ from rich.text import Text
 from shardviz.planner.plan import LOCAL_OPS
 from shardviz.planner.pricing.costs import PlanCost
 from shardviz.planner.pricing.priced_plan import PricedPlan
-from shardviz.render.lines import GAP, columns, records, sentence, shelve
+from shardviz.render.lines import GAP, Cell, columns, records, sentence, shelve
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import headline, named_specs_text, plan_view
 from shardviz.units import flops, human_bytes, seconds
 
 LEAST_WIDTH = 56
 """Columns that the steps of a plan take at least beside those of another."""
-RIGHT = frozenset({1, 2, 3})
 ORDINALS = ("first", "second")
 """Names of the plans where there is no room for others."""
 
@@ -42,11 +41,11 @@ def versus_table(
     """A row for each figure: of the first plan, of the second, and how many times as much that is. Without
     `names` the plans are called by their specs."""
     names = names or (named_specs_text(first.plan), named_specs_text(second.plan))
-    figures = []
+    figures: list[list[Cell]] = []
     for title, value, written in _FIGURES:
         old, new = value(first), value(second)
-        figures.append([Text(title), Text(written(old)), Text(written(new)), Text(_ratio(old, new), "dim")])
-    last = [Text("collectives"), *(Text(collective_counts(cost)) for cost in (first, second))]
+        figures.append([title, written(old), written(new), (_ratio(old, new), "dim")])
+    last: list[Cell] = ["collectives", *map(collective_counts, (first, second))]
     lines = _in_columns(figures, last, names, first.plan.problem.layers, width)
     for number, cost in enumerate((first, second)):
         if cost.unknown:
@@ -62,33 +61,32 @@ def versus_table(
 
 
 def _in_columns(
-    figures: list[list[Text]], last: list[Text], names: tuple[str, str], layers: int, width: int
+    figures: list[list[Cell]], last: list[Cell], names: tuple[str, str], layers: int, width: int
 ) -> list[Text]:
     """The table under the plans' names; where there is no room for those they stand above it, and where there
     is none for how many times as much a figure is, it is left out."""
-    of_layers = Text(f"one of {layers:,} layers" if layers > 1 else "", "dim")
+    of_layers = (f"one of {layers:,} layers" if layers > 1 else "", "dim")
 
-    def rows(called: tuple[str, str], count: int) -> list[list[Text]]:
-        head = [of_layers, Text(called[0], "bold"), Text(called[1], "bold")]
-        return [head, *(figure[:count] for figure in figures)]
+    def fitting(called: tuple[str, str], rows: list[list[Cell]]) -> list[Text] | None:
+        head = [of_layers, (called[0], "bold"), (called[1], "bold")]
+        return columns([head, *rows], width, 0, {1, 2, 3})
 
-    # The longest row does not take the figures out of their columns.
-    found = columns([*rows(names, 4), last], width, right=RIGHT)
+    found = fitting(names, [*figures, last])
     if found is not None:
         return found
-    found = columns(rows(names, 4), width, right=RIGHT)
+    # The longest row does not take the figures out of their columns.
+    found = fitting(names, figures)
     if found is not None:
         return [*found, *records([last], width)]
     above = [
         line
         for called, name, done in zip(ORDINALS, names, last[1:], strict=True)
-        for line in sentence(f"{name}: {done.plain}", width, lead=f"{called}  ")
+        for line in sentence(f"{name}: {done}", width, lead=f"{called}  ")
     ]
-    for count in (4, 3):
-        found = columns(rows(ORDINALS, count), width, right=RIGHT)
-        if found is not None:
-            return [*above, *found]
-    return [*above, *records(rows(ORDINALS, 3), width)]
+    narrow = [row[:3] for row in figures]
+    found = fitting(ORDINALS, figures) or fitting(ORDINALS, narrow)
+    head = [of_layers, *((each, "bold") for each in ORDINALS)]
+    return [*above, *(found or records([head, *narrow], width))]
 
 
 _FIGURES: tuple[tuple[str, Callable[[PlanCost], float], Callable[[float], str]], ...] = (
@@ -124,10 +122,7 @@ def _steps(first: PlanCost, second: PlanCost, width: int, palette: Palette) -> l
     room = (width - GAP - 1) // 2
     each = room if room >= LEAST_WIDTH else width
     blocks = [
-        [
-            *records([[Text(named_specs_text(cost.plan), "bold")]], each),
-            *plan_view(cost.plan, each, palette),
-        ]
+        [*records([[Text(named_specs_text(cost.plan), "bold")]], each), *plan_view(cost.plan, each, palette)]
         for cost in (first, second)
     ]
     if each == room:

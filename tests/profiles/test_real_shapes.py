@@ -16,9 +16,10 @@ from shardviz.profiles.profile import Profile, profile_of
 from shardviz.profiles.trace_event import ProgramRecord
 from shardviz.profiles.trace_files import read_trace
 from shardviz.profiles.xplane import device_ids, xplane_events
+from shardviz.render.exports import Subject, Timelines
+from shardviz.render.exports.svg import svg
 from shardviz.render.palette import PLAIN
 from shardviz.render.profile_view import profile_view
-from shardviz.render.times.timeline_svg import timeline_svg
 from tests.profiles.traces import (
     OFFLOAD,
     OFFLOAD_TEXT,
@@ -189,7 +190,7 @@ def test_a_prediction_without_its_largest_part_is_not_told_as_whole(tmp_path: Pa
     (row,) = (line for line in page.splitlines() if line.startswith("  predicted on v6e:2x4 "))
     assert row.split(" + ")[1].startswith("? ")
     assert "the prediction is not of the whole step: the model has no estimate (?) of 2 operations" in page
-    assert "without 2 operations of which there is no estimate" in timeline_svg(found.timelines)
+    assert "2 operations without an estimate" in svg(Subject(Timelines(found.timelines), "a step"))
     heads = next(line.split() for line in page.splitlines() if "in all" in line)
     assert heads == ["device", "in", "all", "compute", "communication", "exposed", "copies", "idle"]
     assert "HBM copies" not in page

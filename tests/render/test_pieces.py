@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -72,19 +73,26 @@ NAMES = [
 ]
 
 
+def run_of_chunks(pattern: Pattern, chunks: int) -> SimpleNamespace:
+    """As much of a run as names and colours take."""
+    return SimpleNamespace(schedule=SimpleNamespace(pattern=pattern, chunks=chunks))
+
+
 @pytest.mark.parametrize(("kind", "dims", "chunks", "chunk", "group", "name"), NAMES)
 def test_names(kind: str, dims: tuple[int, ...], chunks: int, chunk: int, group: int, name: str) -> None:
-    assert chunk_name(Pattern(kind, dims), chunks, chunk, group) == name
+    assert chunk_name(run_of_chunks(Pattern(kind, dims), chunks), chunk, group) == name
 
 
 @pytest.mark.parametrize(("size", "groups"), [(4, 6), (8, 3), (16, 1), (5, 4)])
 def test_no_two_chunks_share_a_name(size: int, groups: int) -> None:
     for kind, chunks in (("all_gather", size), ("all_to_all", size * size)):
         pattern = Pattern(kind, (size,))
-        names = [chunk_name(pattern, chunks, c, g) for g in range(groups) for c in range(chunks)]
+        run = run_of_chunks(pattern, chunks)
+        names = [chunk_name(run, c, g) for g in range(groups) for c in range(chunks)]
         assert len(set(names)) == len(names)
 
 
 def test_groups_that_run_together_have_colours_of_their_own() -> None:
-    colours = {str(chunk_style(TRUECOLOR, 4, chunk, group)) for group in range(4) for chunk in range(4)}
+    run = run_of_chunks(Pattern("all_gather", (4,)), 4)
+    colours = {str(chunk_style(TRUECOLOR, run, chunk, group)) for group in range(4) for chunk in range(4)}
     assert len(colours) == 16

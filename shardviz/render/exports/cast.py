@@ -1,8 +1,6 @@
-"""A recording for asciinema: a collective round by round, a plan step by step, a problem part by part.
-
-The format is asciicast v2 (https://docs.asciinema.org/manual/asciicast/v2/): a JSON object with the size of
-the terminal, then a JSON list for each output, ``[seconds since the start, "o", characters]``.
-"""
+"""A recording for asciinema: a collective round by round, a plan step by step, a problem part by part. The
+format is asciicast v2 (https://docs.asciinema.org/manual/asciicast/v2/): a JSON object with the size of the
+terminal, then a JSON list for each output, ``[seconds since the start, "o", characters]``."""
 
 from __future__ import annotations
 
@@ -88,7 +86,6 @@ def _pieces(part: Sequence[Text], height: int) -> Iterator[Sequence[Text]]:
 
 
 def _drawn(lines: Sequence[Text], width: int) -> str:
-    """The characters that show lines in place of those before."""
     console = recorder(width)
     with console.capture() as captured:
         console.print(Text("\n").join(lines), soft_wrap=True, end="")

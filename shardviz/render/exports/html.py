@@ -1,8 +1,6 @@
-"""A problem, a plan, a layout or the rounds of a collective as one page for a browser, light and dark.
-
-The page loads nothing, and its policy allows only the styles and the script in it, by their hashes. Without
-scripts the rounds follow one another.
-"""
+"""A problem, a plan, a layout or the rounds of a collective as one page for a browser, light and dark. The
+page loads nothing, and its policy allows only the styles and the script in it, by their hashes. Without
+scripts the rounds follow one another."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ MAX_CHARACTERS = 8_000_000
 
 def html(subject: Subject, width: int = WIDTH) -> str:
     """One HTML file with pictures of at most `width` columns; rounds have a player, by buttons and keys.
-
-    Raises `QuestionError` for what is too long.
-    """
+    Raises `QuestionError` for what is too long."""
     styles = Styles()
     parts = sections(subject, width, TRUECOLOR)
     is_played = subject.run is not None
@@ -45,10 +41,8 @@ def html(subject: Subject, width: int = WIDTH) -> str:
 
 
 def whole_page(title: str, command: str, style: str, script: str, body: Sequence[str], hint: str) -> str:
-    """A page with a heading and the command that shows the same.
-
-    Raises `QuestionError`, with `hint`, for one that is too long.
-    """
+    """A page with a heading and the command that shows the same. Raises `QuestionError`, with `hint`, for one
+    that is too long."""
     title = escape(one_line(title))
     policy = f"default-src 'none'; style-src {_hashed(style)}; base-uri 'none'; form-action 'none'"
     parts = [f"<h1>{title}</h1>"]

@@ -1,8 +1,6 @@
-"""A program that runs as it is, as a Python file, or cell by cell as a notebook for Jupyter and Colab.
-
-JAX is all it needs, and it simulates the devices itself. The format of notebooks is nbformat 4.5:
-https://nbformat.readthedocs.io/en/latest/format_description.html
-"""
+"""A program that runs as it is, as a Python file, or cell by cell as a notebook for Jupyter and Colab. JAX is
+all it needs, and it simulates the devices itself. The format of notebooks is nbformat 4.5:
+https://nbformat.readthedocs.io/en/latest/format_description.html"""
 
 from __future__ import annotations
 
@@ -164,7 +162,6 @@ def _is_setting(statement: ast.stmt) -> bool:
 
 
 def _prints(statement: ast.stmt) -> bool:
-    """True if running a statement, not only defining it, prints."""
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         return False
     return any(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from rich.text import Text
 from shardviz.errors import QuestionError
 from shardviz.planner import Problem, plan
 from shardviz.planner.plan import Plan, Step
-from shardviz.render.exports import Subject, SweepChart
+from shardviz.render.exports import Subject, SweepChart, Timelines
 from shardviz.render.layouts.layout_canvas import array_lines, layout_view
 from shardviz.render.lines import sentence, trimmed
 from shardviz.render.palette import Palette
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.render.rounds.player import PlayerPage
     from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.timeline.program_timeline import ProgramTimeline
 
 WIDTH = 100
 """Columns of a page, unless another width is asked for."""
@@ -53,10 +55,8 @@ class Section:
 
 
 def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
-    """The parts in their order, of at least one line each.
-
-    Raises `QuestionError` for too many rounds, and for a program, which has no picture.
-    """
+    """The parts in their order, of at least one line each. Raises `QuestionError` for too many rounds, and
+    for a program, which has no picture."""
     if subject.run is not None:
         return _rounds(subject.run, width, palette)
     shown = subject.shown
@@ -64,6 +64,8 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
         from shardviz.render.sweep_view import sweep_view
 
         return [Section("Cost over sizes", sweep_view(shown.sweep, width, palette))]
+    if isinstance(shown, Timelines):
+        return _timelines(shown.timelines, width, palette)
     if isinstance(shown, Layout):
         return [Section("Layout", layout_view(shown, width, palette))]
     if isinstance(shown, Plan):
@@ -74,8 +76,28 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
     raise QuestionError("a JAX program has no picture", "export it as python or as a notebook")
 
 
+def _timelines(timelines: Sequence[ProgramTimeline], width: int, palette: Palette) -> list[Section]:
+    """The total of each with its parts, its chart, all charts on one scale, and the causes."""
+    from shardviz.render.times.gantt import first_column
+    from shardviz.render.times.report import cause_lines, picture_lines, total_lines
+
+    limit = max(each.drawn_seconds for each in timelines)
+    left = max(first_column(each, width) for each in timelines)
+    return [
+        Section(
+            f"{each.title} on {each.machine}",
+            [
+                *total_lines(each, width, palette),
+                Text(),
+                *picture_lines(each, width, palette, limit, left),
+                *cause_lines(each, width, palette),
+            ],
+        )
+        for each in timelines
+    ]
+
+
 def _question(planned: Plan, width: int, palette: Palette) -> list[Section]:
-    """The arrays as they are split, then the plan for that."""
     arrays = [*headline(planned.problem, width, palette), Text(), *question_view(planned, width, palette)]
     return [Section("Arrays", arrays), Section("Plan", plan_view(planned, width, palette))]
 
@@ -96,7 +118,6 @@ def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
 
 
 def _cost(planned: Plan, placed: PlacedMesh | None, width: int, palette: Palette) -> list[Section]:
-    """The plan in seconds and memory, where a machine prices it."""
     if placed is None:
         return []
     from shardviz.planner.pricing.costs import price
@@ -166,11 +187,9 @@ def _blocks(layout: Layout) -> Blocks:
 
 
 def film(run: CollectiveRun, width: int, height: int, palette: Palette) -> list[list[Text]]:
-    """A frame before any round and one after each, of at most `height` lines of `width` columns.
-
-    Devices are drawn as boxes joined by their links, or, where the page has no room for that, as lines of a
-    table. Raises `QuestionError` for more than `MAX_ROUNDS` rounds.
-    """
+    """A frame before any round and one after each, of at most `height` lines of `width` columns. Devices are
+    drawn as boxes joined by their links, or, where the page has no room for that, as lines of a table. Raises
+    `QuestionError` for more than `MAX_ROUNDS` rounds."""
     # Only rounds need numpy, which takes long to load.
     from shardviz.render.rounds.player import PlayedTable, PlayerPage
     from shardviz.stepping.collective_run import prepare_run
@@ -194,7 +213,6 @@ def film(run: CollectiveRun, width: int, height: int, palette: Palette) -> list[
 
 
 def _frame(page: PlayerPage, number: int, width: int, height: int) -> list[Text] | None:
-    """The frame with a box for every device; None where they do not fit."""
     drawn = page.canvas(number)
     head, foot = page.head(number, ""), page.foot(number, ())
     blank = [] if page.is_low else [Text()]

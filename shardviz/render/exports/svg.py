@@ -1,7 +1,5 @@
-"""A problem, a plan, a layout or the rounds of a collective as one SVG picture, rounds below one another.
-
-The file loads no font or style from anywhere else.
-"""
+"""A problem, a plan, a layout or the rounds of a collective as one SVG picture, rounds below one another. The
+file loads no font or style from anywhere else."""
 
 from __future__ import annotations
 
@@ -24,10 +22,8 @@ MAX_LINES = 4000
 
 
 def svg(subject: Subject, width: int = WIDTH) -> str:
-    """One SVG file, of at most `width` columns, with nothing from anywhere else.
-
-    Its title and its description tell the same as text. Raises `QuestionError` for what is too long.
-    """
+    """One SVG file, of at most `width` columns, with nothing from anywhere else. Its title and its
+    description tell the same as text. Raises `QuestionError` for what is too long."""
     lines: list[Text] = []
     for section in sections(subject, width, TRUECOLOR):
         lines += [*[Text()] * bool(lines), *section.lines]
@@ -90,10 +86,8 @@ _PAGE = """\
 
 
 def recorded_svg(console: Console, name: str, title: str = "", words: str = "") -> str:
-    """The SVG of what a `recorder` has printed; `name` sets its styles apart from other pictures'.
-
-    `title` and `words` are read out to those who do not see it: its name and all of its text.
-    """
+    """The SVG of what a `recorder` has printed; `name` sets its styles apart from other pictures'. `title`
+    and `words` are read out to those who do not see it: its name and all of its text."""
     return console.export_svg(
         title="",
         theme=THEME,

@@ -37,10 +37,8 @@ def target_path(text: str) -> Path:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file in one step: it is there in full, or as it was.
-
-    Raises `QuestionError` where that cannot be, and for a device or a pipe, which a file must not replace.
-    """
+    """Write a file in one step: it is there in full, or as it was. Raises `QuestionError` where that cannot
+    be, and for a device or a pipe, which a file must not replace."""
     beside = None
     try:
         # Through a link, not in its place.

@@ -59,11 +59,9 @@ class _Drawn(NamedTuple):
 
 
 class Pointer(NamedTuple):
-    """The cell under the cursor, None where it is in another array, its data, and how it is drawn.
-
-    `device` is the cell of the device that is marked, or else of the cursor's where the cells of another
-    array are devices; None where the device has none.
-    """
+    """The cell under the cursor, None where it is in another array, its data, and how it is drawn. `device`
+    is the cell of the device that is marked, or else of the cursor's where the cells of another array are
+    devices; None where the device has none."""
 
     cell: CellIndex | None
     data: tuple[int, int]
@@ -74,10 +72,8 @@ class Pointer(NamedTuple):
 
 def fits(cells: Cells) -> tuple[Fit, ...]:
     """Ways to draw an array's cells, the roomiest first: with long labels, short ones, short ones without
-    glyphs, and with how many devices they are.
-
-    All cells are as wide as the widest needs; the first and the last ones are looked at.
-    """
+    glyphs, and with how many devices they are. All cells are as wide as the widest needs; the first and the
+    last ones are looked at."""
     last = cells.last
     ends = {CellIndex(0, row, column) for row in (0, last.row) for column in (0, last.column)} | {last}
     corners = [cells.cell(index, ROOMY) for index in ends]
@@ -96,12 +92,10 @@ def fits(cells: Cells) -> tuple[Fit, ...]:
 
 
 def _title_width(edge: Edge) -> int:
-    """The width that each column needs for the title above them all."""
     return -(-(edge.title.cell_len + 1) // edge.count) - 1
 
 
 def _widest(edge: Edge, labeling: int) -> int:
-    """The width of the widest of an edge's labels: the last has the most digits everywhere."""
     return edge.labelings[labeling](edge.count - 1).cell_len if edge.labelings else 0
 
 
@@ -192,10 +186,7 @@ class ArrayGrid:
     def place_in(self, index: CellIndex) -> Place:
         """The row and the column of a cell among those of all grids, as they are drawn."""
         band, place = divmod(index.grid, self._across)
-        return Place(
-            band * len(self._rows) + index.row,
-            place * len(self._columns) + index.column,
-        )
+        return Place(band * len(self._rows) + index.row, place * len(self._columns) + index.column)
 
     def index_in(self, place: Place) -> CellIndex | None:
         """The cell at a row and a column among those of all grids; None beside the last grid."""
@@ -288,7 +279,6 @@ class ArrayGrid:
         return CellIndex(grid, row, column) if 0 <= grid < cells.grids else None
 
     def _labeling(self, edge: Edge, room: int) -> int | None:
-        """The number of the first of an edge's labelings that fits."""
         for number in range(len(edge.labelings)):
             if _widest(edge, number) <= room:
                 return number
@@ -371,7 +361,6 @@ class ArrayGrid:
         return range(first, max(first + 1, min(count, (builder.right - box) // step + 2)))
 
     def _left_of(self, place: int) -> int:
-        """The column of the box in which a place begins, with the line before it."""
         return place * (self.fit.inner + 1) - (self.fit.inner - ELISION) * (place > self._gap)
 
     def _width_of(self, place: int) -> int:

@@ -34,10 +34,8 @@ class DevicePlacement:
         self._has_slices = placement.units > 1
 
     def words(self, position: int, device: int) -> str:
-        """``x1 y2`` of a torus, with core and slice where there are several; ``GPU 3 of node 1``.
-
-        A device that the target numbers otherwise has that number, too.
-        """
+        """``x1 y2`` of a torus, with core and slice where there are several; ``GPU 3 of node 1``. A device
+        that the target numbers otherwise has that number, too."""
         place, there = self.placement.places[position], self.placement.ids[position]
         number = f" (device {there})" if there != device else ""
         if self.placement.unit == "node":
@@ -105,7 +103,6 @@ def _data(cells: Cells, index: CellIndex) -> list[Text]:
 
 
 def _device(cells: Cells, position: int) -> list[Text]:
-    """One device and its mesh coordinates."""
     number = Text(str(cells.layout.mesh.device_id(position)), "bold")
     return [Text("device", DIM), number, coordinates(cells.layout.mesh, position, cells.palette)]
 
@@ -126,7 +123,6 @@ def _devices(cells: Cells, index: CellIndex) -> list[Text]:
 
 
 def _others(cells: Cells, index: CellIndex, position: int) -> list[list[Text]]:
-    """The other devices that hold the same data."""
     layout = cells.layout
     if layout.replicas == 1:
         return [] if cells.copies.partials > 1 else [[Text("also on", DIM), Text("no other device")]]
@@ -148,7 +144,6 @@ def _sum(cells: Cells, index: CellIndex, position: int | None, width: int) -> li
 
 
 def _number(layout: Layout, axes: Sequence[str], position: int) -> int:
-    """The number of a position among the devices along `axes`."""
     coords = layout.mesh.coords(position)
     number = 0
     for axis in axes:
@@ -157,7 +152,6 @@ def _number(layout: Layout, axes: Sequence[str], position: int) -> int:
 
 
 def _places(placement: DevicePlacement, cells: Cells, positions: Sequence[int], count: int) -> list[Text]:
-    """The places of devices on a target."""
     words = [placement.words(position, cells.layout.mesh.device_id(position)) for position in positions]
     if count == 1 and placement.placement.unit == "slice":
         words = [f"chip {words[0]}"]

@@ -27,11 +27,9 @@ EVERYTHING = 10**6
 
 @dataclass(frozen=True)
 class LayoutCell:
-    """One block: its `labels`, the longest first, a glyph for its data, and how it is filled.
-
-    `fill` is the character in place of blanks, if there is one; `padding` is the part of the cell's width (0
-    to 1) that lies beyond the array's edge.
-    """
+    """One block: its `labels`, the longest first, a glyph for its data, and how it is filled. `fill` is the
+    character in place of blanks, if there is one; `padding` is the part of the cell's width (0 to 1) that
+    lies beyond the array's edge."""
 
     labels: tuple[str, ...]
     glyph: str
@@ -70,10 +68,8 @@ class LayoutCell:
 
 @dataclass(frozen=True)
 class Edge:
-    """One edge of the grid: the dimension's `title`, and ways to label each of its `count` parts.
-
-    Each of `labelings` gives the label of a part; the first whose labels fit is taken.
-    """
+    """One edge of the grid: the dimension's `title`, and ways to label each of its `count` parts. Each of
+    `labelings` gives the label of a part; the first whose labels fit is taken."""
 
     title: Text
     count: int
@@ -90,9 +86,7 @@ class CellIndex(NamedTuple):
 
 class Cells(ABC):
     """The cells of one array, each found by arithmetic alone; `first` is the number of its first block.
-
-    `rows` and `columns` are the edges of every grid.
-    """
+    `rows` and `columns` are the edges of every grid."""
 
     rows: Edge
     columns: Edge
@@ -194,7 +188,6 @@ class BlockCells(Cells):
 
     @cached_property
     def _rank_below_two(self) -> int:
-        """The number of row and column that are not dimensions of the array."""
         return max(0, 2 - self.layout.array.rank)
 
 
@@ -289,21 +282,17 @@ def unravel(index: int, sizes: Sequence[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Holders:
-    """Device ids that hold equal data: the first of them in order, the last, and how many there are.
-
-    `first` is all of them when there are no more than `LISTED`.
-    """
+    """Device ids that hold equal data: the first of them in order, the last, and how many there are. `first`
+    is all of them when there are no more than `LISTED`."""
 
     first: tuple[int, ...]
     last: int
     count: int
 
     def labels(self, room: int = EVERYTHING) -> Iterator[str]:
-        """Ways to write them, the longest first: ``0,1,2,3``, ``0–3``, ``4 devices``, ``×4``.
-
-        Those not in a row make no range: ``0,4,8,12``, ``0,4,…,12``, ``0,…,12``. The list of
-        all may be missing where it cannot fit into `room`.
-        """
+        """Ways to write them, the longest first: ``0,1,2,3``, ``0–3``, ``4 devices``, ``×4``. Those not in a
+        row make no range: ``0,4,8,12``, ``0,4,…,12``, ``0,…,12``. The list of all may be missing where it
+        cannot fit into `room`."""
         if self.count == len(self.first) and 2 * self.count - 1 <= room:
             yield ",".join(map(str, self.first))
         if self.count > 2:
@@ -337,10 +326,8 @@ class Copies:
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
-        """From the position of a block's first holder to those of all, in order.
-
-        Of more than `LISTED`, the first few and the last.
-        """
+        """From the position of a block's first holder to those of all, in order. Of more than `LISTED`, the
+        first few and the last."""
         count = self.layout.replicas
         if count <= LISTED:
             return tuple(map(self._offset, range(count)))
@@ -357,10 +344,8 @@ class Copies:
 
     def labels(self, block: tuple[int, ...], room: int = EVERYTHING) -> Iterator[str]:
         """Ways to write who holds a block, the longest first; the devices of a pending sum are joined by +.
-
         As `Holders.labels`, or ``0+1+2+3``, ``(0,4)+…+(3,7)``, ``Σ4``. What cannot fit into `room` may be
-        missing.
-        """
+        missing."""
         partials = self.partials
         if partials == 1:
             yield from self.holders(block).labels(room)

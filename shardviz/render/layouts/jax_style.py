@@ -1,8 +1,6 @@
-"""A layout exactly as `jax.debug.visualize_array_sharding(x, use_color=False)` prints it, without JAX.
-
-The sizes follow `jax._src.debugging.visualize_sharding` (jax 0.10 to 0.12): ten lines for the whole
-height, 2.5 columns for each line of width, at least nine columns a block, a Rich table on 80 columns.
-"""
+"""A layout exactly as `jax.debug.visualize_array_sharding(x, use_color=False)` prints it, without JAX. The
+sizes follow `jax._src.debugging.visualize_sharding` (jax 0.10 to 0.12): ten lines for the whole height, 2.5
+columns for each line of width, at least nine columns a block, a Rich table on 80 columns."""
 
 from __future__ import annotations
 
@@ -27,12 +25,9 @@ MAX_DEVICES = 4096
 
 
 def jax_style(layout: Layout, device_kind: str = "CPU", width: int = MAX_WIDTH) -> str:
-    """The text that JAX prints, with its last newline.
-
-    `device_kind` is what JAX writes before the device ids: the platform's name in capitals. `width` is JAX's
-    `max_width`. Raises `QuestionError` where JAX raises an error: a rank other than 1 or 2, a size that
-    does not divide, or an array without elements.
-    """
+    """The text that JAX prints, with its last newline. `device_kind` is what JAX writes before the device
+    ids: the platform's name in capitals. `width` is JAX's `max_width`. Raises `QuestionError` where JAX
+    raises an error: a rank other than 1 or 2, a size that does not divide, or an array without elements."""
     _check(layout)
     ids: dict[tuple[int, ...], list[int]] = {}
     for position in filter(layout.holds_data, range(len(layout))):

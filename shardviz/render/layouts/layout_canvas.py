@@ -48,10 +48,8 @@ class CellCursor(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """An array's grid, the column and line of its corner, and the sign before its title.
-
-    Under the title, `lead` lines are left empty, so that boxes side by side begin on one line.
-    """
+    """An array's grid, the column and line of its corner, and the sign before its title. Under the title,
+    `lead` lines are left empty, so that boxes side by side begin on one line."""
 
     grid: ArrayGrid
     x: int
@@ -88,10 +86,8 @@ class LayoutCanvas:
         self.width = max((each.x + _title_width(each) for each in self.arrays), default=0)
 
     def grown(self, width: int, height: int) -> LayoutCanvas:
-        """The same arrays with cells that use a room of so many columns and lines.
-
-        Arrays that are side by side come below one another where they fill more of it so.
-        """
+        """The same arrays with cells that use a room of so many columns and lines. Arrays that are side by
+        side come below one another where they fill more of it so."""
         now = [[(each.grid, each.sign) for each in shelf] for shelf in self._shelves]
         ways = [now]
         if len(self.arrays) <= BREAKABLE:
@@ -111,10 +107,8 @@ class LayoutCanvas:
         lens: int | None = None,
     ) -> Text:
         """Columns `left` to `right` of a line, with the cursor, and all cells with the same data marked.
-
         Where the `lens` is the position of a device, so are the cells that it holds; where there is none, by
-        device, those of the cursor's device.
-        """
+        device, those of the cursor's device."""
         builder = LineBuilder(left, right)
         data = None if cursor is None else self.cells(cursor).data(cursor.cell)
         for place, each in enumerate(self._shelves[bisect_right(self._tops, y) - 1]):
@@ -306,10 +300,8 @@ def _goes_on(before: Shelf, after: Shelf, width: int) -> bool:
 
 
 def _grid(fitted: Fitted, level: int, width: int, across: int, rules: bool, summary: bool) -> ArrayGrid:
-    """At that level if it fits the window, else at the next narrower one that does, else scrolled.
-
-    A summary leaves columns out before it gives up the names of devices.
-    """
+    """At that level if it fits the window, else at the next narrower one that does, else scrolled. A summary
+    leaves columns out before it gives up the names of devices."""
     cells, ways = fitted
     make = partial(_made, cells, page=width, rules=rules, across=across, summary=summary)
     if summary:
@@ -325,7 +317,6 @@ def _made(cells: Cells, fit: Fit, page: int, rules: bool, across: int, summary: 
 
 
 def _shelved(grids: Sequence[ArrayGrid], width: int) -> Shelves:
-    """Grids with the sign before each, as many beside one another as fit."""
     signs = ["", *["·"] * (len(grids) - 2), *["→"] * (len(grids) > 1)]
     shelves: Shelves = []
     used = 0
@@ -339,11 +330,9 @@ def _shelved(grids: Sequence[ArrayGrid], width: int) -> Shelves:
 
 
 class _Grown:
-    """The size of cells that use a room, for arrays at such places; they are made by `shelves` alone.
-
-    Cells are so many lines taller everywhere; boxes of fewer rows have taller ones, so that they end where
-    those beside them do. The columns that are left belong to the arrays beside one another alike.
-    """
+    """The size of cells that use a room, for arrays at such places; they are made by `shelves` alone. Cells
+    are so many lines taller everywhere; boxes of fewer rows have taller ones, so that they end where those
+    beside them do. The columns that are left belong to the arrays beside one another alike."""
 
     def __init__(self, shelves: Shelves, gap: int, width: int, height: int) -> None:
         self._before = shelves
@@ -383,20 +372,17 @@ class _Grown:
 
 
 def _share(shelf: Shelf, width: int) -> int:
-    """The columns by which each array of a shelf may grow."""
     used = sum(grid.width for grid, _ in shelf) + SIGN_WIDTH * (len(shelf) - 1)
     return max(0, width - used) // len(shelf)
 
 
 def _breaks(shelf: Shelf) -> Iterator[Shelves]:
-    """The shelf as it is, and all ways to go on below between its arrays."""
     yield [shelf]
     for first in range(1, len(shelf)):
         yield from ([shelf[:first], *rest] for rest in _breaks(shelf[first:]))
 
 
 def _title_width(each: Placed) -> int:
-    """The columns of a grid, or of its title with a sign before it."""
     return max(each.grid.width, each.grid.title.cell_len + 2 * bool(each.sign and not each.x))
 
 

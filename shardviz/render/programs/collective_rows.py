@@ -23,7 +23,6 @@ from shardviz.sharding import Mesh
 from shardviz.units import exact_bytes, human_bytes
 
 RIGHT = frozenset({2, 3})
-"""The cells of a row that are flush right."""
 MAX_GROUPS = 2
 MAX_MEMBERS = 4
 
@@ -49,15 +48,12 @@ def rows_of(
     matmuls: Sequence[CollectiveMatmul] = (),
     rounded: bool = False,
 ) -> list[CollectiveRow]:
-    """One row a collective: op and axes, operand and result on a device, bytes, bytes sent, how often.
-
-    Equal ones in a row share one, and so do the permutes of each of `matmuls`. With `rounded` bytes have
-    three digits and a unit.
-    """
+    """One row a collective: op and axes, operand and result on a device, bytes, bytes sent, how often. Equal
+    ones in a row share one, and so do the permutes of each of `matmuls`. With `rounded` bytes have three
+    digits and a unit."""
     parts = by_permute(matmuls)
     rings = Counter(name for matmul in matmuls for name in matmul.permutes)
-    seen: list[CollectiveMatmul] = []
-    found = []
+    seen, found = [], []
     for same in folded(collectives, parts):
         collective = same[0]
         matmul = parts.get(collective.name)
@@ -136,17 +132,10 @@ def _where(matmul_order: MatmulOrder | None) -> str:
 
 
 def _row(alike: Sequence[Collective], mesh: Mesh, palette: Palette, rounded: bool) -> CollectiveRow:
-    collective = alike[0]
-    return CollectiveRow(
-        (
-            _op(collective, mesh, palette),
-            Text(shapes(collective)),
-            *_sizes(collective.bytes, collective.wire_bytes, rounded),
-            Text(often(alike)),
-        ),
-        when(collective),
-        collective.algorithm,
-    )
+    one = alike[0]
+    sizes = _sizes(one.bytes, one.wire_bytes, rounded)
+    cells = (_op(one, mesh, palette), Text(shapes(one)), *sizes, Text(often(alike)))
+    return CollectiveRow(cells, when(one), one.algorithm)
 
 
 def _sizes(size: int, sent: int | None, rounded: bool) -> tuple[Text, Text]:
@@ -212,10 +201,8 @@ def way_out(one: Collective | Total) -> str:
 
 
 def members_text(collective: Collective, most: int) -> str:
-    """At most `most` of its groups: ``{0,1} {2,3} +6``, ``{0→1} {1→2} +6`` for a permute.
-
-    Of groups that are too many to list, ``in 65,536 groups of 16``.
-    """
+    """At most `most` of its groups: ``{0,1} {2,3} +6``, ``{0→1} {1→2} +6`` for a permute. Of groups that are
+    too many to list, ``in 65,536 groups of 16``."""
     pairs, groups = collective.op == "collective-permute", collective.groups
     if groups is None:
         count = plural(collective.group_count, "pair" if pairs else "group")

@@ -12,7 +12,7 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.hlo import HloModule
 from shardviz.render.caption import axes_text
-from shardviz.render.lines import GAP, columns, printable, records, sentence
+from shardviz.render.lines import GAP, columns, printable, records, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.render.programs.collective_rows import members_text, shapes, way_out
 from shardviz.render.programs.hlo_picture import NO_AXES
@@ -64,7 +64,8 @@ def rest_lines(report: ProgramReport, groups: Sequence[AlikeEntries], top: int |
     lines = []
     if rest:
         share = _share(rest, report)
-        of_all = "" if share is None else f", {percent(share)} of the {_whole(report)}"
+        whole = "bytes" if report.timeline is None else "time"
+        of_all = "" if share is None else f", {percent(share)} of the {whole}"
         lines.append(Text(f"and {plural(len(rest), 'more line')}{of_all}", "dim"))
     left_out = len(report.entries) - sum(len(each.entries) for each in groups)
     if left_out:
@@ -86,10 +87,11 @@ def sum_lines(report: ProgramReport, selection: Selection, width: int, palette: 
         names = [*(_sum_name(each, by, report, palette) for each in shown), *(Text("all") for _ in whole)]
         rows = [_figures(each, report, "") for each in (*shown, *whole)]
         room = max(width - GAP - max(name.cell_len for name in (Text(title), *names)), 0)
-        cells = _fitting(rows, room)
-        table = [[name, *row] for name, row in zip((Text(title, "bold"), *names), cells, strict=True)]
-        lines.append(Text())
-        lines += columns(table, width, 0, frozenset(range(1, len(table[0])))) or records(table, width)
+        cells = zip((Text(title, "bold"), *names), _fitting(rows, room), strict=True)
+        lines += [
+            Text(),
+            *table([[name, *row] for name, row in cells], width, 0, range(1, len(HEADINGS) + 1)),
+        ]
         if len(found) > len(shown):
             lines.append(Text(f"and {plural(len(found) - len(shown), 'more line')}", "dim"))
     unknown = sum(each.runs is None for each in entries)
@@ -105,16 +107,13 @@ def _unknown_words(count: int, report: ProgramReport) -> str:
     loops = report.module.unknown_loops if isinstance(report.module, HloModule) else ()
     if not loops:
         return f"{one if count == 1 else many} not in the sums"
-    counts = ",".join(f"{printable(loop)}=N" for loop in loops[:MOST_LOOPS])
+    counts = ",".join(f"{loop}=N" for loop in loops[:MOST_LOOPS])
     return f"{one if count == 1 else many} not in the sums; --trips {counts} tells how often the loops run"
 
 
 def _table(groups: Sequence[AlikeEntries], report: ProgramReport, width: int, palette: Palette) -> list[Text]:
-    """The groups as lines of at most `width` columns, under a heading.
-
-    Figures give way to the operation and its axes, and the place begins further right in a line that these
-    fill.
-    """
+    """The groups as lines of at most `width` columns, under a heading. Figures give way to the operation and
+    its axes, and the place begins further right in a line that these fill."""
     if not groups:
         ops = ", ".join(dict.fromkeys(each.collective.op for each in report.entries))
         return sentence(f"the program has {ops}", width, lead="no such collective: ") if ops else []
@@ -122,7 +121,7 @@ def _table(groups: Sequence[AlikeEntries], report: ProgramReport, width: int, pa
     whats = [_what(each, mesh, palette, width) for each in groups]
     longest = max(what.cell_len for what in whats)
     rows = _fitting([_figures(each, report, "×") for each in groups], max(width - GAP - longest, 0))
-    left = columns(rows, width, 0, frozenset(range(len(rows[0]))))
+    left = columns(rows, width, 0, range(len(rows[0])))
     if left is None or longest > width:
         return records([[*cells, what] for cells, what in zip(rows[1:], whats, strict=True)], width)
     taken = max(line.cell_len for line in left)
@@ -225,11 +224,11 @@ def _sum_name(total: CostSum, by: By, report: ProgramReport, palette: Palette) -
 
 
 def _share(groups: Sequence[AlikeEntries], report: ProgramReport) -> float | None:
-    exposed = [each.exposed for each in groups]
-    sent = [each.wire_bytes for each in groups]
+    exposed = [each.exposed for each in groups if each.exposed is not None]
+    sent = [each.wire_bytes for each in groups if each.wire_bytes is not None]
     return _share_of(
-        None if None in exposed else math.fsum(each or 0.0 for each in exposed),
-        None if None in sent else sum(each or 0 for each in sent),
+        math.fsum(exposed) if len(exposed) == len(groups) else None,
+        sum(sent) if len(sent) == len(groups) else None,
         report,
     )
 
@@ -241,10 +240,6 @@ def _share_of(exposed: float | None, sent: int | None, report: ProgramReport) ->
         return None if exposed is None or not total else exposed / total
     every = sum(each.all_wire_bytes or 0 for each in report.entries)
     return None if sent is None or not every else sent / every
-
-
-def _whole(report: ProgramReport) -> str:
-    return "bytes" if report.timeline is None else "time"
 
 
 def _seconds(seconds: float | None) -> Text:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.hlo import CollectiveMatmul, HloModule, ShardyModule
 from shardviz.hlo.totals import Tally
-from shardviz.render.lines import printable, sentence, table
+from shardviz.render.lines import Cell, printable, sentence, table
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.changes_view import short_place
 from shardviz.render.programs.collective_rows import RIGHT, rows_of
@@ -20,10 +19,8 @@ from shardviz.render.times.report import brief_view, memory_report_lines
 from shardviz.reports.entries import BY_COST, AlikeEntries
 from shardviz.reports.program_report import ProgramReport
 from shardviz.sharding import Mesh
+from shardviz.timeline.program_timeline import MemoryReport
 from shardviz.units import estimated_seconds
-
-if TYPE_CHECKING:
-    from shardviz.timeline.program_timeline import MemoryReport
 
 WIDTH = 100
 MAX_ROWS = 20
@@ -37,24 +34,18 @@ def expectation_text(
     unmet = [tally for tally in tallies if not tally.is_met]
     what = "has other collectives than expected" if unmet else "cannot be read in full"
     lines = [Text(f"{_named(module, mesh)} {what}")]
-    head = [Text(heading) for heading in ("", "operation", "expected", "found")]
-    rows = [
-        [
-            Text("" if tally.is_met else "≠"),
-            Text(tally.name),
-            Text("any" if tally.expected is None else f"{tally.expected:,}"),
-            Text(_found(tally)),
-        ]
-        for tally in tallies
-    ]
-    lines += [Text(), *table([head, *rows], width, 2, frozenset({2}))]
+    rows = [["", "operation", "expected", "found"]]
+    for tally in tallies:
+        expected = "any" if tally.expected is None else f"{tally.expected:,}"
+        rows.append(["" if tally.is_met else "≠", tally.name, expected, _found(tally)])
+    lines += [Text(), *table(rows, width, 2, {2})]
     matmuls = module.collective_matmuls if isinstance(module, HloModule) else ()
     for tally in unmet:
         lines += [Text(), *_collectives(tally, matmuls, mesh or NO_AXES, width)]
     lines += _hint(unmet, tallies, width)
     for complaint in module.unread:
         lines += [Text(), *sentence(complaint, width, lead="unread: ")]
-    return "\n".join(printable(line.plain) for line in lines)
+    return _plain(lines)
 
 
 def excess_text(
@@ -65,12 +56,12 @@ def excess_text(
     lines = [Text(f"{_named(report.module, mesh)} {problem}"), Text()]
     if memory is not None:
         lines += memory_report_lines(memory, WIDTH, PLAIN)
-        return "\n".join(printable(line.plain).rstrip() for line in lines)
+        return _plain(lines)
     if not report.entries:
         lines.append(Text("no collective"))
     groups = BY_COST.groups(report.entries)
-    rows = [
-        [*row.cells[:2], *_cost_cells(group), Text(_place(one.source))]
+    rows: list[list[Cell]] = [
+        [*row.cells[:2], *_cost_cells(group), _place(one.source)]
         for group in groups[:MAX_ROWS]
         for one in (group.first.collective,)
         for row in rows_of([one], mesh or NO_AXES, PLAIN)
@@ -81,15 +72,19 @@ def excess_text(
         lines.append(Text(f"  … and {plural(more, 'more line')}"))
     if report.timeline is not None:
         lines += brief_view(report.timeline, WIDTH, PLAIN)
+    return _plain(lines)
+
+
+def _plain(lines: Sequence[Text]) -> str:
     return "\n".join(printable(line.plain).rstrip() for line in lines)
 
 
-def _cost_cells(group: AlikeEntries) -> list[Text]:
+def _cost_cells(group: AlikeEntries) -> list[str]:
     """The runs of a group, the bytes that a device sends in them, and the seconds that it waits for them."""
     runs = "in a loop" if group.runs is None else f"×{group.runs:,}"
     sent = "" if group.wire_bytes is None else f"{group.wire_bytes:,} sent"
     waits = "" if group.exposed is None else f"{estimated_seconds(group.exposed)} exposed"
-    return [Text(runs), Text(sent), Text(waits)]
+    return [runs, sent, waits]
 
 
 def _named(module: HloModule | ShardyModule, mesh: Mesh | None) -> str:
@@ -107,8 +102,8 @@ def _collectives(tally: Tally, matmuls: Sequence[CollectiveMatmul], mesh: Mesh, 
     """One line a collective, with its place in the source; equal ones in a row share one."""
     if not tally.collectives:
         return [Text(f"no {tally.name}")]
-    rows = [
-        (*row.cells, Text(_place(source)))
+    rows: list[Sequence[Cell]] = [
+        (*row.cells, _place(source))
         for source, those in groupby(tally.collectives, lambda each: each.source)
         for row in rows_of([*those], mesh, PLAIN, matmuls)
     ]

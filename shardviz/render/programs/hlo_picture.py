@@ -1,7 +1,5 @@
-"""A compiled program in program order: collectives marked, starts and dones joined by lines at the left.
-
-Of Shardy's MLIR the text.
-"""
+"""A compiled program in program order: collectives marked, starts and dones joined by lines at the left. Of
+Shardy's MLIR the text."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -12,26 +11,17 @@ from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul, HloModule, ShardyModule
 from shardviz.hlo.collective import by_permute
 from shardviz.hlo.totals import Total, totals
-from shardviz.render.lines import columns, printable, printable_line, records, sentence, table
+from shardviz.render.lines import Cell, fitting_columns, printable_line, records, sentence, sentences, table
 from shardviz.render.palette import Palette
-from shardviz.render.programs.collective_rows import (
-    parts_of_axes,
-    reads_of,
-    row_lines,
-    rows_of,
-    way_out,
-)
+from shardviz.render.programs.collective_rows import parts_of_axes, reads_of, row_lines, rows_of, way_out
 from shardviz.render.programs.cost_lines import cost_lines, rest_lines, sum_lines
 from shardviz.render.programs.hlo_picture import NO_AXES
 from shardviz.reports.entries import BY_COST, Selection
 from shardviz.reports.program_report import DumpedModule, ProgramReport
 from shardviz.sharding import Mesh
+from shardviz.timeline.program_timeline import ProgramTimeline
 from shardviz.units import estimated_seconds, human_bytes
 
-if TYPE_CHECKING:
-    from shardviz.timeline.program_timeline import ProgramTimeline
-
-TOTALS_RIGHT = frozenset({1, 2, 3, 5})
 NO_MESH = "no mesh: numbers are positions among the program's devices; name its axes to see them"
 FOUND = "found in the text; name it yourself to see your axes"
 OWN_NAMES = "a collective has axes where its own groups name them; for the others they are not determined"
@@ -43,11 +33,7 @@ NOWHERE = "source line unknown"
 
 
 def hlo_view(
-    report: ProgramReport,
-    given: Mesh | None,
-    width: int,
-    palette: Palette,
-    selection: Selection = BY_COST,
+    report: ProgramReport, given: Mesh | None, width: int, palette: Palette, selection: Selection = BY_COST
 ) -> list[Text]:
     """The module's name and facts, its mesh, and its collectives by what they cost, with their sums; or, in
     the program's order, the totals and the collectives grouped by source.
@@ -107,9 +93,12 @@ def _remarks(module: HloModule | ShardyModule, moving: Sequence[Collective], wid
         lines += sentence(f"not read: {unread}, not in the sums", width)
     if module.awaits_partitioner:
         lines += sentence(MAY_COME, width, style="dim")
-    lines += _branches(moving, width)
-    for words in (*filter(None, [_slices(module)]), *parts_of_axes(moving, module.mesh)):
+    if count := sum(each.in_branch for each in moving):
+        lines += sentence(f"{plural(count, 'collective is', 'collectives are')} {BRANCHES}", width)
+    if count := sum(each.op == "slice" for each in module.collectives):
+        words = f"and {plural(count, 'local slice')} of replicated arrays: nothing is sent"
         lines += sentence(words, width, style="dim")
+    lines += sentences(parts_of_axes(moving, module.mesh), width, style="dim")
     return [Text(), *lines] if lines else []
 
 
@@ -117,8 +106,7 @@ def module_lines(
     module: HloModule | ShardyModule, given: Mesh | None, width: int, palette: Palette
 ) -> list[Text]:
     """``jit_f  8 partitions, scheduled``, then the mesh."""
-    lines = [*_heading(module, width), *_mesh_lines(module, given, width, palette)]
-    return [printable_line(line) for line in lines]
+    return [*_heading(module, width), *_mesh_lines(module, given, width, palette)]
 
 
 def _heading(module: HloModule | ShardyModule, width: int) -> list[Text]:
@@ -129,8 +117,7 @@ def _heading(module: HloModule | ShardyModule, width: int) -> list[Text]:
         facts += [plural(module.replica_count, "replica")] * (module.replica_count > 1)
         facts += [f"one of {module.num_slices} slices"] * (module.num_slices > 1)
         facts += ["scheduled" if module.is_scheduled else "not scheduled"]
-    name = printable(module.name) or "a program without a name"
-    return sentence(f"  {', '.join(facts)}", width, lead=name)
+    return sentence(f"  {', '.join(facts)}", width, lead=module.name or "a program without a name")
 
 
 def _mesh_lines(
@@ -168,15 +155,14 @@ def _totals(
         rows.append(_total_cells("all", among, times))
     transfers = [each for each in found if each.is_host_transfer]
     rows += [_total_cells(f"{each.op}{way_out(each)}", [each], None) for each in transfers]
-    headings = ("total", "runs", "bytes", "sent by a device", "", "time" if times else "")
-    head = [Text(heading, "bold") for heading in headings]
-    lines = columns([head, *rows], width, right=TOTALS_RIGHT)
-    if lines is None:
-        named = [
-            [name, Text(f"×{runs}"), Text(f"{size} bytes"), Text(f"{sent} sent"), human, *time]
-            for name, runs, size, sent, human, *time in rows
-        ]
-        lines = records(named, width)
+    head = ("total", "runs", "bytes", "sent by a device", "", "time" if times else "")
+    lines = fitting_columns(rows, width, 0, {1, 2, 3, 5}, head) or records(
+        [
+            [name, f"×{runs}", f"{size} bytes", f"{sent} sent", *rest]
+            for name, runs, size, sent, *rest in rows
+        ],
+        width,
+    )
     unknown = sum(each.unknown for each in found)
     if unknown:
         runs = plural(unknown, "collective runs", "collectives run")
@@ -192,34 +178,25 @@ def _nothing(module: HloModule | ShardyModule, width: int) -> list[Text]:
     return [Text("no collective: nothing is sent")]
 
 
-def _branches(collectives: Sequence[Collective], width: int) -> list[Text]:
-    count = sum(each.in_branch for each in collectives)
-    stand = plural(count, "collective is", "collectives are")
-    return sentence(f"{stand} {BRANCHES}", width) if count else []
-
-
 def _total_cells(
     name: str, parts: Sequence[Total], times: Mapping[tuple[str, bool], float] | None
-) -> list[Text]:
-    unknown = any(each.unknown for each in parts)
+) -> list[Cell]:
+    more = " + ?" * any(each.unknown for each in parts)
     sent = sum(each.wire_bytes for each in parts)
     numbers = sum(each.count for each in parts), sum(each.bytes for each in parts), sent
-    cells = [Text(f"{number:,}" + " + ?" * unknown) for number in numbers]
-    cells = [Text(name, "bold"), *cells, Text(human_bytes(sent), "dim")]
+    cells: list[Cell] = [(name, "bold"), *(f"{each:,}{more}" for each in numbers), (human_bytes(sent), "dim")]
     if times is not None:
         known = [times.get((each.op, each.between_slices)) for each in parts]
         told = [estimated_seconds(sum(each for each in known if each is not None))] * any(known)
-        cells.append(Text(" + ".join(told + ["?"] * (None in known))))
+        cells.append(" + ".join(told + ["?"] * (None in known)))
     return cells
 
 
 def _by_source(
     collectives: Iterable[Collective], matmuls: Iterable[CollectiveMatmul]
 ) -> dict[str, list[Collective]]:
-    """The collectives of each source line, in the order in which the lines first come.
-
-    Within a line those that read alike come together; the permutes of a collective matmul are one thing.
-    """
+    """The collectives of each source line, in the order in which the lines first come. Within a line those
+    that read alike come together; the permutes of a collective matmul are one thing."""
     parts = by_permute(matmuls)
     found: dict[str, dict[object, list[Collective]]] = defaultdict(lambda: defaultdict(list))
     for each in collectives:
@@ -228,14 +205,7 @@ def _by_source(
     return {source: [one for same in kinds.values() for one in same] for source, kinds in found.items()}
 
 
-def _slices(module: HloModule | ShardyModule) -> str:
-    """The local slices of replicated arrays, which send nothing."""
-    count = sum(each.op == "slice" for each in module.collectives)
-    return f"and {plural(count, 'local slice')} of replicated arrays: nothing is sent" if count else ""
-
-
 MODULE_HEADINGS = ("", "module", "devices", "collectives", "sent by a device", "time")
-MODULE_RIGHT = frozenset({0, 2, 3, 4, 5})
 
 
 def modules_view(modules: Sequence[DumpedModule], width: int, selection: Selection = BY_COST) -> list[Text]:
@@ -249,7 +219,7 @@ def modules_view(modules: Sequence[DumpedModule], width: int, selection: Selecti
     lines = []
     if rows:
         has_times = any(report.timeline is not None for _, report in sending)
-        lines = table(rows, width, 0, MODULE_RIGHT, MODULE_HEADINGS[: None if has_times else -1])
+        lines = table(rows, width, 0, {0, 2, 3, 4, 5}, MODULE_HEADINGS[: None if has_times else -1])
     whole = [report for _, report in read if not report.module.unread]
     if silent := [report for report in whole if not selection.chosen(report.entries)]:
         words = f"{plural(len(silent), 'module sends', 'modules send')} nothing"
@@ -268,7 +238,7 @@ def modules_view(modules: Sequence[DumpedModule], width: int, selection: Selecti
 
 def _module_cells(
     number: str, name: str, reports: Sequence[ProgramReport], selection: Selection
-) -> list[Text]:
+) -> list[Cell]:
     """The cells of a line: the sums of one module, or of several."""
     chosen = [entry.collective for each in reports for entry in selection.chosen(each.entries)]
     found = [total for total in totals(chosen) if not total.is_host_transfer]
@@ -277,10 +247,10 @@ def _module_cells(
     devices = {each.num_partitions * each.replica_count * each.num_slices for each in programs}
     times = [each.timeline for each in reports if each.timeline is not None]
     return [
-        Text(number),
-        Text(name, "bold"),
-        Text(f"{devices.pop():,}" if len(devices) == 1 else ""),
-        Text(f"{sum(total.count for total in found):,}{more}"),
-        Text(human_bytes(sum(total.wire_bytes for total in found)) + more),
-        Text(estimated_seconds(sum(each.seconds for each in times)) if times else ""),
+        number,
+        (name, "bold"),
+        f"{devices.pop():,}" if len(devices) == 1 else "",
+        f"{sum(total.count for total in found):,}{more}",
+        human_bytes(sum(total.wire_bytes for total in found)) + more,
+        estimated_seconds(sum(each.seconds for each in times)) if times else "",
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -13,19 +12,15 @@ from shardviz.hlo.mlir.shardings import ARGUMENT, RESULT, Axes, ShardedTensor
 from shardviz.hlo.passes.collective_changes import lacking
 from shardviz.hlo.passes.stages import PassStage
 from shardviz.notation import write_spec
+from shardviz.planner.problem import Problem
 from shardviz.render.caption import colour_axes
-from shardviz.render.lines import printable_line, sentence, table
+from shardviz.render.lines import Cell, printable_line, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import headline
 from shardviz.render.programs.collective_rows import RIGHT, rows_of
-from shardviz.sharding import PartitionSpec
+from shardviz.reports.target_result import PassTrace
+from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.units import seconds, shaped
-
-if TYPE_CHECKING:
-    from shardviz.planner.problem import Problem
-    from shardviz.reports.target_result import PassTrace
-    from shardviz.sharding import Mesh
-
 
 MAX_SPLITS = 16
 """A larger program has more; the JSON document has them all."""
@@ -71,7 +66,7 @@ def _splits_lines(stage: PassStage, problem: Problem, width: int, palette: Palet
     return lines
 
 
-def _split_cells(split: ShardedTensor, problem: Problem, palette: Palette, given: bool) -> list[Text]:
+def _split_cells(split: ShardedTensor, problem: Problem, palette: Palette, given: bool) -> list[Cell]:
     """``A  argument  bf16[8,2048]  XY`` as given, ``%0  dot  bf16[8,8192]  ? → X_`` as the stage decided."""
     name = split.name
     if split.op == ARGUMENT and int(name) < len(problem.arguments):
@@ -81,7 +76,7 @@ def _split_cells(split: ShardedTensor, problem: Problem, palette: Palette, given
     spec = _spec_text(split.dims, split.unreduced, problem.mesh, palette)
     if not given:
         spec = _spec_text(split.before, (), problem.mesh, palette).append(" → ").append_text(spec)
-    return [Text(name, "bold"), Text(split.op, "dim"), Text(shaped(split.dtype, split.shape)), spec]
+    return [(name, "bold"), (split.op, "dim"), shaped(split.dtype, split.shape), spec]
 
 
 def _spec_text(dims: Axes | None, unreduced: tuple[str, ...], mesh: Mesh, palette: Palette) -> Text:
@@ -159,9 +154,7 @@ REWRITE, SEVERAL = "rewrite", "rewrites"
 
 def pass_slider(kinds: Sequence[str], position: int, width: int) -> Text:
     """The stages' kinds, stages of one kind together; `position` is that of a stage, or that of the program.
-
-    Where the words do not fit, the dots alone, where these do not, the position as a number.
-    """
+    Where the words do not fit, the dots alone, where these do not, the position as a number."""
     ways = [*kinds, PROGRAM]
     for line in (_worded(ways, position), _dots(ways, position)):
         if line.cell_len <= width:

@@ -1,35 +1,29 @@
 """The pages of a target's program, folded for people or as the compiler wrote it, and the details of a line.
-
-A page draws any of its lines at constant cost, so that the application scrolls through the longest program.
-"""
+A page draws any of its lines at constant cost, so that the application scrolls through the longest
+program."""
 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from shardviz.hlo.listing import Listing, list_hlo
+from shardviz.hlo import Collective
+from shardviz.hlo.listing import ListedLine, Listing, list_hlo
 from shardviz.hlo.module import is_hlo
 from shardviz.hlo.text.strip_metadata import strip_metadata
 from shardviz.render.lines import printable, printable_line, records, rule, sentence
+from shardviz.render.palette import Palette
 from shardviz.render.programs.collective_rows import has_schedule, members_text, members_with, rows_of, when
 from shardviz.render.programs.hlo_picture import MARK, HloPicture, collective_style, facts
-
-if TYPE_CHECKING:
-    from shardviz.hlo import Collective
-    from shardviz.hlo.listing import ListedLine
-    from shardviz.render.palette import Palette
-    from shardviz.reports.target_result import TargetResult
-    from shardviz.sharding import Mesh
+from shardviz.reports.target_result import TargetResult
+from shardviz.sharding import Mesh
 
 LINES_AT_ONCE = 4096
 """Lines that are searched before the searcher may be stopped."""
@@ -44,16 +38,23 @@ NARROW = 60
 """On fewer columns all numbers and words follow one another, so that they take fewer lines."""
 
 
-class ProgramPage(ABC):
-    """The lines of a program: `width` columns, `height` lines, each drawn at constant cost.
-
-    `collectives` are the numbers of the lines that are a collective, or begin one, in order.
+class ProgramPage:
+    """The text of a program, without control characters: `width` columns, `height` lines, each drawn at
+    constant cost. `collectives` are the numbers of the lines that are a collective, or begin one, in order.
     """
 
-    def __init__(self, width: int, height: int, collectives: Mapping[int, Collective]) -> None:
+    def __init__(
+        self,
+        program: ListedProgram,
+        width: int,
+        height: int,
+        collectives: Mapping[int, Collective],
+        palette: Palette,
+    ) -> None:
         self.width, self.height = width, height
         self.collectives: Sequence[int] = (*collectives,)
-        self._collectives = collectives
+        self._collectives, self._raw = collectives, program.raw
+        self._mesh, self._palette = program.mesh, palette
 
     def collective(self, number: int) -> Collective | None:
         """The collective that a line is, or begins."""
@@ -63,36 +64,48 @@ class ProgramPage(ABC):
         """The whole of a line."""
         return printable(self.written(number).strip())
 
-    @cached_property
+    @property
     def searchable(self) -> LineIndex:
-        """The lines as a search sees them, each with its collective. Takes long for a long program."""
-        found = (f"{self.written(number)}{self._marks(number)}" for number in range(self.height))
-        return LineIndex("\n".join(found))
+        """The lines as a search sees them."""
+        return self._raw.index
 
-    def _marks(self, number: int) -> str:
-        """The words of a collective that a search finds beyond its line: `` all-reduce over Y``."""
-        one = self.collective(number)
-        return "" if one is None else f" {one.op} over {', '.join(one.axes)}"
-
-    @abstractmethod
     def written(self, number: int) -> str:
         """A line as it is written."""
+        return self._raw.index.line(number, 0, MAX_NAME)
 
-    @abstractmethod
     def line(self, number: int, left: int, right: int) -> Text:
         """Columns `left` to `right` of a line as it is drawn."""
+        text = Text(printable(self._raw.index.line(number, left, right)))
+        collective = self.collective(number)
+        if collective is not None:
+            text.stylize(collective_style(collective, self._mesh, self._palette))
+        return text
 
     def beginning(self, number: int) -> int:
         """The line that begins what a line ends; of any other the line itself."""
         return number
 
-    @abstractmethod
     def place(self, number: int) -> int:
         """The place in the program's text at which a line begins."""
+        return self._raw.index.start(number)
 
-    @abstractmethod
     def number_at(self, place: int) -> int:
         """The line that has this place of the program's text, or the next one that is shown."""
+        return max(0, min(self._raw.index.line_at(place), self.height - 1))
+
+
+class FoldedPage(ProgramPage):
+    """A program as people read it: a search finds its collectives by their axes, too."""
+
+    @cached_property
+    def searchable(self) -> LineIndex:
+        """Takes long for a long program."""
+        found = []
+        for number in range(self.height):
+            one = self.collective(number)
+            marks = "" if one is None else f" {one.op} over {', '.join(one.axes)}"
+            found.append(f"{self.written(number)}{marks}")
+        return LineIndex("\n".join(found))
 
 
 def next_of(numbers: Sequence[int], number: int, step: int) -> int | None:
@@ -103,11 +116,9 @@ def next_of(numbers: Sequence[int], number: int, step: int) -> int | None:
 
 @dataclass(frozen=True)
 class ListedProgram:
-    """An answer's program on a mesh, whose devices are in the order in which the target has them.
-
-    `lines` are what a person reads of it: a listing of HLO, or the lines of Shardy's MLIR; `collectives` are
-    those that a line has, by its number.
-    """
+    """An answer's program on a mesh, whose devices are in the order in which the target has them. `lines` are
+    what a person reads of it: a listing of HLO, or the lines of Shardy's MLIR; `collectives` are those that a
+    line has, by its number."""
 
     compiled: TargetResult
     mesh: Mesh
@@ -118,10 +129,11 @@ class ListedProgram:
     def page(self, folded: bool, width: int, palette: Palette) -> ProgramPage:
         """The program on a page of that width; not `folded`, all of its text, however wide."""
         if not folded:
-            return RawPage(self.raw, self.mesh, palette)
+            index = self.raw.index
+            return ProgramPage(self, index.width, index.count, self.raw.collectives, palette)
         if isinstance(self.lines, Listing):
-            return HloPage(self.lines, self.collectives, self.raw, width, palette)
-        return MlirPage(self.lines, self.mesh, width, palette)
+            return HloPage(self, self.lines, width, palette)
+        return MlirPage(self, self.lines, width, palette)
 
     def record(self, collective: Collective) -> Collective:
         """A collective of the text as the answer has it, which is more than the text alone tells."""
@@ -134,19 +146,12 @@ def read_program(compiled: TargetResult, mesh: Mesh) -> ListedProgram:
     index = LineIndex(compiled.text)
     placement = compiled.placement
     placed = mesh if placement is None else placement.on(mesh)
-    lines: Listing | MlirLines
     if is_hlo(compiled.text):
-        slices = None if placement is None else placement.slices
-        lines = list_hlo(compiled.text, placed, slices=slices)
-        collectives = lines.module.collectives
-        marked = {
-            number: line.collective for number, line in enumerate(lines.lines) if line.collective is not None
-        }
-    else:
-        lines = MlirLines(index, compiled.collectives)
-        collectives = compiled.collectives
-        marked = lines.collectives
-    return ListedProgram(compiled, placed, lines, marked, RawLines(index, collectives))
+        lines = list_hlo(compiled.text, placed, slices=None if placement is None else placement.slices)
+        marked = {i: line.collective for i, line in enumerate(lines.lines) if line.collective is not None}
+        return ListedProgram(compiled, placed, lines, marked, RawLines(index, lines.module.collectives))
+    mlir = MlirLines(index, compiled.collectives)
+    return ListedProgram(compiled, placed, mlir, mlir.collectives, RawLines(index, compiled.collectives))
 
 
 def line_details(
@@ -242,10 +247,8 @@ class LineIndex:
 
 
 class RawLines:
-    """The lines of a text, and which of them make a collective.
-
-    A name that several functions of MLIR use is that of the collectives that have it, in their order.
-    """
+    """The lines of a text, and which of them make a collective. A name that several functions of MLIR use is
+    that of the collectives that have it, in their order."""
 
     def __init__(self, index: LineIndex, collectives: Iterable[Collective]) -> None:
         self.index = index
@@ -287,47 +290,12 @@ class RawLines:
         return 0 if call is None else call.start()
 
 
-class RawPage(ProgramPage):
-    """The text as it is, without control characters."""
-
-    def __init__(self, lines: RawLines, mesh: Mesh, palette: Palette) -> None:
-        super().__init__(lines.index.width, lines.index.count, lines.collectives)
-        self._index, self._mesh, self._palette = lines.index, mesh, palette
-
-    def written(self, number: int) -> str:
-        return self._index.line(number, 0, MAX_NAME)
-
-    def line(self, number: int, left: int, right: int) -> Text:
-        text = Text(printable(self._index.line(number, left, right)))
-        collective = self.collective(number)
-        if collective is not None:
-            text.stylize(collective_style(collective, self._mesh, self._palette))
-        return text
-
-    def place(self, number: int) -> int:
-        return self._index.start(number)
-
-    def number_at(self, place: int) -> int:
-        return max(0, min(self._index.line_at(place), self.height - 1))
-
-    @property
-    def searchable(self) -> LineIndex:
-        return self._index
-
-
-class HloPage(ProgramPage):
+class HloPage(FoldedPage):
     """A listing, each line cut at the page's edge."""
 
-    def __init__(
-        self,
-        listing: Listing,
-        collectives: Mapping[int, Collective],
-        raw: RawLines,
-        width: int,
-        palette: Palette,
-    ) -> None:
-        super().__init__(width, len(listing.lines), collectives)
-        self._lines, self._raw = listing.lines, raw
+    def __init__(self, program: ListedProgram, listing: Listing, width: int, palette: Palette) -> None:
+        super().__init__(program, width, len(listing.lines), program.collectives, palette)
+        self._lines = listing.lines
         self._picture = HloPicture(listing, width, palette)
 
     def written(self, number: int) -> str:
@@ -356,9 +324,7 @@ class HloPage(ProgramPage):
 
 class MlirLines:
     """Those lines of a module that say something: blank ones and tables of source locations do not.
-
-    `collectives` has the collectives by the number of their line.
-    """
+    `collectives` has the collectives by the number of their line."""
 
     def __init__(self, index: LineIndex, collectives: Iterable[Collective]) -> None:
         self.index = index
@@ -378,12 +344,12 @@ class MlirLines:
         return strip_metadata(self.index.line(self.raw[number])).expandtabs(2)
 
 
-class MlirPage(ProgramPage):
+class MlirPage(FoldedPage):
     """The module, each line cut at the page's edge; axes in their colours."""
 
-    def __init__(self, lines: MlirLines, mesh: Mesh, width: int, palette: Palette) -> None:
-        super().__init__(width, len(lines.raw), lines.collectives)
-        self._lines, self._mesh, self._palette = lines, mesh, palette
+    def __init__(self, program: ListedProgram, lines: MlirLines, width: int, palette: Palette) -> None:
+        super().__init__(program, width, len(lines.raw), lines.collectives, palette)
+        self._lines = lines
 
     def written(self, number: int) -> str:
         return self._lines.text(number)
@@ -412,10 +378,8 @@ class MlirPage(ProgramPage):
 
 
 def _name(line: str) -> str:
-    """``add.1`` of ``ROOT %add.1 = …``, ``main`` of ``ENTRY %main (…``, ``%1`` of ``%1 = sdy.…``.
-
-    MLIR's names are numbers, and keep their sign.
-    """
+    """``add.1`` of ``ROOT %add.1 = …``, ``main`` of ``ENTRY %main (…``, ``%1`` of ``%1 = sdy.…``. MLIR's
+    names are numbers, and keep their sign."""
     words = line.split(maxsplit=2)
     name = next((word for word in words if word not in ("ROOT", "ENTRY")), "")
     short = name.removeprefix("%")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from shardviz.render.lines import columns, printable, printable_line, records, sentence, shared
+from shardviz.render.lines import Cell, sentence, sentences, shared, table
 from shardviz.render.palette import SIGNS, Palette
 from shardviz.render.programs.cost_lines import cost_lines
 from shardviz.render.programs.hlo_view import hlo_view, module_lines
@@ -16,16 +15,15 @@ from shardviz.render.programs.target_answers import error_lines, placement_words
 from shardviz.render.programs.why_lines import FEW, rematerialization_lines, why_lines
 from shardviz.render.times.report import buffer_lines, memory_report_lines, misfit_lines
 from shardviz.reports.entries import BY_COST, Selection
+from shardviz.reports.program_report import ProgramReport
+from shardviz.reports.suggestions import Suggestion
+from shardviz.reports.target_program import TargetProgram
+from shardviz.reports.why import Reason
 from shardviz.units import estimated_seconds, human_bytes, seconds
 
-if TYPE_CHECKING:
-    from shardviz.reports.program_report import ProgramReport
-    from shardviz.reports.suggestions import Suggestion
-    from shardviz.reports.target_program import TargetProgram
-    from shardviz.reports.why import Reason
-
 HEADINGS = ("target", "collectives", "sent by a device", "time", "exposed", "memory")
-RIGHT = frozenset({1, 2, 3, 4, 5})
+TOLD = ("", "× collectives", " sent", "", " exposed", " of memory")
+"""The words after the cells where there is no room for headings."""
 
 
 def program_view(
@@ -43,22 +41,14 @@ def program_view(
     lines = target_lines(program, width)
     if program.answer.status != "ok":
         lines += error_lines(program.answer, width, 0)
-    for each in program.warnings:
-        lines += sentence(printable(each), width, lead="warning: ")
+    lines += sentences(program.warnings, width, lead="warning: ")
     if report is not None:
         lines += hlo_view(report, program.mesh, width, palette, selection)
         if program.reshards:
-            of_few = replace(selection, top=FEW) if suggestions is None else selection
-            reasons = program.reasons
-            lines += why_lines(
-                report,
-                reasons,
-                of_few,
-                width,
-                palette,
-                suggestions or {},
-                "" if suggestions is not None else ": --why",
-            )
+            asked = suggestions is not None
+            chosen = selection if asked else replace(selection, top=FEW)
+            hint = "" if asked else ": --why"
+            lines += why_lines(report, program.reasons, chosen, width, palette, suggestions or {}, hint)
     lines += rematerialization_lines(program.rematerializations, width)
     if program.memory is not None:
         # A target that has refused it for that has said so above.
@@ -70,9 +60,7 @@ def program_view(
             # The compiler's sums do not say what lies there.
             lines += sentence("contents estimated from program order", width, 2, style="dim")
             lines += buffer_lines(estimate, width)
-    for note in program.notes:
-        lines += sentence(printable(note), width, lead="note: ")
-    return [printable_line(line) for line in lines]
+    return lines + sentences(program.notes, width, lead="note: ")
 
 
 def program_lines(program: TargetProgram, width: int, palette: Palette) -> list[Text]:
@@ -110,15 +98,7 @@ def programs_view(
     waits for communication, the memory at the peak; then what costs most on each, the first few if the
     selection does not say how many; and the reasons of those without a program."""
     rows = [_cells(program, report) for program, report in programs]
-    head = [Text(heading, "bold") for heading in HEADINGS]
-    lines = columns([head, *rows], width, right=RIGHT)
-    if lines is None:
-        labels = ("", "× collectives", " sent", "", " exposed", " of memory")
-        named = [
-            [cell.append(label) if cell else cell for cell, label in zip(row, labels, strict=True)]
-            for row in rows
-        ]
-        lines = records([[cell for cell in row if cell] for row in named], width)
+    lines = table(rows, width, 0, range(1, 6), HEADINGS, told=TOLD)
     few = selection if selection.top is not None else replace(selection, top=FEW)
     for program, report in programs:
         is_refused = program.answer.status != "ok"
@@ -138,10 +118,10 @@ def programs_view(
         ((each.target, f"warning: {said}") for each, _ in programs for said in each.warnings), width
     )
     lines += shared(((each.target, note) for each, _ in programs for note in each.notes), width)
-    return [printable_line(line) for line in lines]
+    return lines
 
 
-def _cells(program: TargetProgram, report: ProgramReport | None) -> list[Text]:
+def _cells(program: TargetProgram, report: ProgramReport | None) -> list[Cell]:
     """The cells of a target's line, empty where nobody can tell."""
     name = Text(program.target, "bold")
     memory = program.memory
@@ -151,21 +131,11 @@ def _cells(program: TargetProgram, report: ProgramReport | None) -> list[Text]:
     if program.answer.status != "ok":
         name.append(" ").append("✗", SIGNS["✗"])
     if report is None or program.bytes_sent is None:
-        return [name, Text(), Text(), Text(), Text(), taken]
+        return [name, "", "", "", "", taken]
     runs = sum(each.runs or 0 for each in report.entries if each.collective.wire_bytes)
     unknown = any(each.runs is None for each in report.entries)
-    times = [Text(), Text()]
-    timeline = report.timeline
-    if timeline is not None:
-        exposed = sum(waits for _, waits in timeline.exposed_seconds)
-        times = [
-            Text(estimated_seconds(timeline.seconds)),
-            Text(estimated_seconds(exposed) if exposed else "0"),
-        ]
-    return [
-        name,
-        Text(f"{runs:,}" + " + ?" * unknown),
-        Text(human_bytes(program.bytes_sent)),
-        *times,
-        taken,
-    ]
+    times = ["", ""]
+    if report.timeline is not None:
+        exposed = sum(waits for _, waits in report.timeline.exposed_seconds)
+        times = [estimated_seconds(report.timeline.seconds), estimated_seconds(exposed) if exposed else "0"]
+    return [name, f"{runs:,}" + " + ?" * unknown, human_bytes(program.bytes_sent), *times, taken]

@@ -1,7 +1,5 @@
-"""The answers of targets: one after another, or in one table with the reasons below it.
-
-An answer has the collectives, the place of the mesh on the hardware, and the differences from the plan.
-"""
+"""The answers of targets: one after another, or in one table with the reasons below it. An answer has the
+collectives, the place of the mesh on the hardware, and the differences from the plan."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from shardviz.hardware.placement import AxisRun, Placement, axis_runs
 from shardviz.hlo import Collective
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import spec_text
-from shardviz.render.lines import columns, records, sentence, shared, table
+from shardviz.render.lines import columns, records, sentence, sentences, shared, table
 from shardviz.render.palette import SIGNS, Palette
 from shardviz.render.programs.collective_rows import (
     has_schedule,
@@ -55,7 +53,7 @@ def target_view(
         lead, _, rest = traffic.partition(": ")
         lines += sentence(rest, width, 2, f"{lead}: ")
     lines += sentence(_rewritten(compiled, rounded), width, 2, style="dim")
-    lines += table([[Text(name, "bold"), Text(text)] for name, text in compiled.typeof], width, 2)
+    lines += table([[(name, "bold"), text] for name, text in compiled.typeof], width, 2)
     for difference in differences:
         sign = "=" if difference.code in SAME_TRAFFIC else "≠"
         lines += sentence(difference.message, width, 2, f"{sign} {difference.code}: ")
@@ -67,7 +65,7 @@ def target_view(
 def error_lines(compiled: TargetResult, width: int, indent: int) -> list[Text]:
     """The reason why a target has no answer, and its hint."""
     lines = sentence(compiled.error, width, indent, "✗ ", "bold")
-    return lines + (sentence(compiled.hint, width, indent + 2, style="dim") if compiled.hint else [])
+    return lines + sentence(compiled.hint, width, indent + 2, style="dim")
 
 
 def traffic_words(compiled: TargetResult, mesh: Mesh, rounded: bool = False) -> str:
@@ -97,8 +95,7 @@ def _rewritten(compiled: TargetResult, rounded: bool) -> str:
     if partitioned is None:
         return ""
     before, after = (
-        [(each.op, each.dtype, each.bytes) for each in collectives]
-        for collectives in (partitioned, compiled.collectives)
+        [(one.op, one.dtype, one.bytes) for one in those] for those in (partitioned, compiled.collectives)
     )
     return partitioned_words(partitioned, rounded) if before != after else ""
 
@@ -116,14 +113,10 @@ def partitioned_words(partitioned: Sequence[Collective], rounded: bool = False) 
         if len(same) == 1:
             said.append(f"{one.op}{over} {what}" + f" {often(same)}".rstrip())
         else:
-            said.append(f"{len(same):,} {one.op}s{over}, {what} each" + _in_loops(same))
+            looped = sum(each.count != 1 for each in same)
+            which = "all" if looped == len(same) else f"{looped:,} of them"
+            said.append(f"{len(same):,} {one.op}s{over}, {what} each" + f", {which} in a loop" * (looped > 0))
     return f"right after SPMD partitioning: {'; '.join(said)}"
-
-
-def _in_loops(several: Sequence[Collective]) -> str:
-    looped = [each for each in several if each.count != 1]
-    which = "all" if len(looped) == len(several) else f"{len(looped):,} of them"
-    return f", {which} in a loop" if looped else ""
 
 
 def _collectives(
@@ -218,10 +211,8 @@ Answers = Sequence[tuple[TargetResult, Sequence[Difference]]]
 
 
 def side_by_side(targets: Sequence[str]) -> bool:
-    """True where one table has all: of two programs that run, and of three targets or more.
-
-    Shardy's answer is not a program that runs, and has little to put in columns.
-    """
+    """True where one table has all: of two programs that run, and of three targets or more. Shardy's answer
+    is not a program that runs, and has little to put in columns."""
     return len(targets) > FEW or (len(targets) == FEW and "shardy" not in targets)
 
 
@@ -233,47 +224,38 @@ def answers_view(
     asked: Sequence[str] = (),
     rounded: bool = False,
 ) -> list[Text]:
-    """Each target's answer, given with its differences from the plan, under a blank line.
-
-    `asked` are the names of all targets, where more answers than these are to come. With `rounded` the bytes
-    of collectives have three digits and a unit.
-    """
+    """Each target's answer, given with its differences from the plan, under a blank line. `asked` are the
+    names of all targets, where more answers than these are to come. With `rounded` the bytes of collectives
+    have three digits and a unit."""
     names = asked or [compiled.target for compiled, _ in answers]
     if side_by_side(names):
         lines = targets_table(answers, problem, width, palette, rounded)
     else:
         views = (target_view(one, found, problem, width, palette, rounded) for one, found in answers)
         lines = [line for view in views for line in view]
-    for words in parts_of_axes([each for one, _ in answers for each in one.collectives], problem.mesh):
-        lines += sentence(words, width, 2, style="dim")
-    return lines
+    every = [each for one, _ in answers for each in one.collectives]
+    return lines + sentences(parts_of_axes(every, problem.mesh), width, 2, style="dim")
 
 
 def targets_table(
     answers: Answers, problem: Problem, width: int, palette: Palette, rounded: bool = False
 ) -> list[Text]:
-    """A blank line, a row a target (more where it has several collectives), and the reasons.
-
-    `answers` are the targets' answers, each with its differences from the plan, in the order asked.
-    """
-    mesh = problem.mesh
-    lines = [Text(), *_rows([compiled for compiled, _ in answers], problem, width, palette, rounded), Text()]
-    for compiled, _ in answers:
-        if compiled.status != "ok":
-            lines += [Text(compiled.target, "bold"), *error_lines(compiled, width, 2)]
-    lines += shared(((each.target, traffic_words(each, mesh, rounded)) for each, _ in answers), width)
+    """A blank line, a row a target (more where it has several collectives), and the reasons. `answers` are
+    the targets' answers, each with its differences from the plan, in the order asked."""
+    mesh, results = problem.mesh, [compiled for compiled, _ in answers]
+    lines = [Text(), *_rows(results, problem, width, palette, rounded), Text()]
+    for one in results:
+        if one.status != "ok":
+            lines += [Text(one.target, "bold"), *error_lines(one, width, 2)]
+    lines += shared(((one.target, traffic_words(one, mesh, rounded)) for one in results), width)
     lines += _reasons(answers, width)
-    lines += shared(((each.target, _rewritten(each, rounded)) for each, _ in answers), width, style="dim")
+    lines += shared(((one.target, _rewritten(one, rounded)) for one in results), width, style="dim")
     # The answers of `jax.typeof` under Explicit axes.
-    types = [
-        (each.target, ", ".join(f"{name} is {text}" for name, text in each.typeof)) for each, _ in answers
-    ]
+    types = ((one.target, ", ".join(f"{name} is {text}" for name, text in one.typeof)) for one in results)
     lines += shared(types, width, style="dim")
-    placed = [
-        (each.target, placement_words(each.placement, mesh))
-        for each, _ in answers
-        if each.placement is not None
-    ]
+    placed = (
+        (one.target, placement_words(one.placement, mesh)) for one in results if one.placement is not None
+    )
     return lines + shared(placed, width, 0, "{} placed: ", "dim")
 
 
@@ -287,23 +269,23 @@ def _rows(
     whole = []
     for name, moves in blocks:
         whole += [[*([Text()] * len(name) if number else name), *cells] for number, cells in enumerate(moves)]
-    used = {i for row in whole for i, cell in enumerate(row) if cell.plain}
-    whole.insert(0, [Text(heading if i in used else "", "bold") for i, heading in enumerate(HEADINGS)])
+    used = {i for row in whole for i, cell in enumerate(row) if cell}
+    head = [Text(heading if i in used else "", "bold") for i, heading in enumerate(HEADINGS)]
     for beneath in BENEATH:
-        kept = [[Text() if i in beneath else cell for i, cell in enumerate(row)] for row in whole]
+        kept = [[Text() if i in beneath else cell for i, cell in enumerate(row)] for row in (head, *whole)]
         aligned = columns(kept, width, right=RIGHT)
         if aligned is not None:
-            left_out = [[_alone(row, i) for i in beneath if i < len(row)] for row in whole]
-            left_out[0] = []
-            rows = zip(aligned, left_out, strict=True)
-            indent = aligned[0].plain.index(HEADINGS[MOVES]) + 2
-            return [line for row, rest in rows for line in (row, *_details(rest, width, indent))]
-    lines: list[Text] = []
+            indent, lines = aligned[0].plain.index(HEADINGS[MOVES]) + 2, aligned[:1]
+            for line, row in zip(aligned[1:], whole, strict=True):
+                rest = [_alone(row, i) for i in beneath if i < len(row)]
+                lines += [line, *_details(rest, width, indent)]
+            return lines
+    lines = []
     for name, moves in blocks:
         cells = [_alone(name, i) for i in range(len(name))]
-        lines += records([[each for each in cells if each.plain]], width)
+        lines += records([[each for each in cells if each]], width)
         for cells in moves:
-            lines += records([[each for each in cells[:HOW] if each.plain]], width, 2)
+            lines += records([[each for each in cells[:HOW] if each]], width, 2)
             lines += _details(cells[HOW:], width, 4)
     return lines
 
@@ -315,7 +297,7 @@ def _alone(row: Sequence[Text], column: int) -> Text:
 
 
 def _details(cells: Sequence[Text], width: int, indent: int) -> list[Text]:
-    return sentence("; ".join(cell.plain for cell in cells if cell.plain), width, indent, style="dim")
+    return sentence("; ".join(cell.plain for cell in cells if cell), width, indent, style="dim")
 
 
 def _moves(compiled: TargetResult, mesh: Mesh, palette: Palette, rounded: bool) -> list[list[Text]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from shardviz.render.lines import GLUE, sentence, table
+from shardviz.render.lines import GAP, GLUE, Cell, sentence, table
 from shardviz.render.machine_view import figures_table
 from shardviz.render.palette import SIGNS
 from shardviz.targets.hardware import TargetGroup
@@ -35,18 +35,15 @@ def spinner(seconds: float, moving: bool) -> str:
 
 def wait_lines(waits: Sequence[Wait], width: int, moving: bool) -> list[Text]:
     """Each target, its stage and its seconds: ``⠹ cpu  compiling  1.2 s``."""
-    rows = []
+    rows: list[list[Cell]] = []
     for wait in waits:
         sign = "·" if wait.seconds is None else spinner(wait.seconds, moving)
         time = "" if wait.seconds is None else f"{wait.seconds:.1f} s"
-        rows.append(
-            [Text.assemble(f"{sign} ", (wait.target, "bold")), Text(wait.stage, "dim"), Text(time, "dim")]
-        )
-    return table(rows, width, right=frozenset({2}))
+        rows.append([Text.assemble(f"{sign} ", (wait.target, "bold")), (wait.stage, "dim"), (time, "dim")])
+    return table(rows, width, right={2})
 
 
 CHOSEN = "❯"
-GAP = 2
 
 
 @dataclass(frozen=True)
@@ -96,11 +93,10 @@ def _tab(tab: TargetTab, is_chosen: bool, with_words: bool) -> Text:
 
 def info_view(versions: Sequence[tuple[str, str]], warning: str, width: int) -> list[Text]:
     """`versions` are (name, version); `warning` says what is wrong with them, or is empty."""
-    installed = [[Text(name), Text(version)] for name, version in versions]
     cure = "pip install -U 'shardviz[tpu]' installs the version that it needs."
     warned = [Text(), *sentence(f"{warning}. {cure}", width, style="bold")] if warning else []
     elsewhere = "shardviz targets lists the targets, and how to install those that are missing."
-    return [*table(installed, width), *warned, Text(), *sentence(elsewhere, width, style="dim")]
+    return [*table(versions, width), *warned, Text(), *sentence(elsewhere, width, style="dim")]
 
 
 def targets_view(groups: Sequence[TargetGroup], width: int) -> list[Text]:
@@ -108,7 +104,7 @@ def targets_view(groups: Sequence[TargetGroup], width: int) -> list[Text]:
     lines: list[Text] = []
     for group in groups:
         lines += [Text()] * bool(lines) + _heading(group, width)
-        lines += table([[Text(each.name), Text(each.what)] for each in group.choices], width, 2)
+        lines += table([[each.name, each.what] for each in group.choices], width, 2)
         lines += sentence(group.takes, width, 2, style="dim")
         if machines := [each.machine for each in group.choices if each.machine is not None]:
             lines += [Text(), *figures_table(machines, width)]

@@ -110,10 +110,7 @@ def rematerialization_lines(found: Sequence[Rematerialization], width: int) -> l
         return []
     arrays = plural(len(found), "array is", "arrays are")
     them = "it" if len(found) == 1 else "them"
-    lines = [
-        Text(),
-        *sentence(f"{arrays} fully replicated in order to reshard {them}", width, style="bold"),
-    ]
+    lines = [Text(), *sentence(f"{arrays} fully replicated in order to reshard {them}", width, style="bold")]
     for each in found[:MOST_ARRAYS]:
         lines += _array_lines(each, width)
     if len(found) > MOST_ARRAYS:

@@ -1,8 +1,6 @@
 """The rows of one frame: for every device its cells, the pieces that wait to go on, and those it has sent.
-
 The columns are chunks. In an all-to-all they are a device's slots, one for every member: what it has for that
-member, then what it got from it. Pieces on their way between two others have no slot.
-"""
+member, then what it got from it. Pieces on their way between two others have no slot."""
 
 from __future__ import annotations
 
@@ -36,9 +34,7 @@ class BufferRow:
 
 class BufferRows:
     """The rows of a frame for some columns. `moving`: arrivals are marked, and rows list what was sent.
-
-    `ended`: only what is part of the result.
-    """
+    `ended`: only what is part of the result."""
 
     def __init__(
         self,
@@ -102,17 +98,12 @@ class BufferRows:
         return (origin if member == target else target) * self._pieces + piece
 
     def _ends(self, member: int, chunk: int) -> bool:
-        """True if a chunk of an all-to-all is to end on the member."""
         return chunk // self._pieces % self._run.schedule.pattern.group_size == member
 
     def _cell(self, piece: Piece, group: int) -> PieceCell:
-        style = chunk_style(self._palette, self._run.schedule.chunks, piece.chunk, group)
-        cell = piece_cell(piece, self._name(piece.chunk, group), style, self._naming)
+        style = chunk_style(self._palette, self._run, piece.chunk, group)
+        cell = piece_cell(piece, chunk_name(self._run, piece.chunk, group), style, self._naming)
         return cell if self._moving else replace(cell, arrived=False)
-
-    def _name(self, chunk: int, group: int) -> str:
-        schedule = self._run.schedule
-        return chunk_name(schedule.pattern, schedule.chunks, chunk, group)
 
     def sent(self, group: int, member: int) -> str:
         """The chunks that a member has just sent, without empty ones: ``α→1``, ``2 chunks→1 α→3``."""
@@ -133,7 +124,7 @@ class BufferRows:
         for carried, receivers in by_chunks.items():
             ids = [str(run.mesh.device_id(run.groups[group][receiver])) for receiver in receivers]
             to = ",".join(ids) if len(ids) < 4 else f"{len(ids)} devices"
-            names = [self._name(chunk, group) for chunk in carried]
+            names = [chunk_name(run, chunk, group) for chunk in carried]
             what = ",".join(names) if len(names) < 4 else f"{len(names)} chunks"
             if len(names) > 2 and list(carried) == list(range(carried[0], carried[-1] + 1)):
                 what = f"{names[0]}–{names[-1]}"
@@ -189,10 +180,8 @@ def chunk_columns(run: CollectiveRun) -> Sequence[int]:
 
 @dataclass(frozen=True)
 class FrameStats:
-    """Rows that are to be drawn alike: how wide labels are, which marks there are.
-
-    `forms` are the numbers of those among `FORMS` that may be taken.
-    """
+    """Rows that are to be drawn alike: how wide labels are, which marks there are. `forms` are the numbers of
+    those among `FORMS` that may be taken."""
 
     rows: Sequence[BufferRow]
     forms: Sequence[int] = range(len(FORMS))
@@ -245,10 +234,8 @@ class FrameStats:
 
 
 def sampled(run: CollectiveRun, group: int, columns: Sequence[int], palette: Palette) -> FrameStats:
-    """Every device's row in the first and the last frame and some between; of large groups some rows.
-
-    Where sums are made, all forms say whose, or of how many; where pieces are too many, they have names.
-    """
+    """Every device's row in the first and the last frame and some between; of large groups some rows. Where
+    sums are made, all forms say whose, or of how many; where pieces are too many, they have names."""
     rounds, size = run.schedule.rounds, run.schedule.pattern.group_size
     pieces = size * len(columns)
     frames = sorted({rounds, *range(0, rounds, max(1, -(-rounds // max(1, MAX_PIECES // max(1, pieces)))))})

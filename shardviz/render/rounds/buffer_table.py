@@ -1,7 +1,5 @@
-"""The buffers after one round as a table: a row for every device, a column for every chunk.
-
-A window of any size shows some of it; a page all of a summary.
-"""
+"""The buffers after one round as a table: a row for every device, a column for every chunk. A window of any
+size shows some of it; a page all of a summary."""
 
 from __future__ import annotations
 
@@ -22,15 +20,13 @@ from shardviz.render.rounds.buffer_rows import (
     chunk_columns,
     sampled,
 )
-from shardviz.render.rounds.pieces import FORMS, NOTHING, chunk_name
+from shardviz.render.rounds.pieces import FORMS, cell_text, chunk_name
 from shardviz.stepping.collective_run import CollectiveRun
 
 MAX_ROWS = 16
 """Devices of one group in a summary at most."""
 MAX_COLUMNS = 6
 """Chunks in a summary that cannot show all."""
-MARKED = "◃"
-"""Stands behind the device that is marked."""
 LEAST = 3
 """Columns of the narrowest cell."""
 GAP = 2
@@ -189,10 +185,8 @@ class BufferTable:
         if member is None:
             label = self._titles[number].copy()
         else:
-            label = self._labels.of(self._run.groups[self.groups[number]][member]).copy()
-            if member == self._lens:
-                label.stylize(self._palette.lens)
-                label.append(MARKED, self._palette.lens)
+            position = self._run.groups[self.groups[number]][member]
+            label = self._labels.of(position, member == self._lens)
         return label.append(" " * (self._gutter - label.cell_len))
 
     def _texts(self, row: BufferRow, columns: Sequence[int | None], is_text: bool) -> list[Text]:
@@ -203,10 +197,10 @@ class BufferTable:
             cell = None if column is None else next(cells)
             if not is_text:
                 texts.append(Text(" " * shape.cell) if cell is None else cell.padding(shape.cell))
-            elif cell is not None:
-                texts.append(cell.text(shape.cell, FORMS[shape.form]))
+            elif column is None:
+                texts.append(Text("…", DIM))
             else:
-                texts.append(Text("…" if column is None else NOTHING.center(shape.cell), DIM))
+                texts.append(cell_text(cell, shape.cell, FORMS[shape.form]))
         return texts
 
     def _append_rest(self, line: Text, row: BufferRow, start: int) -> None:
@@ -225,7 +219,6 @@ class BufferTable:
             line.append(" " * (self.shape.sent_at - start - line.cell_len)).append(row.sent, DIM)
 
     def _name(self, group: int, column: int | None) -> Text:
-        """The heading of a column."""
         if column is None:
             return Text(" ")
         width = self.shape.cell
@@ -239,7 +232,7 @@ class BufferTable:
         if self._slots:
             member = column // schedule.pattern.pieces(schedule.chunks)
             return str(run.mesh.device_id(run.groups[group][member]))
-        return chunk_name(schedule.pattern, schedule.chunks, column, group)
+        return chunk_name(run, column, group)
 
     @cached_property
     def _titles(self) -> list[Text]:
@@ -270,10 +263,8 @@ class BufferTable:
 
 
 def table_shape(table: BufferTable, stats: FrameStats) -> TableShape:
-    """The shape in which frames with the rows and page of `table` are drawn so that nothing moves.
-
-    One form for all. On a page what was sent gives way, but only to richer numbers; in a window nothing does.
-    """
+    """The shape in which frames with the rows and page of `table` are drawn so that nothing moves. One form
+    for all. On a page what was sent gives way, but only to richer numbers; in a window nothing does."""
     lengths = dict(stats.labels())
     passing, sent = stats.longest_passing, stats.longest_sent
     sent += GAP * bool(sent)

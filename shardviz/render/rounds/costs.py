@@ -10,7 +10,7 @@ from shardviz.collectives.pattern import LowerBound
 from shardviz.errors import plural
 from shardviz.hardware.comparisons import NotCompared, fastest, is_cut
 from shardviz.hardware.timelines import Timeline
-from shardviz.render.lines import columns, records, sentence, shared
+from shardviz.render.lines import fitting_columns, records, sentence, shared
 from shardviz.render.palette import BEST, Palette
 from shardviz.render.rounds.step_notes import headline
 from shardviz.stepping.collective_run import CollectiveRun
@@ -22,7 +22,7 @@ OTHERS = 6
 """Algorithms to compare with in a sentence; `--compare` has all."""
 HEADINGS = ("", "algorithm", "rounds", "sent", "× least", "busiest link", "waiting", "time")
 RIGHT = frozenset({2, 3, 4, 5, 6, 7})
-LEFT_OUT = ((), (4, 5), (4, 5, 6), (2, 4, 5, 6), (2, 3, 4, 5, 6))
+LEFT_OUT = ((4, 5), (4, 5, 6), (2, 4, 5, 6), (2, 3, 4, 5, 6))
 """The columns that a table does without, where there is less and less room."""
 MAX_LINE = 1000
 """Columns of a line that its reader breaks."""
@@ -120,17 +120,14 @@ def comparison_view(
     palette: Palette,
 ) -> list[Text]:
     """The table of `run.rows` (chosen one marked), then one line on which is fastest from which payload on.
-
-    `crossovers` are (bytes, algorithm) and `left_out` (algorithm, reason), as `shardviz.hardware` gives them.
-    """
+    `crossovers` are (bytes, algorithm) and `left_out` (algorithm, reason), as `shardviz.hardware` gives
+    them."""
     able = _able(run.rows)
     best, starred = fastest(run.rows), _starred(run)
     rows = [_cells(run, row, row.algorithm in starred) for row in able]
-    head = [Text(heading, "bold") for heading in HEADINGS]
-    lines = columns([head, *rows], width, right=RIGHT)
+    lines = fitting_columns(rows, width, 0, RIGHT, HEADINGS)
     if lines is None:
-        named = [[*row[:2], *_named(row[2:])] for row in rows]
-        lines = records(named, width)
+        lines = records([[*row[:2], *_named(row[2:])] for row in rows], width)
     asked = [*sentence(_question(run), width), *formula_lines(run, width)]
     lines = [*headline(run, width, palette), *asked, Text(), *lines]
     reasons = [row for row in run.rows if isinstance(row, NotCompared)]
@@ -149,21 +146,13 @@ def comparison_view(
 def algorithm_lines(run: CollectiveRun, width: int) -> tuple[Text, list[Text]]:
     """The names of the columns, and a line for each algorithm that can do it: the columns for which there is
     room, the time in any case."""
-    able = _able(run.rows)
     starred = _starred(run)
-    rows = [_cells(run, row, row.algorithm in starred) for row in able]
-    every = [[Text(heading, "bold") for heading in HEADINGS], *rows]
-    for left_out in LEFT_OUT:
-        kept = [place for place in range(len(HEADINGS)) if place not in left_out]
-        right = frozenset(kept.index(place) for place in RIGHT if place in kept)
-        lines = columns([[row[place] for place in kept] for row in every], width, right=right)
-        if lines is not None:
-            return lines[0], lines[1:]
-    return Text(), [row[1] for row in rows]
+    rows = [_cells(run, row, row.algorithm in starred) for row in _able(run.rows)]
+    lines = fitting_columns(rows, width, 0, RIGHT, HEADINGS, LEFT_OUT)
+    return (Text(), [row[1] for row in rows]) if lines is None else (lines[0], lines[1:])
 
 
 def _able(rows: Sequence[Timeline | NotCompared]) -> list[Timeline]:
-    """The rows of algorithms that are compared."""
     return [row for row in rows if isinstance(row, Timeline)]
 
 
@@ -182,7 +171,6 @@ def _starred(run: CollectiveRun) -> Sequence[str]:
 
 
 def _question(run: CollectiveRun) -> str:
-    """The payload that is compared, and its links."""
     size = run.schedule.pattern.group_size
     what = f"{exact_bytes(run.bytes)} over {plural(size, 'device')}"
     return f"{what}, on a {run.links.topology} with {link_text(run)}"
@@ -204,7 +192,6 @@ def _cells(run: CollectiveRun, row: Timeline, fastest: bool) -> list[Text]:
 
 
 def _named(cells: Sequence[Text]) -> list[Text]:
-    """The same with words, for lines without headings."""
     rounds, sent, ratio, busiest, waiting, time = (cell.plain for cell in cells)
     return [
         Text(plural(int(rounds.replace(",", "")), "round")),
@@ -222,10 +209,8 @@ def _crossovers_line(
     best: Sequence[str],
     width: int,
 ) -> list[Text]:
-    """``up to 1.2 KiB recursive-doubling, from there ring``, among those that were looked at.
-
-    Nothing where the fastest of the table, `best`, was not looked at, and where only one was.
-    """
+    """``up to 1.2 KiB recursive-doubling, from there ring``, among those that were looked at. Nothing where
+    the fastest of the table, `best`, was not looked at, and where only one was."""
     skipped = {algorithm for algorithm, _ in left_out}
     if not crossovers or (best and skipped.issuperset(best)):
         return []
@@ -250,5 +235,4 @@ def _crossovers_line(
 
 
 def _and(names: Sequence[str]) -> str:
-    """``a, b and c``."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

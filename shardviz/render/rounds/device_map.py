@@ -77,11 +77,9 @@ class DeviceMap:
 
 
 class RingMap(DeviceMap):
-    """A ring: along the first row, back and forth over the others, and up the first column.
-
-    The last two rows may be shorter. The last row of an odd ring has one device less than the one above, so
-    that its end turns up at a corner.
-    """
+    """A ring: along the first row, back and forth over the others, and up the first column. The last two rows
+    may be shorter. The last row of an odd ring has one device less than the one above, so that its end turns
+    up at a corner."""
 
     def across(self, row: int, gap: int) -> Pair | None:
         if self.corner(row, gap):
@@ -124,10 +122,8 @@ class LineMap(DeviceMap):
 
 @dataclass(frozen=True, eq=False)
 class TorusMap(DeviceMap):
-    """A torus or a grid: the last axis along a row, the one before it down the rows.
-
-    Further axes follow below, in blocks; their links are not drawn.
-    """
+    """A torus or a grid: the last axis along a row, the one before it down the rows. Further axes follow
+    below, in blocks; their links are not drawn."""
 
     torus: Torus
 
@@ -186,7 +182,6 @@ def device_map(topology: Topology, columns: int) -> DeviceMap:
 
 
 def _in_rows(members: int, columns: int) -> Ints:
-    """All in order, row after row."""
     return np.pad(np.arange(members), (0, -members % columns), constant_values=NOBODY).reshape(-1, columns)
 
 

@@ -1,7 +1,5 @@
 """The devices of a group as their links join them, with what they hold and what moves: one round of a run.
-
-Lines are drawn where they are seen only, so that groups of any size cost the same.
-"""
+Lines are drawn where they are seen only, so that groups of any size cost the same."""
 
 from __future__ import annotations
 
@@ -14,6 +12,7 @@ import numpy as np
 from rich.style import Style
 from rich.text import Span, Text
 
+from shardviz.collectives.frames import Frame
 from shardviz.collectives.values import Values
 from shardviz.errors import plural
 from shardviz.hardware.topology import Switch
@@ -29,7 +28,7 @@ from shardviz.render.rounds.buffer_rows import (
     sampled,
 )
 from shardviz.render.rounds.device_map import DeviceMap, LineMap, Pair, SwitchMap, device_map
-from shardviz.render.rounds.pieces import ARRIVED, FORMS, NOTHING, PieceCell, chunk_name, chunk_style
+from shardviz.render.rounds.pieces import ARRIVED, FORMS, NOTHING, cell_text, chunk_name, chunk_style
 from shardviz.render.rounds.round_traffic import Moves, RoundTraffic
 from shardviz.stepping.collective_run import CollectiveRun
 
@@ -72,27 +71,17 @@ LEAST_INSIDE = 4
 
 
 class DevicePicture:
-    """Frame `number` of one group: a canvas of `width` columns and `height` lines.
-
-    `part` is how much of their way the round's chunks have gone, 0 to 1: devices have then what they had
-    before the round. None is the frame itself, when all have arrived. `lens` is a member that is marked.
-    """
+    """Frame `number` of one group: a canvas of `width` columns and `height` lines. `part` is how much of
+    their way the round's chunks have gone, 0 to 1: devices have then what they had before the round. None is
+    the frame itself, when all have arrived. `lens` is a member that is marked."""
 
     def __init__(
-        self,
-        boxes: GroupBoxes,
-        number: int,
-        part: float | None = None,
-        lens: int | None = None,
+        self, boxes: GroupBoxes, number: int, part: float | None = None, lens: int | None = None
     ) -> None:
         self._boxes, self._shape, self._map = boxes, boxes.shape, boxes.map
         self._part, self._lens = part, lens
         self.traffic = RoundTraffic(boxes.run, number)
-        held = number if part is None else number - 1
-        self._frame = boxes.run.frames[held] if boxes.run.followed else None
-        self._rows: BufferRows | None = None
-        if self._frame is not None and boxes.columns is not None:
-            self._rows = BufferRows(boxes.run, self._frame, boxes.columns, boxes.palette, bool(held), False)
+        self._frame, self._rows = boxes.held(number if part is None else number - 1)
         self._drawn: dict[int, list[Text]] = {}
         self._top = self._map.down(0, 0) is not None
         self._above = self._shape.above
@@ -237,7 +226,6 @@ class DevicePicture:
         return pair != (self._map.member(row - 1, column), self._map.member(row, column))
 
     def _box(self, member: int) -> list[Text]:
-        """A member's box: `shape.height` lines of `shape.width` columns."""
         inside = self._shape.inside
         if self._rows is not None:
             row = self._rows.row(self._boxes.group, member)
@@ -252,7 +240,6 @@ class DevicePicture:
         return [*lines, self._bottom(sent, edge)]
 
     def _bottom(self, sent: str, edge: Style) -> Text:
-        """The border with what has been sent."""
         inside = self._shape.inside
         if not sent or len(sent) + 2 > inside:
             return Text(f"└{'─' * inside}┘", edge)
@@ -266,7 +253,7 @@ class DevicePicture:
         leaving = set() if is_all_to_all else set(self.traffic.sent(member).listed)
         texts = []
         for column, cell in zip(self._boxes.columns, row.cells, strict=True):
-            text = self._cell(cell)
+            text = cell_text(cell, shape.cell, FORMS[shape.form], shape.bare)
             if column in leaving and cell is not None and not shape.bare:
                 text = Text.assemble(text[:-1], Text(ARRIVED, cell.style if cell.needed else DIM))
             texts.append(text)
@@ -292,17 +279,7 @@ class DevicePicture:
             lines.append(self._passing(row))
         return lines
 
-    def _cell(self, cell: PieceCell | None) -> Text:
-        shape = self._shape
-        if cell is None:
-            return Text(NOTHING.center(shape.cell), DIM)
-        if not shape.bare:
-            return cell.text(shape.cell, FORMS[shape.form])
-        style = cell.style if cell.needed else DIM
-        return Text(cell.name[: shape.cell].ljust(shape.cell), style)
-
     def _passing(self, row: BufferRow) -> Text:
-        """The pieces that wait to go on."""
         line = Text()
         for number, cell in enumerate(row.passing):
             text = Text.assemble(cell.text(len(cell.name) + 2, FORMS[-1]))
@@ -315,7 +292,6 @@ class DevicePicture:
         return line
 
     def _bar(self, member: int) -> list[Text]:
-        """The member's chunks as a bar in their colours; nothing where they are not followed."""
         if self._frame is None:
             return []
         return [self._boxes.bar(self._frame.needed(member))] * self._shape.tall
@@ -347,11 +323,9 @@ def _joined(cells: Sequence[Text], blank: int) -> Text:
 
 
 class GroupBoxes:
-    """The boxes of a group as all rounds share them on a page: shape, places, names, borders and bars.
-
-    Of the shapes with which the whole picture fits `height` lines of `width` columns it has the richest, else
-    one with which its width does.
-    """
+    """The boxes of a group as all rounds share them on a page: shape, places, names, borders and bars. Of the
+    shapes with which the whole picture fits `height` lines of `width` columns it has the richest, else one
+    with which its width does."""
 
     def __init__(self, run: CollectiveRun, group: int, width: int, height: int, palette: Palette) -> None:
         self.run, self.group, self.palette = run, group, palette
@@ -365,18 +339,24 @@ class GroupBoxes:
         self._names: dict[int, str] = {}
         self._still: dict[str, Text] = {}
 
+    def held(self, number: int) -> tuple[Frame | None, BufferRows | None]:
+        """What devices have in a frame, where that is followed; and its rows, where there are cells."""
+        frame = self.run.frames[number] if self.run.followed else None
+        if frame is None or self.columns is None:
+            return frame, None
+        return frame, BufferRows(self.run, frame, self.columns, self.palette, bool(number), False)
+
     def name(self, chunk: int) -> str:
         """The name of a chunk."""
         if chunk not in self._names:
-            schedule = self.run.schedule
             if len(self._names) > REMEMBERED:
                 self._names.clear()
-            self._names[chunk] = chunk_name(schedule.pattern, schedule.chunks, chunk, self.group)
+            self._names[chunk] = chunk_name(self.run, chunk, self.group)
         return self._names[chunk]
 
     def style(self, chunk: int) -> Style:
         """The colour of a chunk."""
-        return chunk_style(self.palette, self.run.schedule.chunks, chunk, self.group)
+        return chunk_style(self.palette, self.run, chunk, self.group)
 
     def names(self, chunks: list[int] | int, room: int) -> Text:
         """The names of chunks in their colours, or how many they are; nothing where there is no room."""
@@ -529,11 +509,9 @@ class BoxShape:
 def box_shape(
     run: CollectiveRun, group: int, width: int, height: int, palette: Palette
 ) -> tuple[BoxShape, DeviceMap]:
-    """The richest boxes with which the whole picture fits a page, else boxes with which its width does.
-
-    A ring that closes, and a line or a switch in one row, come before richer boxes. Where sums are made,
-    names without marks are worse than a picture that scrolls. What is left of the page makes them larger.
-    """
+    """The richest boxes with which the whole picture fits a page, else boxes with which its width does. A
+    ring that closes, and a line or a switch in one row, come before richer boxes. Where sums are made, names
+    without marks are worse than a picture that scrolls. What is left of the page makes them larger."""
     above = 2 if isinstance(run.links.topology.flat, Switch) else 1
     shapes = (replace(shape, above=above) for shape in _shapes(run, group, palette))
     found = [(shape, _map(run, shape, width)) for shape in shapes]
@@ -571,7 +549,6 @@ def _fits(shape: BoxShape, arranged: DeviceMap, width: int, height: int) -> bool
 
 
 def _grown(shape: BoxShape, arranged: DeviceMap, width: int, height: int) -> BoxShape:
-    """The boxes with the room that they leave on a page."""
     for name, most in GROWTH:
         # The text of a cell stands in its middle line.
         sizes = range(most, getattr(shape, name), -2 if name == "tall" else -1)
@@ -590,7 +567,6 @@ def _map(run: CollectiveRun, shape: BoxShape, width: int) -> DeviceMap:
 
 
 def _shapes(run: CollectiveRun, group: int, palette: Palette) -> Iterator[BoxShape]:
-    """Shapes from the richest to the smallest."""
     columns = drawn_columns(run)
     least = max(LEAST_INSIDE, len(str(run.mesh.size - 1)) + 2)
     if columns is None:
@@ -614,7 +590,6 @@ def _shapes(run: CollectiveRun, group: int, palette: Palette) -> Iterator[BoxSha
 def _with_cells(
     seen: FrameStats, form: int, cell: int, blank: int, gap: int, least: int, bare: bool = False
 ) -> Iterator[BoxShape]:
-    """The cells in one line, in two lines, ….."""
     count = max(1, len(seen.rows[0].cells))
     for per_line in dict.fromkeys(-(-count // lines) for lines in range(1, min(count, 8) + 1)):
         inside = max(per_line * (cell + blank) - blank, least)

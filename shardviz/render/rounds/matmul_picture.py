@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from rich.style import Style
 from rich.text import Text
 
 from shardviz.render.canvas import LineBuilder
@@ -19,7 +18,6 @@ from shardviz.units import seconds
 
 MARKS = "× is multiplied   slot n: after round n of a gather, before round n + 1 of a sum"
 TIMES = "×"
-MARKED = "◃"
 GAP = 2
 LEAST_CELL, WIDEST_CELL = 4, 12
 NAMED = 3
@@ -52,7 +50,8 @@ class MatmulPicture:
         self._gutter = self._labels.width + GAP
         self._columns = matmul.rounds + 1
         room = (width - self._gutter) // self._columns - 1
-        self._cell = min(max(room, self._least, LEAST_CELL), WIDEST_CELL)
+        least = len(self._name(run.schedule.chunks - 1)) + 2
+        self._cell = min(max(room, least, LEAST_CELL), WIDEST_CELL)
         self.width = max(width, self._gutter + self._columns * (self._cell + 1))
         self._page = width
         self._below = self._bars
@@ -71,7 +70,11 @@ class MatmulPicture:
         first = max(0, (left - self._gutter) // pitch)
         last = min(self._columns, (right - self._gutter) // pitch + 1)
         member = place - 1
-        builder.put_text(0, self._label(member) if place else Text("slot", DIM))
+        label = Text("slot", DIM)
+        if place:
+            position = self._matmul.run.groups[self._group][member]
+            label = self._labels.of(position, member == self._lens)
+        builder.put_text(0, label)
         for slot in range(first, max(first, last)):
             text = self._block(slot, member) if place else self._heading(slot)
             builder.put_text(self._gutter + slot * pitch, text)
@@ -83,13 +86,6 @@ class MatmulPicture:
         """The member whose row a line belongs to; None where there is none."""
         member = y - len(self._above) - 1
         return member if 0 <= member < self._size else None
-
-    def _label(self, member: int) -> Text:
-        label = self._labels.of(self._matmul.run.groups[self._group][member]).copy()
-        if member == self._lens:
-            label.stylize(self._palette.lens)
-            label.append(MARKED, self._palette.lens)
-        return label
 
     def _heading(self, slot: int) -> Text:
         here = slot == self._number
@@ -103,7 +99,8 @@ class MatmulPicture:
         word = f"{self._names(blocks)}{TIMES if slot <= self._number else ''}"
         if len(word) > self._cell:
             word = f"{len(blocks)}"
-        return Text(word.center(self._cell), self._style(blocks[0]) if slot <= self._number else DIM)
+        style = chunk_style(self._palette, self._matmul.run, blocks[0], self._group)
+        return Text(word.center(self._cell), style if slot <= self._number else DIM)
 
     def _names(self, blocks: Sequence[int]) -> str:
         if len(blocks) <= NAMED:
@@ -113,19 +110,10 @@ class MatmulPicture:
         return f"{len(blocks)}"
 
     def _name(self, block: int) -> str:
-        schedule = self._matmul.run.schedule
-        return chunk_name(schedule.pattern, schedule.chunks, block, self._group)
-
-    def _style(self, block: int) -> Style:
-        return chunk_style(self._palette, self._matmul.run.schedule.chunks, block, self._group)
-
-    @cached_property
-    def _least(self) -> int:
-        return len(self._name(self._matmul.run.schedule.chunks - 1)) + 2
+        return chunk_name(self._matmul.run, block, self._group)
 
     @cached_property
     def _above(self) -> list[Text]:
-        """The work of the marked or the first device in this slot."""
         matmul = self._matmul
         einsum = matmul.einsum.einsum
         assert einsum is not None
@@ -219,5 +207,4 @@ def matmul_lines(
 
 
 def _array(name: str, dims: Sequence[str], letter: str, block: str) -> str:
-    """``W[d:β, f]``."""
     return f"{name}[{', '.join(f'{dim}:{block}' if dim == letter else dim for dim in dims)}]"

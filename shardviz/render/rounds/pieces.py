@@ -10,9 +10,9 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.collectives.frames import Piece
-from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.values import Values, plain_values
 from shardviz.render.palette import DIM, GLYPHS, PARTIAL, SUBSCRIPTS, Palette, glyph
+from shardviz.stepping.collective_run import CollectiveRun
 
 ARRIVED = "▸"
 """Stands before a piece that came in the last round."""
@@ -122,12 +122,9 @@ class PieceCell:
 
 @dataclass(frozen=True)
 class Naming:
-    """Common to the pieces of one frame.
-
-    `named`: chunks have names beside their numbers. `members` is how many addends a complete sum has, 1
-    where nothing is added. `combined` is ``+``, ``max`` or ``min``. `added`: the last round added to pieces,
-    so that one that arrived shows how it came to be.
-    """
+    """Common to the pieces of one frame. `named`: chunks have names beside their numbers. `members` is how
+    many addends a complete sum has, 1 where nothing is added. `combined` is ``+``, ``max`` or ``min``.
+    `added`: the last round added to pieces, so that one that arrived shows how it came to be."""
 
     named: bool
     members: int
@@ -176,7 +173,6 @@ def _wraps(addends: Sequence[Any], totals: Sequence[str]) -> bool:
 
 
 def _joined(addends: Sequence[str], combined: str) -> str:
-    """``3+5-2``, ``(1+2j)+(3+0j)``, ``max(3,5)``."""
     if combined != "+":
         return f"{combined}({','.join(addends)})"
     return "+".join(f"({each})" if "j" in each else each for each in addends).replace("+-", "-")
@@ -197,8 +193,9 @@ def numbers(values: Values) -> list[str]:
     return [number(value) for value in plain_values(values.reshape(-1))]
 
 
-def chunk_name(pattern: Pattern, chunks: int, chunk: int, group: int = 0) -> str:
+def chunk_name(run: CollectiveRun, chunk: int, group: int = 0) -> str:
     """The name of a chunk of a group; groups that run at the same time have names of their own."""
+    pattern, chunks = run.schedule.pattern, run.schedule.chunks
     n = pattern.group_size
     if pattern.kind == "all_to_all" and chunks == n * n and (group + 1) * n <= len(GLYPHS):
         origin, target = divmod(chunk, n)
@@ -206,6 +203,15 @@ def chunk_name(pattern: Pattern, chunks: int, chunk: int, group: int = 0) -> str
     return glyph(group * chunks + chunk)
 
 
-def chunk_style(palette: Palette, chunks: int, chunk: int, group: int = 0) -> Style:
+def chunk_style(palette: Palette, run: CollectiveRun, chunk: int, group: int = 0) -> Style:
     """The colour of a chunk of a group."""
-    return palette.shard(group * chunks + chunk)
+    return palette.shard(group * run.schedule.chunks + chunk)
+
+
+def cell_text(cell: PieceCell | None, width: int, form: LabelForm, bare: bool = False) -> Text:
+    """A cell, or its place where nothing is; `bare` without room for marks."""
+    if cell is None:
+        return Text(NOTHING.center(width), DIM)
+    if not bare:
+        return cell.text(width, form)
+    return Text(cell.name[:width].ljust(width), cell.style if cell.needed else DIM)

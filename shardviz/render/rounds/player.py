@@ -63,10 +63,8 @@ STOP = "any key stops"
 
 class PlayerPage:
     """A collective on a page of `width` columns and `height` lines; what rounds share is worked out once.
-
     `links_of` is the target whose links they are. `verdict` are the lines that JAX's verdict needs. `matmul`
-    is one that can run beside it, whose view there is then.
-    """
+    is one that can run beside it, whose view there is then."""
 
     def __init__(
         self,
@@ -98,10 +96,7 @@ class PlayerPage:
         run, drawn, width = self._prepared.run, self._prepared.drawn, self._width
         words = self._words(number)
         state = state_line(run, drawn, number, width)
-        lines = [
-            title_line(run, width, self.palette, self._lead),
-            progress_line(run, number, width, speed),
-        ]
+        lines = [title_line(run, width, self.palette, self._lead), progress_line(run, number, width, speed)]
         if self.is_low:
             return [*lines, state if state is not None else words]
         return [*lines, words, state if state is not None else Text()]
@@ -131,7 +126,6 @@ class PlayerPage:
         return lines
 
     def _least(self, number: int, verdict: int) -> tuple[int, int, int]:
-        """The lines of the cost, the verdict and the marks that are shown in any case."""
         if self.is_low:
             return 1, 0, 0
         cost = self._summary.lines(number, self._width)
@@ -210,7 +204,6 @@ class PlayerPage:
 
     @cached_property
     def _room(self) -> int:
-        """Lines that are left for the picture, above a blank one where there is room."""
         beside = len(self.head(0, "")) + sum(self._least(0, self.verdict_lines)) + (not self.is_low)
         return self._height - beside
 
@@ -256,7 +249,6 @@ class PlayerPage:
 
     @cached_property
     def _look(self) -> FrameStats | None:
-        """The rows that decide the marks; None where there are no cells."""
         columns = drawn_columns(self._prepared.drawn)
         if columns is None:
             return None
@@ -342,10 +334,8 @@ def words_line(run: CollectiveRun, number: int, width: int) -> Text:
 
 
 def state_line(run: CollectiveRun, drawn: CollectiveRun, number: int, width: int) -> Text | None:
-    """The line on every device's data before the first round and after the last; None between.
-
-    `drawn` is the run whose numbers are shown.
-    """
+    """The line on every device's data before the first round and after the last; None between. `drawn` is the
+    run whose numbers are shown."""
     pattern = run.schedule.pattern
     if not number:
         has = "each device has its own addend" if pattern.reduces else "each device has its own part"
@@ -379,10 +369,8 @@ def _smaller(run: CollectiveRun, drawn: CollectiveRun) -> list[Text]:
 
 @dataclass(frozen=True)
 class CostSummary:
-    """The cost up to a round, beside that of all rounds and the least possible.
-
-    `links_of` is the target whose links they are; empty where they are assumed.
-    """
+    """The cost up to a round, beside that of all rounds and the least possible. `links_of` is the target
+    whose links they are; empty where they are assumed."""
 
     run: CollectiveRun
     links_of: str = ""
@@ -446,9 +434,7 @@ def _fitting(parts: list[Text], width: int) -> Text:
 
 class PlayedTable:
     """All frames of a run as tables on pages of one height, for playing them one after another in place.
-
-    `ending` says how the show is ended; empty where nothing ends it.
-    """
+    `ending` says how the show is ended; empty where nothing ends it."""
 
     def __init__(
         self, run: CollectiveRun, width: int, height: int, palette: Palette, ending: str = STOP

@@ -51,10 +51,8 @@ class Moves:
 
 
 class RoundTraffic:
-    """Round `number` of a run, of which 0 moves nothing; empty chunks are left out.
-
-    Messages take the ways of `hardware.routes`. The switch is the member after the last.
-    """
+    """Round `number` of a run, of which 0 moves nothing; empty chunks are left out. Messages take the ways of
+    `hardware.routes`. The switch is the member after the last."""
 
     def __init__(self, run: CollectiveRun, number: int) -> None:
         self._topology = run.links.topology.flat
@@ -112,7 +110,6 @@ class RoundTraffic:
 
     @cached_property
     def _is_direct(self) -> bool:
-        """True if every message goes from a member to its neighbour."""
         hops = [abs(part.hops) for part in self._segments.values()]
         return not hops or bool((np.sum(hops, axis=0) == 1).all())
 
@@ -141,7 +138,6 @@ class RoundTraffic:
         raise ValueError(f"{origin} and {target} are not neighbours")
 
     def _link(self, origin: int, target: int) -> int:
-        """The number of a link of a torus."""
         assert isinstance(self._topology, Torus)
         axis, up = self._direction(origin, target)
         size, stride = self._topology.dims[axis], self._topology.stride(axis)
@@ -151,7 +147,6 @@ class RoundTraffic:
 
     @cached_property
     def _loads(self) -> Ints:
-        """Messages on every link."""
         pairs = np.sort(self._sends.src * self._size + self._sends.dst)
         pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])]
         src, dst = np.divmod(pairs, self._size)
@@ -194,10 +189,8 @@ def round_words(run: CollectiveRun, number: int) -> str:
 
 
 def sends_line(sends: Sends, pattern: Pattern, axes: Sequence[str]) -> str:
-    """``each sends 1 chunk to the next``, ``pairs 2 apart swap 2 chunks``, ``0→1, 2→3``.
-
-    `axes` names the dimensions of the group. Members, not devices, are numbered.
-    """
+    """``each sends 1 chunk to the next``, ``pairs 2 apart swap 2 chunks``, ``0→1, 2→3``. `axes` names the
+    dimensions of the group. Members, not devices, are numbered."""
     if not len(sends):
         return "nothing is sent"
     n = pattern.group_size
@@ -238,7 +231,6 @@ def _along(src: Ints, dst: Ints, dims: tuple[int, ...], axes: Sequence[str]) -> 
 
 
 def _swapped(src: Ints, dst: Ints) -> str:
-    """The partners, if all members swap with one other."""
     apart = _different(src ^ dst)
     if len(apart) != 1:
         return ""

@@ -93,11 +93,9 @@ def array_lines(
     max_lines: int = MAX_LINES,
     period: int = 1,
 ) -> list[Text]:
-    """An array, the last dimension along a line; neighbours of one style stand in one cell.
-
-    A vector goes on over several lines, each with whole periods, or an equal part of one. Of larger
-    arrays the first and last numbers and lines are shown. Numbers take `digits` columns.
-    """
+    """An array, the last dimension along a line; neighbours of one style stand in one cell. A vector goes on
+    over several lines, each with whole periods, or an equal part of one. Of larger arrays the first and last
+    numbers and lines are shown. Numbers take `digits` columns."""
     length = values.shape[-1] if values.ndim else 1
     if not values.size:
         return [Text("[]", DIM)]
@@ -142,12 +140,7 @@ def _digits(values: Values, width: int, max_lines: int) -> int:
 
 
 def _line(
-    places: Sequence[int | None],
-    flat: Values,
-    style: StyleOf,
-    digits: int,
-    striped: bool,
-    blank: str = " ",
+    places: Sequence[int | None], flat: Values, style: StyleOf, digits: int, striped: bool, blank: str = " "
 ) -> Text:
     def look(place: int | None) -> tuple[bool, Style | None]:
         return (True, None) if place is None else (False, style(place))
@@ -164,7 +157,6 @@ def _line(
 
 
 def _styles(run: CollectiveRun, place: int, ended: bool, palette: Palette) -> StyleOf:
-    """The styles of a device's shard: each number has its chunk's."""
     cuts = run.frames.cuts
     values = run.frames.after if ended else run.frames.before
     assert cuts is not None
@@ -178,6 +170,6 @@ def _styles(run: CollectiveRun, place: int, ended: bool, palette: Palette) -> St
 
     def style(number: int) -> Style | None:
         chunk = int(owner[number])
-        return None if chunk < 0 else chunk_style(palette, run.schedule.chunks, chunk, group)
+        return None if chunk < 0 else chunk_style(palette, run, chunk, group)
 
     return style

@@ -112,10 +112,9 @@ def _entries(run: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]],
 
 
 def _slots(run: CollectiveRun) -> Iterator[str]:
-    """Explain the names of an all-to-all, and its columns."""
     schedule, group = run.schedule, run.groups[0]
     if len(group) > 1:
-        name = chunk_name(schedule.pattern, schedule.chunks, schedule.pattern.pieces(schedule.chunks))
+        name = chunk_name(run, schedule.pattern.pieces(schedule.chunks))
         sender, receiver = (run.mesh.device_id(position) for position in group[:2])
         yield f"{name} from device {sender} to device {receiver}"
     yield "columns: the device it goes to, or came from"
@@ -167,7 +166,6 @@ def _every_value_equal(verdict: Verdict) -> str:
 
 
 def _count(verdict: Verdict) -> str:
-    """``3 of 32 values``, of all devices together."""
     result = verdict.verification
     return f"{result.differing:,} of {plural(result.values, 'value')}{_smaller(verdict)}"
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from shardviz.collectives.algorithms import ALGORITHMS
 from shardviz.collectives.trace import MAX_PIECES
 from shardviz.errors import QuestionError, plural
-from shardviz.render.lines import columns, sentence, shelve, table, trimmed
+from shardviz.render.lines import Cell, as_text, fitting_columns, sentence, shelve, table, trimmed
 from shardviz.render.palette import Palette
 from shardviz.render.rounds.buffer_rows import empty_note
 from shardviz.render.rounds.buffer_table import MAX_ROWS, BufferTable, shown_groups
@@ -37,9 +37,7 @@ TABLE_HEADINGS = ("", "rounds", "who sends what to whom", "a device", "a round")
 
 def step_view(run: CollectiveRun, width: int, palette: Palette, number: int | None = None) -> list[Text]:
     """BEFORE, every round, AFTER and the final result where they fit a screen or two, else a summary.
-
-    `number` shows one round alone (0: before any); `QuestionError` for a round that does not exist.
-    """
+    `number` shows one round alone (0: before any); `QuestionError` for a round that does not exist."""
     lines = [*headline(run, width, palette), *_algorithm(run, width), Text()]
     if number is not None:
         lines += one_round(run, number, width, palette)
@@ -53,7 +51,6 @@ def step_view(run: CollectiveRun, width: int, palette: Palette, number: int | No
 
 
 def _algorithm(run: CollectiveRun, width: int) -> list[Text]:
-    """The algorithm's summary, and that the numbers are examples where they are."""
     algorithm = ALGORITHMS[run.schedule.algorithm]
     lines = sentence(f"{algorithm.name}: {algorithm.summary}", width, style="dim")
     if run.question.counted:
@@ -151,7 +148,6 @@ def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
 
 
 def _load_words(run: CollectiveRun, number: int) -> str:
-    """The load of a round on the links of a group, and its time."""
     load = run.timeline[number - 1]
     said = f"{human_bytes(load.bytes)} in all"
     if load.busiest_link is not None:
@@ -186,26 +182,24 @@ def _is_small(run: CollectiveRun, width: int, palette: Palette) -> bool:
 
 
 def round_table(run: CollectiveRun, width: int) -> list[Text]:
-    """One line for consecutive rounds that read alike; the first and last ones of many.
-
-    Raises `QuestionError` for more rounds, or larger ones, than can be added up.
-    """
+    """One line for consecutive rounds that read alike; the first and last ones of many. Raises
+    `QuestionError` for more rounds, or larger ones, than can be added up."""
     if run.timeline.too_long:
         raise QuestionError(
             f"{run.schedule.algorithm} on {plural(run.mesh.size, 'device')}: {run.timeline.too_long}",
             "take a smaller mesh, fewer axes in --axis, or --round N for one round",
         )
-    rows = [[Text(heading, "bold") for heading in TABLE_HEADINGS]]
+    rows: list[list[Cell]] = []
     found = [(key, [*spans]) for key, spans in groupby(_spans(run), key=lambda each: each[1:])]
     shown = found if len(found) <= MAX_RUNS else [*found[: MAX_ROWS - 2], found[-1]]
     for (phase, words, sent, time), spans in shown:
         first, last = spans[0][0][0], spans[-1][0][1]
         numbers = f"{first:,}" if first == last else f"{first:,}–{last:,}"
-        rows.append([Text(phase, "bold"), Text(numbers), Text(words), Text(sent), Text(time, "dim")])
-    lines = columns(rows, width, right=frozenset({3, 4}))
+        rows.append([(phase, "bold"), numbers, words, sent, (time, "dim")])
+    lines = fitting_columns(rows, width, 0, {3, 4}, TABLE_HEADINGS)
     if lines is None:
         lines = []
-        for name, which, *rest in ([cell.plain for cell in row] for row in rows[1:]):
+        for name, which, *rest in ([as_text(cell).plain for cell in row] for row in rows):
             said = "{}: {}, {} a device, {} a round".format(name, *rest)
             lines += sentence(said, width, lead=f"round{'s' if '–' in which else ''} {which}  ")
     left_out = sum(spans[-1][0][1] - spans[0][0][0] + 1 for _, spans in found[MAX_RUNS - 2 : -1])
@@ -215,10 +209,8 @@ def round_table(run: CollectiveRun, width: int) -> list[Text]:
 
 
 def _spans(run: CollectiveRun) -> Iterator[tuple[tuple[int, int], str, str, str, str]]:
-    """(first and last number, phase, words, bytes, time) of rounds.
-
-    Rounds that are alike are looked at once; of many that are not, the first ones and the last.
-    """
+    """(first and last number, phase, words, bytes, time) of rounds. Rounds that are alike are looked at once;
+    of many that are not, the first ones and the last."""
     schedule, timeline = run.schedule, run.timeline
     first = 1
     for phase in schedule.phases:

@@ -9,9 +9,9 @@ from rich.text import Text
 
 from shardviz.render.canvas import LineBuilder
 from shardviz.render.palette import DIM
-from shardviz.render.rounds.buffer_rows import NAMES, BufferRows, sampled
+from shardviz.render.rounds.buffer_rows import NAMES, sampled
 from shardviz.render.rounds.device_picture import BAR, LINE, SWITCH, GroupBoxes
-from shardviz.render.rounds.pieces import FORMS, NOTHING, PieceCell
+from shardviz.render.rounds.pieces import FORMS, cell_text
 from shardviz.render.rounds.round_traffic import RoundTraffic
 
 BRANCH, LAST = "┣", "┗"
@@ -52,11 +52,7 @@ class SwitchLanes:
         self._boxes, self._shape, self._part, self._lens = boxes, shape, part, lens
         run = boxes.run
         self.traffic = RoundTraffic(run, number)
-        held = number if part is None else number - 1
-        self._frame = run.frames[held] if run.followed else None
-        self._rows: BufferRows | None = None
-        if self._frame is not None and boxes.columns is not None:
-            self._rows = BufferRows(run, self._frame, boxes.columns, boxes.palette, bool(held), False)
+        self._frame, self._rows = boxes.held(number if part is None else number - 1)
         self._size = run.schedule.pattern.group_size
         self._columns = -(-self._size // shape.rows)
         self.width = self._columns * (shape.width + GAP) - GAP
@@ -122,18 +118,12 @@ class SwitchLanes:
         if self._rows is not None:
             row = self._rows.row(boxes.group, member)
             waiting = f" │ +{len(row.passing)}" if row.passing else ""
-            return Text("").join(map(self._cell, row.cells)).append(waiting, DIM)
+            form, width, bare = FORMS[self._shape.form], self._shape.cell, self._shape.bare
+            cells = (cell_text(cell, width, form, bare) for cell in row.cells)
+            return Text("").join(cells).append(waiting, DIM)
         if self._frame is None:
             return Text()
         return boxes.bar(self._frame.needed(member))
-
-    def _cell(self, cell: PieceCell | None) -> Text:
-        width = self._shape.cell
-        if cell is None:
-            return Text(NOTHING.center(width), DIM)
-        if not self._shape.bare:
-            return cell.text(width, FORMS[self._shape.form])
-        return Text(cell.name[:width].ljust(width), cell.style if cell.needed else DIM)
 
 
 def lane_shape(boxes: GroupBoxes) -> LaneShape:

@@ -146,7 +146,6 @@ class TransferTable:
         )
 
     def _end(self, member: int) -> Text:
-        """The device at an end of a transfer."""
         run = self._run
         name = str(run.mesh.device_id(run.groups[self._group][member]))
         style = self._palette.lens if member == self._lens else ""
@@ -185,13 +184,10 @@ class TransferTable:
         return len("outer switch") if isinstance(self._run.links.topology, Hierarchy) else len("99 links")
 
     def _names(self, chunks: tuple[int, ...]) -> Text:
-        schedule = self._run.schedule
+        run, group = self._run, self._group
         shown = chunks if len(chunks) <= LISTED else (chunks[0], chunks[-1])
         names = [
-            Text(
-                chunk_name(schedule.pattern, schedule.chunks, chunk, self._group),
-                chunk_style(self._palette, schedule.chunks, chunk, self._group),
-            )
+            Text(chunk_name(run, chunk, group), chunk_style(self._palette, run, chunk, group))
             for chunk in shown
         ]
         if len(chunks) <= LISTED:
@@ -200,7 +196,6 @@ class TransferTable:
         return Text("–").join(names) if runs_on else Text(plural(len(chunks), "chunk"))
 
     def _values(self, found: LoggedTransfer) -> str:
-        """The numbers of its chunks before the round; "" where there are none."""
         if not self._drawn.has_numbers:
             return ""
         carried = carried_values(self._drawn.frames[found.number - 1], found, self._group)

@@ -6,6 +6,5 @@ gantt          the chart in a terminal, and the operation under a cell
 memory_curve   live memory under the chart
 op_details     a timeline on one line, and one of its operations in words
 report         a whole page: totals, chart, savings, critical path, memory
-timeline_svg   a picture for slides, and a page around it
 trace          Chrome's trace events, for Perfetto
 """

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from rich.style import Style
@@ -43,16 +43,15 @@ HALF, EIGHTH = "▐", "▕"
 GRID = "·"
 MARKED = Style(bold=True, reverse=True)
 CHOSEN, RELATED = "▸", "◂"
+Piece = tuple[int, str, Style]
 LABELS = 5, 14
 """Columns of the lanes' names at least and at most."""
 
 
 class Gantt:
-    """A frame of a timeline: the stretch `window` in `width` columns, a canvas of `height` lines.
-
-    `chosen` is the operation that the user looks at and `related` are others to mark. `left` is the first
-    column of the chart, after the lanes' names; charts above one another share it.
-    """
+    """A frame of a timeline: the stretch `window` in `width` columns, a canvas of `height` lines. `chosen` is
+    the operation that the user looks at and `related` are others to mark. `left` is the first column of the
+    chart, after the lanes' names; charts above one another share it."""
 
     def __init__(
         self,
@@ -178,11 +177,12 @@ class Gantt:
             name = self._names[row.lane]
             room = self.left - 1
             line.put(0, name if len(name) <= room else name[: room - 1] + "…", self._styles.name(row.lane))
-        for x, piece, style in _marked(self._pieces(row, place, lane), dict(self._marks.get(y, ()))):
+        marks = {x: (glyph, MARKED) for x, glyph in self._marks.get(y, ())}
+        for x, piece, style in _overlaid(self._pieces(row, place, lane), marks):
             line.put(x, piece, style)
         return line.text()
 
-    def _pieces(self, row: LaneRow, place: int, lane: Lane) -> Iterator[tuple[int, str, Style]]:
+    def _pieces(self, row: LaneRow, place: int, lane: Lane) -> Iterator[Piece]:
         """Pieces of a row from left to right, with the grid and what waits where nothing runs."""
         waits = lane.kind == "compute"
         drawn = self._bars(row, place)
@@ -193,7 +193,7 @@ class Gantt:
             x = at + len(piece)
         yield from self._idle(x, self.width, waits)
 
-    def _idle(self, first: int, stop: int, waits: bool) -> Iterator[tuple[int, str, Style]]:
+    def _idle(self, first: int, stop: int, waits: bool) -> Iterator[Piece]:
         """Cells without an operation of their row; in the lane of compute those in which the device waits."""
         if first >= stop:
             return
@@ -218,32 +218,19 @@ class Gantt:
         i = bisect_left(starts, start)
         return numbers[i] if i < len(starts) and starts[i] < end else None
 
-    def _bars(self, row: LaneRow, place: int) -> Iterator[tuple[int, str, Style]]:
+    def _bars(self, row: LaneRow, place: int) -> Iterator[Piece]:
         """The bars of a row, and the marks of operations without an estimate."""
         starts = self.rows.unknown[row.lane][0] if self.rows.is_first_of_lane(place) else []
         i = bisect_left(starts, self.window.start)
-        columns = []
+        marks = {}
         while i < len(starts) and starts[i] <= self.window.end:
             x = min(self.column_of(starts[i]), self.width - 1)
-            columns.append(x)
+            marks[x] = UNKNOWN, Style(bold=True)
             # The next one that is in another cell.
             i = bisect_left(starts, self.window.start + (x - self.left + 1) * self._cell, i + 1)
-        for x, piece, style in self._runs(row):
-            while columns and columns[0] < x:
-                yield columns.pop(0), UNKNOWN, Style(bold=True)
-            start = 0
-            while columns and columns[0] < x + len(piece):
-                at = columns.pop(0) - x
-                if at > start:
-                    yield x + start, piece[start:at], style
-                yield x + at, UNKNOWN, Style(bold=True)
-                start = at + 1
-            if start < len(piece):
-                yield x + start, piece[start:], style
-        for x in columns:
-            yield x, UNKNOWN, Style(bold=True)
+        return _overlaid(self._runs(row), marks)
 
-    def _runs(self, row: LaneRow) -> Iterator[tuple[int, str, Style]]:
+    def _runs(self, row: LaneRow) -> Iterator[Piece]:
         """Pieces for the operations of a row: bars where they fill cells, heights where several share one."""
         starts, ends, cell = row.starts, row.ends, self._cell
         tight, count = cell * TIGHT, len(row.starts)
@@ -292,9 +279,7 @@ class Gantt:
                 yield self.left + x, HEIGHTS[height - 1], glyphs
             x += 1
 
-    def _bar(
-        self, op: TimedOp, first: int, stop: int, style: BarStyle, is_cut: bool
-    ) -> Iterator[tuple[int, str, Style]]:
+    def _bar(self, op: TimedOp, first: int, stop: int, style: BarStyle, is_cut: bool) -> Iterator[Piece]:
         """A bar over whole cells with the operation's name in it, where it has room."""
         x, length = self.left + first, stop - first
         if is_cut and length > 1:
@@ -309,21 +294,21 @@ class Gantt:
             yield x + length, ENDS[-1], style.glyph
 
 
-def _marked(
-    pieces: Iterator[tuple[int, str, Style]], marks: Mapping[int, str]
-) -> Iterator[tuple[int, str, Style]]:
+def _overlaid(pieces: Iterable[Piece], marks: Mapping[int, tuple[str, Style]]) -> Iterator[Piece]:
     """Pieces from left to right, with glyphs by column in the place of what stands there."""
     columns = deque(sorted(marks))
     for x, piece, style in pieces:
-        start = 0
+        start = x
         while columns and columns[0] < x + len(piece):
             column = columns.popleft()
-            yield x + start, piece[start : max(column - x, start)], style
-            yield column, marks[column], MARKED
-            start = max(start, column + 1 - x)
-        yield x + start, piece[start:], style
+            if column > start:
+                yield start, piece[start - x : column - x], style
+            yield column, *marks[column]
+            start = max(start, column + 1)
+        if start < x + len(piece):
+            yield start, piece[start - x :], style
     for column in columns:
-        yield column, marks[column], MARKED
+        yield column, *marks[column]
 
 
 class BarStyle:
@@ -342,19 +327,9 @@ class LaneStyles:
 
     def __init__(self, timeline: ProgramTimeline, palette: Palette) -> None:
         self._lanes = timeline.lanes
-        axes = axis_names(timeline)
         shown = palette.shown
-        self._moving = [
-            BarStyle(
-                FULL,
-                palette.axis_colour(axes, first_axis(lane))
-                if lane.kind == "axis"
-                else palette.lanes[_use(lane)],
-                palette.bar_ink,
-                shown,
-            )
-            for lane in timeline.lanes
-        ]
+        colours = lane_colours(timeline, palette)
+        self._moving = [BarStyle(FULL, colour, palette.bar_ink, shown) for colour in colours]
         self._matmul = BarStyle(FULL, palette.lanes["matmul"], palette.bar_ink, shown)
         self._compute = BarStyle(LESS, palette.lanes["compute"], palette.bar_ink, shown)
 
@@ -386,14 +361,16 @@ def is_matmul(op: TimedOp) -> bool:
     return op.op in MATMULS
 
 
-def axis_names(timeline: ProgramTimeline) -> tuple[str, ...]:
-    """The mesh axes of a timeline's lanes, which decide one another's colours."""
-    return tuple(dict.fromkeys(first_axis(lane) for lane in timeline.lanes if lane.kind == "axis"))
-
-
-def first_axis(lane: Lane) -> str:
-    """The mesh axis of a lane; of a lane of several the first."""
-    return lane.name.partition(",")[0].strip()
+def lane_colours(timeline: ProgramTimeline, palette: Palette) -> list[str]:
+    """The colour of each lane: its first mesh axis's, or that of what it does."""
+    firsts = [lane.name.partition(",")[0].strip() for lane in timeline.lanes]
+    axes = tuple(
+        dict.fromkeys(n for n, lane in zip(firsts, timeline.lanes, strict=True) if lane.kind == "axis")
+    )
+    return [
+        palette.axis_colour(axes, first) if lane.kind == "axis" else palette.lanes[lane.kind]
+        for first, lane in zip(firsts, timeline.lanes, strict=True)
+    ]
 
 
 def first_column(timeline: ProgramTimeline, width: int) -> int:
@@ -424,10 +401,6 @@ def span_text(span: TimeSpan, room: int) -> str:
         return name if len(name) <= room else ""
     count = "×?" if span.count is None else f"×{span.count:,}"
     return next((text for text in (f"{count} {name}", count) if len(text) <= room), "")
-
-
-def _use(lane: Lane) -> str:
-    return lane.kind if lane.kind != "axis" else "network"
 
 
 def legend(rows: TimelineRows, width: int, palette: Palette) -> list[Text]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -11,10 +10,8 @@ from shardviz.errors import plural
 from shardviz.render.lines import printable, printable_line, records, sentence
 from shardviz.render.palette import SIGNS
 from shardviz.render.times.report import ESTIMATES, percent
+from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp
 from shardviz.units import estimated_seconds, exact_bytes, human_bytes
-
-if TYPE_CHECKING:
-    from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp
 
 MAX_AWAITED = 3
 """Operations that another waited for and that are named."""
@@ -47,10 +44,8 @@ def comparison_heading(first: ProgramTimeline, second: ProgramTimeline) -> Text:
 
 
 def op_details(timeline: ProgramTimeline, number: int, width: int, marked: Text | None = None) -> list[Text]:
-    """Lines of at most `width` columns on the operation of that number, the most telling first.
-
-    `marked` is the group of the device that is marked, where it takes part.
-    """
+    """Lines of at most `width` columns on the operation of that number, the most telling first. `marked` is
+    the group of the device that is marked, where it takes part."""
     op = timeline.ops[number]
     lane = timeline.lanes[op.lane]
     kind = [Text(printable(op.op), "dim")] if op.op != op.name else []
@@ -70,7 +65,6 @@ def op_details(timeline: ProgramTimeline, number: int, width: int, marked: Text 
 
 
 def _times(op: TimedOp) -> list[Text]:
-    """Seconds, runs, and the seconds for which the device waits."""
     if op.seconds is None:
         return [Text("time unknown", "bold")]
     cells = [Text(estimated_seconds(op.seconds), "bold")]

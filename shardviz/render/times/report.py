@@ -9,18 +9,9 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.lines import columns, printable, records, sentence, table
+from shardviz.render.lines import Cell, as_text, fitting_columns, records, sentence, sentences, table
 from shardviz.render.palette import Palette
-from shardviz.render.times.gantt import (
-    ENDS,
-    FULL,
-    LESS,
-    WAITING,
-    Gantt,
-    LaneStyles,
-    is_matmul,
-    legend,
-)
+from shardviz.render.times.gantt import ENDS, FULL, LESS, WAITING, Gantt, LaneStyles, is_matmul, legend
 from shardviz.render.times.memory_curve import MemoryCurve, memory_lines
 from shardviz.render.times.timeline_rows import TimelineRows
 from shardviz.render.times.window import TimeWindow
@@ -42,8 +33,6 @@ LINKS = 12
 """Operations of a critical path that are listed, the longest."""
 NEGLIGIBLE = 0.001
 """Of a critical path, or of the memory at the peak; what takes less of it is not listed."""
-LEAST = ((), (2,), (2, 4))
-"""Columns of the largest buffers that narrower pages are without."""
 _LINE = re.compile(r".*/([^/]+:\d+)")
 LISTED = 6
 """Operations without an estimate, and buffers, that are listed."""
@@ -99,7 +88,7 @@ def cause_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
 
 def heading_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     """``jit_step on v5e:4x4: 3.71 s, 41 % of its peak FLOP/s``."""
-    named = f"{printable(timeline.title)} on {printable(timeline.machine)}: "
+    named = f"{timeline.title} on {timeline.machine}: "
     words = [estimated_seconds(timeline.seconds)]
     if timeline.utilisation is not None:
         words.append(f"{percent(timeline.utilisation)} of its peak FLOP/s")
@@ -120,32 +109,30 @@ def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
     exposed = dict(timeline.exposed_seconds)
     numbers = {lane.name: number for number, lane in enumerate(timeline.lanes)}
     styles = LaneStyles(timeline, palette)
-    head = [Text(words, "bold") for words in ("", "busy", "exposed", "of the total")]
     share = timeline.compute_seconds / total if total else 0.0
     unknown = unknown_lanes(timeline)
     busy = busy_text(timeline.compute_seconds, "compute" in unknown)
-    rows = [[Text("compute", "bold"), busy, Text(), _bar(share, FULL, Style())]]
+    rows: list[list[Cell]] = [[("compute", "bold"), busy, "", _bar(share, FULL, Style())]]
     for name, seconds in timeline.communication_seconds:
         waits = exposed.get(name, 0.0)
         number = numbers.get(name)
         style = Style() if number is None else styles.bar(number)
-        cell = _bar(waits / total if total else 0.0, WAITING, style)
-        label = Text(printable(name), Style(bold=True) if number is None else styles.name(number))
+        label = (name, Style(bold=True) if number is None else styles.name(number))
         is_unknown = not seconds and name in unknown
-        hidden = Text("?", "bold") if is_unknown else Text(HIDDEN, "dim")
+        hidden = ("?", "bold") if is_unknown else (HIDDEN, "dim")
+        cell = _bar(waits / total if total else 0.0, WAITING, style)
         rows.append([label, busy_text(seconds, is_unknown), _time(waits) if waits else hidden, cell])
     if timeline.idle_seconds:
         idle = _bar(timeline.idle_seconds / total if total else 0.0, WAITING, Style())
-        rows.append([Text("idle", "bold"), Text(), _time(timeline.idle_seconds), idle])
-    lines = columns([head, *rows], width, 2, frozenset({1, 2}))
+        rows.append([("idle", "bold"), "", _time(timeline.idle_seconds), idle])
+    lines = fitting_columns(rows, width, 2, {1, 2}, ("", "busy", "exposed", "of the total"))
     if lines is None:
         for row in rows:
-            if not row[1]:
-                continue
-            row[1].append(" busy")
-            if row[2] and row[2].plain != HIDDEN:
-                row[2].append(" exposed")
-        lines = records([[cell for cell in row if cell] for row in rows], width, 2)
+            if busy := as_text(row[1]):
+                waits_text = as_text(row[2])
+                told = waits_text.plain not in ("", HIDDEN)
+                row[1:3] = [busy.append(" busy"), waits_text.append(" exposed" * told)]
+        lines = records([[cell for cell in row if as_text(cell)] for row in rows], width, 2)
     return lines
 
 
@@ -164,7 +151,6 @@ def _time(seconds: float) -> Text:
 
 
 def _bar(share: float, glyph: str, style: Style) -> Text:
-    """A bar of a share of the total, and the share in figures."""
     eighths = round(min(share, 1.0) * BAR * 8)
     drawn = glyph * (eighths // 8)
     if glyph == FULL and eighths % 8:
@@ -182,11 +168,8 @@ def picture_lines(
     left: int = 0,
     with_legend: bool = True,
 ) -> list[Text]:
-    """The chart of all of it, the memory under it, and the legend.
-
-    `limit` are drawn seconds up to which the chart goes at least, `left` its first column, for charts below
-    one another.
-    """
+    """The chart of all of it, the memory under it, and the legend. `limit` are drawn seconds up to which the
+    chart goes at least, `left` its first column, for charts below one another."""
     rows = TimelineRows(timeline)
     if not rows.row_of:
         return []
@@ -208,7 +191,7 @@ def saving_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     for saving in timeline.savings:
         source = timeline.ops[saving.op].source
         words = saving.message + (f" ({source})" if source and source not in saving.message else "")
-        lines += sentence(printable(words), width, 2, f"{estimated_seconds(saving.seconds)}  ")
+        lines += sentence(words, width, 2, f"{estimated_seconds(saving.seconds)}  ")
     return lines
 
 
@@ -236,28 +219,21 @@ def _all_runs(op: TimedOp) -> float:
     return (op.seconds or 0.0) * (1 if op.runs is None else op.runs)
 
 
-def _link_cells(timeline: ProgramTimeline, op: TimedOp, styles: LaneStyles) -> list[Text]:
+def _link_cells(timeline: ProgramTimeline, op: TimedOp, styles: LaneStyles) -> list[Cell]:
     lane = timeline.lanes[op.lane]
     what = "matmul" if is_matmul(op) else "" if op.op in op.name else op.op
-    where = Text() if lane.kind == "compute" else Text(printable(lane.name), styles.name(op.lane))
+    where = Text() if lane.kind == "compute" else Text(lane.name, styles.name(op.lane))
     time = _time(_all_runs(op)) if op.seconds is not None else Text("?", "bold")
     runs = "" if op.runs == 1 else "×?" if op.runs is None else f"×{op.runs:,}"
-    return [
-        time,
-        Text(printable(op.name), "bold"),
-        Text(what),
-        Text(runs),
-        where,
-        Text(printable(op.bound) if lane.kind == "compute" else "", "dim"),
-        Text(printable(op.source), "dim"),
-    ]
+    bound = op.bound if lane.kind == "compute" else ""
+    return [time, (op.name, "bold"), what, runs, where, (bound, "dim"), (op.source, "dim")]
 
 
 def note_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     """Operations without an estimate, whose the other estimates are, and the warnings."""
     lines = []
     if timeline.unknown and not any(timeline.unknown[0] in note for note in timeline.notes):
-        named = list(map(printable, timeline.unknown[:LISTED]))
+        named = timeline.unknown[:LISTED]
         more = len(timeline.unknown) - len(named)
         words = ", ".join(named) + (f" and {more:,} more" if more else "")
         lines += sentence(f"{words}: the total leaves them out", width, lead="no estimate: ")
@@ -272,9 +248,7 @@ def note_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     lines += (
         sentence(f"{', '.join(said)}, hidden or not", width, lead="estimates: ", style="dim") if said else []
     )
-    for note in timeline.notes:
-        lines += sentence(printable(note), width, lead="note: ")
-    return lines
+    return lines + sentences(timeline.notes, width, lead="note: ")
 
 
 def misfit_lines(memory: MemoryReport, width: int) -> list[Text]:
@@ -285,7 +259,7 @@ def misfit_lines(memory: MemoryReport, width: int) -> list[Text]:
         f"{human_bytes(memory.peak_bytes)} are needed and {human_bytes(memory.limit_bytes)} allowed: "
         f"{human_bytes(memory.over_bytes)} too much"
     )
-    held = [f"{printable(each.shape)} {human_bytes(each.bytes)}" for each in memory.buffers[:3]]
+    held = [f"{each.shape} {human_bytes(each.bytes)}" for each in memory.buffers[:3]]
     words += f"; the largest at the peak: {', '.join(held)}" if held else ""
     return [*sentence(words, width, lead="✗ does not fit: "), Text()]
 
@@ -340,7 +314,7 @@ def _moment(memory: MemoryReport) -> str:
         return ""
     name, _ = max(memory.order, key=lambda each: each[1])
     at = f", at {estimated_seconds(memory.peak_at)}" if memory.curve and memory.peak_at else ""
-    return f"; when {printable(name)} runs{at}"
+    return f"; when {name} runs{at}"
 
 
 def _kind_style(kind: str, palette: Palette) -> Style:
@@ -351,7 +325,7 @@ def _kind_style(kind: str, palette: Palette) -> Style:
 
 def buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
     """The largest buffers at the peak, with their shapes, their source lines and how long they live."""
-    rows: list[list[Text]] = []
+    rows: list[list[Cell]] = []
     shown = [each for each in memory.buffers if each.bytes >= memory.peak_bytes * NEGLIGIBLE]
     for each in shown[:LISTED]:
         lives = ""
@@ -360,21 +334,16 @@ def buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
             lives = f"{estimated_seconds(each.start)} to {end}" if each.start else f"to {end}"
         elif each.last:
             # Without a clock: by the instructions, from its own on.
-            since = f"{printable(each.first)} " if each.first not in ("", each.name) else ""
-            lives = f"{since}to {printable(each.last)}"
+            since = f"{each.first} " if each.first not in ("", each.name) else ""
+            lives = f"{since}to {each.last}"
         # Of a file its name is enough; an operation's name stays whole.
         source = "" if each.source == each.name else _LINE.sub(r"\1", each.source)
-        cells = (human_bytes(each.bytes), printable(each.name), each.kind, printable(each.shape), lives)
-        rows.append([*(Text(cell) for cell in cells), Text(printable(source), "dim")])
+        rows.append([human_bytes(each.bytes), each.name, each.kind, each.shape, lives, (source, "dim")])
     if not rows:
         return []
-    head = [Text(words, "bold") for words in ("bytes", "largest buffers", "", "shape", "lives", "source")]
+    head = ["bytes", "largest buffers", "", "shape", "lives", "source"]
     for place in (4, 5):
-        if not any(row[place] for row in rows):
-            head[place] = Text()
-    for left_out in LEAST:
-        kept = [[cell for i, cell in enumerate(row) if i not in left_out] for row in (head, *rows)]
-        whole = columns(kept, width, 2, frozenset({0}))
-        if whole is not None:
-            return whole
-    return [Text("  largest buffers", "bold"), *records(rows, width, 4)]
+        if not any(as_text(row[place]) for row in rows):
+            head[place] = ""
+    whole = fitting_columns(rows, width, 2, {0}, head, ((2,), (2, 4)))
+    return whole or [Text("  largest buffers", "bold"), *records(rows, width, 4)]

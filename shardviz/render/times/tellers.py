@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from shardviz.render.lines import columns, printable, records, sentence
+from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
 from shardviz.render.times.gantt import first_column
 from shardviz.render.times.report import (
@@ -32,8 +32,8 @@ def target_times_view(answer: TimesAnswer, width: int, palette: Palette) -> list
     if answer.times is not None:
         return [*lines, *times_view(answer.times, width, palette)]
     if answer.error is not None:
-        lines += sentence(printable(answer.error.message), width, lead="no times: ")
-        lines += sentence(printable(answer.error.hint), width, 2, style="dim")
+        lines += sentence(answer.error.message, width, lead="no times: ")
+        lines += sentence(answer.error.hint, width, 2, style="dim")
     if answer.memory is not None:
         lines += [*misfit_lines(answer.memory, width), *memory_report_lines(answer.memory, width, palette)]
     return lines
@@ -75,12 +75,9 @@ def difference_lines(comparison: TellerComparison, width: int) -> list[Text]:
             f"the scheduler's total is {comparison.ratio:.2f} × the model's, {longer} by more than a quarter"
         )
         lines = sentence(words, width, 2)
-    rows = []
     for cause, seconds in comparison.causes:
-        sign = "+" if seconds > 0 else "−"
-        rows.append((f"{sign}{estimated_seconds(abs(seconds))}  ", cause))
-    for lead, cause in rows:
-        lines += sentence(printable(cause), width, 2, lead)
+        lead = f"{'+' if seconds > 0 else '−'}{estimated_seconds(abs(seconds))}  "
+        lines += sentence(cause, width, 2, lead)
     return lines
 
 
@@ -94,7 +91,6 @@ def totals_table(tellers: Sequence[tuple[str, ProgramTimeline]], width: int) -> 
     if any(kinds[name] in ("copy", "host") for name in used):
         columns_of["copies"] = ("copy", "host")
     words = ("total", "compute", *columns_of, "exposed")
-    head = [Text(each, "bold") for each in ("", *words)]
     rows = []
     for name, timeline in tellers:
         unknown = unknown_lanes(timeline)
@@ -105,15 +101,8 @@ def totals_table(tellers: Sequence[tuple[str, ProgramTimeline]], width: int) -> 
             row.append(_without_unknown(seconds, any(kinds[lane] in wanted for lane in unknown)))
         exposed = sum(seconds for _, seconds in timeline.exposed_seconds)
         rows.append([*row, _without_unknown(exposed, bool(unknown - {"compute"}))])
-    whole = columns([head, *rows], width, 2, frozenset(range(1, len(head))))
-    if whole is not None:
-        return whole
-    words = ("in all", *words[1:])
-    named = [
-        [row[0], *(cell.append(f" {what}") for cell, what in zip(row[1:], words, strict=True))]
-        for row in rows
-    ]
-    return records(named, width, 2)
+    told = ("", " in all", *(f" {what}" for what in words[1:]))
+    return table(rows, width, 2, range(1, len(told)), ("", *words), told=told)
 
 
 def _without_unknown(seconds: float, is_partial: bool) -> Text:

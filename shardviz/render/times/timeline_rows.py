@@ -102,10 +102,8 @@ class TimelineRows:
         return not place or self.rows[place - 1].lane != self.rows[place].lane
 
     def waited_for(self, start: float, end: float) -> int | None:
-        """The lane that is busiest between two times; copies only where no other lane is busy.
-
-        None where no lane is, and where some row computes for more than half of the time: a CPU has several.
-        """
+        """The lane that is busiest between two times; copies only where no other lane is busy. None where no
+        lane is, and where some row computes for more than half of the time: a CPU has several."""
         least = (end - start) * TIGHT
         best, most = None, (False, 0.0)
         for row in self.rows:

@@ -18,7 +18,7 @@ from textual.widgets import Input, Static
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.wording import error_words
-from shardviz.render.exports import JaxProgram, Subject, title_of
+from shardviz.render.exports import JaxProgram, Subject, Timelines, title_of
 from shardviz.render.exports.cast import cast
 from shardviz.render.exports.html import html
 from shardviz.render.exports.script import notebook
@@ -192,10 +192,8 @@ def _subject(pane: Pane) -> Subject:
 
 def _timeline_page(pane: Pane) -> str:
     """The pane's timelines as a page."""
-    from shardviz.render.times.timeline_svg import timeline_html
-
     title = f"{title_of(pane.exported())}: what runs when"
-    return timeline_html(pane.timelines, title, pane.command_line())
+    return html(Subject(Timelines(tuple(pane.timelines)), title, pane.command_line()))
 
 
 def _trace(pane: Pane) -> str:
