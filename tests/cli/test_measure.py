@@ -51,6 +51,7 @@ def test_the_page(capsys):
     assert re.search(r"^psum +Y +4 KiB +\d", page, re.M)
 
 
+@pytest.mark.slow
 def test_a_narrow_page_has_no_line_that_is_too_long(capsys):
     assert run([*TWO, "--width", "40"]) == 0
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 40
@@ -102,6 +103,7 @@ def test_predictions_stand_beside_measurements(capsys, tmp_path):
     assert re.search(r"^ +64 KiB .* 65\.5 µs +1\d\d µs +[+-]\d+% ", page, re.M)
 
 
+@pytest.mark.slow
 def test_csv_has_a_line_for_each_row(capsys):
     assert run([*TWO, "--csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))

@@ -22,6 +22,7 @@ from shardviz.compiler.user_file import (
 from shardviz.errors import CompilerError, QuestionError, ShardvizError
 from shardviz.notation import parse_mesh
 from shardviz.sharding import Mesh
+from tests.conftest import one_row_in
 
 FILE = """
 import jax, jax.numpy as jnp, beside
@@ -153,22 +154,37 @@ def test_a_mesh_of_more_devices_than_can_be_simulated_has_none(file):
 
 @pytest.mark.parametrize(
     ("function", "line", "words"),
-    [
-        ("whole", 'return layer, {"w": weight}, x', "nothing that whole returns has a sharding on the mesh"),
-        ("number", "return 3", "number returned a value of the type int, not a function and its arguments"),
-        ("pair", "return (3, 4)", "what pair returned begins with a value of the type int"),
-        ("alone", "return split", "alone returned a function alone without its arguments"),
-        (
-            "unmeshed",
-            "return layer, None",
-            "unmeshed does not take the mesh alone: too many positional arguments",
-        ),
-        ("layer", "return beside.double", "layer does not take the mesh alone: missing a required argument"),
-        ("uneven", "(7, 64)", "IndivisibleError: "),
-        ("raises", "return mesh.nothing", "AttributeError: 'Mesh' object has no attribute 'nothing'"),
-        ("shapes", "return beside.double(x @", "TypeError: dot_general requires contracting dimensions"),
-        ("leaves", "raise SystemExit(4)", "it ends the process with sys.exit(4)"),
-    ],
+    one_row_in(
+        3,
+        [
+            (
+                "whole",
+                'return layer, {"w": weight}, x',
+                "nothing that whole returns has a sharding on the mesh",
+            ),
+            (
+                "number",
+                "return 3",
+                "number returned a value of the type int, not a function and its arguments",
+            ),
+            ("pair", "return (3, 4)", "what pair returned begins with a value of the type int"),
+            ("alone", "return split", "alone returned a function alone without its arguments"),
+            (
+                "unmeshed",
+                "return layer, None",
+                "unmeshed does not take the mesh alone: too many positional arguments",
+            ),
+            (
+                "layer",
+                "return beside.double",
+                "layer does not take the mesh alone: missing a required argument",
+            ),
+            ("uneven", "(7, 64)", "IndivisibleError: "),
+            ("raises", "return mesh.nothing", "AttributeError: 'Mesh' object has no attribute 'nothing'"),
+            ("shapes", "return beside.double(x @", "TypeError: dot_general requires contracting dimensions"),
+            ("leaves", "raise SystemExit(4)", "it ends the process with sys.exit(4)"),
+        ],
+    ),
 )
 def test_what_is_wrong_is_one_sentence_with_the_line(file, function, line, words):
     number = next(n for n, text in enumerate(FILE.splitlines(), 1) if line in text)

@@ -114,6 +114,7 @@ def test_collective_matmuls_in_a_loop_over_layers():
         assert each.wire_bytes == 3 * (1 + 4 * 2) * each.bytes // 8
 
 
+@pytest.mark.slow
 def test_unrolled_layers_share_the_first_permutes_of_their_rings():
     """XLA sends the zeros that sums begin with once; each layer's two rings read alike."""
     axis = Mesh(("X",), (4,))

@@ -176,6 +176,7 @@ def test_weights_that_stay_are_split_in_two_dimensions_from_many_chips_on(machin
         assert all(dict(two.specs)["W2"].dims)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("training", [None, Training("layer", Optimizer("adam"))])
 def test_a_hundred_thousand_shardings_are_looked_at(training):
     program = "H = X[b,t,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]; Z = X + Y x 32"

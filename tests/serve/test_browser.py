@@ -90,6 +90,7 @@ class Page:
             self.page.wait_for_timeout(50)
 
 
+@pytest.mark.slow
 def test_ten_visitors_at_once_and_a_key_changes_the_picture(browser, url):
     visitor = Page(browser)
     visitor.page.goto(url)

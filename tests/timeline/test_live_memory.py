@@ -177,19 +177,13 @@ def step(weights, x):
     return weights - 0.1 * gradient
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "arrays", "donate"),
     [
         (step, (((6, 4096, 4096), P(None, "X", None)), ((16384, 4096), P("X", None))), (0,)),
-        pytest.param(
-            lambda a, b: a @ b,
-            (((8192, 8192), P("X", None)), ((8192, 8192), P(None, "X"))),
-            (),
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            lambda a: jnp.sort(a, axis=0), (((16384, 4096), P("X", None)),), (), marks=pytest.mark.slow
-        ),
+        (lambda a, b: a @ b, (((8192, 8192), P("X", None)), ((8192, 8192), P(None, "X"))), ()),
+        (lambda a: jnp.sort(a, axis=0), (((16384, 4096), P("X", None)),), ()),
     ],
     ids=["train step", "matmul", "sort"],
 )

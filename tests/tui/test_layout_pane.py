@@ -12,7 +12,7 @@ from shardviz.forms.form import ProblemForm
 from shardviz.render.layouts.cells import CellIndex
 from shardviz.tui.layout.pane import LayoutPane
 from shardviz.tui.registry import LAYOUT
-from tests.conftest import one_in
+from tests.conftest import one_in, one_row_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of
 
 NONE = ProblemForm(targets="none")
@@ -282,14 +282,17 @@ def map_of(app) -> list[str]:
 
 @pytest.mark.parametrize(
     ("size", "keys", "lines"),
-    [
-        ((80, 24), ["v"], 0),
-        ((120, 36), [], 8),
-        ((120, 36), ["v"], 8),
-        ((160, 45), ["v"], 0),
-        ((160, 45), ["v", "z"], 8),
-        ((200, 60), ["v"], 8),
-    ],
+    one_row_in(
+        3,
+        [
+            ((80, 24), ["v"], 0),
+            ((120, 36), [], 8),
+            ((120, 36), ["v"], 8),
+            ((160, 45), ["v"], 0),
+            ((160, 45), ["v", "z"], 8),
+            ((200, 60), ["v"], 8),
+        ],
+    ),
 )
 def test_what_is_larger_than_its_window_has_a_map_where_there_is_room(size, keys, lines):
     async def script(pilot):

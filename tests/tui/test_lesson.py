@@ -20,7 +20,7 @@ from shardviz.render.lesson_view import WAYS, stage_facts
 from shardviz.tui.dialogs.commands import help_lines
 from shardviz.tui.lesson.controller import LessonController
 from shardviz.tui.registry import APP, COMMANDS, LESSON
-from tests.conftest import one_in
+from tests.conftest import one_in, one_row_in
 from tests.lessons.conftest import TEXT
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 
@@ -227,11 +227,14 @@ def test_an_answer_begins_where_it_is_to_be_seen():
 
 @pytest.mark.parametrize(
     ("screen", "keys", "name"),
-    [
-        ("layout", "vm", "two-axes-and-their-order"),
-        ("step", "vl", "both-ways-round"),
-        ("step", "i", "all-gather-hop-by-hop"),
-    ],
+    one_row_in(
+        3,
+        [
+            ("layout", "vm", "two-axes-and-their-order"),
+            ("step", "vl", "both-ways-round"),
+            ("step", "i", "all-gather-hop-by-hop"),
+        ],
+    ),
 )
 def test_nothing_that_was_looked_at_before_leaks_into_a_lesson(screen, keys, name):
     seen = {}

@@ -32,7 +32,7 @@ from shardviz.tui.opening.pages import (
     ProgramDialog,
     TranslationDialog,
 )
-from tests.conftest import one_in
+from tests.conftest import one_in, one_row_in
 from tests.tui.conftest import SIZES, Mute, drive, text_of, until
 
 ROOT = Path(__file__).parents[1]
@@ -376,20 +376,23 @@ def test_what_cannot_be_read_says_why_and_leaves_the_list_open():
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("nowhere/", "'nowhere/' cannot be read: No such file or directory."),
-        ("empty/", "Nothing in 'empty/' is known by its name"),
-        ("broken.py:", "'broken.py' has no function that takes a mesh, or it is not Python"),
-        ("pipe.txt", "No file has this name"),
-        ("circle.txt", "No file has this name"),
-        ("binary.txt", "✗ 'binary.txt' is binary, not text."),
-        ("cut.xplane.pb", "✗ 'cut.xplane.pb' cannot be read as a profile"),
-        ("cut.json", "✗ 'cut.json', mesh: it is missing."),
-        ("step.txt --mesh X=3", "✗ "),
-        ("shardviz hlo gone.txt", "✗ File 'gone.txt' does not exist."),
-        ("shardviz diff step.txt binary.txt", "✗ 'binary.txt' is binary, not text."),
-        ("steps.py:step --target cpu,shardy", "✗ 'cpu,shardy' is not one target."),
-    ],
+    one_row_in(
+        3,
+        [
+            ("nowhere/", "'nowhere/' cannot be read: No such file or directory."),
+            ("empty/", "Nothing in 'empty/' is known by its name"),
+            ("broken.py:", "'broken.py' has no function that takes a mesh, or it is not Python"),
+            ("pipe.txt", "No file has this name"),
+            ("circle.txt", "No file has this name"),
+            ("binary.txt", "✗ 'binary.txt' is binary, not text."),
+            ("cut.xplane.pb", "✗ 'cut.xplane.pb' cannot be read as a profile"),
+            ("cut.json", "✗ 'cut.json', mesh: it is missing."),
+            ("step.txt --mesh X=3", "✗ "),
+            ("shardviz hlo gone.txt", "✗ File 'gone.txt' does not exist."),
+            ("shardviz diff step.txt binary.txt", "✗ 'binary.txt' is binary, not text."),
+            ("steps.py:step --target cpu,shardy", "✗ 'cpu,shardy' is not one target."),
+        ],
+    ),
 )
 def test_whatever_is_wrong_is_one_sentence_in_the_list(folder, text, said):
     (folder / "empty").mkdir()

@@ -85,6 +85,7 @@ def test_what_no_browser_opens_at_once_is_refused(ring, monkeypatch):
         html(ring)
 
 
+@pytest.mark.slow
 def test_a_browser_plays_the_rounds_by_keys_and_shows_all_of_them_without_scripts(ring, browser, tmp_path):
     path = tmp_path / "psum.html"
     path.write_text(html(ring), encoding="utf-8")
