@@ -233,6 +233,30 @@ def test_a_text_that_breaks_off():
     assert module.unread == ("the text breaks off inside the module",)
 
 
+TWICE = text(LOOP.format(start=0, stop=2, relation="LT", step=1, sum="%iterArg, %s"))
+LOGGED = "\nW1128 10:00:00.123456       1 hlo.cc:10] said beside the text {"
+
+
+def test_lines_of_a_log_between_any_two_change_nothing():
+    lines = TWICE.split("\n")
+    whole = read_shardy(TWICE, XY)
+    assert [each.count for each in whole.collectives] == [2]
+    for number, line in enumerate(lines):
+        logged = "\n".join([*lines[:number], line + LOGGED, *lines[number + 1 :]])
+        assert read_shardy(logged, XY) == whole, line
+
+
+def test_a_text_with_a_brace_too_many_or_too_few_says_so():
+    lines = TWICE.split("\n")
+    opens = next(number for number, line in enumerate(lines) if line.endswith("cond {"))
+    for broken in (
+        [*lines[:opens], "}", *lines[opens:]],
+        [*lines, "}"],
+        ["module @m attributes {mhlo.num_partitions = 8 : i32} {", "  sdy"],
+    ):
+        assert read_shardy("\n".join(broken), XY).unread == ("the text breaks off inside the module",)
+
+
 def test_read_tells_the_languages_apart():
     assert isinstance(read(text("")), ShardyModule)
     assert isinstance(read("HloModule m\n\nENTRY %e (p: f32[8]) -> f32[8] {\n}\n"), HloModule)

@@ -49,6 +49,8 @@ _PLACE = re.compile(r'loc\((?:(#loc\d*)|"((?:[^"\\]|\\.)*)")[^()]*\)$')
 _NAMED_PLACE = re.compile(r'^(#loc\d*) = loc\("((?:[^"\\]|\\.)*)"', re.MULTILINE)
 _OWN_HEADER = re.compile(r'\s*(?:(public|private|nested) )?@("[^"]*"|[\w.$-]+)\s*\(')
 _SYMBOL = re.compile(r'\s*@("[^"]*"|[\w.$-]+)')
+_LOGGED = re.compile(r"\n[IWEF]\d{4} \d\d:\d\d:\d\d\.[^\n]*")
+"""A line of a process's log, which may stand between any two of a text that was printed beside it."""
 _CONSTANT = re.compile(r"dense<(-?\d{1,18})> : tensor<[su]?i\d+>")
 _RELATION = re.compile(r"^([A-Z]{2}),|comparison_direction<?\s*([A-Z]{2})>")
 MAX_NESTED_LOOPS = 64
@@ -213,19 +215,20 @@ class MlirModule:
     """All operations of a text, in its order; its functions; whether the text ends all regions."""
 
     def __init__(self, text: str) -> None:
-        self.text = "\n" + without_comments(text)
+        self.text = _LOGGED.sub("\n", f"\n{without_comments(text)}")
         self.operations: list[MlirOperation] = []
         outside = Function(0)
         self.functions = [outside]
         self._outside = Region(MlirOperation("", "", 0, None), 0, outside)  # type: ignore[arg-type]
         self._stack = [self._outside]
+        self._is_uneven = False
         self._values: list[dict[str, OperationValue]] = [{}]
         """The definitions of this function so far, behind those of what is around it."""
         self._read()
 
     @property
     def is_closed(self) -> bool:
-        return len(self._stack) == 1
+        return len(self._stack) == 1 and not self._is_uneven
 
     @property
     def main(self) -> Function | None:
@@ -278,6 +281,9 @@ class MlirModule:
             depth, scanned = 0, start
         if begun is not None:
             self._take(begun, text[begun.end() :], first)
+            # What has opened within the last line, as an attribute does, has no end.
+            last = begun.end(), len(text)
+            self._is_uneven |= _depth(text, *last, 0) > _opens(text, *last)
 
     def _take(self, begun: re.Match[str], text: str, line: int) -> None:
         """Take what begins with a match and goes on with a text."""
@@ -359,7 +365,8 @@ class MlirModule:
 
     def _end(self, text: str, opens: bool) -> None:
         """End a region; `text` is what stands behind it, and leads to the next one or ends the operation."""
-        if self.is_closed:
+        if len(self._stack) == 1:
+            self._is_uneven = True
             return
         operation = self._stack.pop().operation
         if opens:
