@@ -13,7 +13,7 @@ from shardviz.errors import plural
 from shardviz.notation import SpecPart, write_specs
 from shardviz.planner.plan import Parts, Plan, axes_words, decided_parts, repeated_work
 from shardviz.planner.problem import Problem, Statement
-from shardviz.planner.problem.problem import notices, statement_text
+from shardviz.planner.problem.problem import UNNAMED, notices, statement_text
 from shardviz.planner.ranking import Candidate
 from shardviz.planner.statements.work_split import CASES
 from shardviz.render.caption import caption_cells, collectives_text, mesh_text, notes, repetition
@@ -97,8 +97,8 @@ def program_words(problem: Problem) -> str:
 
 def statement_lines(problem: Problem, width: int) -> list[Text]:
     """The statements of a program's forward pass, each on a line of its own or more, and what of them may not
-    be meant; none of a chain."""
-    if problem.is_chain:
+    be meant; none of einsums in letters, or of one product, whose heading says what it sums."""
+    if problem.is_chain and (len(problem.parts) == 1 or problem.result.name == UNNAMED):
         return []
     return [
         *sentences(map(_statement_words, problem.forward), width, INDENT),

@@ -516,6 +516,28 @@ def test_statements_fit_the_page(width):
     assert max(line.cell_len for line in lines) <= width
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "Y = (X[b,d] * W1[d,f]) * W2[f,d]",
+            [" Y_1[b,f] = X[b,d] * W1[d,f] (sums over d)", " Y[b,d] = Y_1[b,f] * W2[f,d] (sums over f)"],
+        ),
+        (
+            "S = Q[b,t,k] * K[b,s,k]; O = S * V[b,s,k]",
+            [" S[t,s] = Q[b,t,k] * K[b,s,k] (sums over b, k)", " O[t,b,k]"],
+        ),
+        ("bd,df->bf; bf,fd->bd", []),
+        ("Y = X[b,d] * W[d,f]", []),
+    ],
+)
+def test_products_one_after_the_other_say_what_each_sums(text, said):
+    problem = problem_from_text(text, mesh=parse_mesh("X=2"))
+    lines = [line.plain for line in statement_lines(problem, 100)]
+    assert len(lines) == len(said)
+    assert all(line.startswith(begin) for line, begin in zip(lines, said, strict=True))
+
+
 def test_small_and_large_differences_of_an_alternative_are_not_rounded_away():
     own = price(
         plan(problem_from_text("bd,df->bf", mesh=parse_mesh("X=2"), specs="_X,X_->__", sizes="b=1000")),

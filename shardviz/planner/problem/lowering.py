@@ -23,7 +23,7 @@ from shardviz.notation.program import (
 )
 from shardviz.notation.scanner import MAX_RANK
 from shardviz.planner.problem.functions import PROGRAM_FUNCTIONS
-from shardviz.planner.problem.problem import unused_name
+from shardviz.planner.problem.problem import UNNAMED, unused_name
 from shardviz.sharding import PartitionSpec
 
 Dims = tuple[str, ...]
@@ -156,7 +156,7 @@ class _Lowering:
         self._source, self._partial = assignment, 0
         if (written := assignment.target) is None:
             is_last = number == len(self._program.statements) - 1
-            name = "Out" if is_last else f"H{number + 1}"
+            name = UNNAMED if is_last else f"H{number + 1}"
             target = _Target(self._unused(name))
         else:
             dims = None if written.array is None else written.array.dims
@@ -644,7 +644,7 @@ class _Lowering:
     @property
     def _name(self) -> str:
         """The name of the statement."""
-        return self._source.target.name if self._source.target is not None else "Out"
+        return self._source.target.name if self._source.target is not None else UNNAMED
 
     def _unused(self, name: str) -> str:
         return unused_name(name, self._taken)

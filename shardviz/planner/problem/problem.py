@@ -155,6 +155,10 @@ class PaddedDim(NamedTuple):
     padded: int
 
 
+UNNAMED = "Out"
+"""The result of what is asked in letters, such as ``bd,df->bf``."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """A question to the planner and the compilers. Built from text by `problem_from_text`.

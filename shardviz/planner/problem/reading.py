@@ -25,7 +25,7 @@ from shardviz.notation.mesh import mesh_in_text
 from shardviz.notation.program import is_program, split_layers
 from shardviz.notation.spec_string import is_named, list_end, parse_named_specs
 from shardviz.planner.problem.padding import padded
-from shardviz.planner.problem.problem import Problem, Statement, unused_name
+from shardviz.planner.problem.problem import UNNAMED, Problem, Statement, unused_name
 from shardviz.planner.problem.sizes import dimension_sizes, program_sizes
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
@@ -145,7 +145,7 @@ def parts_of_product(product: Product) -> tuple[tuple[Einsum, ...], list[Names],
     """The einsums of a product, the names of their arrays, none of them twice, and their specs."""
     taken: set[str] = set()
     operands = [unused_name(array.name, taken) for array in product.operands]
-    result = unused_name(product.result.name if product.result else "Out", taken)
+    result = unused_name(product.result.name if product.result else UNNAMED, taken)
     names: list[Names] = []
     specs: list[SpecPart] = []
     before, first = operands[0], product.operands[0].spec
@@ -167,7 +167,7 @@ def usual_names(einsums: Sequence[Einsum]) -> list[Names]:
     before = "A"
     weights = iter(["W"]) if len(einsums) == 1 else (f"W{number}" for number in count(1))
     for index, einsum in enumerate(einsums, 1):
-        result = "Out" if index == len(einsums) else f"H{index}"
+        result = UNNAMED if index == len(einsums) else f"H{index}"
         names.append(((before, *(next(weights) for _ in einsum.operands[1:])), result))
         before = result
     return names
