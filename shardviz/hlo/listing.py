@@ -15,19 +15,13 @@ from shardviz.hlo.schedule.overlap import ENDS, STARTS
 from shardviz.hlo.text.cross_slice import RENDEZVOUS
 from shardviz.hlo.text.instruction import Computation, Instruction, closing, parse_instruction
 from shardviz.hlo.text.instructions import reached
-from shardviz.hlo.text.opcodes import MESSAGES, begins, ends
+from shardviz.hlo.text.opcodes import BRANCHES, FOLDED, MESSAGES, begins, ends
 from shardviz.hlo.text.strip_metadata import strip_metadata
 from shardviz.sharding import Mesh
 
-_INLINED = {
-    "while": ("body", "condition"),
-    "call": ("to_apply",),
-    "conditional": ("true_computation", "false_computation", "branch_computations"),
-}
+_INLINED = {"while": ("body", "condition"), "call": ("to_apply",), "conditional": BRANCHES}
 """Opcodes whose computations are listed under them, and the attributes that name those."""
 _HOW = {"to_apply": "called", "body": "body", "condition": "condition"}
-_WRAPPERS = ("fusion", "async-start")
-"""Opcodes whose computation is folded into their line."""
 MAX_LITERAL = 40
 """Characters of a constant that are kept."""
 _LEFT_OUT = frozenset(
@@ -220,7 +214,7 @@ class _Lister:
         is_begun = begins(line.opcode)
         if ends(line.opcode):
             ended = next((started[name] for name in line.operand_names if name in started), None)
-        body = self._index.callee(made) if line.opcode in _WRAPPERS else None
+        body = self._index.callee(made) if line.opcode in FOLDED else None
         if body is not None:
             work, moves = self._fusion(body)
             line = replace(line, holds=work)

@@ -14,8 +14,7 @@ from shardviz.hlo.arguments import arguments_in
 from shardviz.hlo.collective import Collective, CollectiveMatmul
 from shardviz.hlo.cut_gathers import CutGather, cut_gathers
 from shardviz.hlo.gradients import GradientUses, gradients
-from shardviz.hlo.groups.device_numbers import DeviceNumbers, slice_positions
-from shardviz.hlo.groups.mesh_inference import program_mesh, written_meshes
+from shardviz.hlo.groups.device_numbers import DeviceNumbers, program_mesh, slice_positions, written_meshes
 from shardviz.hlo.named_scopes import NamelessCollectives, program_place
 from shardviz.hlo.origins import Origins
 from shardviz.hlo.records import Records
@@ -26,7 +25,7 @@ from shardviz.hlo.text.cross_slice import CrossSliceTransfer, cross_slice_transf
 from shardviz.hlo.text.instruction import Computation, Instruction, line_at
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.normal_form import normal_form
-from shardviz.hlo.text.opcodes import COMMUNICATING
+from shardviz.hlo.text.opcodes import BRANCHES, COMMUNICATING, FOLDED
 from shardviz.hlo.text.source_locations import SourceLocations
 from shardviz.hlo.text.values import ProgramValue, Values
 from shardviz.sharding import Mesh
@@ -45,28 +44,23 @@ _PLACES = frozenset(("stack_frame_id", "source_file"))
 _CANDIDATE = re.compile(
     r" (?:a(?:ll-(?:gather|reduce|to-all)(?:-start)?\(|sync-start\()"
     r"|c(?:ollective-(?:permute|broadcast)(?:-start)?\(|onditional\()"
-    r"|r(?:educe-scatter|agged-all-to-all|ecv)(?:-start)?\(|s(?:end\(|harding=\{mesh\[)|while\()"
+    r"|r(?:educe-scatter|agged-all-to-all|ecv)(?:-start)?\(|s(?:end\(|harding=\{(?:mesh\[|devices=))|while\()"
 )
-"""A collective's opcode, or a sharding that writes a mesh out, or an opcode that runs other computations."""
-_WRITTEN_MESH = " sharding={mesh["
+"""A collective's opcode, or a sharding, which may write a mesh out, or an opcode that runs computations."""
+_SHARDING, _WRITTEN_MESH = " sharding={", " sharding={mesh["
 _MODULE = re.compile(r"HloModule\s+([^\s,]+)")
 _HEADER_NUMBER = re.compile(r"\b(num_partitions|replica_count)=(\d{1,12})")
 _INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?[\w.-]++ = \(?[a-z][a-z0-9]*\[", re.MULTILINE)
 _ANY_INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = [a-z(]", re.MULTILINE)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?')
 _QUOTE = re.compile(r'(?<!\\)"')
-_RUNNING = {
-    " while(": ("body",),
-    " conditional(": ("branch_computations", "true_computation", "false_computation"),
-    " async-start(": ("calls",),
-}
+_RUNNING = {" while(": ("body",), " conditional(": BRANCHES, " async-start(": ("calls",)}
 """Opcodes that run other computations, and the attributes that name those."""
 _METADATA = re.compile(
     r'[ {](stack_frame_id|source_file|source_line|op_name)=(?:"((?:[^"\\\n]|\\.)*+)"|(\d{1,9}))'
 )
 """A place in the user's program."""
 _ESCAPED = re.compile(r"\\(.)")
-_SHARDED = re.compile(r"[ ]sharding=\{(?:devices=|mesh\[)")
 
 
 @dataclass(frozen=True)
@@ -180,7 +174,7 @@ class Reader:
         self.mesh = mesh
         self.unread: list[str] = []
         self.unread_collectives = 0
-        self._first_sharding = -1
+        self._first_sharding, self._is_sharded = -1, False
         self._running: list[int] = []
         self._places: dict[str, dict[str, str]] = {}
         self.collectives = self._collectives()
@@ -345,8 +339,10 @@ class Reader:
             if opcode in _RUNNING:
                 self._running.append(position)
                 continue
-            if opcode == _WRITTEN_MESH:
-                self._first_sharding = position if self._first_sharding < 0 else self._first_sharding
+            if opcode.startswith(_SHARDING):
+                self._is_sharded = True
+                if opcode == _WRITTEN_MESH and self._first_sharding < 0:
+                    self._first_sharding = position
                 continue
             if position < stop:
                 continue
@@ -384,7 +380,7 @@ class Reader:
             if home.start not in sites or not _PLACES.isdisjoint(place):
                 break
             caller = self.lines.at(sites[home.start])
-            if caller is None or caller.opcode not in ("fusion", "async-start"):
+            if caller is None or caller.opcode not in FOLDED:
                 break
             place = {**self._metadata(caller), **place}
             home = caller.home
@@ -422,9 +418,7 @@ class Reader:
     def _awaits_partitioner(self) -> bool:
         """The partitioner calls what it makes of an entry ``main_spmd``, and leaves shardings at its ends."""
         entry = self.computations.entry
-        if entry is None or "_spmd" in entry.name or self.is_scheduled:
-            return False
-        return _SHARDED.search(self.text) is not None
+        return self._is_sharded and entry is not None and "_spmd" not in entry.name and not self.is_scheduled
 
     def _complain(self, position: int, complaint: str) -> None:
         self.unread_collectives += 1
@@ -489,7 +483,7 @@ def _stray(text: str, start: int, stop: int, is_one: bool) -> bool:
     """Return whether a line has a collective's opcode where none can be, its own and strings left out."""
     quotes, read = 0, start
     for match in _CANDIDATE.finditer(text, start, stop):
-        if match[0] in _RUNNING or match[0] == _WRITTEN_MESH:
+        if match[0] in _RUNNING or match[0].startswith(_SHARDING):
             continue
         quotes += sum(1 for _ in _QUOTE.finditer(text, read, match.start()))
         read = match.start()

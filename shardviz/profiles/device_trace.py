@@ -42,7 +42,7 @@ _ON_STREAMS = {
 another GPU as it does one within a GPU."""
 _REPLICA_GROUPS = re.compile(rf" replica_groups=({LISTED_GROUPS}|{GROUPS})")
 _HOST_MEMORY = re.compile(r"[:)]S\(5\)")
-"""The memory space of the host in a shape's layout, as in `shardviz.hlo.text.memory_layout`."""
+"""The memory space of the host in a shape's layout, as in `shardviz.hlo.text.shapes`."""
 END = "end: "
 """Before the name of the operation that ends there."""
 NO_RUN = -1

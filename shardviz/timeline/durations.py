@@ -18,9 +18,9 @@ from shardviz.hardware.collective_time import TIMED, collective_time
 from shardviz.hardware.links import LinkLevel
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hlo.text.instruction import Computation, Instruction
-from shardviz.hlo.text.memory_layout import HBM, placed_arrays
-from shardviz.hlo.text.memory_layout import HOST as HOST_MEMORY
 from shardviz.hlo.text.opcodes import MATMULS, NAMING, WRAPPERS
+from shardviz.hlo.text.shapes import HBM, placed_arrays
+from shardviz.hlo.text.shapes import HOST as HOST_MEMORY
 from shardviz.timeline.instruction_work import InstructionWork, Matmuls
 from shardviz.timeline.program_timeline import COMPUTE, COPIES, HOST, LINKS, Estimate, Lane
 from shardviz.units import human_bytes, rate

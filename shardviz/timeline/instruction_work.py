@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeVar
 
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.instructions import MAX_NESTED, Instructions
-from shardviz.hlo.text.memory_layout import PlacedArray, bytes_in, placed_arrays
 from shardviz.hlo.text.opcodes import MATMULS, MOVES, SLICES, WRAPPERS
+from shardviz.hlo.text.shapes import PlacedArray, bytes_in, placed_arrays
 
 _CONTRACTING = re.compile(r'lhs_contracting_dim(?:ension)?s\\?"?[=:][\[{]([\d,"\\]*)[\]}]')
 _LABELS = re.compile(r"dim_labels=([^\s,]+)->([^\s,]+)")

@@ -18,8 +18,8 @@ from functools import lru_cache
 
 from shardviz.hlo.module import Reader
 from shardviz.hlo.text.instruction import Computation, Instruction
-from shardviz.hlo.text.memory_layout import HBM, placed_arrays
 from shardviz.hlo.text.opcodes import ALIASES, ARITHMETIC, BODIES, CONTROL, begins
+from shardviz.hlo.text.shapes import HBM, placed_arrays
 from shardviz.timeline.instruction_work import Path, alias_paths, aliased_outputs, part_of
 from shardviz.timeline.program_timeline import BufferKind, LiveBuffer, MemoryReport, live_bytes
 

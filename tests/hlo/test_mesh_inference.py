@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.hlo import read, read_hlo
-from shardviz.hlo.groups.mesh_inference import mesh_of_groups
+from shardviz.hlo.groups.device_numbers import mesh_of_groups
 from shardviz.hlo.groups.replica_groups import ReplicaGroups, axis_groups
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.hlo_view import hlo_view

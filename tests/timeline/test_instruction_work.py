@@ -8,7 +8,7 @@ import pytest
 from jax import lax
 
 from shardviz.hlo.module import Reader
-from shardviz.hlo.text.memory_layout import bytes_in, placed_arrays
+from shardviz.hlo.text.shapes import bytes_in, placed_arrays
 from shardviz.timeline.instruction_work import InstructionWork, valid_taps
 
 

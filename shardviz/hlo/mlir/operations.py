@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from shardviz.hlo.mlir.attributes import Meshes
 from shardviz.hlo.text.normal_form import joined, without_comments
+from shardviz.hlo.text.trip_count import trips
 
 _STRING = r'"(?:[^"\\]|\\.)*+"?'
 _GAP = r"\s{0,99}+"
@@ -145,9 +146,7 @@ class MlirOperation:
         if counter not in added.operation.operands or direction not in ("LT", "LE") or len(steps) != 1:
             return None
         (step,) = steps
-        if start is None or stop is None or step is None or step <= 0:
-            return None
-        return max(0, -(-(stop + (direction == "LE") - start) // step))
+        return None if start is None or stop is None or step is None else trips(direction, start - stop, step)
 
 
 class FunctionHeader(NamedTuple):

@@ -13,9 +13,7 @@ from shardviz.hlo.collective import Collective, CollectiveMatmul, MatmulOrder
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.normal_form import normal_form
-from shardviz.hlo.text.opcodes import BODIES, CONTROL
-
-_WRAPPERS = ("fusion", "async-start")
+from shardviz.hlo.text.opcodes import BODIES, CONTROL, FOLDED
 
 
 def with_matmul_order(
@@ -31,7 +29,7 @@ def with_matmul_order(
     count, counted = 0, set[CollectiveMatmul]()
     inside: dict[Computation, int] = {}
     for line in _in_order(lines):
-        callee = lines.callee(line) if line.opcode in _WRAPPERS else None
+        callee = lines.callee(line) if line.opcode in FOLDED else None
         names = [line.name, *(inner.name for inner in (lines.of(callee) if callee else ()))]
         before |= dict.fromkeys(wanted.intersection(names) - before.keys(), count)
         whole = wholes.get(line.name)
@@ -50,7 +48,7 @@ def with_matmul_order(
 
 def _matmuls_in(line: Instruction, lines: Instructions, inside: dict[Computation, int]) -> int:
     """The number of matmuls in an instruction: a fusion may hold several; `inside` has those of fusions."""
-    callee = lines.callee(line) if line.opcode in _WRAPPERS else None
+    callee = lines.callee(line) if line.opcode in FOLDED else None
     if callee is None:
         return int(lines.is_matmul(line))
     if callee not in inside:

@@ -22,7 +22,7 @@ from shardviz.hlo.text.call_graph import Call
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer
 from shardviz.hlo.text.instruction import Computation, Instruction, line_at
 from shardviz.hlo.text.instructions import Instructions
-from shardviz.hlo.text.opcodes import COLLECTIVES, NAMING, base_op, begins
+from shardviz.hlo.text.opcodes import COLLECTIVES, FOLDED, NAMING, RUNNING, base_op, begins
 
 MAX_WORK = 1000
 """No more instructions than this are listed beside one collective."""
@@ -143,7 +143,7 @@ class Schedules:
         """The fusion or the wrapper that runs a computation."""
         sites = self._sites.get(home)
         line = self._lines.at(sites[0]) if sites else None
-        return line if line and line.opcode in ("fusion", "async-start") else None
+        return line if line and line.opcode in FOLDED else None
 
     def _between(self, begun: Instruction, since: Instruction) -> tuple[Work, ...]:
         """The work behind a line until that is done which an instruction of its computation begins."""
@@ -233,7 +233,7 @@ class Schedules:
             return None
         if self._lines.is_matmul(line):
             op = "matmul"
-        elif op in ("fusion", "call", "async"):
+        elif op in RUNNING:
             callee = self._lines.callee(line)
             inside = self._inside.get(callee) if callee else None
             if callee is not None and inside is not None:

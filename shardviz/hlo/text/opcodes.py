@@ -63,9 +63,12 @@ WRAPPERS = ("fusion", "call", "async-start")
 """Opcodes that run one computation, once, with their operands as its parameters."""
 RUNNING = ("fusion", "call", "async")
 """The same, as whole operations."""
+FOLDED = ("fusion", "async-start")
+"""Those of them that are one piece of work: what they run does not stand in the program."""
 CONTROL = ("while", "call", "conditional")
 """Opcodes whose computations run as if they stood in the program."""
-BODIES = ("body", "to_apply", "true_computation", "false_computation", "branch_computations")
+BRANCHES = ("true_computation", "false_computation", "branch_computations")
+BODIES = ("body", "to_apply", *BRANCHES)
 """The attributes by which these name them, but for a loop's condition."""
 CALLING = ("calls", "to_apply", "body", "condition", *BODIES[2:], "called_computations")
 """Every attribute that names computations."""
