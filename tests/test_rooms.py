@@ -66,7 +66,7 @@ MAY_IMPORT = {
     "render": {*PURE, "forms", "lessons", "codegen"},
     "answers": {*PURE, "compiler", "documents"},
     "api": {*PURE, "compiler", "documents", "answers", "render"},
-    "testing": {"hardware", "hlo", "timeline", "reports", "documents", "api", "render"},
+    "testing": {"hardware", "hlo", "timeline", "reports", "documents", "answers", "api", "render"},
     "tui": {*PURE, "compiler", "forms", "lessons", "documents", "codegen", "answers", "render"},
     "serve": {"targets", "compiler", "forms", "lessons", "tui"},
     "examples": set(),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
+from shardviz.answers.programs import summary_of
 from shardviz.api.arguments import (
     JaxMesh,
     MachineLike,
@@ -25,7 +26,6 @@ from shardviz.hardware.machine import assumed_machine
 from shardviz.hlo import HloModule, read
 from shardviz.hlo import read_hlo as read_compiled
 from shardviz.hlo.arguments import arguments_of
-from shardviz.reports.changes import summary
 from shardviz.reports.entries import entries_of
 from shardviz.reports.program_report import report_of
 from shardviz.reports.rematerialization import rematerializations_of
@@ -98,7 +98,7 @@ class Report(Shown):
 
         Seconds are those of the target, or of a `machine`; without either there are none.
         """
-        return summary(self._priced(machine), None if self.memory is None else self.memory.peak_bytes)
+        return summary_of(self._priced(machine), self.compiled)
 
     @cached_property
     def _on_target(self) -> ProgramReport:

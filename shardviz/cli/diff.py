@@ -12,16 +12,31 @@ from shardviz.cli.group import ExampleCommand
 from shardviz.cli.hlo import STDIN, note_unread, read_text
 from shardviz.cli.output import CommandOutput, print_json
 from shardviz.cli.process import ExitCode
+from shardviz.cli.target_session import ProgramSession
 from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.forms.form import PROBLEM_FIELDS
+from shardviz.lazy_names import LazyImports
+from shardviz.notation import parse_mesh
+from shardviz.targets import check_mesh, parse_targets
 from shardviz.user_files import is_folder, is_there
+
+with LazyImports():
+    from shardviz.answers import programs
+    from shardviz.compiler import user_file
+    from shardviz.documents import summaries
+    from shardviz.hardware import machine_file
+    from shardviz.hlo import text_file
+    from shardviz.hlo.passes import dump_files
+    from shardviz.render.programs import changes_view
+    from shardviz.reports import changes as report_changes
+    from shardviz.reports import program_report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shardviz.hardware.machine import Machine
     from shardviz.reports.changes import Limit, ReportChanges, ReportSummary
-    from shardviz.reports.target_program import TargetProgram
+    from shardviz.reports.program_report import DumpedModule
     from shardviz.sharding import Mesh
     from shardviz.targets import Target
 
@@ -80,15 +95,11 @@ def command(
     shardviz.testing.check_baseline, or FILE.py:FUNCTION, which runs the file as shardviz program does.
     Functions need --mesh and --target. Names of files, lines and instructions make no difference.
     """
-    from shardviz.hardware.machine_file import named_machine
-    from shardviz.notation import parse_mesh
-    from shardviz.reports.changes import broken_limits, parse_limits, report_changes
-
-    limits = () if fail_on is None else parse_limits(fail_on)
+    limits = () if fail_on is None else report_changes.parse_limits(fail_on)
     if old == new == STDIN:
         raise QuestionError("standard input holds one program", "name a file for the other")
     given = None if mesh is None else parse_mesh(mesh)
-    on = None if machine is None else named_machine(machine)
+    on = None if machine is None else machine_file.named_machine(machine)
     functions = [_is_function(each) for each in (old, new)]
     targets = _targets(target, functions)
     if any(functions) and given is None:
@@ -113,18 +124,13 @@ def command(
             "--machine is about compiled programs, and both of these are saved with a machine of their own",
             "leave it out, or renew the baseline with another target",
         )
-    changes = report_changes(found[0], found[1])
-    _check_figures(limits, changes)
-    broken = broken_limits(limits, changes)
+    answer = programs.diff(found[0], found[1], limits)
+    _check_figures(limits, answer.changes)
     if output.as_json:
-        from shardviz.documents.summaries import DIFF
-
-        print_json(DIFF.document(changes, broken_limits=broken))
+        print_json(summaries.DIFF.document(answer.changes, broken_limits=answer.broken))
     else:
-        from shardviz.render.programs.changes_view import changes_view
-
-        output.show(changes_view(changes, broken, output.width))
-    return ExitCode.CHECK_FAILED if broken and code == ExitCode.FINE else code
+        output.show(changes_view.changes_view(answer.changes, answer.broken, output.width))
+    return ExitCode.CHECK_FAILED if answer.broken and code == ExitCode.FINE else code
 
 
 def _is_function(text: str) -> bool:
@@ -135,8 +141,6 @@ def _is_function(text: str) -> bool:
 
 def _targets(named: str | None, functions: Sequence[bool]) -> Sequence[Target | None]:
     """The target of each program that is a function."""
-    from shardviz.targets import parse_targets
-
     if not any(functions):
         if named is not None:
             raise TargetError("--target is for functions, and neither program is one", "leave it out")
@@ -156,70 +160,47 @@ def _of_functions(
     asked: Sequence[tuple[str, Target]], mesh: Mesh, axis_types: str, machine: Machine | None, timeout: float
 ) -> list[ReportSummary]:
     """The summary of each function as its target compiles it. Raises what a file or a compiler has said."""
-    from shardviz.cli.target_session import ProgramSession
-    from shardviz.compiler.user_file import find_function
-    from shardviz.targets import check_mesh
-
-    functions = {text: find_function(text) for text, _ in asked}
+    functions = {text: user_file.find_function(text) for text, _ in asked}
     targets = tuple(dict.fromkeys(target for _, target in asked))
     for target in targets:
         check_mesh(target, mesh)
     with ProgramSession(targets, timeout) as session:
-        programs = {text: session.run_file(*named, mesh, axis_types) for text, named in functions.items()}
+        files = {text: session.run_file(*named, mesh, axis_types) for text, named in functions.items()}
         for text, target in asked:
-            session.ask(programs[text], {}, targets=(target,))
-        return [_of_program(each, machine) for each in session.answers()]
-
-
-def _of_program(found: TargetProgram, machine: Machine | None) -> ReportSummary:
-    from shardviz.reports.changes import summary
-
-    found.check()
-    report = found.report(found.times(machine))
-    assert report is not None
-    return summary(report, None if found.memory is None else found.memory.peak_bytes)
+            session.ask(files[text], {}, targets=(target,))
+        return [programs.compiled_summary(each, machine) for each in session.answers()]
 
 
 def _of_files(
     name: str, given: Mesh | None, machine: Machine | None
 ) -> tuple[ReportSummary, ExitCode | None]:
     """The summary of a file, or of all modules in a folder, and whether all could be read (None: saved)."""
-    from shardviz.documents.summaries import is_summary, read_summary
-    from shardviz.hlo.passes.dump_files import distinct_names, final_programs
-    from shardviz.reports.changes import together
-
     if name not in (STDIN, "") and is_folder(Path(name)):
-        found = {}
-        code = ExitCode.FINE
-        for key, each in distinct_names(final_programs(Path(name))).items():
-            found[key], read = _of_text(each.path, read_text(each.path), given, machine)
-            code = max(code, read)
-        return together(found), code
+        modules = [
+            program_report.read_dumped(each, read_text(each.path), given, machine)
+            for each in dump_files.final_programs(Path(name))
+        ]
+        codes = [_checked(each, machine is not None) for each in modules]
+        return programs.modules_summary(modules), max(codes)
     text = read_text(name)
-    if is_summary(text):
-        return read_summary(text, name), None
-    return _of_text(name, text, given, machine)
+    if summaries.is_summary(text):
+        return summaries.read_summary(text, name), None
+    question = programs.ProgramQuestion(text, given)
+    if machine is not None:
+        question.check_compiled("--machine", quote(name))
+    report = question.answer(machine).report
+    if report is None:
+        raise QuestionError(f"{quote(name)} is a log alone, without its program", text_file.HOW)
+    return programs.summary_of(report), note_unread(report.module)
 
 
-def _of_text(
-    name: str, text: str, given: Mesh | None, machine: Machine | None
-) -> tuple[ReportSummary, ExitCode]:
-    from shardviz.hlo import read
-    from shardviz.hlo.mlir.shardy import is_mlir
-    from shardviz.hlo.module import is_hlo
-    from shardviz.reports.changes import summary
-    from shardviz.reports.program_report import program_report, report_of
-
-    if machine is not None and is_mlir(text) and not is_hlo(text):
-        raise QuestionError(
-            f"--machine is about a compiled program, and {quote(name)} is not compiled yet",
-            "leave it out, or give HLO: lowered.compile().as_text()",
-        )
-    if machine is None:
-        report = report_of(read(text, given, infer=True, origins=True))
-    else:
-        report = program_report(text, machine, mesh=given, infer=True)
-    return summary(report), note_unread(report.module)
+def _checked(found: DumpedModule, is_priced: bool) -> ExitCode:
+    """Tell what of a module could not be read. Raises `QuestionError` for one without a report, or without
+    the seconds that it should have."""
+    report = found.report
+    if report is None or (is_priced and report.timeline is None and not report.module.unread):
+        raise QuestionError(found.error or f"{quote(found.file.path)} is not compiled yet")
+    return note_unread(report.module)
 
 
 def _check_figures(limits: Sequence[Limit], found: ReportChanges) -> None:

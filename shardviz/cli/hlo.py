@@ -13,33 +13,35 @@ from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note
 from shardviz.cli.process import ExitCode
 from shardviz.errors import QuestionError, quote
-from shardviz.hlo import HloModule, read
-from shardviz.hlo.listing import Listing, list_hlo
-from shardviz.hlo.mlir.shardy import is_mlir
-from shardviz.hlo.module import is_hlo
-from shardviz.hlo.passes.dump_files import final_programs
-from shardviz.hlo.text.trip_count import parse_trip_counts, with_trip_counts
-from shardviz.hlo.text_file import read_text_file, read_text_stream
+from shardviz.lazy_names import LazyImports
 from shardviz.notation import parse_mesh
-from shardviz.reports.rematerialization import (
-    has_rematerializations,
-    mesh_of_warnings,
-    rematerializations,
-    rematerializations_of,
-    without_warnings,
-)
 from shardviz.user_files import is_folder
+
+with LazyImports():
+    from shardviz.answers import programs
+    from shardviz.documents import programs as documents
+    from shardviz.documents import summaries
+    from shardviz.hardware import machine as machines
+    from shardviz.hardware import machine_file
+    from shardviz.hlo import listing as listings
+    from shardviz.hlo import text_file
+    from shardviz.hlo.passes import dump_files
+    from shardviz.hlo.text import trip_count
+    from shardviz.render.programs import changes_view, hlo_picture, hlo_view, why_lines
+    from shardviz.render.times import report as time_report
+    from shardviz.reports import program_report
 
 if TYPE_CHECKING:
     import io
     from collections.abc import Sequence
 
+    from shardviz.answers.programs import ProgramAnswer
     from shardviz.hardware.machine import Machine
-    from shardviz.hlo import ShardyModule
+    from shardviz.hlo import HloModule, ShardyModule
+    from shardviz.hlo.listing import Listing
     from shardviz.hlo.passes.dump_files import DumpFile
     from shardviz.reports.changes import ReportSummary
     from shardviz.reports.entries import Selection
-    from shardviz.reports.program_report import DumpedModule
     from shardviz.sharding import Mesh
 
 
@@ -114,7 +116,7 @@ def command(
     given = None if mesh is None else parse_mesh(mesh, device_order)
     priced = with_times or machine is not None
     if file not in (STDIN, "") and is_folder(Path(file)):
-        found = final_programs(Path(file))
+        found = dump_files.final_programs(Path(file))
         if len(found) > 1:
             of_one = {
                 "--picture": picture,
@@ -136,82 +138,50 @@ def command(
     if text.startswith("{") and (saved := _saved(file, text)) is not None:
         return _show_saved(file, saved, output)
     if trips is not None:
-        text = with_trip_counts(text, parse_trip_counts(trips))
-    if (picture or priced) and is_mlir(text) and not is_hlo(text):
-        option = "--picture" if picture else "--time" if with_times else "--machine"
-        raise QuestionError(
-            f"{option} is about a compiled program, and this is not compiled yet",
-            f"leave out {option}, or give HLO: lowered.compile().as_text()",
-        )
+        text = trip_count.with_trip_counts(text, trip_count.parse_trip_counts(trips))
+    question = programs.ProgramQuestion(text, given)
+    del text
+    if picture or priced:
+        question.check_compiled("--picture" if picture else "--time" if with_times else "--machine")
     if picture:
-        listing = list_hlo(text, given, infer=True)
+        listing = listings.list_hlo(question.whole, given, infer=True)
         code = note_unread(listing.module)
         _draw(listing, given, output)
         return code
-    log = ""
-    if has_rematerializations(text):
-        log, text = text, without_warnings(text)
-        if not is_hlo(text) and not is_mlir(text):
-            if save is not None:
-                raise QuestionError("--save keeps a program, and this is a log alone", "leave out --save")
-            return _show_log(log, given, output)
-    from shardviz.reports.program_report import program_report, report_of
-
-    if priced:
-        report = program_report(text, pricing_machine(machine), mesh=given, infer=True)
-    else:
-        report = report_of(read(text, given, infer=True, origins=True))
-    remade = rematerializations(log, report.module.mesh, text) if log else ()
-    if isinstance(report.module, HloModule) and not remade:
-        remade = rematerializations_of(report.module)
-    del text
+    if save is not None and question.is_log_alone:
+        raise QuestionError("--save keeps a program, and this is a log alone", "leave out --save")
+    answer = question.answer(pricing_machine(machine) if priced else None)
+    del question
+    report, remade = answer.report, answer.remade
+    if report is None:
+        return _show_log(answer, given, output)
     module, timeline = report.module, report.timeline
     code = note_unread(module)
     selection.check(report.entries, module.mesh)
     if save is not None:
-        from shardviz.reports.changes import summary
-
-        saving.save_programs(save, {module.name: summary(report)}, module.unread)
+        saving.keep(save, programs.summary_of(report), module.unread)
+    page = output.width, output.palette
     if output.as_json:
-        from shardviz.documents.programs import hlo_document
-
-        print_json(hlo_document(report, given, selection, remade))
+        print_json(documents.hlo_document(report, given, selection, remade))
         return code
     if with_times and timeline is not None:
-        from rich.text import Text
-
-        from shardviz.render.programs.hlo_view import module_lines
-        from shardviz.render.times.report import timeline_view
-
-        head = module_lines(module, given, output.width, output.palette)
-        output.show([*head, Text(), *timeline_view(timeline, output.width, output.palette)])
+        output.show(hlo_view.module_lines(module, given, *page))
+        output.show_below(time_report.timeline_view(timeline, *page))
         return code
-    from shardviz.render.programs.hlo_view import hlo_view
-
-    output.show(hlo_view(report, given, output.width, output.palette, selection))
+    output.show(hlo_view.hlo_view(report, given, *page, selection))
     if timeline is not None and timeline.memory is not None:
-        from rich.text import Text
-
-        from shardviz.render.times.report import memory_report_lines
-
-        output.show([Text(), *memory_report_lines(timeline.memory, output.width, output.palette)])
+        output.show_below(time_report.memory_report_lines(timeline.memory, *page))
     if why:
-        from shardviz.render.programs.why_lines import shape_lines
-
-        output.show(shape_lines(report, selection, output.width, output.palette))
+        output.show(why_lines.shape_lines(report, selection, *page))
     if remade:
-        from shardviz.render.programs.why_lines import rematerialization_lines
-
-        output.show(rematerialization_lines(remade, output.width))
+        output.show(why_lines.rematerialization_lines(remade, output.width))
     return code
 
 
 def _saved(name: str, text: str) -> ReportSummary | None:
     """The report that `--save` has written; None of a text that is none. Raises `QuestionError` for a damaged
     one."""
-    from shardviz.documents.summaries import HEAD, read_summary, says_summary
-
-    return read_summary(text, name) if says_summary(text[:HEAD]) else None
+    return summaries.read_summary(text, name) if summaries.says_summary(text[: summaries.HEAD]) else None
 
 
 def _show_saved(name: str, saved: ReportSummary, output: CommandOutput) -> ExitCode:
@@ -224,28 +194,19 @@ def _show_saved(name: str, saved: ReportSummary, output: CommandOutput) -> ExitC
                 f"{each.opts[0]} is about a program, and {quote(name)} is a saved report", "leave it out"
             )
     if output.as_json:
-        from shardviz.documents.summaries import SUMMARY
-
-        print_json(SUMMARY.document(saved))
-        return ExitCode.FINE
-    from shardviz.render.programs.changes_view import summary_view
-
-    output.show(summary_view(saved, output.width))
+        print_json(summaries.SUMMARY.document(saved))
+    else:
+        output.show(changes_view.summary_view(saved, output.width))
     return ExitCode.FINE
 
 
-def _show_log(log: str, given: Mesh | None, output: CommandOutput) -> ExitCode:
+def _show_log(answer: ProgramAnswer, given: Mesh | None, output: CommandOutput) -> ExitCode:
     """Print what a log alone tells of arrays that are made whole."""
-    mesh = given or mesh_of_warnings(log.splitlines())
-    found = rematerializations(log, mesh)
     if output.as_json:
-        from shardviz.documents.programs import rematerializations_document
-
-        print_json(rematerializations_document(found, mesh, given))
-        return ExitCode.FINE
-    from shardviz.render.programs.why_lines import log_lines
-
-    output.show(log_lines(found, mesh, output.width, is_given=given is not None))
+        print_json(documents.rematerializations_document(answer.remade, answer.mesh, given))
+    else:
+        is_given = given is not None
+        output.show(why_lines.log_lines(answer.remade, answer.mesh, output.width, is_given=is_given))
     return ExitCode.FINE
 
 
@@ -258,35 +219,19 @@ def _list_modules(
     output: CommandOutput,
 ) -> ExitCode:
     """Print a line for each module, or the documents of all."""
-    from shardviz.hardware.machine_file import named_machine
-    from shardviz.reports.program_report import read_dumped
-
-    on = named_machine(machine) if machine else None
-    modules = [read_dumped(each, read_text(each.path), given, on) for each in finals]
+    on = machine_file.named_machine(machine) if machine else None
+    modules = [program_report.read_dumped(each, read_text(each.path), given, on) for each in finals]
     reports = [each.report for each in modules if each.report is not None]
     selection.check([entry for each in reports for entry in each.entries], given)
-    code = ExitCode.QUESTION if any(each.error for each in modules) else ExitCode.FINE
-    if save is not None:
-        _save_modules(save, modules)
-    if output.as_json:
-        from shardviz.documents.programs import modules_document
-
-        print_json(modules_document(modules, given, selection))
-        return code
-    from shardviz.render.programs.hlo_view import modules_view
-
-    output.show(modules_view(modules, output.width, selection))
-    return code
-
-
-def _save_modules(path: Path, modules: Sequence[DumpedModule]) -> None:
-    from shardviz.hlo.passes.dump_files import distinct_names
-    from shardviz.reports.changes import summary
-
-    names = distinct_names(each.file for each in modules)
-    found = {name: each.report for name, each in zip(names, modules, strict=True) if each.report is not None}
     errors = [each.error for each in modules if each.error]
-    saving.save_programs(path, {name: summary(each) for name, each in found.items()}, errors)
+    code = ExitCode.QUESTION if errors else ExitCode.FINE
+    if save is not None:
+        saving.keep(save, programs.modules_summary(modules), errors)
+    if output.as_json:
+        print_json(documents.modules_document(modules, given, selection))
+    else:
+        output.show(hlo_view.modules_view(modules, output.width, selection))
+    return code
 
 
 def pricing_machine(named: str | None) -> Machine:
@@ -294,21 +239,14 @@ def pricing_machine(named: str | None) -> Machine:
 
     Raises `QuestionError` for a machine that does not exist.
     """
-    from shardviz.hardware.machine import assumed_machine
-    from shardviz.hardware.machine_file import named_machine
-
-    return named_machine(named) if named else assumed_machine()
+    return machine_file.named_machine(named) if named else machines.assumed_machine()
 
 
 def _draw(listing: Listing, given: Mesh | None, output: CommandOutput) -> None:
     """Print the program, some lines after the other: a reader who has seen enough need not wait."""
-    from rich.text import Text
-
-    from shardviz.render.programs.hlo_picture import HloPicture
-    from shardviz.render.programs.hlo_view import module_lines
-
-    output.show([*module_lines(listing.module, given, output.width, output.palette), Text()])
-    picture = HloPicture(listing, output.width, output.palette)
+    output.show(hlo_view.module_lines(listing.module, given, output.width, output.palette))
+    output.show([])
+    picture = hlo_picture.HloPicture(listing, output.width, output.palette)
     count = len(listing.lines)
     for start in range(0, count, LINES_AT_ONCE):
         output.show([picture.line(number) for number in range(start, min(start + LINES_AT_ONCE, count))])
@@ -339,13 +277,13 @@ def read_text(name: str) -> str:
     `QuestionError` where there is no text.
     """
     if name != STDIN:
-        found = read_text_file(name)
+        found = text_file.read_text_file(name)
     elif sys.stdin is None:
         raise QuestionError("standard input is closed", "name a file, or pipe a text in")
     else:
         if sys.stdin.isatty():
             print_note("reading the terminal; ctrl-D ends the text")
-        found = read_text_stream(cast("io.BufferedReader", sys.stdin.buffer), "standard input")
+        found = text_file.read_text_stream(cast("io.BufferedReader", sys.stdin.buffer), "standard input")
     for note in found.notes:
         print_note(note)
     return found.text

@@ -11,8 +11,20 @@ import click
 from shardviz.cli import options, saving
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note, working
+from shardviz.cli.target_session import ProgramSession
 from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.forms.form import PROBLEM_FIELDS
+from shardviz.lazy_names import LazyImports
+from shardviz.notation import parse_mesh
+from shardviz.targets import check_mesh, parse_targets
+
+with LazyImports():
+    from shardviz.answers import programs
+    from shardviz.compiler import user_file
+    from shardviz.documents import programs as documents
+    from shardviz.hardware import machine_file
+    from shardviz.render.programs import program_view
+    from shardviz.render.times import tellers
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
@@ -124,12 +136,6 @@ def command(
     jax.set_mesh of that mesh, and compiled, not run. In place of FILE.py:FUNCTION the name of an example
     does: train_step.
     """
-    from shardviz.cli.target_session import ProgramSession
-    from shardviz.compiler.user_file import find_function
-    from shardviz.hardware.machine_file import named_machine
-    from shardviz.notation import parse_mesh
-    from shardviz.targets import check_mesh, parse_targets
-
     targets = parse_targets(target)
     if not targets:
         raise TargetError("a program is compiled for a target, and none is named", "give --target v5e:4x4")
@@ -149,8 +155,8 @@ def command(
     wanted = parse_mesh(mesh)
     if len(targets) == 1:
         check_mesh(targets[0], wanted)
-    on = None if machine is None else named_machine(machine)
-    file, name = find_function(function)
+    on = None if machine is None else machine_file.named_machine(machine)
+    file, name = user_file.find_function(function)
     with ProgramSession(targets, timeout) as session:
         program = session.run_file(file, name, wanted, axis_types)
         if program.meshes and all(each.shape != wanted.shape for each in program.meshes):
@@ -175,9 +181,9 @@ def command(
         return session.exit_code
 
 
-def _note_machine(machine: Machine, programs: Reported, told: Sequence[TimesAnswer]) -> None:
+def _note_machine(machine: Machine, reported: Reported, told: Sequence[TimesAnswer]) -> None:
     """Tell of each target's program where its seconds are not those of the machine that is named."""
-    for (each, report), times in zip(programs, told, strict=True):
+    for (each, report), times in zip(reported, told, strict=True):
         if report is None:
             continue
         if report.timeline is not None and report.timeline.machine != machine.name:
@@ -190,10 +196,7 @@ def _save(path: Path, program: TargetProgram, report: ProgramReport | None) -> N
     if report is None or program.answer.status != "ok":
         print_note(f"{path} is not written: there is no program that runs")
         return
-    from shardviz.reports.changes import summary
-
-    memory = None if program.memory is None else program.memory.peak_bytes
-    saving.save_programs(path, {report.module.name: summary(report, memory)}, report.module.unread)
+    saving.keep(path, programs.summary_of(report, program), report.module.unread)
 
 
 def _show(
@@ -208,22 +211,19 @@ def _show(
     """Print one target's page, or a line for each of several with what costs most in each; then the times.
     What was `tried` of each target's collectives makes its page longer."""
     if output.as_json:
-        from shardviz.documents.programs import program_document
-
-        print_json(program_document(name, reported, with_times, selection, tried))
+        print_json(documents.program_document(name, reported, with_times, selection, tried))
         return
-    from shardviz.render.programs.program_view import program_view, programs_view
-
     width = output.width
     if len(reported) > 1:
-        output.show(programs_view(reported, width, output.palette, selection))
+        output.show(program_view.programs_view(reported, width, output.palette, selection))
     elif not with_times or reported[0][1] is None:
-        output.show(program_view(*reported[0], width, output.palette, selection, tried[0] if tried else None))
+        output.show(
+            program_view.program_view(
+                *reported[0], width, output.palette, selection, tried[0] if tried else None
+            )
+        )
     if with_times:
-        from shardviz.render.programs.program_view import program_lines
-        from shardviz.render.times.tellers import target_times_view
-
         for (each, report), times in zip(reported, told, strict=True):
             if report is not None:
-                head = program_lines(each, width, output.palette)
-                output.show([*head, *target_times_view(times, width, output.palette)])
+                head = program_view.program_lines(each, width, output.palette)
+                output.show([*head, *tellers.target_times_view(times, width, output.palette)])

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shardviz.errors import QuestionError, quote
+from shardviz.lazy_names import LazyImports
+
+with LazyImports():
+    from shardviz.documents import summaries
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from shardviz.reports.changes import ReportSummary
 
@@ -25,8 +29,6 @@ class SummaryPath(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            from shardviz.documents.summaries import HEAD, says_summary
-
             # A link stays one: what it names is written.
             path = Path(value).resolve()
             if not path.exists():
@@ -35,8 +37,8 @@ class SummaryPath(click.ParamType):  # type: ignore[type-arg]
                 taken = "is not a file"
             else:
                 with path.open(encoding="utf-8", errors="replace") as file:
-                    head = file.read(HEAD)
-                taken = "" if not head.strip() or says_summary(head) else "holds something else"
+                    head = file.read(summaries.HEAD)
+                taken = "" if not head.strip() or summaries.says_summary(head) else "holds something else"
         except (OSError, ValueError) as error:
             taken = f"cannot be read: {getattr(error, 'strerror', None) or error}"
         if taken or value == "-":
@@ -52,17 +54,14 @@ save = click.option(
 )
 
 
-def save_programs(path: Path, programs: Mapping[str, ReportSummary], unread: Sequence[str]) -> None:
-    """Write several programs that run one after the other, or one.
+def keep(path: Path, summary: ReportSummary, unread: Sequence[str]) -> None:
+    """Write a program, or several that run one after the other.
 
     Raises `QuestionError` where that fails, and where not all of them could be read: what is kept would be
     short.
     """
-    from shardviz.documents.summaries import save_summary
-    from shardviz.reports.changes import together
-
     if unread:
         raise QuestionError(
             f"{quote(str(path))} is not written: {unread[0]}", "it would not have the whole program"
         )
-    save_summary(together(programs), path)
+    summaries.save_summary(summary, path)

@@ -9,10 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shardviz.answers.programs import diff
 from shardviz.documents.summaries import load_summary, save_summary, summary_text
 from shardviz.errors import QuestionError, quote
 from shardviz.render.programs.changes_view import short_path
-from shardviz.reports.changes import broken_limits, parse_limits, report_changes
+from shardviz.reports.changes import parse_limits
 from shardviz.testing.assertions import TIMEOUT, report_on
 from shardviz.testing.outcomes import RENEWED, UPDATE, BaselineChanged
 
@@ -81,8 +82,8 @@ def check_baseline(
     if before is None:
         _write(after, file, renews)
         return
-    found = report_changes(before, after)
-    broken = broken_limits(limits, found)
+    answer = diff(before, after, limits)
+    found, broken = answer.changes, answer.broken
     if found.is_same_hardware and not broken and (fail_on is not None or not _differs(found)):
         return
     from shardviz.render.programs.changes_view import changes_text

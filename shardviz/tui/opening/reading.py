@@ -10,34 +10,24 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shardviz.answers.programs import (
+    ProgramAnswer,
+    ProgramQuestion,
+    diff,
+    modules_summary,
+    summary_of,
+)
 from shardviz.compiler.user_file import UserFileProcess, UserFileRequest, find_function
 from shardviz.documents.summaries import load_summary
 from shardviz.errors import CompilerError, QuestionError, TargetError, quote
 from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.machine_file import named_machine
-from shardviz.hlo import HloModule, read
-from shardviz.hlo.mlir.shardy import is_mlir
-from shardviz.hlo.module import is_hlo
-from shardviz.hlo.passes.dump_files import distinct_names, final_programs
+from shardviz.hlo.passes.dump_files import final_programs
 from shardviz.hlo.text_file import HOW, read_text_file
 from shardviz.notation import parse_mesh
 from shardviz.render.programs.program_pages import ListedProgram, read_program
-from shardviz.reports.changes import ReportChanges, ReportSummary, report_changes, summary, together
-from shardviz.reports.program_report import (
-    DumpedModule,
-    ProgramReport,
-    program_report,
-    read_dumped,
-    report_of,
-)
-from shardviz.reports.rematerialization import (
-    Rematerialization,
-    has_rematerializations,
-    mesh_of_warnings,
-    rematerializations,
-    rematerializations_of,
-    without_warnings,
-)
+from shardviz.reports.program_report import DumpedModule, ProgramReport, read_dumped
+from shardviz.reports.rematerialization import Rematerialization
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh
 from shardviz.targets import check_mesh, parse_targets
@@ -48,6 +38,7 @@ from shardviz.tui.time.timelines import OpenedProfile
 if TYPE_CHECKING:
     from shardviz.compiler import Worker
     from shardviz.hardware.machine import Machine
+    from shardviz.reports.changes import ReportChanges, ReportSummary
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.target_times import TimesAnswer
     from shardviz.tui.opening.progress import ReadingProgress
@@ -161,34 +152,27 @@ def open_program(found: Openable, defaults: Defaults, reading: ReadingProgress) 
     options = read_options(found.options, OF_PROGRAM)
     given = _mesh(options)
     file = read_text_file(found.path)
-    text, log = file.text, ""
-    if has_rematerializations(text):
-        log, text = text, without_warnings(text)
-        if not _has(text, is_hlo, reading) and not _has(text, is_mlir, reading):
-            mesh = given or mesh_of_warnings(log.splitlines())
-            remade = rematerializations(log, mesh)
-            return OpenedProgram(found, options, file.notes, mesh, remade=tuple(remade))
+    question = ProgramQuestion(file.text, given, partial(_has, reading=reading))
     name = Path(found.path).name
-    if _has(text, is_hlo, reading):
+    if question.language == "hlo":
         reading.say(f"reading the collectives of {name}")
-        report, options = _priced(text, given, options, defaults)
+        answer, options = _priced(question, options, defaults)
     else:
         # The error about a text that is none of these needs no more than its beginning.
-        text = text if _has(text, is_mlir, reading) else text[:PIECE]
-        report = report_of(read(text, given, infer=True, origins=True))
-    module = report.module
+        is_read = question.language or question.is_log_alone
+        answer = (question if is_read else ProgramQuestion(file.text[:PIECE], given)).answer()
+    if answer.report is None:
+        return OpenedProgram(found, options, file.notes, answer.mesh, remade=answer.remade)
+    module = answer.report.module
     if module.unread_collectives and not module.collectives:
         raise QuestionError(module.unread[0], HOW)
-    whole = rematerializations(log, module.mesh, text) if log else ()
-    if isinstance(module, HloModule) and not whole:
-        whole = rematerializations_of(module)
     listed = None
     if module.mesh is not None:
         reading.say(f"reading the lines of {name}")
-        result = TargetResult(name, "ok", tuple(module.collectives), text=text)
+        result = TargetResult(name, "ok", tuple(module.collectives), text=question.text)
         listed = read_program(result, module.mesh)
     notes = (*file.notes, *module.unread)
-    return OpenedProgram(found, options, notes, module.mesh, report, listed, tuple(whole))
+    return OpenedProgram(found, options, notes, module.mesh, answer.report, listed, answer.remade)
 
 
 def _mesh(options: ReadingOptions) -> Mesh | None:
@@ -214,20 +198,20 @@ def _has(text: str, check: Callable[[str], bool], reading: ReadingProgress) -> b
 
 
 def _priced(
-    text: str, given: Mesh | None, options: ReadingOptions, defaults: Defaults
-) -> tuple[ProgramReport, ReadingOptions]:
-    """The report on a program with seconds, and the options with the machine of these."""
+    question: ProgramQuestion, options: ReadingOptions, defaults: Defaults
+) -> tuple[ProgramAnswer, ReadingOptions]:
+    """The answer with seconds, and the options with the machine of these."""
     if options.machine:
-        return program_report(text, named_machine(options.machine), mesh=given, infer=True), options
+        return question.answer(named_machine(options.machine)), options
     if defaults.machine:
         try:
-            report = program_report(text, named_machine(defaults.machine), mesh=given, infer=True)
+            answer = question.answer(named_machine(defaults.machine))
         except QuestionError:
             # The problem's machine is not for this program.
             pass
         else:
-            return report, replace(options, machine=defaults.machine)
-    return program_report(text, assumed_machine(), mesh=given, infer=True), options
+            return answer, replace(options, machine=defaults.machine)
+    return question.answer(assumed_machine()), options
 
 
 def open_modules(found: Openable, defaults: Defaults) -> OpenedModules:
@@ -332,28 +316,26 @@ def open_changes(found: Openable, defaults: Defaults, reading: ReadingProgress) 
         notes += opened.notes if isinstance(opened, OpenedProgram) else ()
     line = shlex.join(["shardviz", "diff", *(each.path for each in found.pair), *options.words])
     old, new = summaries
-    return OpenedChanges(found, report_changes(old, new), tuple(notes), line)
+    return OpenedChanges(found, diff(old, new).changes, tuple(notes), line)
 
 
 def _summary(opened: Opened, is_priced: bool) -> ReportSummary:
     """The summary of a program, or of all modules of a folder. Raises `QuestionError` for what has no
     program, and what a compiler has said where it has made none."""
     if isinstance(opened, OpenedModules):
-        named = distinct_names(each.file for each in opened.modules)
-        reports = zip(named, (each.report for each in opened.modules), strict=True)
-        return together({name: _of_report(each, is_priced) for name, each in reports if each is not None})
+        unpriced = (each if is_priced else _without_times(each) for each in opened.modules)
+        return modules_summary(tuple(unpriced))
     assert isinstance(opened, OpenedProgram)
     if opened.saved is not None:
         return opened.saved
     if opened.compiled is not None:
         opened.compiled.check()
-        memory = opened.compiled.memory
-        assert opened.report is not None
-        return summary(opened.report, None if memory is None else memory.peak_bytes)
     if opened.report is None:
         raise QuestionError(f"{quote(opened.found.name)} is a log alone, without its program", HOW)
-    return _of_report(opened.report, is_priced)
+    has_times = is_priced or opened.compiled is not None
+    report = opened.report if has_times else replace(opened.report, timeline=None)
+    return summary_of(report, opened.compiled)
 
 
-def _of_report(report: ProgramReport, is_priced: bool) -> ReportSummary:
-    return summary(report if is_priced else replace(report, timeline=None))
+def _without_times(found: DumpedModule) -> DumpedModule:
+    return replace(found, report=found.report and replace(found.report, timeline=None))

@@ -1,0 +1,141 @@
+"""A program as text: its collectives and what they cost, and what a log says of it; a program, or the modules
+of a folder, in short, as two are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from shardviz.errors import QuestionError
+from shardviz.hlo import HloModule, read
+from shardviz.hlo.mlir.shardy import is_mlir
+from shardviz.hlo.module import is_hlo
+from shardviz.hlo.passes.dump_files import distinct_names
+from shardviz.reports.changes import broken_limits, report_changes, summary, together
+from shardviz.reports.program_report import program_report, report_of
+from shardviz.reports.rematerialization import (
+    has_rematerializations,
+    mesh_of_warnings,
+    rematerializations,
+    rematerializations_of,
+    without_warnings,
+)
+
+if TYPE_CHECKING:
+    from shardviz.hardware.machine import Machine
+    from shardviz.reports.changes import BrokenLimit, Limit, ReportChanges, ReportSummary
+    from shardviz.reports.program_report import DumpedModule, ProgramReport
+    from shardviz.reports.rematerialization import Rematerialization
+    from shardviz.reports.target_program import TargetProgram
+    from shardviz.sharding import Mesh
+
+Has = Callable[[str, Callable[[str], bool]], bool]
+"""Return whether a check finds something in a text."""
+
+
+@dataclass(frozen=True)
+class ProgramQuestion:
+    """A text of HLO, StableHLO or Shardy, of a compiler's log, or of a program within a log.
+
+    `given` is the mesh whose axes it has; without one they are inferred. `has` searches the text.
+    """
+
+    whole: str
+    given: Mesh | None = None
+    has: Has = field(default=lambda text, check: check(text), compare=False)
+
+    @cached_property
+    def log(self) -> str:
+        """The whole text, where it has warnings of arrays that are made whole; else ""."""
+        return self.whole if has_rematerializations(self.whole) else ""
+
+    @cached_property
+    def text(self) -> str:
+        """The text without these warnings."""
+        return without_warnings(self.whole) if self.log else self.whole
+
+    @cached_property
+    def language(self) -> Literal["hlo", "mlir", ""]:
+        """The language of the program; "" where there is none."""
+        if self.has(self.text, is_hlo):
+            return "hlo"
+        return "mlir" if self.has(self.text, is_mlir) else ""
+
+    @property
+    def is_log_alone(self) -> bool:
+        return bool(self.log) and not self.language
+
+    def check_compiled(self, option: str, name: str = "this") -> None:
+        """Raise `QuestionError` for a program that no compiler has finished: an option is about one."""
+        if self.language == "mlir":
+            raise QuestionError(
+                f"{option} is about a compiled program, and {name} is not compiled yet",
+                f"leave out {option}, or give HLO: lowered.compile().as_text()",
+            )
+
+    def answer(self, machine: Machine | None = None) -> ProgramAnswer:
+        """The program's collectives, with seconds where there is a machine.
+
+        Raises `NotationError` for a text of another kind, and `QuestionError` for a mesh that is not the
+        program's and for a machine that cannot run it.
+        """
+        if self.is_log_alone:
+            mesh = self.given or mesh_of_warnings(self.log.splitlines())
+            return ProgramAnswer(mesh, None, tuple(rematerializations(self.log, mesh)))
+        if machine is None:
+            report = report_of(read(self.text, self.given, infer=True, origins=True))
+        else:
+            report = program_report(self.text, machine, mesh=self.given, infer=True)
+        module = report.module
+        remade = tuple(rematerializations(self.log, module.mesh, self.text)) if self.log else ()
+        if isinstance(module, HloModule) and not remade:
+            remade = tuple(rematerializations_of(module))
+        return ProgramAnswer(module.mesh, report, remade)
+
+
+@dataclass(frozen=True)
+class ProgramAnswer:
+    """The report on a program, None for a log alone; the mesh whose axes are named; and the arrays that are
+    made whole on every device."""
+
+    mesh: Mesh | None
+    report: ProgramReport | None
+    remade: tuple[Rematerialization, ...] = ()
+
+
+def summary_of(report: ProgramReport, compiled: TargetProgram | None = None) -> ReportSummary:
+    """A report in short, with the memory of a target's compiler where it has told it."""
+    memory = None if compiled is None else compiled.memory
+    return summary(report, None if memory is None else memory.peak_bytes)
+
+
+def compiled_summary(compiled: TargetProgram, machine: Machine | None = None) -> ReportSummary:
+    """What a target has compiled in short, with its own seconds or those on a machine. Raises what it said
+    where it has no program."""
+    compiled.check()
+    report = compiled.report(compiled.times(machine))
+    assert report is not None
+    return summary_of(report, compiled)
+
+
+def modules_summary(modules: Sequence[DumpedModule]) -> ReportSummary:
+    """The modules of a folder that could be read in short, one after the other."""
+    names = distinct_names(each.file for each in modules)
+    reports = zip(names, (each.report for each in modules), strict=True)
+    return together({name: summary_of(report) for name, report in reports if report is not None})
+
+
+@dataclass(frozen=True)
+class DiffAnswer:
+    """What has changed between two programs, and the limits that this breaks."""
+
+    changes: ReportChanges
+    broken: tuple[BrokenLimit, ...] = ()
+
+
+def diff(old: ReportSummary, new: ReportSummary, limits: tuple[Limit, ...] = ()) -> DiffAnswer:
+    """Compare two programs."""
+    changes = report_changes(old, new)
+    return DiffAnswer(changes, broken_limits(limits, changes))
