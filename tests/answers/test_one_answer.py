@@ -1,0 +1,161 @@
+"""One question, one answer: the command line, Python, exports and the application give the same numbers."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+import shardviz
+from shardviz.cli.export import request_of_words
+from shardviz.cli.group import run
+from shardviz.documents.programs import explain_document, hlo_document
+from shardviz.documents.summaries import DIFF
+from shardviz.forms.options import form_from_options
+from shardviz.forms.resolve import resolve
+from shardviz.tui.opening.kinds import Openable
+from shardviz.tui.opening.progress import ReadingProgress
+from shardviz.tui.opening.reading import Defaults, open_changes, open_program
+
+PROGRAMS = Path(__file__).parent.parent / "benchmarks" / "programs"
+EXPLAINED = [
+    ("bd,df->bf", {"specs": "XY,Y_->X_"}),
+    ("bd,df->bf", {"specs": "XY,_Y"}),
+    ("bd,df->bf", {"specs": "X_,X_->X_", "machine": "v5e:2x4"}),
+    ("bd,df->bf", {"specs": "X_,_Y->XY", "sizes": "b=8,d=2048,f=8192", "dtype": "f32"}),
+    ("bd,df->bf", {"specs": "XY,Y_", "mesh": "X=4,Y=8", "machine": "v5p:4x4x2"}),
+    ("bd,df->bf", {"specs": "XY,Y_->X_", "objective": "time"}),
+    ("bd,df->bf", {"specs": "XY,Y_->X_", "objective": "bytes"}),
+    ("bd,df->bf", {"specs": "X_,X_->X_", "sizes": "b=1001"}),
+    ("A[B_X, D] * W[D, F_Y]", {}),
+    ("A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]", {"dtype": "s8"}),
+    ("bd,df->bf; bf,fd->bd", {"specs": "X_,_Y; ?,Y_->X_"}),
+    ("bd,df->bf; bf,fd->bd", {"specs": "X_,X_; ,_X->X_", "backward": True}),
+    ("bd,df->bf; bf,fd->bd x 4", {"specs": "X_,X_; ,_X->X_", "backward": True, "optimizer": "adam"}),
+    ("ab->ba", {"specs": "XY->XY"}),
+    ("h=bd,df->bf; y=silu(h),fd->bd", {"specs": "W1=_Y,W2=Y_"}),
+]
+RANKED = [("bd,df->bf", {}), ("bd,df->bf", {"specs": "X_,?->X_"}), ("ab,bc->ac", {"machine": "v5e:2x4"})]
+SWEPT = [
+    ("bd,df->bf", "b=1Ki:64Ki", {"specs": "X_,X_->X_"}),
+    ("bd,df->bf", "d=1Ki:16Ki:4", {"specs": "XY,Y_->X_", "machine": "v5e:2x4"}),
+    ("bd,df->bf", "X=2:16", {"specs": "X_,X_->X_", "mesh": "X=2"}),
+]
+VERSUS = [("XY,Y_->X_", "X_,_Y->XY"), ("X_,X_->X_", "XY,Y_->X_")]
+TEXTS = [
+    ("four_layers", "v4:2x2x1"),
+    ("block_one_way", "v5e:2x4"),
+    ("experts_sent", "v5e:2x4"),
+    ("gather_32MiB", "v5e:4x8"),
+]
+COMPARED = [
+    ("average_by_hand", "average_by_jit"),
+    ("block_by_jit", "block_one_way"),
+    ("experts_gathered", "experts_sent"),
+]
+
+
+def words(options):
+    given = [(f"--{name}", value) for name, value in options.items()]
+    return [word for flag, value in given for word in ([flag] if value is True else [flag, value])]
+
+
+@pytest.fixture
+def printed(capsys):
+    def document(*line):
+        assert run([*line, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    return document
+
+
+def written(document):
+    return json.loads(json.dumps(document))
+
+
+def exported(line, part=None):
+    return request_of_words(click.Context(click.Command("export")), shlex.split(line), part).subject.shown
+
+
+def test_thirty_questions_are_asked():
+    assert sum(map(len, (EXPLAINED, RANKED, SWEPT, VERSUS, TEXTS, COMPARED))) == 30
+
+
+@pytest.mark.parametrize(("einsum", "options"), EXPLAINED)
+def test_a_plan(einsum, options, printed):
+    line = ["explain", einsum, *words(options)]
+    asked = shardviz.explain(einsum, target="none", **options)
+    assert printed(*line, "--target", "none") == written(asked.document())
+    assert exported(shlex.join(line), "plan") == asked.plan
+    form = {**options, "backward": "yes"} if "backward" in options else options
+    shown = resolve(
+        form_from_options(
+            einsum,
+            mesh=form.get("mesh", "X=2,Y=4"),
+            targets="none",
+            **{name: value for name, value in form.items() if name != "mesh"},
+        )
+    )
+    assert written(explain_document(shown.cost)) == written(asked.document())
+
+
+@pytest.mark.parametrize(("einsum", "options"), RANKED)
+def test_a_ranking(einsum, options, printed):
+    asked = written(shardviz.rank(einsum, **options).document())
+    assert printed("rank", einsum, *words(options)) == asked
+    if "specs" in options:
+        assert printed("explain", einsum, *words(options)) == asked
+
+
+@pytest.mark.parametrize(("einsum", "over", "options"), SWEPT)
+def test_sizes(einsum, over, options, printed):
+    found = shardviz.vary(einsum, over, **options)
+    line = ["sweep", einsum, over, *words(options)]
+    assert printed(*line) == written(found.document())
+    assert printed("explain", einsum, *words({**options, "vary": over})) == written(found.document())
+    assert exported(shlex.join(line)).sweep == found.sweep
+
+
+@pytest.mark.parametrize(("first", "second"), VERSUS)
+def test_two_plans(first, second, printed):
+    asked = [
+        written(shardviz.explain("bd,df->bf", specs=each, target="none").document())
+        for each in (first, second)
+    ]
+    found = printed("versus", "bd,df->bf", first, second)
+    assert found == printed("explain", "bd,df->bf", "--specs", first, "--versus", second)
+    for side, whole in zip(("first", "second"), asked, strict=True):
+        assert found[side]["plan"] == whole["plan"]
+        assert found[side]["cost"].items() <= whole["cost"].items()
+
+
+def opened(path, machine=""):
+    defaults = Defaults("X=2,Y=2", "cpu", machine, machine, False, None)
+    return open_program(Openable(path, "program"), defaults, ReadingProgress(lambda _: None))
+
+
+@pytest.mark.parametrize(("name", "machine"), TEXTS)
+def test_a_text(name, machine, printed):
+    path = str(PROGRAMS / f"{name}.txt")
+    report = shardviz.read_hlo(Path(path).read_text("utf-8"))
+    assert printed("hlo", path) == written(report.document())
+    found = printed("hlo", path, "--machine", machine)
+    shown = opened(path, machine)
+    assert found == written(hlo_document(shown.report, rematerializations=shown.remade))
+    assert found["timeline"]["seconds"] == report.timeline(machine).seconds
+    (timeline,) = exported(f"hlo {shlex.quote(path)} --machine {machine}").timelines
+    assert timeline.seconds == found["timeline"]["seconds"]
+
+
+@pytest.mark.parametrize(("old", "new"), COMPARED)
+def test_what_has_changed(old, new, printed):
+    pair = [str(PROGRAMS / f"{name}.txt") for name in (old, new)]
+    changes = printed("diff", *pair)
+    found = Openable("", "diff", (), tuple(Openable(path, "program") for path in pair))
+    shown = open_changes(
+        found, Defaults("X=2,Y=2", "cpu", "", "", False, None), ReadingProgress(lambda _: None)
+    )
+    assert changes == written(DIFF.document(shown.changes, broken_limits=()))
