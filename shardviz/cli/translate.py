@@ -69,6 +69,6 @@ def command(
         for one in written:
             click.echo(one[to])
     else:
-        from shardviz.render.translate_view import translate_view
+        from shardviz.render.caption import translate_view
 
         output.show(translate_view(readings, notation, written, context.mesh, output.width, output.palette))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from shardviz.errors import plural
-from shardviz.notation import write_book
+from shardviz.errors import ShardvizError, plural
+from shardviz.notation import NOTATIONS, Notation, Reading, write_book
 from shardviz.notation.spec_string import write_devices
-from shardviz.render.lines import GAP
+from shardviz.render.lines import GAP, Cell, sentence, sentences, table
 from shardviz.render.palette import DIM, PADDING, PARTIAL, Palette
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 from shardviz.sharding.axis_parts import finest_parts, parts_within
@@ -209,3 +209,37 @@ def collectives_text(plan: Plan, palette: Palette) -> Text:
         Text.assemble((f"{step.op} {step.array} ", ""), axes_text(step.axes, mesh, palette, ","))
         for step in plan.collectives
     )
+
+
+def translate_view(
+    readings: Sequence[Reading],
+    notation: Notation,
+    written: Sequence[Mapping[str, str | ShardvizError]],
+    mesh: Mesh | None,
+    width: int,
+    palette: Palette,
+) -> list[Text]:
+    """For each array the notations by name with the text in each, the one that was read marked; then why
+    others have none, and the reader's notes."""
+    lines: list[Text] = []
+    for reading, said in zip(readings, written, strict=True):
+        if len(readings) > 1:
+            lines += table([[(reading.name or "", "bold")]], width)
+        lines += _array(notation, said, width)
+        lines += sentences(reading.notes, width)
+    if mesh is not None:
+        lines += table([[Text.assemble("mesh ", mesh_text(mesh, palette))]], width)
+    return lines
+
+
+def _array(notation: Notation, written: Mapping[str, str | ShardvizError], width: int) -> list[Text]:
+    rows: list[list[Cell]] = []
+    lacking: list[Text] = []
+    for known in NOTATIONS:
+        said = written[known.key]
+        if isinstance(said, str):
+            mark = "read" if known is notation else ""
+            rows.append([known.key, (said, "bold"), (known.title, "dim"), (mark, "dim")])
+        else:
+            lacking += sentence(said.message, width, lead=f"– {known.key}: ", style="dim")
+    return [*table(rows, width), *lacking]

@@ -10,7 +10,7 @@ from rich.text import Text
 from shardviz.devices.job import GroupSpan, Job, group_span
 from shardviz.errors import plural
 from shardviz.render.caption import axes_text, coordinates
-from shardviz.render.lines import columns, sentence, table
+from shardviz.render.lines import Cell, columns, sentence, table
 from shardviz.render.palette import SIGNS, Palette
 from shardviz.sharding import Mesh
 
@@ -53,11 +53,11 @@ def _holder(job: Job, mesh: Mesh, position: int) -> Text:
 
 
 def _processes(job: Job, width: int) -> list[Text]:
-    rows = []
+    rows: list[list[Cell]] = []
     for process in range(min(job.processes, MAX_PROCESSES)):
         devices = job.devices_of(process)
         held = f"{devices[0]:,}–{devices[-1]:,}" if len(devices) > 1 else ", ".join(map(str, devices))
-        rows.append([Text(f"p{process}", "bold"), Text(job.hosts[process]), Text(f"devices {held}")])
+        rows.append([(f"p{process}", "bold"), job.hosts[process], f"devices {held}"])
     more = job.processes - MAX_PROCESSES
     note = sentence(plural(more, "more process", "more processes"), width, 1) if more > 0 else []
     return [*table(rows, width, 1), *note]

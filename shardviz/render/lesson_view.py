@@ -10,13 +10,12 @@ from dataclasses import dataclass, field, replace
 from rich.text import Text
 
 from shardviz.forms.command_line import to_command_line
-from shardviz.forms.form import ProblemForm
 from shardviz.lessons.attempt import TITLES, UNKNOWN, Attempt, LessonStage, begin, stages
 from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.lessons.measures import answer_of, choices
 from shardviz.lessons.progress import CourseEntry, State
 from shardviz.render.command_lines import command_lines
-from shardviz.render.lines import sentence
+from shardviz.render.lines import sentence, sentences
 
 MADE = "This is what you made, as a JAX program."
 SEEN = "This is what you saw, as a JAX program."
@@ -322,24 +321,14 @@ def lesson_page(lesson: Lesson, width: int) -> list[Text]:
     """All of a lesson but the answers: what to see and the command that shows it, the questions, the goal."""
     number = f"{lesson.number}  " if lesson.number else ""
     lines = [*sentence(lesson.title, width, lead=number, style="bold"), Text()]
-    for paragraph in lesson.see.split("\n"):
-        lines += sentence(paragraph, width)
-    lines += _shown(lesson.setup, width)
+    lines += sentences(lesson.see.split("\n"), width)
+    command = to_command_line(lesson.setup, "explain" if lesson.setup.collective is None else "step")
+    lines += [Text.assemble("  ", (line, "dim")) for line in command_lines(command, width - 2)]
     for place, prediction in enumerate(lesson.predictions, 1):
         lines += [Text(), *sentence(prediction.question, width, lead=f"Predict {place}  ")]
-        lines += _choices(prediction, width)
+        lines += sentences((*stage_facts(prediction).choices, UNKNOWN), width, 2, "· ")
     lines += [Text(), *sentence(lesson.goal.text, width, lead="Change  ")]
     opened = f"shardviz lesson {lesson.number}" if lesson.number else "the same command"
     end = f"In a terminal, {opened} shows all of it, and the answers."
     lines += [Text(), *sentence(end, width, style="dim")]
     return lines
-
-
-def _choices(prediction: Prediction, width: int) -> list[Text]:
-    texts = (*stage_facts(prediction).choices, UNKNOWN)
-    return [line for text in texts for line in sentence(text, width, 2, "· ")]
-
-
-def _shown(draft: ProblemForm, width: int) -> list[Text]:
-    command = to_command_line(draft, "explain" if draft.collective is None else "step")
-    return [Text.assemble("  ", (line, "dim")) for line in command_lines(command, width - 2)]

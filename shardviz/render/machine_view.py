@@ -1,18 +1,27 @@
-"""A machine: its figures with their source, its picture, and where each axis of a mesh lies on it."""
+"""A machine: its figures with their source, where each axis of a mesh lies on it, and its picture: planes of
+a torus, nodes of GPUs around their switches.
+
+x goes to the right, y down, and each z is a plane of its own. Dots lead off the page where an axis closes to
+a ring. A link has the colour of the mesh axis that lies along it. Of what is too large, the first and the
+last are drawn.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
+from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.hardware.links import LinkLevel, LinkSpec
+from shardviz.hardware.family import Family
+from shardviz.hardware.links import Dimension, LinkLevel
 from shardviz.hardware.machine import Machine, PlacedMesh
-from shardviz.render.lines import columns, sentence, table
-from shardviz.render.machine_picture import machine_picture
+from shardviz.hardware.placement import AXES
+from shardviz.render.lines import Cell, fitting_columns, sentence, shelve, table
 from shardviz.render.measurements import regime_cells
-from shardviz.render.palette import Palette
+from shardviz.render.palette import DIM, Palette
 from shardviz.sharding import Mesh
 from shardviz.units import flops, human_bytes, rate, seconds
 
@@ -43,18 +52,12 @@ FIGURES = ("bf16", "HBM", "its bandwidth", "link one way", "network")
 
 def figures_table(machines: Sequence[Machine], width: int) -> list[Text]:
     """The most important figures of one device of each; a sentence each where a table is too wide."""
-    heads = [Text(head, "dim") for head in ("one device", *FIGURES)]
     rows = [[machine.chip, *_figures(machine)] for machine in machines]
-    found = columns([heads, *([Text(cell) for cell in row] for row in rows)], width, 2)
+    found = fitting_columns(rows, width, 2, (), ("one device", *FIGURES), style="dim")
     if found is not None:
         return found
-    return [
-        line
-        for chip, *cells in rows
-        for line in sentence(
-            ", ".join(map(" ".join, zip(FIGURES, cells, strict=True))), width, 2, f"{chip}: "
-        )
-    ]
+    named = ((chip, map(" ".join, zip(FIGURES, cells, strict=True))) for chip, *cells in rows)
+    return [line for chip, cells in named for line in sentence(", ".join(cells), width, 2, f"{chip}: ")]
 
 
 def machine_words(machine: Machine) -> Text:
@@ -86,16 +89,14 @@ def _device_lines(machine: Machine, width: int) -> list[Text]:
     said = [f"{flops(peak, True)} in {', '.join(dtypes)}" for peak, dtypes in peaks.items()] or [unknown]
     usable = "" if device.usable_bytes is None else f", {memory_words(device.usable_bytes)} for a program"
     rows = [("" if number else "peak", words) for number, words in enumerate(said)]
+    on_chip, clock = device.on_chip_bytes, device.clock
     rows += [
         ("HBM", unknown if device.hbm_bytes is None else f"{memory_words(device.hbm_bytes)}{usable}"),
         ("", unknown if device.hbm_bandwidth is None else rate(device.hbm_bandwidth)),
-        (
-            machine.family.on_chip_name,
-            unknown if device.on_chip_bytes is None else human_bytes(device.on_chip_bytes),
-        ),
-        ("clock", unknown if device.clock is None else f"{device.clock / 1e9:.4g} GHz"),
+        (machine.family.on_chip_name, unknown if on_chip is None else human_bytes(on_chip)),
+        ("clock", unknown if clock is None else f"{clock / 1e9:.4g} GHz"),
     ]
-    return table([[Text(name, "dim"), Text(words)] for name, words in rows], width, 2)
+    return table([[(name, "dim"), words] for name, words in rows], width, 2)
 
 
 def memory_words(size: int) -> str:
@@ -110,7 +111,7 @@ MEMBERS = {"ring": "chip", "line": "chip", "switch": "device", "chip": "device"}
 
 
 def _link_lines(machine: Machine, width: int) -> list[Text]:
-    rows = []
+    rows: list[list[Cell]] = []
     for one in machine.family.dimensions:
         is_joined = one.size > 1 or one.is_torus or one.kind == "switch"
         if one.link is None or not is_joined:
@@ -118,33 +119,31 @@ def _link_lines(machine: Machine, width: int) -> list[Text]:
         name, kind = ("network", "") if one.kind == "network" else (one.label, one.kind)
         if one.kind == "line" and one.size == 1:
             kind = ""
-        rows.append([name, plural(one.size, MEMBERS.get(one.kind, one.name)), kind, *_link(one.link)])
-    cells = [[Text(name, "bold"), *map(Text, rest)] for name, *rest in rows]
-    return table(cells, width, 2)
-
-
-def _link(link: LinkSpec) -> tuple[str, str]:
-    return rate(link.bandwidth), f"{seconds(link.latency)} a hop"
+        size = plural(one.size, MEMBERS.get(one.kind, one.name))
+        rows.append(
+            [(name, "bold"), size, kind, rate(one.link.bandwidth), f"{seconds(one.link.latency)} a hop"]
+        )
+    return table(rows, width, 2)
 
 
 def _measured_lines(machine: Machine, width: int) -> list[Text]:
-    heads = ("", "over", "from", "latency", "bandwidth", "noise")
-    rows = [[Text(head, "dim") for head in heads]]
+    rows = []
     for each in machine.measured:
         over = f"{','.join(each.axes)} of {each.mesh}"
-        for number, regime in enumerate(each.regimes):
-            name = ("", "") if number else (each.op, over)
-            told = () if number else ("–" if each.noise is None else f"{each.noise:.0%}",)
-            rows.append([*map(Text, (*name, *regime_cells(regime), *told))])
-    return table(rows, width, 2, frozenset({2, 3, 4, 5}))
+        first, *others = map(regime_cells, each.regimes)
+        rows.append([each.op, over, *first, "–" if each.noise is None else f"{each.noise:.0%}"])
+        rows += [["", "", *cells] for cells in others]
+    heads = ("", "over", "from", "latency", "bandwidth", "noise")
+    return table([[(head, "dim") for head in heads], *rows], width, 2, {2, 3, 4, 5})
 
 
 def _axis_lines(mesh: Mesh, placed: PlacedMesh, width: int, palette: Palette) -> list[Text]:
-    rows, shares = [], False
+    rows: list[list[Cell]] = []
+    shares = False
     for axis, size in mesh.shape.items():
         levels = placed.group_levels((axis,))
         words = ", ".join(map(level_words, levels)) or "one device"
-        rows.append([Text(f"{axis}={size}", palette.axis(mesh, axis)), Text(words)])
+        rows.append([(f"{axis}={size}", palette.axis(mesh, axis)), words])
         kinds = {level.kind for level in levels}
         shares |= bool(kinds & {"ring", "line"}) and "chip" not in kinds
     lines = table(rows, width, 2)
@@ -165,3 +164,183 @@ def level_words(level: LinkLevel) -> str:
     if level.kind == "chip":
         return f"{level.size} on a chip"
     return f"{level.size} over {level.name} at {bandwidth} each"
+
+
+MAX_ROWS, MAX_PLANES, MAX_NODES = 8, 4, 4
+ACROSS, LINK, WRAP, DOWN, DOWN_WRAP = "─", "──", "┄┄", "│", "┆"
+MORE, MORE_DOWN = "…", "⋮"
+
+Shown = list[int | None]
+"""The places that are drawn along an axis; None for those that are left out."""
+
+
+def machine_picture(
+    machine: Machine, mesh: Mesh | None, placed: PlacedMesh | None, width: int, palette: Palette
+) -> list[Text]:
+    """The picture of a machine. Devices have their ids, or where they are `placed` their coordinates in the
+    mesh."""
+    labels = _Labels(machine, mesh, placed, palette)
+    draw = _torus if machine.family.torus else _nodes
+    lines = draw(machine.family, labels, width)
+    for line in lines:
+        # Three chips with coordinates in a large mesh may be wider than a narrow page.
+        line.truncate(width, overflow="ellipsis")
+    return lines
+
+
+class _Labels:
+    def __init__(
+        self, machine: Machine, mesh: Mesh | None, placed: PlacedMesh | None, palette: Palette
+    ) -> None:
+        self._machine, self._mesh = machine, mesh
+        self._styles: list[Style] = []
+        self._along: dict[str, Style] = {}
+        self._positions: dict[int, int] = {}
+        if mesh is None or placed is None or placed.placement is None:
+            return
+        self._styles = [palette.axis(mesh, axis) for axis in mesh.axis_names]
+        self._positions = {id_: position for position, id_ in enumerate(placed.placement.ids)}
+        users: defaultdict[str, list[Style]] = defaultdict(list)
+        for axis, style in zip(mesh.axis_names, self._styles, strict=True):
+            for level in placed.group_levels((axis,)):
+                users[level.name].append(style)
+        self._along = {name: styles[0] for name, styles in users.items() if len(styles) == 1}
+
+    def link(self, name: str) -> Style:
+        """The style of the links along a physical axis."""
+        return self._along.get(name, DIM)
+
+    def chip(self, number: int) -> Text:
+        """The label of a chip: its devices."""
+        each = self._machine.family.devices_per_chip
+        return Text.assemble(("·", DIM)).join(self._device(number * each + core) for core in range(each))
+
+    def _device(self, id_: int) -> Text:
+        if self._mesh is None or not self._positions:
+            return Text(str(id_))
+        rest, numbers = self._positions[id_], []
+        for size in reversed(self._mesh.axis_sizes):
+            rest, number = divmod(rest, size)
+            numbers.append(number)
+        parts = [Text(str(n), style) for n, style in zip(reversed(numbers), self._styles, strict=True)]
+        return Text.assemble((",", DIM)).join(parts)
+
+
+def _torus(family: Family, labels: _Labels, width: int) -> list[Text]:
+    *axes, _, slices = family.dimensions
+    missing = len(AXES) - len(axes)
+    sizes = (*family.torus_sizes, *(1,) * missing)
+    wrap = (*(axis.kind == "ring" for axis in axes), *(False,) * missing)
+    planes = _shown(sizes[2], MAX_PLANES)
+    if not missing and sizes[2] > MAX_PLANES:
+        planes = [0, 1, None, sizes[2] - 1]
+    blocks = []
+    for plane in planes:
+        title = Text()
+        if sizes[2] > 1:
+            name = f"z {plane}" if plane is not None else MORE
+            title = Text(
+                f"  {name}{f' {WRAP} z 0' if wrap[2] and plane == sizes[2] - 1 else ''}", labels.link("z")
+            )
+        if plane is None:
+            blocks.append([title])
+            continue
+        grid = _plane(labels, sizes, wrap, plane, width)
+        blocks.append([title, *grid] if title.plain else grid)
+    lines = [_directions(labels, len(axes)), *shelve(blocks, width)]
+    if slices.size > 1 and slices.link is not None:
+        others = "slice 1 is the same" if slices.size == 2 else f"slices 1 to {slices.size - 1} are the same"
+        words = f"slice 0; {others}, over a network of {rate(slices.link.bandwidth)} a device"
+        lines += [Text(), *sentence(words, width, 2, style="dim")]
+    return lines
+
+
+def _directions(labels: _Labels, rank: int) -> Text:
+    """``x →  y ↓``, each in the colour of the mesh axis along it."""
+    ways = zip(AXES[:rank], "→↓", strict=False)
+    words = [Text(f"{name} {way}", labels.link(name)) for name, way in ways]
+    return Text("  ").append_text(Text("  ").join(words))
+
+
+def _plane(
+    labels: _Labels, sizes: tuple[int, ...], wrap: tuple[bool, ...], plane: int, width: int
+) -> list[Text]:
+
+    def number(x: int, y: int) -> int:
+        return (plane * sizes[1] + y) * sizes[0] + x
+
+    rows = _shown(sizes[1], MAX_ROWS)
+    wide = max(labels.chip(number(x, y)).cell_len for x in (0, sizes[0] - 1) for y in (0, sizes[1] - 1))
+    pitch = wide + len(LINK)
+    edge = len(WRAP) if wrap[0] else 0
+    columns = _shown(sizes[0], max((width - 2 - 2 * edge + len(LINK)) // pitch, 3))
+    along_x, along_y = labels.link("x"), labels.link("y")
+    margin = " " * (2 + edge)
+
+    def vertical(sign: str) -> Text:
+        cells = [Text((sign if x is not None else " ").center(wide), along_y) for x in columns]
+        line = Text(margin).append_text(Text(" " * len(LINK)).join(cells))
+        line.rstrip()
+        return line
+
+    lines = [vertical(DOWN_WRAP)] if wrap[1] else []
+    for place, y in enumerate(rows):
+        if y is None:
+            continue
+        if place:
+            lines.append(vertical(MORE_DOWN if rows[place - 1] is None else DOWN))
+        line = Text("  ").append(WRAP if wrap[0] else "", along_x)
+        for column, x in enumerate(columns):
+            before = column > 0 and x is not None and columns[column - 1] is not None
+            after = column + 1 < len(columns) and x is not None and columns[column + 1] is not None
+            line.append((LINK if before else " " * len(LINK)) if column else "", along_x)
+            label = Text(MORE) if x is None else labels.chip(number(x, y))
+            left = (wide - label.cell_len) // 2
+            leaves = wrap[0] and column == 0, wrap[0] and column + 1 == len(columns)
+            line.append((ACROSS if before or leaves[0] else " ") * left, along_x).append_text(label)
+            line.append((ACROSS if after or leaves[1] else " ") * (wide - label.cell_len - left), along_x)
+        line.append(WRAP if wrap[0] else "", along_x)
+        line.rstrip()
+        lines.append(line)
+    return [*lines, vertical(DOWN_WRAP)] if wrap[1] else lines
+
+
+def _nodes(family: Family, labels: _Labels, width: int) -> list[Text]:
+    node, nodes = family.dimensions
+    count = nodes.size
+    shown = [0, 1, None, count - 1] if count > MAX_NODES else list(range(count))
+    lines = shelve([_node(node, labels, number, width) for number in shown], width)
+    if count > 1 and nodes.link is not None:
+        words = f"{plural(count, 'node')}, joined by a network of {rate(nodes.link.bandwidth)} a device"
+        lines += [Text(), *sentence(words, width, 2, style=labels.link("network"))]
+    return lines
+
+
+def _node(node: Dimension, labels: _Labels, number: int | None, width: int) -> list[Text]:
+    if number is None:
+        return [Text(f"  {MORE}")]
+    first = number * node.size
+    wide = max(labels.chip(first + place).cell_len for place in (0, node.size - 1))
+    fitting = max((width - 2) // (wide + 2), 3)
+    devices = _shown(node.size, fitting)
+    cells = [Text(MORE) if place is None else labels.chip(first + place) for place in devices]
+    for cell in cells:
+        cell.align("center", wide)
+    row = Text("  ").append_text(Text("  ").join(cells))
+    row.rstrip()
+    level = node.level(node.size)
+    middle, style = (wide - 1) // 2, labels.link(level.name)
+    pitch = wide + 2
+    bar = ["─"] * ((len(devices) - 1) * pitch + 1)
+    for place in range(len(devices)):
+        bar[place * pitch] = "┴"
+    bar[0], bar[-1] = "└", "┘"
+    joined = Text(" " * (2 + middle)).append("".join(bar) if len(devices) > 1 else DOWN, style)
+    switch = Text(f"  {level.name} {rate(level.spec.bandwidth)}", style)
+    return [Text(f"  node {number}", "bold"), row, joined, switch]
+
+
+def _shown(size: int, most: int) -> Shown:
+    if size <= most:
+        return list(range(size))
+    return [*range(max(most - 2, 1)), None, size - 1]

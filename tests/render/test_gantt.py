@@ -10,8 +10,7 @@ import pytest
 from shardviz.cli.streams import STAND_INS
 from shardviz.render.palette import ANSI, PLAIN, TRUECOLOR
 from shardviz.render.times.gantt import Gantt, legend
-from shardviz.render.times.timeline_rows import TimelineRows
-from shardviz.render.times.window import TimeWindow, ticks
+from shardviz.render.times.timeline_rows import TimelineRows, TimeWindow, ticks
 from tests.render.timelines import LAYER, MS, long_timeline
 
 ROWS = TimelineRows(LAYER)

@@ -11,8 +11,7 @@ from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.times.gantt import Gantt
 from shardviz.render.times.memory_curve import MemoryCurve, memory_lines
 from shardviz.render.times.report import seconds_by_op, timeline_view
-from shardviz.render.times.timeline_rows import TimelineRows
-from shardviz.render.times.window import TimeWindow
+from shardviz.render.times.timeline_rows import TimelineRows, TimeWindow
 from shardviz.timeline.program_timeline import MemoryReport
 from tests.render.timelines import LAYER, MS, timed
 

@@ -6,8 +6,8 @@ import pytest
 
 from shardviz.notation import Context, parse_mesh, write_all
 from shardviz.notation.notations import detect
+from shardviz.render.caption import translate_view
 from shardviz.render.palette import TRUECOLOR
-from shardviz.render.translate_view import translate_view
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])

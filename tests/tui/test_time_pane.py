@@ -12,7 +12,7 @@ from textual import events
 from shardviz.compiler.requests import settled
 from shardviz.errors import QuestionError
 from shardviz.forms.form import ProblemForm
-from shardviz.render.times.window import TimeWindow
+from shardviz.render.times.timeline_rows import TimeWindow
 from shardviz.reports.target_result import TargetResult
 from shardviz.tui.dialogs.export import exports_of
 from shardviz.tui.time import pane as time_pane

@@ -11,7 +11,7 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.render.caption import axes_text, coordinates, notes
 from shardviz.render.layouts.cells import LISTED, CellIndex, Cells, DeviceCells, Holders
-from shardviz.render.lines import records, sentence, table
+from shardviz.render.lines import records, sentences, table
 from shardviz.render.palette import DIM, glyph
 from shardviz.units import times, whole_bytes
 
@@ -69,9 +69,7 @@ def cell_details(
             # What goes on is not indented any further: the labels' column does that.
             rest = line[2:] if place else line
             lines.append(Text.assemble(start, " " * (indent - start.cell_len), rest))
-    for note in notes(cells.layout):
-        lines += sentence(note, width, style="dim")
-    return lines
+    return lines + sentences(notes(cells.layout), width, style="dim")
 
 
 def device_lines(arrays: Sequence[Cells], position: int, width: int) -> list[Text]:

@@ -17,7 +17,7 @@ from shardviz.render.canvas import LineBuilder, all_lines
 from shardviz.render.caption import caption_cells, mesh_text, notes, repetition
 from shardviz.render.layouts.array_grid import LEFT, POINTED, ArrayGrid, Fit, Pointer, fits
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
-from shardviz.render.lines import sentence, table
+from shardviz.render.lines import Cell, sentence, sentences, table
 from shardviz.render.minimap import Minimap, Place, Window
 from shardviz.render.palette import Palette, glyph
 from shardviz.sharding import DeviceShard, Layout
@@ -392,8 +392,7 @@ def layout_view(layout: Layout, width: int, palette: Palette, devices: bool = Fa
     lines += [*repetition(math.prod(layout.parts), palette), Text()]
     lines += table([caption_cells(layout, palette)], width)
     lines += table([[Text.assemble("mesh ", mesh_text(layout.mesh, palette))]], width)
-    for note in notes(layout):
-        lines += sentence(note, width)
+    lines += sentences(notes(layout), width)
     if devices:
         lines += [Text(), *device_table(layout, width, palette, LISTED_DEVICES)]
     for line in lines:
@@ -403,28 +402,22 @@ def layout_view(layout: Layout, width: int, palette: Palette, devices: bool = Fa
 
 def device_table(layout: Layout, width: int, palette: Palette, limit: int) -> list[Text]:
     """One line a device for the first `limit` devices of the mesh, in row-major order."""
-    rows = [[Text(heading, "bold") for heading in ("device", "mesh", "shard", "holds")]]
-    rows += [_cells(layout, device, palette) for device in islice(layout, limit)]
-    lines = table(rows, width, right=frozenset({0}))
+    rows = [_cells(layout, device, palette) for device in islice(layout, limit)]
+    lines = table(rows, width, 0, {0}, ("device", "mesh", "shard", "holds"))
     more = len(layout) - limit
     if more > 0:
         lines += sentence(f"and {plural(more, 'more device')}: --json lists all", width, style="dim")
     return lines
 
 
-def _cells(layout: Layout, device: DeviceShard, palette: Palette) -> list[Text]:
+def _cells(layout: Layout, device: DeviceShard, palette: Palette) -> list[Cell]:
     mesh = layout.mesh
     place = Text(" ").join(
         Text(f"{name}={coordinate}", palette.axis(mesh, name))
         for name, coordinate in zip(mesh.axis_names, device.coords, strict=True)
     )
     if layout.spec.only_device not in (None, device.id):
-        return [Text(str(device.id)), place, Text(), Text("nothing", "dim")]
-    name = layout.array.name
+        return [str(device.id), place, "", ("nothing", "dim")]
     held = ", ".join(f"{start}:{stop}" for start, stop in device.slices)
-    return [
-        Text(str(device.id)),
-        place,
-        Text(f" {glyph(device.shard)} ", palette.shard(device.shard)),
-        Text(f"{name}[{held}]"),
-    ]
+    shard = (f" {glyph(device.shard)} ", palette.shard(device.shard))
+    return [str(device.id), place, shard, f"{layout.array.name}[{held}]"]

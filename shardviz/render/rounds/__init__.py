@@ -9,9 +9,8 @@ device_picture    devices as boxes joined by their links
 switch_lanes      the devices on a switch as lanes, a line each
 transfer_table    every message of every round
 matmul_picture    which block of a matmul is multiplied while a collective moves them
-shards_picture    whole shards of numbers
 step_notes        headline, marks, verdict
 costs             rounds, bytes and times, and all algorithms compared
-step_view         the page that is printed
+step_view         the page that is printed, with whole shards of numbers
 player            the pages that are played
 """

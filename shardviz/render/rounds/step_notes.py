@@ -9,7 +9,7 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.render.caption import axes_text, mesh_text, repetition
-from shardviz.render.lines import GLUE, sentence, table
+from shardviz.render.lines import GLUE, sentence, sentences, table
 from shardviz.render.palette import PARTIAL, Palette
 from shardviz.render.rounds.buffer_rows import FrameStats
 from shardviz.render.rounds.buffer_table import BufferTable, TableShape
@@ -46,9 +46,8 @@ def legend_lines(
     said = marks(run, [(table.stats, table.shape) for table in drawn])
     lines = sentence(said, width, style="dim")
     groups = max((len(table.groups) for table in drawn), default=1)
-    for note in repetition(groups * run.schedule.chunks, palette):
-        lines += sentence(note.plain, width, style="dim")
-    return lines
+    notes = (note.plain for note in repetition(groups * run.schedule.chunks, palette))
+    return lines + sentences(notes, width, style="dim")
 
 
 def marks(run: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]], count: int = 0) -> str:
@@ -137,9 +136,7 @@ def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
     else:
         said = f"{count} differ: {where}" if where else "the results differ"
         lines = sentence(said, width, lead=f"✗ {verifier}")
-    for note in (result.note, verdict.ran.note):
-        lines += sentence(note, width, 2, style="dim")
-    return lines
+    return lines + sentences((result.note, verdict.ran.note), width, 2, style="dim")
 
 
 def short_verdict(verdict: Verdict, mesh: Mesh, width: int, most: int) -> list[Text]:

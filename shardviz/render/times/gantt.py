@@ -27,8 +27,7 @@ from rich.text import Text
 from shardviz.render.canvas import LineBuilder
 from shardviz.render.lines import printable, records
 from shardviz.render.palette import DIM, Palette
-from shardviz.render.times.timeline_rows import TIGHT, LaneRow, TimelineRows
-from shardviz.render.times.window import TimeWindow, ticks
+from shardviz.render.times.timeline_rows import TIGHT, LaneRow, TimelineRows, TimeWindow, ticks
 from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp, TimeSpan
 
 FULL, LESS, WAITING, UNKNOWN = "█", "▓", "░", "?"

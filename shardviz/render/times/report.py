@@ -1,22 +1,31 @@
-"""A timeline as a page: the total and its parts, the chart, what would save most, the critical path."""
+"""A timeline as a page: the total and its parts, the chart, what would save most, the critical path; a
+timeline on one line, and one of its operations in words."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.lines import Cell, as_text, fitting_columns, records, sentence, sentences, table
-from shardviz.render.palette import Palette
+from shardviz.render.lines import (
+    Cell,
+    as_text,
+    fitting_columns,
+    records,
+    sentence,
+    sentences,
+    table,
+)
+from shardviz.render.palette import SIGNS, Palette
 from shardviz.render.times.gantt import ENDS, FULL, LESS, WAITING, Gantt, LaneStyles, is_matmul, legend
 from shardviz.render.times.memory_curve import MemoryCurve, memory_lines
-from shardviz.render.times.timeline_rows import TimelineRows
-from shardviz.render.times.window import TimeWindow
+from shardviz.render.times.timeline_rows import TimelineRows, TimeWindow
 from shardviz.timeline.program_timeline import Estimate, MemoryReport, ProgramTimeline, TimedOp
-from shardviz.units import estimated_seconds, human_bytes
+from shardviz.units import estimated_seconds, exact_bytes, human_bytes
 
 ESTIMATES: dict[Estimate, str] = {
     "compiler": "the compiler's own cycles",
@@ -347,3 +356,70 @@ def buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
             head[place] = ""
     whole = fitting_columns(rows, width, 2, {0}, head, ((2,), (2, 4)))
     return whole or [Text("  largest buffers", "bold"), *records(rows, width, 4)]
+
+
+MAX_AWAITED = 3
+"""Operations that another waited for and that are named."""
+
+
+def timeline_heading(timeline: ProgramTimeline, said: Sequence[str], width: int) -> Text:
+    """``1.24 ms on v5e:2x4  exposed 210 µs  61 % of the peak``, with what is `said`, as far as that fits."""
+    total = f"{estimated_seconds(timeline.seconds)} on {timeline.machine}"
+    memory, exposed = timeline.memory, sum(seconds for _, seconds in timeline.exposed_seconds)
+    over = memory.over_bytes if memory is not None else 0
+    text = Text(total, "bold")
+    if over:
+        text = Text.assemble(("✗", SIGNS["✗"]), (f" does not fit by {human_bytes(over)}  ", "bold"), text)
+    facts = [plural(len(timeline.unknown), "operation") + " without an estimate"] * bool(timeline.unknown)
+    facts.append(f"exposed {estimated_seconds(exposed)}")
+    if timeline.utilisation is not None:
+        facts.append(f"{percent(timeline.utilisation)} of the peak")
+    for fact in (*facts, *said):
+        if text.cell_len + 2 + len(fact) <= width:
+            text.append(f"  {fact}", "dim")
+    return text
+
+
+def comparison_heading(first: ProgramTimeline, second: ProgramTimeline) -> Text:
+    """``below: 1.15 × as long, exposed 2.1 ms instead of 17.9 ms``."""
+    waits = [sum(seconds for _, seconds in each.exposed_seconds) for each in (second, first)]
+    exposed = " instead of ".join(map(estimated_seconds, waits))
+    ratio = f"{second.seconds / first.seconds:.3g} × as long" if first.seconds else ""
+    return Text.assemble((f"below: {ratio}", "bold"), (f"  exposed {exposed}", "dim"))
+
+
+def op_details(timeline: ProgramTimeline, number: int, width: int, marked: Text | None = None) -> list[Text]:
+    """Lines of at most `width` columns on the operation of that number, the most telling first. `marked` is
+    the group of the device that is marked, where it takes part."""
+    op = timeline.ops[number]
+    lane = timeline.lanes[op.lane]
+    kind = [(op.op, "dim")] if op.op != op.name else []
+    lines = records([[(op.name, "bold"), *kind, lane.name, *_times(op)]], width)
+    by = ESTIMATES.get(op.estimate, "")
+    counted = ": ".join(filter(None, (by, op.detail))) or "nobody can estimate it"
+    lines += sentence(counted, width, lead="by " if by else "")
+    facts = [f"bound by {op.bound}"] * bool(op.bound) + [exact_bytes(op.bytes or 0)] * bool(op.bytes)
+    facts += [f"{op.flops:,.0f} FLOP"] if op.flops else []
+    lines += records([[(fact, "dim") for fact in facts]], width) if facts else []
+    lines += records([[Text.assemble("group ", marked)]], width) if marked else []
+    lines += sentences([op.source], width, lead="from ")
+    awaited = sorted(op.after, key=lambda each: -timeline.ops[each].end)
+    names = [timeline.ops[each].name for each in awaited[:MAX_AWAITED]]
+    names += [f"{len(awaited) - MAX_AWAITED:,} more"] * (len(awaited) > MAX_AWAITED)
+    return lines + sentences([", ".join(names)], width, lead="waited for ")
+
+
+def _times(op: TimedOp) -> list[Text]:
+    if op.seconds is None:
+        return [Text("time unknown", "bold")]
+    cells = [Text(estimated_seconds(op.seconds), "bold")]
+    if op.runs is None:
+        cells.append(Text("in a loop of unknown length"))
+    elif op.runs != 1:
+        cells.append(Text(f"× {op.runs:,} = {estimated_seconds(op.seconds * op.runs)}"))
+    if op.exposed > 0:
+        each = " a run" if op.runs != 1 else ""
+        cells.append(Text(f"exposed {estimated_seconds(op.exposed)}{each}", "bold"))
+    elif op.is_async:
+        cells.append(Text("hidden"))
+    return cells

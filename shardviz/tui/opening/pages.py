@@ -18,6 +18,7 @@ from shardviz.errors import ShardvizError, plural
 from shardviz.forms.any_notation import read_any
 from shardviz.forms.wording import error_words
 from shardviz.notation import write_all
+from shardviz.render.caption import translate_view
 from shardviz.render.lines import sentence
 from shardviz.render.programs.changes_view import changes_view, summary_view
 from shardviz.render.programs.hlo_view import hlo_view, modules_view
@@ -25,7 +26,6 @@ from shardviz.render.programs.program_view import program_view
 from shardviz.render.programs.why_lines import log_lines, rematerialization_lines
 from shardviz.render.times.report import memory_report_lines, timeline_view
 from shardviz.render.times.tellers import target_times_view
-from shardviz.render.translate_view import translate_view
 from shardviz.tui.compiler.program_box import ProgramBox
 from shardviz.tui.dialogs.dialog import CLOSE, HELP, Dialog
 from shardviz.tui.dialogs.filtered_list import ListRow

@@ -11,7 +11,7 @@ from textual.message import Message
 
 from shardviz.render.times.gantt import Gantt, first_column
 from shardviz.render.times.memory_curve import memory_lines
-from shardviz.render.times.window import TimeWindow
+from shardviz.render.times.timeline_rows import TimeWindow
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.time.chart_part import ChartPart, first_choice
 from shardviz.tui.time.stacked_charts import StackedCharts

@@ -13,7 +13,7 @@ from shardviz.tui.time.lane_index import LaneIndex
 from shardviz.units import estimated_seconds
 
 if TYPE_CHECKING:
-    from shardviz.render.times.window import TimeWindow
+    from shardviz.render.times.timeline_rows import TimeWindow
     from shardviz.timeline.program_timeline import ProgramTimeline
 
 
