@@ -28,10 +28,9 @@ from shardviz.documents.programs import explain_document
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_sizes
 from shardviz.planner.problem import Objective
-from shardviz.planner.problem.training import Remat, parse_training
+from shardviz.planner.problem.training import Remat
 from shardviz.planner.training import train_step
 from shardviz.reports.target_times import TargetTimes
-from shardviz.sharding import Mesh
 from shardviz.targets import parse_targets
 from shardviz.timeline.of_plan import plan_timeline
 
@@ -324,21 +323,22 @@ def search(
     step, and `remat` and `optimizer` say of what kind. Raises `QuestionError` for a question that cannot be
     read.
     """
-    from shardviz.planner.search import best_meshes, parse_axes, question_from_text, with_smallest_machine
+    from shardviz.answers.search import search_question
+    from shardviz.planner.search import best_meshes, with_smallest_machine
 
     named = as_machine(machine)
     if named is None:
         raise QuestionError("a search needs a machine", "give machine='v5p:4x4x8'")
-    parsed = parse_axes(axes)
-    mesh = Mesh(tuple(axis.name for axis in parsed), (1,) * len(parsed))
-    question = question_from_text(
+    question = search_question(
         program,
         named,
-        parsed,
+        axes,
         sizes=_sizes_text(sizes),
         dtype=dtype,
         keep=keep,
-        training=parse_training(backward, remat, optimizer or "none", mesh),
+        backward=backward,
+        remat=remat,
+        optimizer=optimizer or "none",
         overlap=overlap,
         microbatches=microbatches,
     )

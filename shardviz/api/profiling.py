@@ -56,10 +56,10 @@ def profiled(
     the block also for what `profile_of` refuses.
     """
     # With numpy, which a name of the interface should not load.
-    from shardviz.profiles.profile import profile_of
+    from shardviz.answers.profile import profile_with_texts
 
     named = None if mesh is None else as_mesh(mesh)
-    read = partial(profile_of, mesh=named, machine=as_machine(machine), device=device, step=step)
+    read = partial(profile_with_texts, mesh=named, machine=as_machine(machine), device=device, step=step)
     return ProfileReport(None if folder is None else str(folder), timeout, read)
 
 
@@ -97,14 +97,10 @@ class ProfileReport(Shown):
             if self._kept and self._folder != self._kept:
                 self._folder = self._among_others(self._kept)
             if kind is None:
-                from shardviz.profiles.profile import programs_that_ran, texts_by_program
                 from shardviz.profiles.trace_files import read_trace
 
-                files = read_trace(self._folder)
-                records = programs_that_ran(files)
-                protos = [record.proto for record in records]
-                texts = module_texts(protos, self._timeout) if protos else ()
-                self._profile = self._read(files, texts_by_program(records, texts))
+                find_texts = partial(module_texts, timeout=self._timeout)
+                self._profile = self._read(read_trace(self._folder), find_texts)
 
     def _among_others(self, kept: str) -> str:
         """Move what this process has written to other processes' files, under its own name; return its

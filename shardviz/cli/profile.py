@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -15,14 +16,23 @@ from shardviz.cli.streams import no_terminal
 from shardviz.cli.target_session import started_worker
 from shardviz.errors import CompilerError, QuestionError
 from shardviz.forms.form import PROBLEM_FIELDS
+from shardviz.lazy_names import LazyImports
+from shardviz.notation import parse_mesh
 from shardviz.units import human_bytes
 
+with LazyImports():
+    from shardviz.answers import profile as answers
+    from shardviz.cli import hlo as hlo_command
+    from shardviz.cli import open_app
+    from shardviz.documents import profiles
+    from shardviz.hardware import machine_file
+    from shardviz.profiles import trace_files
+    from shardviz.render import profile_view
+    from shardviz.tui.time import timelines
+
 if TYPE_CHECKING:
-    from shardviz.compiler import Worker
     from shardviz.hardware.machine import Machine
     from shardviz.profiles.profile import Profile
-    from shardviz.profiles.trace_event import Program
-    from shardviz.profiles.trace_files import ProfileFiles
     from shardviz.sharding import Mesh
 
 EXAMPLES = (
@@ -73,9 +83,6 @@ def command(
         raise QuestionError(f"--tui opens the application: {reason}", "leave out --tui")
     profile = read_profile(path, hlo, mesh, device_order, machine, step, device, timeout)
     if tui:
-        from shardviz.cli.open_app import open_app
-        from shardviz.tui.time.timelines import OpenedProfile
-
         chosen = {
             "--hlo": hlo,
             "--mesh": mesh,
@@ -86,15 +93,11 @@ def command(
         }
         words = [word for each, value in chosen.items() if value is not None for word in (each, str(value))]
         shown = shlex.join(["shardviz", "profile", path, *words])
-        open_app(screen="time", profile=OpenedProfile(profile, shown))
+        open_app.open_app(screen="time", profile=timelines.OpenedProfile(profile, shown))
     if output.as_json:
-        from shardviz.documents.profiles import PROFILE
-
-        print_json(PROFILE.document(profile))
-        return
-    from shardviz.render.profile_view import profile_view
-
-    output.show(profile_view(profile, output.width, output.palette))
+        print_json(profiles.PROFILE.document(profile))
+    else:
+        output.show(profile_view.profile_view(profile, output.width, output.palette))
 
 
 def read_profile(
@@ -108,17 +111,12 @@ def read_profile(
     timeout: float,
 ) -> Profile:
     """The profile that the options ask for; raises what cannot be had of it."""
-    from shardviz.cli.hlo import read_text
-    from shardviz.hardware.machine_file import named_machine
-    from shardviz.notation import parse_mesh
-    from shardviz.profiles.trace_files import profile_files, read_trace
-
     if mesh is None and device_order is not None:
         raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
     given: Mesh | None = None if mesh is None else parse_mesh(mesh, device_order)
-    named: Machine | None = named_machine(machine) if machine else None
-    text = "" if hlo is None else read_text(hlo)
-    profile_files(path)
+    named: Machine | None = machine_file.named_machine(machine) if machine else None
+    text = "" if hlo is None else hlo_command.read_text(hlo)
+    trace_files.profile_files(path)
     progress = ProgressLine()
 
     def show(done: int, size: int) -> None:
@@ -128,25 +126,18 @@ def read_profile(
         # It loads JAX while the profile is read.
         worker = None if text else stack.enter_context(started_worker(timeout))
         try:
-            files = read_trace(path, show)
+            files = trace_files.read_trace(path, show)
         finally:
             progress.clear()
-        texts = {} if worker is None else _texts(files, worker)
-    from shardviz.profiles.profile import profile_of
 
-    return profile_of(files, texts, hlo=text, mesh=given, machine=named, device=device or "", step=step)
+        def find_texts(protos: Sequence[bytes]) -> Sequence[str]:
+            assert worker is not None
+            try:
+                return wait_for(worker.module_texts(protos), "the programs' text")
+            except CompilerError as error:
+                print_note(f"the text of the programs cannot be had: {error.message}")
+                return [""] * len(protos)
 
-
-def _texts(files: ProfileFiles, worker: Worker) -> dict[Program, str]:
-    """The texts of the programs that ran, as far as the profile brings them and XLA reads them."""
-    from shardviz.profiles.profile import programs_that_ran, texts_by_program
-
-    records = programs_that_ran(files)
-    if not records:
-        return {}
-    try:
-        found = wait_for(worker.module_texts([each.proto for each in records]), "the programs' text")
-    except CompilerError as error:
-        print_note(f"the text of the programs cannot be had: {error.message}")
-        return {}
-    return texts_by_program(records, found)
+        return answers.profile_with_texts(
+            files, find_texts, hlo=text, mesh=given, machine=named, device=device or "", step=step
+        )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,8 +11,21 @@ from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, ProgressLine, print_json, print_note
 from shardviz.cli.process import ExitCode, first_interrupt
-from shardviz.errors import CompilerError, plural, quote
+from shardviz.errors import CompilerError, QuestionError, plural, quote
 from shardviz.forms.form import PROBLEM_FIELDS
+from shardviz.lazy_names import LazyImports
+from shardviz.targets import parse_targets
+
+with LazyImports():
+    from shardviz.answers import search
+    from shardviz.cli import target_session
+    from shardviz.documents import searches
+    from shardviz.forms import command_line, found_sharding
+    from shardviz.forms import options as form_options
+    from shardviz.hardware import machine_file
+    from shardviz.render import search_view
+    from shardviz.reports import target_result
+    from shardviz.targets import installed
 
 if TYPE_CHECKING:
     from shardviz.compare.compiled_sharding import CompiledSharding
@@ -94,77 +108,33 @@ def command(
     program: str,
     machine: str | None,
     axes: str,
-    sizes: str | None,
-    dtype: str,
-    keep: str,
-    backward: str,
-    remat: str,
-    optimizer: str,
-    overlap: str,
-    microbatches: int,
     compiled: int | None,
     limit: int,
     timeout: float,
     output: CommandOutput,
+    **given: Any,
 ) -> int:
     """Search for the mesh and the shardings that run PROGRAM fastest on a machine.
 
     PROGRAM is an einsum, a chain of them, or statements such as H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d],
     and ends with x 32 where it is a layer that runs so often.
     """
-    from shardviz.errors import QuestionError
-    from shardviz.forms.command_line import to_command_line
-    from shardviz.forms.found_sharding import with_shardings
-    from shardviz.forms.options import form_from_options
-    from shardviz.hardware.machine_file import named_machine
-    from shardviz.planner.problem.training import parse_training
-    from shardviz.planner.search import parse_axes, question_from_text, shown_mesh
-    from shardviz.render.search_view import compiled_view, search_view
-    from shardviz.sharding import Mesh
-
     if machine is None:
         raise QuestionError("a search needs a machine", "add --machine v5p:4x4x8, or another")
-    named = parse_axes(axes)
-    mesh = Mesh(tuple(axis.name for axis in named), (1,) * len(named))
-    question = question_from_text(
-        program,
-        named_machine(machine),
-        named,
-        sizes=sizes or "",
-        dtype=dtype,
-        keep=keep,
-        training=parse_training(backward == "yes", remat, optimizer, mesh),
-        overlap=overlap,  # type: ignore[arg-type]
-        microbatches=microbatches,
-    )
+    words = given | {"sizes": given["sizes"] or "", "backward": given["backward"] == "yes"}
+    question = search.search_question(program, machine_file.named_machine(machine), axes, **words)
     target = None if compiled is None else _target(machine)
     answer, interrupted = _searched(question)
     if not output.as_json:
-        opened = ""
-        if answer.found:
-            form = form_from_options(
-                program,
-                mesh=str(answer.found[0].mesh),
-                sizes=sizes,
-                dtype=dtype,
-                targets="none",
-                machine=machine,
-                backward=backward,
-                remat=remat,
-                optimizer=optimizer,
-            )
-            best = answer.found[0]
-            opened = to_command_line(with_shardings(form, shown_mesh(question, best), dict(best.specs)))
-        output.show(search_view(answer, output.width, output.palette, limit, opened))
+        opened = _opened(program, machine, given, answer) if answer.found else ""
+        output.show(search_view.search_view(answer, output.width, output.palette, limit, opened))
     rows = None
     if target is not None and answer.is_complete and answer.found:
         rows = _compiled(answer, compiled or 0, target, timeout)
         if not output.as_json:
-            output.show(compiled_view(answer, rows, output.width, output.palette))
+            output.show(search_view.compiled_view(answer, rows, output.width, output.palette))
     if output.as_json:
-        from shardviz.documents.searches import search_document
-
-        print_json(search_document(answer, rows))
+        print_json(searches.search_document(answer, rows))
     if not answer.is_complete:
         print_note(f"interrupted after {answer.looked_at:,} of {answer.meshes:,} meshes: not complete")
         return interrupted
@@ -173,38 +143,46 @@ def command(
     return ExitCode.FINE if answer.found else ExitCode.CHECK_FAILED
 
 
+def _opened(program: str, machine: str, given: Mapping[str, Any], answer: MeshRanking) -> str:
+    """The command line that explains the best row."""
+    from shardviz.planner.search import shown_mesh
+
+    best = answer.found[0]
+    names = ("sizes", "dtype", "backward", "remat", "optimizer")
+    words = {name: given[name] for name in names}
+    form = form_options.form_from_options(
+        program, mesh=str(best.mesh), targets="none", machine=machine, **words
+    )
+    shown = shown_mesh(answer.question, best)
+    return command_line.to_command_line(found_sharding.with_shardings(form, shown, dict(best.specs)))
+
+
 def _target(machine: str) -> Target:
     """The compiler's target of the same name. Raises `QuestionError` for a machine from a file, and for one
     whose compiler is not installed."""
-    from shardviz.errors import QuestionError
-    from shardviz.targets import parse_targets
-    from shardviz.targets.installed import check_installed
-
     try:
         (target,) = parse_targets(machine)
     except QuestionError as error:
         problem = f"no compiler knows the machine {quote(machine)}"
         raise QuestionError(problem, "leave out --compile, or name hardware such as v5e:4x4") from error
-    check_installed(target)
+    installed.check_installed(target)
     return target
 
 
 def _compiled(answer: MeshRanking, count: int, target: Target, timeout: float) -> list[CompiledSharding]:
     """The best rows as the compiler makes them, by its times. A row that cannot be compiled says why."""
-    from shardviz.cli.target_session import started_worker
     from shardviz.compare.compiled_sharding import by_compiled_time, compiled_sharding, one_layer
-    from shardviz.reports.target_result import without_answer
 
     line, rows = ProgressLine(), []
     question, best = answer.question, answer.found[:count]
-    with started_worker(timeout, target) as worker:
+    with target_session.started_worker(timeout, target) as worker:
         line.show(f"compiling {plural(len(best), 'sharding')} for {target.name}")
         pending = [worker.submit(one_layer(question, row), target, with_costs=True) for row in best]
         for row, request in zip(best, pending, strict=True):
             try:
                 compiled = request.result()
             except CompilerError as error:
-                compiled = without_answer(target.name, error)
+                compiled = target_result.without_answer(target.name, error)
             rows.append(compiled_sharding(question, row, compiled))
             line.show(f"compiled {len(rows)} of {plural(len(best), 'sharding')} for {target.name}")
     line.clear()
@@ -214,12 +192,11 @@ def _compiled(answer: MeshRanking, count: int, target: Target, timeout: float) -
 def _searched(question: SearchQuestion) -> tuple[MeshRanking, int]:
     """The answer, or what it has so far when the user interrupts, with the exit code of that."""
     from shardviz.planner.search import search_meshes, with_smallest_machine
-    from shardviz.render.search_view import progress_words
 
     line = ProgressLine()
     with first_interrupt() as interrupted:
         for answer in search_meshes(question):
-            line.show(progress_words(answer))
+            line.show(search_view.progress_words(answer))
             if interrupted():
                 break
         if answer.is_complete and not answer.found:

@@ -145,19 +145,20 @@ class ShardingsDialog(FilteredList):
 
 def _question(resolved: ResolvedProblem) -> SearchQuestion:
     """The problem with all shardings open, on any mesh with its axes of the same machine."""
+    from shardviz.answers.search import search_question
     from shardviz.hardware.machine import assumed_machine
-    from shardviz.planner.problem.training import parse_training
-    from shardviz.planner.search import parse_axes, question_from_text
 
     form, mesh, machine = resolved.shown, resolved.problem.mesh, resolved.machine
     if machine.assumed:
         machine = assumed_machine(machine.chip, mesh.size)
-    return question_from_text(
+    return search_question(
         form.einsum,
         machine,
-        parse_axes(",".join(mesh.axis_names)),
+        ",".join(mesh.axis_names),
         sizes=form.sizes,
         dtype=form.dtype,
-        training=parse_training(form.backward == "yes", form.remat, form.optimizer, mesh),
+        backward=form.backward == "yes",
+        remat=form.remat,
+        optimizer=form.optimizer,
         microbatches=MICROBATCHES,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -260,7 +260,7 @@ def _function(found: Openable, defaults: Defaults, reading: ReadingProgress) -> 
 def _profile(found: Openable, defaults: Defaults, reading: ReadingProgress) -> OpenedProfile:
     """A profile, with the program's text as far as XLA reads what it brings. Raises `QuestionError` for a
     file that is no profile."""
-    from shardviz.profiles.profile import profile_of, programs_that_ran
+    from shardviz.answers.profile import profile_with_texts
     from shardviz.profiles.trace_files import read_trace
 
     options = read_options(found.options, OF_PROFILE)
@@ -271,19 +271,21 @@ def _profile(found: Openable, defaults: Defaults, reading: ReadingProgress) -> O
         raise QuestionError(f"{quote(options.step)} is not the number of a step", "write --step 3")
     hlo = read_text_file(options.hlo).text if options.hlo else ""
     files = read_trace(found.path, partial(reading.say_bytes, found.name))
-    records = () if hlo else programs_that_ran(files)
-    texts: list[str] = []
-    if records:
-        asked = defaults.worker.module_texts([each.proto for each in records])
+
+    def find_texts(protos: Sequence[bytes]) -> Sequence[str]:
+        asked = defaults.worker.module_texts(protos)
         reading.end_by(asked.cancel)
         try:
-            texts = list(asked.result(PATIENCE_S))
+            return asked.result(PATIENCE_S)
         except (CompilerError, TimeoutError):
-            texts = [""] * len(records)
-    reading.say(f"reading {found.name}")
-    named = {(each.name, each.program_id): text for each, text in zip(records, texts, strict=True) if text}
+            return [""] * len(protos)
+        finally:
+            reading.say(f"reading {found.name}")
+
     step = int(options.step) if options.step else None
-    profile = profile_of(files, named, hlo=hlo, mesh=given, machine=machine, device=options.device, step=step)
+    profile = profile_with_texts(
+        files, find_texts, hlo=hlo, mesh=given, machine=machine, device=options.device, step=step
+    )
     return OpenedProfile(profile, shlex.join(["shardviz", "profile", found.path, *options.words]))
 
 
