@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from functools import cached_property
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.hlo.arguments import arguments_in
@@ -18,7 +18,7 @@ from shardviz.hlo.groups.device_numbers import DeviceNumbers, program_mesh, slic
 from shardviz.hlo.named_scopes import NamelessCollectives, program_place
 from shardviz.hlo.origins import Origins
 from shardviz.hlo.records import Records
-from shardviz.hlo.schedule.collective_matmuls import Permute, collective_matmuls
+from shardviz.hlo.schedule.collective_matmuls import collective_matmuls
 from shardviz.hlo.schedule.overlap import Schedules
 from shardviz.hlo.text.call_graph import Call, CallGraph, circle, in_branches, program_order, run_counts
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer, cross_slice_transfers, slices_named
@@ -34,8 +34,6 @@ MAX_UNREAD = 100
 """No more complaints than this about one text."""
 MAX_ASKED = 2**22
 """A text of fewer characters is asked for circles of calls even where none could run a collective."""
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 MAX_WRAPPERS = 8
 """Fusions within one another that are asked where a collective comes from."""
 
@@ -106,28 +104,24 @@ def is_hlo(text: str) -> bool:
     return _MODULE.search(text) is not None or _INSTRUCTION.search(text) is not None
 
 
-def uncollected(read: Callable[Concatenate[str, _P], _R]) -> Callable[Concatenate[str, _P], _R]:
-    """A function that reads a text, in which Python does not search for circles of objects meanwhile.
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Around a function that reads a text, in which Python does not search for circles of objects meanwhile.
 
     Reading makes none, but for that search all objects are looked at again and again as they become more: of
     30 MB it takes a third of the time.
     """
-
-    @wraps(read)
-    def reading(text: str, /, *args: _P.args, **options: _P.kwargs) -> _R:
-        is_stopped = len(text) > MAX_ASKED and gc.isenabled()
+    is_stopped = gc.isenabled()
+    if is_stopped:
+        gc.disable()
+    try:
+        yield
+    finally:
         if is_stopped:
-            gc.disable()
-        try:
-            return read(text, *args, **options)
-        finally:
-            if is_stopped:
-                gc.enable()
-
-    return reading
+            gc.enable()
 
 
-@uncollected
+@uncollected()
 def read_hlo(
     text: str,
     mesh: Mesh | None = None,
@@ -234,7 +228,7 @@ class Reader:
             gathers = ((record, line) for record, line in found if record.op == "all-gather")
         self._note_gaps(calls, counts)
         permutes = [
-            Permute(record, line)
+            (record, line)
             for record, line in found
             if record.op == "collective-permute" and not record.between_slices
         ]
@@ -247,7 +241,11 @@ class Reader:
             tuple(record for record, _ in found),
             tuple(self.unread[:MAX_UNREAD]),
             unread_collectives=self.unread_collectives,
-            awaits_partitioner=self._awaits_partitioner(),
+            # The partitioner calls what it makes of an entry ``main_spmd``, and leaves shardings at its ends.
+            awaits_partitioner=self._is_sharded
+            and not self.is_scheduled
+            and (entry := self.computations.entry) is not None
+            and "_spmd" not in entry.name,
             collective_matmuls=collective_matmuls(permutes, self.lines, calls),
             num_slices=self.num_slices,
             mesh=self.mesh,
@@ -389,7 +387,8 @@ class Reader:
     def _names(self, served: Iterable[Instruction]) -> dict[str, str]:
         """The `source` and the op name that all operations have for which a collective is."""
         places = [self._metadata(line) for line in served]
-        source, name = (_common(place.get(key, "") for place in places) for key in ("source", "op_name"))
+        words = ({place.get(key, "") for place in places} for key in ("source", "op_name"))
+        source, name = (word.pop() if len(word) == 1 else "" for word in words)
         return {"source": source, "op_name": name} if ":" in source else {}
 
     @cached_property
@@ -414,11 +413,6 @@ class Reader:
             found = {key: _ESCAPED.sub(r"\1", name or number) for key, name, number in written}
             found = self._places[metadata] = {**found, "source": self.locations.of(found)}
         return found
-
-    def _awaits_partitioner(self) -> bool:
-        """The partitioner calls what it makes of an entry ``main_spmd``, and leaves shardings at its ends."""
-        entry = self.computations.entry
-        return self._is_sharded and entry is not None and "_spmd" not in entry.name and not self.is_scheduled
 
     def _complain(self, position: int, complaint: str) -> None:
         self.unread_collectives += 1
@@ -463,12 +457,6 @@ class Reader:
                     (name, None) for name in called if not self.computations.named(name, line.start)
                 )
         return [*missing]
-
-
-def _common(words: Iterable[str]) -> str:
-    """The one word that all are, "" where they differ."""
-    first, *others = {*words} or {""}
-    return "" if others else first
 
 
 def _module(text: str) -> re.Match[str] | None:

@@ -50,14 +50,6 @@ class CollectiveShapes:
         changed = [dim for dim, (before, after) in enumerate(sizes) if before != after]
         return cls(operands, results, changed[0] if len(changed) == 1 else None)
 
-    @property
-    def operand_bytes(self) -> int:
-        return sum(array.nbytes for array in self.operands)
-
-    @property
-    def larger_bytes(self) -> int:
-        return max(self.operand_bytes, sum(array.nbytes for array in self.results))
-
 
 @dataclass(frozen=True)
 class Members:
@@ -73,7 +65,8 @@ class Members:
 
     def record(self, op: str, name: str, shapes: CollectiveShapes) -> Collective:
         """The collective `op` of these members, by the name of its instruction."""
-        larger = shapes.operand_bytes if op == RAGGED else shapes.larger_bytes
+        operand, result = (sum(each.nbytes for each in those) for those in (shapes.operands, shapes.results))
+        larger = operand if op == RAGGED else max(operand, result)
         return Collective(
             op=op,
             name=name,
@@ -83,7 +76,7 @@ class Members:
             result_shape=shapes.results[0].sizes,
             dtype=shapes.results[0].dtype,
             bytes=larger,
-            wire_bytes=wire_bytes(op, self.size, larger, shapes.operand_bytes),
+            wire_bytes=wire_bytes(op, self.size, larger, operand),
             arrays=len(shapes.results),
             dim=shapes.dim,
             split_dim=shapes.split_dim,

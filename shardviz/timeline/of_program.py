@@ -45,7 +45,7 @@ def program_timeline(
     return timed_program(text, machine, mesh=mesh, placement=placement, infer=infer, module=module)[1]
 
 
-@uncollected
+@uncollected()
 def timed_program(
     text: str,
     machine: Machine,

@@ -425,8 +425,7 @@ def test_an_entry_alone_says_that_it_lacks_what_it_runs(line):
     assert not any("'layers'" in each for each in read_hlo(f"HloModule m\n\n{layers}\n{entry}").unread)
 
 
-def test_circles_of_objects_are_searched_for_again_after_a_long_text(monkeypatch):
-    monkeypatch.setattr("shardviz.hlo.module.MAX_ASKED", 0)
+def test_circles_of_objects_are_searched_for_again_after_reading(monkeypatch):
     seen = []
     monkeypatch.setattr("shardviz.hlo.module.is_hlo", lambda _: seen.append(gc.isenabled()))
     with pytest.raises(NotationError):

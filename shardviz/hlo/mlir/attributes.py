@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from shardviz.errors import NotationError, QuestionError
@@ -125,15 +125,16 @@ def parse_sharding(text: str, start: int, meshes: Meshes) -> tuple[TensorShardin
     return TensorSharding(dims, unreduced, tuple(sizes.items())), position + text.startswith(">", position)
 
 
-def parse_sharding_list(text: str, start: int, meshes: Meshes) -> Iterator[TensorSharding]:
+def parse_sharding_list(text: str, start: int, meshes: Meshes) -> list[TensorSharding]:
     """The shardings of a list ``[<...>, <...>]``, whose bracket is at `start`."""
-    position = start + text.startswith("[", start)
+    position, found = start + text.startswith("[", start), []
     while text.startswith("<", position):
         sharding, position = parse_sharding(text, position, meshes)
-        yield sharding
+        found.append(sharding)
         if (comma := _COMMA.match(text, position)) is None:
-            return
+            break
         position = comma.end() + text.startswith(" ", comma.end())
+    return found
 
 
 def parse_dims(text: str, start: int, sizes: AxisSizes) -> tuple[Dims, int]:

@@ -35,11 +35,12 @@ from shardviz.hlo.mlir.attributes import (
     parse_dense_rows,
     parse_dims,
     parse_sharding,
+    parse_sharding_list,
     parse_tensor,
     parse_tensors,
 )
 from shardviz.hlo.mlir.operations import MlirModule, MlirOperation
-from shardviz.hlo.mlir.shardings import PER_VALUE, listed_shardings, sharding_of
+from shardviz.hlo.mlir.shardings import PER_VALUE, sharding_of
 from shardviz.hlo.records import CollectiveShapes, Members, members_of_groups, members_of_pairs
 from shardviz.hlo.text.shapes import ArrayShape
 from shardviz.sharding import Mesh, PartitionSpec
@@ -323,7 +324,7 @@ def _shapes(text: str, op: str, meshes: Meshes) -> CollectiveShapes:
         raise NotationError("this collective has no type", text, 0, len(text))
     at = text.rfind(PER_VALUE, 0, signature)
     if at >= 0:
-        shardings = listed_shardings(text, at + len(PER_VALUE), meshes)
+        shardings = parse_sharding_list(text, at + len(PER_VALUE), meshes)
         operands, results = _local(operands, shardings), _local(results, shardings)
     number = {key: int(match[1]) if (match := find.search(text)) else None for key, find in _NUMBER.items()}
     if op == "all-to-all":

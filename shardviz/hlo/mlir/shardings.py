@@ -58,13 +58,8 @@ def sharding_of(value: OperationValue, meshes: Meshes, rank: int) -> TensorShard
 
 
 def _numbered(text: str, start: int, index: int, meshes: Meshes) -> TensorSharding | None:
-    listed = listed_shardings(text, start, meshes)
+    listed = parse_sharding_list(text, start, meshes)
     return listed[index] if index < len(listed) else None
-
-
-def listed_shardings(text: str, start: int, meshes: Meshes) -> list[TensorSharding]:
-    """The shardings of a list of them at `start`."""
-    return [*parse_sharding_list(text, start, meshes)]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from collections.abc import Collection, Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple
 
 from shardviz.errors import NotationError
 from shardviz.hlo.collective import Collective, CollectiveMatmul
@@ -42,19 +41,12 @@ MAX_ALONE = 8
 """A chain is joined with one of the last few that go the other way."""
 
 
-class Permute(NamedTuple):
-    """A permute of a module: its record and its line."""
-
-    record: Collective
-    instruction: Instruction
-
-
 @dataclass
 class Ring:
     """A permute around a ring, and what was found of it."""
 
     value: ProgramValue
-    permute: Permute
+    record: Collective
     pairs: Lists
     op: str = ""
     """The collective that it is a piece of, "" where it is a permute and no more."""
@@ -113,15 +105,15 @@ class Chain:
 
 
 def collective_matmuls(
-    permutes: Iterable[Permute], lines: Instructions, calls: Iterable[Call]
+    permutes: Iterable[tuple[Collective, Instruction]], lines: Instructions, calls: Iterable[Call]
 ) -> tuple[CollectiveMatmul, ...]:
-    """The collective matmuls that the `permutes` of a module make up, in program order."""
+    """The collective matmuls that the `permutes` of a module make up, in program order; each has its line."""
     rings = {}
-    for permute in permutes:
-        pairs = ring_pairs(permute.instruction.attributes.get("source_target_pairs", ""))
+    for record, line in permutes:
+        pairs = ring_pairs(line.attributes.get("source_target_pairs", ""))
         if pairs:
-            value = ProgramValue(permute.instruction)
-            rings[value] = Ring(value, permute, pairs)
+            value = ProgramValue(line)
+            rings[value] = Ring(value, record, pairs)
     if not rings:
         return ()
     homes = {value.line.home for value in rings}
@@ -333,7 +325,7 @@ class _Search:
 
     def _record(self, chain: Chain) -> CollectiveMatmul | None:
         rings = sorted(chain.rings, key=lambda ring: self._order[ring.value])
-        first = rings[0].permute.record
+        first = rings[0].record
         op = rings[0].op
         matmuls = {matmul for ring in rings for matmul in ring.matmuls}
         if op == "reduce-scatter":
@@ -347,7 +339,7 @@ class _Search:
         is_interleaved = len(matmuls) > 1 or any(ring.rounds != 1 for ring in rings)
         if not chain.goes_around or not is_interleaved:
             return None
-        hops = [ring.permute.record for ring in rings]
+        hops = [ring.record for ring in rings]
         carried = [None if each.count is None else each.count * each.wire_bytes for each in hops]
         return CollectiveMatmul(
             op=op,
@@ -393,11 +385,11 @@ def joined(chains: Iterable[Chain]) -> list[Chain]:
     found: dict[int, Chain] = {}
     alone: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for number, chain in enumerate(chains):
-        record = chain.rings[0].permute.record
+        record = chain.rings[0].record
         waiting = alone[chain.rings[0].op, record.operand_shape, record.dtype]
         others = [each for each in waiting if _are_opposite(found[each], chain)]
         begun_alike = [each for each in others if not found[each].origins.isdisjoint(chain.origins)]
-        of_a_line = [each for each in others if found[each].rings[0].permute.record.source == record.source]
+        of_a_line = [each for each in others if found[each].rings[0].record.source == record.source]
         place = next(iter(begun_alike or of_a_line[-1:]), None)
         if place is None:
             found[number] = chain

@@ -42,7 +42,8 @@ _NAME = re.compile(r"%([^\s,(){}=%]+)")
 _NAMES = re.compile(r"[^\s,{}()=%]+")
 _NAME_WITHOUT_SIGN = re.compile(r"([A-Za-z_][^\s=,(){}\[\]]*)\s*(?=[,)]|$)")
 _NUMBER = re.compile(r"\s*(\d{1,6})\s*\)")
-_OP_NAME = re.compile(r'[ {]op_name="((?:[^"\\\n]|\\.)*+)')
+_OP_NAME = 'op_name="'
+_QUOTED = re.compile(r'(?:[^"\\\n]|\\.)*+')
 _INDEX = re.compile(r" index=(\d{1,6})")
 
 MAX_DEPTH = 10_000
@@ -159,8 +160,9 @@ class Instruction:
     @property
     def op_name(self) -> str:
         """JAX's name of the operation that it is, or is made of; "" where it has none."""
-        name = _OP_NAME.search(self.text, self.inside, self.stop)
-        return "" if name is None else _unescaped(name[1])
+        place = self.text.find(_OP_NAME, self.inside, self.stop) + len(_OP_NAME)
+        name = _QUOTED.match(self.text, place, self.stop) if place >= len(_OP_NAME) else None
+        return "" if name is None else _unescaped(name[0])
 
     @property
     def is_wrapper(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cached_property
 from itertools import islice
 from typing import TypeVar
@@ -177,7 +177,7 @@ class Instructions:
         self._named: dict[Computation, dict[str, Instruction | None]] = defaultdict(dict)
         self._searched: dict[Computation, int] = {}
         self._places: dict[Computation, dict[str, int]] = {}
-        self._mentioned: dict[Computation, Mapping[str, Sequence[int]]] = {}
+        self._mentioned: dict[Computation, tuple[dict[str, int], dict[str, list[int]]]] = {}
         self._taken: dict[Instruction, list[Instruction]] = {}
         self._users: dict[Instruction, list[Instruction]] = {}
         self._roots: dict[Computation, Instruction | None] = {}
@@ -281,24 +281,26 @@ class Instructions:
     def users(self, instruction: Instruction) -> list[Instruction]:
         """The instructions of a computation that take the result of one, each once, in program order."""
         if instruction not in self._users:
-            name = instruction.name
-            home = instruction.home
-            found = dict.fromkeys(self.at(place, home) for place in self._mentions(home).get(name, ()))
+            name, home = instruction.name, instruction.home
+            first, others = self._mentions(home)
+            places = [first[name], *others.get(name, ())] if name in first else []
+            found = dict.fromkeys(self.at(place, home) for place in places)
             self._users[instruction] = [user for user in found if user is not None and name in user.operands]
         return self._users[instruction]
 
-    def _mentions(self, home: Computation) -> Mapping[str, Sequence[int]]:
-        """The positions in a computation at which each name seems to be an operand."""
+    def _mentions(self, home: Computation) -> tuple[dict[str, int], dict[str, list[int]]]:
+        """The first position in a computation at which each name seems to be an operand, and all others."""
         if home not in self._mentioned:
             text, span = self.text, (home.start, home.stop)
             is_signed = _NAMED_WITHOUT_SIGN.search(text, *span) is None
-            found: dict[str, list[int]] = {}
+            # Most are one operand only: lists of one would take most of the time.
+            first: dict[str, int] = {}
+            others: dict[str, list[int]] = defaultdict(list)
             for mention in (_MENTION if is_signed else _MENTION_WITHOUT_SIGN).finditer(text, *span):
-                if (name := mention[1]) in found:
-                    found[name].append(mention.start())
-                else:
-                    found[name] = [mention.start()]
-            self._mentioned[home] = found
+                name, place = mention[1], mention.start()
+                if first.setdefault(name, place) != place:
+                    others[name].append(place)
+            self._mentioned[home] = first, others
         return self._mentioned[home]
 
     def callee(self, instruction: Instruction) -> Computation | None:
