@@ -156,6 +156,10 @@ def _pieces(cell: Text, room: int) -> list[Text]:
     return [*pieces, cell] if cell.cell_len else pieces
 
 
+def _heading(words: Sequence[str], style: str) -> Sequence[Cell]:
+    return [(word, style) for word in words]
+
+
 def fitting_columns(
     rows: Sequence[Sequence[Cell]],
     width: int,
@@ -167,8 +171,7 @@ def fitting_columns(
 ) -> list[Text] | None:
     """Columns under their `head`, on narrower pages `without` those of its first entry with which the others
     fit; None where they fit with none."""
-    whole: list[Sequence[Cell]] = [[(heading, style) for heading in head]] if head else []
-    whole += rows
+    whole = [_heading(head, style), *rows] if head else rows
     for left_out in ((), *without):
         kept = [[Text() if i in left_out else cell for i, cell in enumerate(row)] for row in whole]
         found = columns(kept, width, indent, right)
@@ -187,13 +190,13 @@ def table(
     told: Sequence[str] = (),
     style: str = "bold",
 ) -> list[Text]:
-    """`fitting_columns` where there are any, else records without the head, in which the word of `told` for
-    its column follows a cell that has something to say."""
+    """`fitting_columns` where there are any, else records: under the head, or, where a word is `told` for
+    each column, without it and with the word behind a cell that has something to say."""
     found = fitting_columns(rows, width, indent, right, head, without, style)
     if found is not None:
         return found
     if not told:
-        return records(rows, width, indent)
+        return records([_heading(head, style), *rows] if head else rows, width, indent)
     named = [zip(map(as_text, row), told, strict=False) for row in rows]
     return records(
         [[Text.assemble(cell, word) for cell, word in row if cell] for row in named], width, indent

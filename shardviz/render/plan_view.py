@@ -249,11 +249,9 @@ def _heads(plan: Plan, rows: Sequence[StepRow], width: int) -> list[list[Text]]:
     cells = [[row.number, *_cells(row)] for row in rows]
     if plan.problem.is_chain:
         aligned = columns(cells, width, INDENT, RIGHT)
-        return (
-            [records([row], width, INDENT) for row in cells]
-            if aligned is None
-            else [[line] for line in aligned]
-        )
+        if aligned is not None:
+            return [[line] for line in aligned]
+        return [records([row], width, INDENT) for row in cells]
     # Updates have a line of their own, and do not widen the others.
     statements = [row for row in rows if row.value and not row.is_update]
     number = max(len(row.number) for row in rows if not row.is_update)
@@ -262,11 +260,8 @@ def _heads(plan: Plan, rows: Sequence[StepRow], width: int) -> list[list[Text]]:
     heads = []
     for row, (_, operation, *rest) in zip(rows, cells, strict=True):
         if not row.value:
-            heads.append(
-                records(
-                    [[Text.assemble(f"{row.number:>{number}}", " " * GAP, operation), *rest]], width, INDENT
-                )
-            )
+            first = Text.assemble(f"{row.number:>{number}}", " " * GAP, operation)
+            heads.append(records([[first, *rest]], width, INDENT))
             continue
         name = row.becomes
         if widest <= width and not row.is_update:
@@ -301,7 +296,7 @@ def ranking_view(
         *headline(problem, width, palette),
         *statement_lines(problem, width),
         Text(),
-        *table(rows, width, 0, RANKING_RIGHT, HEADINGS, GIVING_WAY),
+        *(fitting_columns(rows, width, 0, RANKING_RIGHT, HEADINGS, GIVING_WAY) or records(rows, width)),
         *sentence(words, width, style="dim"),
     ]
 

@@ -131,18 +131,23 @@ def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
         hidden = ("?", "bold") if is_unknown else (HIDDEN, "dim")
         cell = _bar(waits / total if total else 0.0, WAITING, style)
         rows.append([label, busy_text(seconds, is_unknown), _time(waits) if waits else hidden, cell])
+    share = timeline.idle_seconds / total if total else 0.0
+    idle: list[list[Cell]] = []
     if timeline.idle_seconds:
-        idle = _bar(timeline.idle_seconds / total if total else 0.0, WAITING, Style())
-        rows.append([("idle", "bold"), "", _time(timeline.idle_seconds), idle])
-    lines = fitting_columns(rows, width, 2, {1, 2}, ("", "busy", "exposed", "of the total"))
-    if lines is None:
-        for row in rows:
-            if busy := as_text(row[1]):
-                waits_text = as_text(row[2])
-                told = waits_text.plain not in ("", HIDDEN)
-                row[1:3] = [busy.append(" busy"), waits_text.append(" exposed" * told)]
-        lines = records([[cell for cell in row if as_text(cell)] for row in rows], width, 2)
-    return lines
+        idle = [[("idle", "bold"), "", _time(timeline.idle_seconds), _bar(share, WAITING, Style())]]
+    whole = fitting_columns([*rows, *idle], width, 2, {1, 2}, ("", "busy", "exposed", "of the total"))
+    if whole is not None:
+        return whole
+    named = [
+        [label, _named(busy, "busy"), _named(waits, "exposed"), share] for label, busy, waits, share in rows
+    ]
+    return records([*named, *idle], width, 2)
+
+
+def _named(cell: Cell, word: str) -> Text:
+    """A figure with its name behind it, where it is one."""
+    text = as_text(cell)
+    return text if text.plain in ("", HIDDEN) else Text.assemble(text, f" {word}")
 
 
 def unknown_lanes(timeline: ProgramTimeline) -> set[str]:
