@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError, plural
@@ -70,10 +70,11 @@ class Duration:
     lane: Lane = COMPUTE
     channels: tuple[Channel, ...] = ()
 
-    @property
-    def ticks(self) -> int:
-        """Whole ticks; none for what takes an unknown time."""
-        return 0 if self.seconds is None else round(self.seconds * TICKS)
+    ticks: int = field(init=False)
+    """Whole ticks; none for what takes an unknown time."""
+
+    def __post_init__(self) -> None:
+        self.ticks = 0 if self.seconds is None else round(self.seconds * TICKS)
 
 
 class Durations:

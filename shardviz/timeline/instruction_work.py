@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from shardviz.hlo.text.instruction import Computation, Instruction
@@ -27,6 +28,7 @@ _PASSES_OF = {"high": 3, "highest": 6}
 _ALIAS = re.compile(r"\{([\d, ]*)\}: \((\d{1,6}), \{([\d, ]*)\}")
 _OUTPUT_ALIAS = re.compile(r"output_to_operand_aliasing=\{((?:[^{}]|\{[^{}]*\})*)\}")
 _COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "reduce-scatter", "collective-permute")
+_TELLING = re.compile(rf" ({'|'.join((*_MULTIPLYING, *_IN_PLACE, *_COLLECTIVES))})\(")
 Path = tuple[int, ...]
 """The number of an element of a tuple, then of the tuple in it, and so on."""
 _Held = TypeVar("_Held")
@@ -55,6 +57,7 @@ class InstructionWork:
     def __init__(self, lines: Instructions) -> None:
         self.lines = lines
         self._text = lines.text
+        self._telling: dict[Computation, frozenset[str]] = {}
         self._matmuls: dict[Computation, Matmuls] = {}
         self._traffic: dict[Computation, tuple[dict[int, int], int | None]] = {}
 
@@ -80,7 +83,7 @@ class InstructionWork:
     def _sum(self, home: Computation, depth: int) -> Matmuls:
         flops: Counter[str] = Counter()
         passes = 1
-        for opcode in _MULTIPLYING:
+        for opcode in filter(self._opcodes(home).__contains__, _MULTIPLYING):
             for line in self.lines.with_opcode(home, opcode):
                 work = self.matmuls(line, depth + 1)
                 flops[work.dtype] += work.flops
@@ -89,8 +92,11 @@ class InstructionWork:
             return NONE
         return Matmuls(flops.total(), max(flops, key=flops.__getitem__), passes)
 
-    def _has(self, home: Computation, opcodes: Iterable[str]) -> bool:
-        return any(self._text.find(f" {opcode}(", home.start, home.stop) >= 0 for opcode in opcodes)
+    def _opcodes(self, home: Computation) -> frozenset[str]:
+        """The opcodes in a computation that its work depends on."""
+        if home not in self._telling:
+            self._telling[home] = frozenset(_TELLING.findall(self._text, home.start, home.stop))
+        return self._telling[home]
 
     def estimated_bytes(self, line: Instruction) -> int | None:
         """The bytes that the author of a kernel says it reads and writes (Pallas' ``cost_estimate``)."""
@@ -132,6 +138,8 @@ class InstructionWork:
         output = labels[2]
         lhs, rhs, out = operands[0].sizes, operands[1].sizes, result[0].sizes
         if (len(inputs), len(kernel), len(output)) != (len(lhs), len(rhs), len(out)):
+            return NONE
+        if not {"b", "f"} <= {*inputs} or "f" not in output:
             return NONE
         groups = {key: int(count) for key, count in _GROUPS.findall(self._text, line.inside, line.stop)}
         window = line.search(_WINDOW)
@@ -181,7 +189,7 @@ class InstructionWork:
         if line.opcode == "dynamic-update-slice":
             return 2 * sum(bytes_in(shape) for shape in shapes[1:2])
         callee = self.lines.callee(line) if line.opcode == "fusion" else None
-        if callee is not None and self._has(callee, _COLLECTIVES):
+        if callee is not None and not self._opcodes(callee).isdisjoint(_COLLECTIVES):
             return self._beside_collective(line, shapes)
         sliced, written = self._partial(callee) if callee is not None else ({}, None)
         total = bytes_in(line.shape) if written is None else written
@@ -203,7 +211,7 @@ class InstructionWork:
         """By the number of a parameter, the bytes that are read of it where that is not all; and the bytes
         that are written where the result is an operand updated in place."""
         if callee not in self._traffic:
-            is_whole = not self._has(callee, _IN_PLACE)
+            is_whole = self._opcodes(callee).isdisjoint(_IN_PLACE)
             self._traffic[callee] = ({}, None) if is_whole else self._slices(callee)
         return self._traffic[callee]
 
@@ -246,16 +254,17 @@ class InstructionWork:
         return {number: size for number, size in read.items() if number not in whole}, written
 
 
-def aliased_outputs(line: Instruction) -> list[tuple[Path, int, Path]]:
+def aliased_outputs(line: Instruction) -> tuple[tuple[Path, int, Path], ...]:
     """The parts of an instruction's result that are an operand: the path, the operand, the path in it."""
     aliases = line.search(_OUTPUT_ALIAS) if line.says("output_to_operand_aliasing") else None
-    return [*alias_paths(aliases[1])] if aliases else []
+    return alias_paths(aliases[1]) if aliases else ()
 
 
-def alias_paths(text: str) -> Iterator[tuple[Path, int, Path]]:
+@lru_cache(maxsize=4096)
+def alias_paths(text: str) -> tuple[tuple[Path, int, Path], ...]:
     """``{1}: (0, {}), {2}: (1, {0})``, as XLA writes what shares memory."""
-    for path, number, inner in _ALIAS.findall(text):
-        yield _path(path), int(number), _path(inner)
+    found = _ALIAS.findall(text)
+    return tuple((_path(path), int(number), _path(inner)) for path, number, inner in found)
 
 
 def part_of(value: Mapping[Path, _Held], path: Path) -> dict[Path, _Held]:

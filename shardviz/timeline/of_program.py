@@ -116,12 +116,14 @@ def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
 
     An instruction that the timeline does not draw, as it takes no time, stands where the one before it ends.
     """
-    starts = {op.name: op.start for op in reversed(timeline.ops)}
-    ends: dict[str, float] = {}
+    drawn: dict[str, tuple[float, float, bool]] = {}
     for op in timeline.ops:
-        if op.end > ends.get(op.name, -1.0):
-            ends[op.name] = op.end
-    under_way = {op.name for op in timeline.ops if op.is_async}
+        first = drawn.get(op.name)
+        if first is None:
+            drawn[op.name] = op.start, op.end, op.is_async
+        else:
+            start, end, is_async = first
+            drawn[op.name] = start, max(end, op.end), is_async or op.is_async
     told = {name for buffer in report.buffers for name in (buffer.first, buffer.last)}
     begins: dict[str, float] = {}
     finishes: dict[str, float] = {}
@@ -129,11 +131,14 @@ def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
     now = done = 0.0
     before: tuple[float, int] | None = None
     for name, live in report.order:
-        now = max(now, starts.get(name, done))
-        end = max(now, ends.get(name, now))
+        start, end, is_async = drawn.get(name, (done, now, False))
+        if start > now:
+            now = start
+        if end < now:
+            end = now
         if name in told:
             begins[name], finishes[name] = now, end
-        if name not in under_way:
+        if not is_async:
             done = end
         if before is not None and before[0] == now:
             curve[-1] = before = (now, max(live, before[1]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 Estimate = Literal["compiler", "roofline", "links", "scheduler", "measured", "unknown"]
 """Whose estimate a duration is: the compiler's cycles of an instruction, FLOPs and bytes over the device's
@@ -17,8 +17,7 @@ LANE_KINDS: tuple[LaneKind, ...] = get_args(LaneKind)
 """From the device outwards."""
 
 
-@dataclass(frozen=True)
-class Lane:
+class Lane(NamedTuple):
     """One row: "compute", "HBM copies", a mesh axis' links, the network between slices or nodes, the host."""
 
     kind: LaneKind
@@ -82,11 +81,11 @@ class MemoryReport:
 
 def live_bytes(spans: Iterable[tuple[int, int, int]], instructions: int, always: int) -> list[int]:
     """The bytes that are live while each of so many instructions runs, of (from, until, bytes) and those that
-    always are."""
-    changes = [0] * (instructions + 1)
+    always are. Until is at most the one after the last."""
+    changes = [0] * (instructions + 2)
     for start, stop, size in spans:
-        changes[min(start, instructions)] += size
-        changes[min(stop, instructions)] -= size
+        changes[start] += size
+        changes[stop] -= size
     return [*accumulate(changes[:instructions], initial=always)][1:]
 
 

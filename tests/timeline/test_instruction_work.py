@@ -160,3 +160,10 @@ def test_arrays_as_they_lie(shape, bytes_, space):
 @pytest.mark.parametrize("size", ["5<=2", "<=", "5 2", "-1", "9" * 20, "a"])
 def test_a_size_that_is_none_takes_nothing(size):
     assert placed_arrays(f"f32[{size}]{{0}}") == ()
+
+
+def test_labels_of_a_convolution_that_are_damaged():
+    line = "ROOT %c = f32[8,32] convolution(%p, %p), dim_labels=LABELS"
+    entry = f"ENTRY %e (p: f32[8,32]) -> f32[8,32] {{\n  %p = f32[8,32] parameter(0)\n  {line}\n}}\n"
+    for labels in ("b0_io->bx", "x0_io->bf", "bf_io->b0", "bx_io->bf"):
+        assert flops("HloModule m\n\n" + entry.replace("LABELS", labels)) == 0
