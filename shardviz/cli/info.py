@@ -7,7 +7,12 @@ import click
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json
+from shardviz.lazy_names import LazyImports
 from shardviz.targets.installed import installed_versions, libtpu_mismatch
+
+with LazyImports():
+    from shardviz.documents import machines
+    from shardviz.render.programs import target_status
 
 EXAMPLES = (
     ("For people", "shardviz info"),
@@ -22,10 +27,7 @@ def command(output: CommandOutput) -> None:
     versions = installed_versions()
     warning = libtpu_mismatch(versions)
     if output.as_json:
-        from shardviz.documents.machines import INFO
-
-        print_json(INFO.document(versions=versions, warning=warning))
+        print_json(machines.INFO.document(versions=versions, warning=warning))
         return
-    from shardviz.render.programs.target_status import info_view
 
-    output.show(info_view(versions, warning, output.width))
+    output.show(target_status.info_view(versions, warning, output.width))

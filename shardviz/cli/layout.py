@@ -8,9 +8,15 @@ from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json
 from shardviz.errors import QuestionError
+from shardviz.lazy_names import LazyImports
 from shardviz.notation import parse_layout, parse_mesh
 
 MAX_LISTED = 2**15
+with LazyImports():
+    from shardviz.documents import meshes
+    from shardviz.render.layouts import jax_style as jax_pictures
+    from shardviz.render.layouts import layout_canvas
+
 EXAMPLES = (
     ("Columns over four devices", "shardviz layout 16384x16384 --mesh axis=4 --spec '_ axis'"),
     ("Exactly as JAX draws it", "shardviz layout 8x16 --spec XY --style jax --device-kind TPU"),
@@ -62,14 +68,13 @@ def command(
                 f"--json lists every device, and the mesh {layout.mesh} has {layout.mesh.size:,}",
                 f"use a mesh of up to {MAX_LISTED:,} devices, or leave out --json for a summary",
             )
-        from shardviz.documents.meshes import LAYOUT
-
-        print_json(LAYOUT.document(layout))
+        print_json(meshes.LAYOUT.document(layout))
     elif style == "jax":
-        from shardviz.render.layouts.jax_style import MAX_WIDTH, jax_style
-
-        click.echo(jax_style(layout, device_kind, output.columns or min(output.width, MAX_WIDTH)), nl=False)
+        click.echo(
+            jax_pictures.jax_style(
+                layout, device_kind, output.columns or min(output.width, jax_pictures.MAX_WIDTH)
+            ),
+            nl=False,
+        )
     else:
-        from shardviz.render.layouts.layout_canvas import layout_view
-
-        output.show(layout_view(layout, output.width, output.palette, devices))
+        output.show(layout_canvas.layout_view(layout, output.width, output.palette, devices))

@@ -13,8 +13,14 @@ from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
 from shardviz.documents.course import LESSON, LESSONS
 from shardviz.errors import QuestionError, plural
+from shardviz.lazy_names import LazyImports
 from shardviz.lessons.course import course, faults, find
 from shardviz.lessons.progress import CourseProgress, load
+
+with LazyImports():
+    from shardviz.cli import lesson_check
+    from shardviz.cli import open_app as cli_open_app
+    from shardviz.render import lesson_view
 
 EXAMPLES = (
     ("The course, and your progress", "shardviz lesson"),
@@ -55,9 +61,7 @@ def command(
     given = dict(zip(MODES, (as_list, check, reset, present), strict=True))
     mode = _mode(given, lessons, yes, output.as_json)
     if mode == "check":
-        from shardviz.cli.lesson_check import check_lessons
-
-        return check_lessons(lessons, output.as_json)
+        return lesson_check.check_lessons(lessons, output.as_json)
     if mode == "reset":
         return _reset_progress(lessons, yes)
     if not lessons:
@@ -94,14 +98,11 @@ def _open_lesson(text: str, present: bool, output: CommandOutput) -> int:
         print_json(LESSON.document(lesson=lesson))
         return ExitCode.FINE
     if reason := no_terminal():
-        from shardviz.render.lesson_view import lesson_page
-
         print_note(reason)
-        output.show(lesson_page(lesson, output.width))
+        output.show(lesson_view.lesson_page(lesson, output.width))
         return ExitCode.FINE
-    from shardviz.cli.open_app import open_app
 
-    return open_app(lesson=lesson, present=present)
+    return cli_open_app.open_app(lesson=lesson, present=present)
 
 
 def _list_lessons(output: CommandOutput) -> int:
@@ -113,9 +114,7 @@ def _list_lessons(output: CommandOutput) -> int:
     if output.as_json:
         print_json(LESSONS.document(lessons=entries))
     else:
-        from shardviz.render.lesson_view import course_page
-
-        output.show(course_page(entries, output.width))
+        output.show(lesson_view.course_page(entries, output.width))
     return ExitCode.FINE
 
 

@@ -9,6 +9,14 @@ from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json
 from shardviz.errors import QuestionError
 from shardviz.forms.form import PROBLEM_FIELDS
+from shardviz.lazy_names import LazyImports
+from shardviz.notation import parse_mesh
+
+with LazyImports():
+    from shardviz.documents import machines
+    from shardviz.hardware import machine as hardware_machine
+    from shardviz.hardware import machine_file
+    from shardviz.render import machine_view as render_machine_view
 
 EXAMPLES = (
     ("A slice of TPU v5p: its figures and its links", "shardviz machine v5p:4x4x8"),
@@ -28,20 +36,13 @@ def command(name: str, mesh: str | None, device_order: str | None, output: Comma
 
     NAME is hardware such as v5p:4x4x8, 2*v5e:4x4 or h100:2x8, or a TOML file such as my-cluster.toml.
     """
-    from shardviz.hardware.machine import place_mesh
-    from shardviz.hardware.machine_file import named_machine
-    from shardviz.notation import parse_mesh
-
     if mesh is None and device_order is not None:
         raise QuestionError("--device-order is the order of a mesh, and there is none", "add --mesh X=4,Y=8")
-    machine = named_machine(name)
+    machine = machine_file.named_machine(name)
     asked = None if mesh is None else parse_mesh(mesh, device_order)
-    placed = None if asked is None else place_mesh(machine, asked)
+    placed = None if asked is None else hardware_machine.place_mesh(machine, asked)
     if output.as_json:
-        from shardviz.documents.machines import machine_document
-
-        print_json(machine_document(machine, asked, placed))
+        print_json(machines.machine_document(machine, asked, placed))
         return
-    from shardviz.render.machine_view import machine_view
 
-    output.show(machine_view(machine, asked, placed, output.width, output.palette))
+    output.show(render_machine_view.machine_view(machine, asked, placed, output.width, output.palette))

@@ -19,6 +19,21 @@ from shardviz.cli.process import ExitCode, first_interrupt
 from shardviz.cli.target_session import started_worker
 from shardviz.errors import CompilerError, QuestionError, plural, quote
 from shardviz.forms.form import PROBLEM_FIELDS
+from shardviz.lazy_names import LazyImports
+from shardviz.notation import parse_mesh
+from shardviz.targets import TARGETS
+from shardviz.units import human_bytes, rate, seconds
+
+with LazyImports():
+    from shardviz.devices import fitting, measurement
+    from shardviz.devices import measured_machine as measured
+    from shardviz.devices import question as devices_question
+    from shardviz.documents import machines
+    from shardviz.hardware import machine as hardware_machine
+    from shardviz.hardware import machine_file
+    from shardviz.render import job_picture, measurements
+    from shardviz.render import lines as render_lines
+    from shardviz.render.exports import writing
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, Worker
@@ -112,15 +127,12 @@ def command(
     OP is all_gather, psum, psum_scatter, all_to_all or ppermute, or matmul or copy, which each device does by
     itself; several with commas between them.
     """
-    from shardviz.devices.question import measure_question, parse_operations, parse_sizes
-    from shardviz.targets import TARGETS
-
     if as_csv and output.as_json:
         raise QuestionError("--csv and --json cannot be combined", "leave out one of them")
     # Refused before JAX loads.
     path = None if save is None else _toml_path(save)
-    parse_operations(operations)
-    parse_sizes(sizes)
+    devices_question.parse_operations(operations)
+    devices_question.parse_sizes(sizes)
     if devices is not None and job.is_given:
         raise QuestionError(
             "--devices simulates devices in one process, and a job measures those of all its processes",
@@ -131,7 +143,7 @@ def command(
         asked = repr((operations, mesh, axes, sizes, dtype, runs, timeout))
         joined = join_job(worker, asked) if devices is None else None
         found = _mesh(mesh, joined, devices)
-        question = measure_question(operations, found, axes, sizes, dtype, runs)
+        question = devices_question.measure_question(operations, found, axes, sizes, dtype, runs)
         if path is not None and (joined is None or joined.is_first):
             _check_writable(path, joined)
         placed = None if machine is None else _placed(machine, question)
@@ -156,11 +168,11 @@ def _conclude(session: _Session, code: int, path: Path | None, as_csv: bool, out
         except QuestionError as error:
             unsaved = error
     if output.as_json:
-        from shardviz.documents.machines import measure_document
-
         question, rows = session.question, session.rows
         partial = session.is_partial
-        print_json(measure_document(question, rows, session.fits, session.placed, partial, session.job))
+        print_json(
+            machines.measure_document(question, rows, session.fits, session.placed, partial, session.job)
+        )
     elif not as_csv and session.rows:
         _show_end(session, output)
     if words:
@@ -199,9 +211,7 @@ class _Session:
 
     @property
     def fits(self) -> tuple[TimeFit, ...]:
-        from shardviz.devices.fitting import fits
-
-        return fits(self.rows)
+        return fitting.fits(self.rows)
 
     def measure(
         self,
@@ -244,9 +254,7 @@ class _Session:
 
     def _measured(
         self, worker: Worker, target: Target, interrupted: Callable[[], int]
-    ) -> Iterator[Measurement]:
-        from shardviz.devices.measurement import Measurement
-
+    ) -> Iterator[measurement.Measurement]:
         left_out: set[tuple[str, tuple[str, ...]]] = set()
         for number, case in enumerate(self.question.cases):
             if case.group in left_out:
@@ -260,7 +268,7 @@ class _Session:
             if found is None:
                 self.is_partial = True
                 return
-            if isinstance(found, Measurement):
+            if isinstance(found, measurement.Measurement):
                 yield found
             else:
                 left_out.add(case.group)
@@ -273,8 +281,6 @@ class _Session:
         interrupted: Callable[[], int],
     ) -> Measurement | NoMeasurement | None:
         """The row of the case of that number; None where an interrupt comes first."""
-        from shardviz.units import human_bytes
-
         case = self.question.cases[number]
         over = f" over {' and '.join(case.axes)}" if case.axes else ""
         words = f"{number + 1} of {len(self.question.cases)}: {case.op}{over}, {human_bytes(case.size)}"
@@ -288,8 +294,6 @@ class _Session:
 
     def _too_long(self, case: Case) -> str:
         """The reason why a case is left out that would not end in time, by the size before it; or ""."""
-        from shardviz.units import human_bytes, seconds
-
         last = self.rows[-1] if self.rows else None
         if last is None or last.case.group != case.group:
             return ""
@@ -307,8 +311,6 @@ class _Session:
 
 def _mesh(text: str | None, job: Job | None, simulated: int | None) -> Mesh:
     """The mesh that is given, else one axis of all devices."""
-    from shardviz.notation import parse_mesh
-
     devices = len(job.process_of) if job is not None else simulated or 1
     mesh = parse_mesh(f"X={devices}" if text is None else text)
     # Of several processes all must take part: theirs refuse another mesh.
@@ -322,10 +324,7 @@ def _mesh(text: str | None, job: Job | None, simulated: int | None) -> Mesh:
 
 
 def _placed(machine: str, question: MeasureQuestion) -> PlacedMesh:
-    from shardviz.hardware.machine import place_mesh
-    from shardviz.hardware.machine_file import named_machine
-
-    return place_mesh(named_machine(machine), question.mesh)
+    return hardware_machine.place_mesh(machine_file.named_machine(machine), question.mesh)
 
 
 def _printer(session: _Session, as_csv: bool, output: CommandOutput) -> Callable[[Measurement], None]:
@@ -334,21 +333,20 @@ def _printer(session: _Session, as_csv: bool, output: CommandOutput) -> Callable
     if output.as_json:
         return lambda _row: None
     if as_csv:
-        from shardviz.documents.machines import csv_line
 
         def print_line(row: Measurement) -> None:
-            sys.stdout.write(("" if session.rows[1:] else csv_line(None)) + csv_line(row, placed))
+            heading = "" if session.rows[1:] else machines.csv_line(None)
+            sys.stdout.write(heading + machines.csv_line(row, placed))
             sys.stdout.flush()
 
         return print_line
-    from shardviz.render.measurements import MeasuredRows
 
-    table = MeasuredRows(question, placed, output.width, output.palette)
-    if session.job is not None:
-        from shardviz.render.job_picture import job_lines
-
-        if lines := job_lines(session.job, question.mesh, question.groups, output.width, output.palette):
-            output.show(lines[:-1])
+    table = measurements.MeasuredRows(question, placed, output.width, output.palette)
+    page = output.width, output.palette
+    if session.job is not None and (
+        lines := job_picture.job_lines(session.job, question.mesh, question.groups, *page)
+    ):
+        output.show(lines[:-1])
 
     def show(row: Measurement) -> None:
         before = session.rows[-2].case.group if session.rows[1:] else None
@@ -361,30 +359,20 @@ def _printer(session: _Session, as_csv: bool, output: CommandOutput) -> Callable
 
 def _show_end(session: _Session, output: CommandOutput) -> None:
     """The charts, the lines, and what is to be said of the rows."""
-    from rich.text import Text
-
-    from shardviz.devices.fitting import of_one_size
-    from shardviz.render.lines import sentence
-    from shardviz.render.measurements import fits_view, rows_words, too_few_sizes
-
-    output.show([Text()])
-    for words in rows_words(session.rows):
+    output.show([])
+    for words in measurements.rows_words(session.rows):
         _show(words, output)
-    output.show(fits_view(session.fits, session.question.mesh, output.width, output.palette))
-    if words := too_few_sizes(of_one_size(session.rows)):
-        output.show(sentence(words, output.width))
+    output.show(measurements.fits_view(session.fits, session.question.mesh, output.width, output.palette))
+    if words := measurements.too_few_sizes(fitting.of_one_size(session.rows)):
+        output.show(render_lines.sentence(words, output.width))
 
 
 def _show(words: str, output: CommandOutput) -> None:
-    from shardviz.render.lines import sentence
-
-    output.show(sentence(words, output.width, style="dim"))
+    output.show(render_lines.sentence(words, output.width, style="dim"))
 
 
 def _toml_path(name: str) -> Path:
-    from shardviz.render.exports.writing import target_path
-
-    path = target_path(name)
+    path = writing.target_path(name)
     if path.suffix != ".toml":
         raise QuestionError(f"{quote(name)} does not end in .toml", "write -o my-cluster.toml")
     return path
@@ -404,22 +392,17 @@ def _check_writable(path: Path, job: Job | None) -> None:
 
 def _save(path: Path, session: _Session, is_partial: bool) -> str:
     """Write the machine's file atomically; return what is to be said of it."""
-    from shardviz.devices.measured_machine import bare_machine, links_not_measured, measured_machine
-    from shardviz.hardware.machine_file import machine_toml
-    from shardviz.render.exports.writing import write_file
-    from shardviz.units import rate
-
     question, device = session.question, session.rows[0].device
     count, job = question.mesh.size, session.job
     node = count if job is None or job.processes == 1 else job.devices_per_host
-    base = bare_machine(device, count, node) if session.placed is None else session.placed.machine
+    base = measured.bare_machine(device, count, node) if session.placed is None else session.placed.machine
     source = f"measured on {date.today()} on {plural(count, 'device')}, {device}"
-    machine = measured_machine(base, question, session.fits, path.stem, source)
+    machine = measured.measured_machine(base, question, session.fits, path.stem, source)
     comment = "written by shardviz measure"
     if is_partial:
         comment += f"\nnot complete: {len(session.rows)} of {plural(len(question.cases), 'row')}"
     words = [f"{path} is written: --machine {path} uses it."]
-    guessed = links_not_measured(base, question, session.fits) if session.placed is None else {}
+    guessed = measured.links_not_measured(base, question, session.fits) if session.placed is None else {}
     for links, spec in guessed.items():
         where = "between hosts" if links == "network" else "between the devices of a host"
         guess = f"No bandwidth {where} was measured: {rate(spec.bandwidth)} is a guess"
@@ -428,5 +411,5 @@ def _save(path: Path, session: _Session, is_partial: bool) -> str:
     figures = {"matmul": machine.device.peak, "copy": machine.device.hbm_bandwidth}
     if lacking := [op for op, found in figures.items() if not found]:
         words.append(f"{LACKING[','.join(lacking)]} before you measure {','.join(lacking)} as well.")
-    write_file(path, machine_toml(machine, comment))
+    writing.write_file(path, machine_file.machine_toml(machine, comment))
     return " ".join(words)

@@ -14,7 +14,12 @@ from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import started_worker
 from shardviz.errors import CompilerError, QuestionError, TargetError
 from shardviz.forms.form import SPECS
+from shardviz.lazy_names import LazyImports
 from shardviz.targets import parse_targets
+
+with LazyImports():
+    from shardviz.documents import programs
+    from shardviz.render.programs import passes_view as programs_passes_view
 
 if TYPE_CHECKING:
     from shardviz.reports.target_result import PassTrace
@@ -94,13 +99,9 @@ def command(
     _check(traced)
     diffs = _chosen(diff, len(traced.stages))
     if output.as_json:
-        from shardviz.documents.programs import passes_document
-
-        print_json(passes_document(traced, stated, diffs))
+        print_json(programs.passes_document(traced, stated, diffs))
     else:
-        from shardviz.render.programs.passes_view import passes_view
-
-        output.show(passes_view(traced, stated, output.width, output.palette, diffs))
+        output.show(programs_passes_view.passes_view(traced, stated, output.width, output.palette, diffs))
     return ExitCode.FINE
 
 

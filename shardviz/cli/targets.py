@@ -7,7 +7,12 @@ import click
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json
+from shardviz.lazy_names import LazyImports
 from shardviz.targets.hardware import target_groups
+
+with LazyImports():
+    from shardviz.documents import machines
+    from shardviz.render.programs import target_status
 
 EXAMPLES = (
     ("Every target, and the command that installs what is missing", "shardviz targets"),
@@ -21,10 +26,7 @@ def command(output: CommandOutput) -> None:
     """List the values of --target, and what each needs. The TPUs and GPUs need not be here."""
     groups = target_groups()
     if output.as_json:
-        from shardviz.documents.machines import TARGETS
-
-        print_json(TARGETS.document(groups=groups))
+        print_json(machines.TARGETS.document(groups=groups))
         return
-    from shardviz.render.programs.target_status import targets_view
 
-    output.show(targets_view(groups, output.width))
+    output.show(target_status.targets_view(groups, output.width))

@@ -10,8 +10,13 @@ from shardviz.cli.output import CommandOutput, print_json
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.forms.any_notation import read_any
 from shardviz.forms.form import ProblemForm
+from shardviz.lazy_names import LazyImports
 from shardviz.notation import find_notation, write_all
 from shardviz.notation.notations import write_sharding
+
+with LazyImports():
+    from shardviz.documents import meshes
+    from shardviz.render import caption
 
 EXAMPLES = (
     ("In every notation", "shardviz translate \"P('X', None)\""),
@@ -62,13 +67,11 @@ def command(
         else:
             written.append(write_all(reading, context))
     if output.as_json:
-        from shardviz.documents.meshes import translate_document
-
-        print_json(translate_document(text, notation.key, readings, written, context.mesh))
+        print_json(meshes.translate_document(text, notation.key, readings, written, context.mesh))
     elif to is not None:
         for one in written:
             click.echo(one[to])
     else:
-        from shardviz.render.caption import translate_view
-
-        output.show(translate_view(readings, notation, written, context.mesh, output.width, output.palette))
+        output.show(
+            caption.translate_view(readings, notation, written, context.mesh, output.width, output.palette)
+        )
