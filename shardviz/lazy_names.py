@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from _thread import get_ident
 from importlib import import_module
+from types import ModuleType
 
 TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
 if TYPE_CHECKING:
@@ -53,27 +55,57 @@ class _LazyModule:
 
 class LazyImports:
     """``with LazyImports():`` is a block of ``from package import module`` whose modules are loaded when one
-    of their names is first used (`importlib.util.LazyLoader`); packages are loaded at once.
+    of their names is first used; packages are loaded at once.
 
-    For commands, of which a process runs one, in one thread: all that a command may need stands at the top of
-    its file, and its help loads none of it.
+    For commands: all that one may need stands at the top of its file, and its help loads none of it. Within
+    the block, which concerns its own thread alone, a `_LateModule` takes the place of each module that is not
+    loaded; after it `sys.modules` has none of them, so that any other import is as ever.
     """
 
     def __enter__(self) -> None:
+        self._thread = get_ident()
+        self._made: list[_LateModule] = []
         sys.meta_path.insert(0, self)
 
     def __exit__(self, *_: object) -> None:
         sys.meta_path.remove(self)
+        for module in self._made:
+            if sys.modules.get(module.__name__) is module:
+                module.leave()
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
         """The spec of a module of this package, which is loaded late; None of others."""
-        if not name.startswith("shardviz."):
+        is_ours = name.startswith("shardviz.") and get_ident() == self._thread
+        if not is_ours or any(module.__name__ == name for module in self._made):
             return None
-        from importlib.machinery import PathFinder
-        from importlib.util import LazyLoader
+        from importlib.machinery import ModuleSpec, PathFinder
 
         found = PathFinder.find_spec(name, path, target)
-        if found is None or found.loader is None or found.submodule_search_locations is not None:
+        if found is None or found.submodule_search_locations is not None:
             return None
-        found.loader = LazyLoader(found.loader)
-        return found
+        return ModuleSpec(name, self, origin=found.origin)  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The stand-in."""
+        self._made.append(_LateModule(spec.name))
+        return self._made[-1]
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave the module for later."""
+
+
+class _LateModule(ModuleType):
+    """Stands for a module, which is imported for its first name."""
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if sys.modules.get(self.__name__) is self:
+            self.leave()
+        return getattr(import_module(self.__name__), name)
+
+    def leave(self) -> None:
+        """Make room for the module itself."""
+        del sys.modules[self.__name__]
+        package, _, name = self.__name__.rpartition(".")
+        vars(sys.modules[package]).pop(name, None)
