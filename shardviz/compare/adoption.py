@@ -11,8 +11,8 @@ from shardviz.planner import Plan, Planner, Problem
 from shardviz.planner.plan import HLO_OPS
 from shardviz.planner.planner import MOST_ANYWHERE
 from shardviz.planner.pricing.costs import price
-from shardviz.planner.statements.resharding import given_state, planned_reshard
-from shardviz.planner.states.moves import reshard_move, state_of
+from shardviz.planner.programs.tree_planner import given_state, planned_reshard
+from shardviz.planner.states.moves import PathMove, state_of
 from shardviz.planner.steps import plan_of
 from shardviz.sharding import PartitionSpec
 
@@ -91,7 +91,7 @@ def _moved_alike(plan: Plan, moves: Sequence[ShardyMove]) -> Plan:
             old, new = new, old
         dim = next((place for place, parts in enumerate(old) if parts > new[place]), None)
         op = _JAX_OPS.get(move.op, move.op)
-        planned.append(reshard_move(part.result, mesh, op, move.axes, dim, before, after))
+        planned.append(PathMove(op, move.axes, dim, before, after))
         before = after
     return plan_of(problem, [planned_reshard(part, mesh, planned)], plan.objective, optimal=False)
 

@@ -48,7 +48,7 @@ class Step:
     dtype: str
     bytes: int
     wire_bytes: int
-    reason: str
+    reason: str = ""
     operands: tuple[str, ...] = ()
     einsum: Einsum | None = None
     part: int = 0

@@ -25,17 +25,17 @@ from shardviz.planner.problem import Objective, Problem
 from shardviz.planner.programs.lower_bound import lower_bound, piece_bound
 from shardviz.planner.programs.program_planner import ArrayUses, planned_program
 from shardviz.planner.programs.statement_choices import StatementChoices
-from shardviz.planner.programs.tree_planner import TreePlanner, cannot_be_had
-from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
-from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
-from shardviz.planner.statements.local_work import work_cost
-from shardviz.planner.statements.planned_statement import joined_moves
-from shardviz.planner.statements.resharding import (
+from shardviz.planner.programs.tree_planner import (
     MOST_PRIMES,
+    TreePlanner,
+    cannot_be_had,
     cheapest_moves,
     is_only_reshard,
     planned_reshard,
 )
+from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
+from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
+from shardviz.planner.statements.local_work import work_cost
 from shardviz.planner.statements.statement_ways import MOST_SEARCHED, StatementWays
 from shardviz.planner.states.paths import CheapestPaths
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
@@ -171,7 +171,7 @@ class Planner:
         if found is None:
             return None
         cost, least, moves = found
-        planned = [planned_reshard(part, self.mesh, joined_moves(part.result, moves, self.mesh))]
+        planned = [planned_reshard(part, self.mesh, moves)]
         given = TreePlanner(problem, self._ways(pool, pool.splits)).planned(cost)
         if given is not None:
             cost, planned = given

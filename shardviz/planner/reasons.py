@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
 
-from shardviz.planner.plan import axes_words
+from shardviz.planner.plan import Step, axes_words
 from shardviz.planner.problem import Statement
 from shardviz.planner.statements.planned_statement import OtherWay, PlannedStatement
-from shardviz.planner.states.moves import Axes, ReshardMove, State, state_of
-from shardviz.sharding import ShardedArray
+from shardviz.planner.states.moves import Axes, Dims, spec_of, state_of
+from shardviz.sharding import PartitionSpec, ShardedArray, shard_shape
 from shardviz.sharding.axis_parts import finest_parts, parts_within
 from shardviz.units import exact_bytes, times
 
@@ -19,7 +19,7 @@ def explain_einsum(choice: PlannedStatement) -> str:
     """The computation of every device, and its result."""
     part, split = choice.part, choice.work_split
     pieces = [
-        f"{operand.name}[{'×'.join(map(str, choice.local_shape(operand, state)))}]"
+        f"{operand.name}[{'×'.join(map(str, shard_shape(operand.shape, spec_of(state), choice.mesh)))}]"
         for operand, state in zip(part.operands, split.operands, strict=True)
     ]
     doing = f"Every device {_doing(part, pieces)}"
@@ -63,12 +63,12 @@ def explain_moves(
     choice: PlannedStatement,
     next_input: ShardedArray | None,
     array: ShardedArray,
-    moves: Sequence[ReshardMove],
+    moves: Sequence[Step],
 ) -> list[str]:
     """One sentence for each move of one operand, or of the result, on its way to one state; `next_input` is
     the result as the next statement is given it, None after the last."""
     reasons = (
-        (move.op, _MoveReason(choice, next_input, array, move, following, moves[-1].after))
+        (move.op, _MoveReason(choice, next_input, array, move, following, moves[-1].to_spec))
         for move, following in zip_longest(moves, moves[1:])
     )
     return [_SENTENCES[op](reason) for op, reason in reasons]
@@ -86,29 +86,30 @@ class _MoveReason:
         choice: PlannedStatement,
         next_input: ShardedArray | None,
         array: ShardedArray,
-        move: ReshardMove,
-        following: ReshardMove | None,
-        goal: State,
+        move: Step,
+        following: Step | None,
+        goal: PartitionSpec,
     ) -> None:
         self.choice, self.next_input, self.array = choice, next_input, array
         self.move, self.following, self.goal = move, following, goal
         self.part = choice.part
         self.is_operand = any(operand is array for operand in choice.part.operands)
         self.n, self.axes = choice.mesh.group_size(move.axes), axes_words(move.axes)
-        self.lost = self._cut_further(move.after, move.before)
-        self.gained = self._cut_further(move.before, move.after)
-        self.shapes = [choice.local_shape(array, state) for state in (move.before, move.after)]
+        ends = move.from_spec, move.to_spec
+        self.gained, self.lost = self._cut_further(*ends), self._cut_further(*ends[::-1])
+        self.shapes = [shard_shape(array.shape, spec, choice.mesh) for spec in ends]
         self.sent = f"{self.n - 1}/{self.n} of {exact_bytes(move.bytes)} = {move.wire_bytes:,}"
         self.price = f"each device sends {self.sent}"
 
-    def _cut_further(self, fewer: State, more: State) -> dict[int, Axes]:
-        """The dimensions that are cut further in the second of two states, with the axes of each."""
+    def _cut_further(self, fewer: PartitionSpec, more: PartitionSpec) -> dict[int, Axes]:
+        """The dimensions that are cut further in the second of two specs, with the axes of each."""
         size = self.choice.mesh.group_size
-        places = [place for place, axes in enumerate(more[0]) if size(axes) > size(fewer[0][place])]
+        places = [place for place, axes in enumerate(more.dims) if size(axes) > size(fewer.dims[place])]
         if len(places) == 1:
             return {places[0]: self.move.axes}
         return {
-            place: tuple(axis for axis in more[0][place] if axis not in fewer[0][place]) for place in places
+            place: tuple(axis for axis in more.dims[place] if axis not in fewer.dims[place])
+            for place in places
         }
 
     @cached_property
@@ -124,10 +125,11 @@ class _MoveReason:
         doing = f"gather its {self.n} pieces of {before:,} into {after:,}"
         if len(lost) > 1:
             doing = f"gather its {self.n} pieces of {times(self.shapes[0])} into {times(self.shapes[1])}"
-        stays_split = self._finest(self.move.axes) & self._finest(sum(self.goal[0], ()))
+        stays_split = self._finest(self.move.axes) & self._finest(sum(self.goal.dims, ()))
         # Axes that this move leaves out, and that split the same dimension in the end.
         is_cut = any(
-            self._finest(self.goal[0][place]) - self._finest(self.move.after[0][place]) for place in lost
+            self._finest(self.goal.dims[place]) - self._finest(self.move.to_spec.dims[place])
+            for place in lost
         )
         if stays_split or (self._was_moved() if self.is_operand else is_cut):
             return f"On the way to the wanted split of {array.name}, {doing}; {self.price}."
@@ -254,10 +256,13 @@ class _MoveReason:
         array, given, mesh = self.array, self.next_input, self.choice.mesh
         if given is None or array is not self.part.result:
             return ""
-        placed = f"split by {' and '.join(_places(array, self.goal))}" if any(self.goal[0]) else "whole"
-        if array.spec is not None and state_of(array.spec, mesh) == self.goal:
+        placed = (
+            f"split by {' and '.join(_places(array, self.goal.dims))}" if any(self.goal.dims) else "whole"
+        )
+        goal = state_of(self.goal, mesh)
+        if array.spec is not None and state_of(array.spec, mesh) == goal:
             return f", as {array.name} is given {placed}"
-        if given.spec is not None and state_of(given.spec, mesh) == self.goal:
+        if given.spec is not None and state_of(given.spec, mesh) == goal:
             return f", as the next einsum is given {array.name} {placed}"
         return ""
 
@@ -305,21 +310,22 @@ class _MoveReason:
 
     def _stays(self) -> bool:
         return all(
-            self._finest(axes) <= self._finest(self.goal[0][place]) for place, axes in self.gained.items()
+            self._finest(axes) <= self._finest(self.goal.dims[place]) for place, axes in self.gained.items()
         )
 
     def _finest(self, axes: Axes) -> set[str]:
         """The finest parts of axes, among those of the move and of the states: the goal may name ``X`` where
         the move is over ``X:(2)4``."""
-        states = (*self.goal[0], *self.move.after[0])
+        states = (*self.goal.dims, *self.move.to_spec.dims)
         named = [*self.move.axes, *(axis for held in states for axis in held), *axes]
         finest = [part for parts in finest_parts(self.choice.mesh.shape, named).values() for part in parts]
         return {part for axis in axes for part in parts_within(axis, finest)}
 
     def permute(self) -> str:
         array, move = self.array, self.move
-        before, after = (", ".join(_places(array, state)) or "whole" for state in (move.before, move.after))
-        end = "" if self.goal == move.after else ", where the next step can work on them"
+        ends = move.from_spec, move.to_spec
+        before, after = (", ".join(_places(array, spec.dims)) or "whole" for spec in ends)
+        end = "" if self.goal == move.to_spec else ", where the next step can work on them"
         return (
             f"The blocks of {array.name} are right but on the wrong devices ({before}, not {after}): a "
             f"device whose block belongs elsewhere sends all {exact_bytes(move.wire_bytes)} of it to one "
@@ -368,6 +374,6 @@ _SENTENCES = {
 """The sentence of a move, by its operation."""
 
 
-def _places(array: ShardedArray, state: State) -> list[str]:
+def _places(array: ShardedArray, dims: Dims) -> list[str]:
     """Such as ``b over X`` and ``d over Y``."""
-    return [f"{dim} over {axes_words(axes)}" for dim, axes in zip(array.dims, state[0], strict=True) if axes]
+    return [f"{dim} over {axes_words(axes)}" for dim, axes in zip(array.dims, dims, strict=True) if axes]

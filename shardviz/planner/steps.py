@@ -20,7 +20,7 @@ from shardviz.planner.problem import Objective, Problem, Statement
 from shardviz.planner.reasons import explain_einsum, explain_moves
 from shardviz.planner.statements.planned_statement import PlannedStatement
 from shardviz.planner.statements.work_split import WorkSplit, case_of
-from shardviz.planner.states.moves import ReshardMove, reshard_move, spec_of, state_of
+from shardviz.planner.states.moves import PathMove, move_step, spec_of, state_of
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray, array_bytes
 
 SHOWN = 8
@@ -57,14 +57,14 @@ def plan_steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterato
         behind = list(one.behind)
         if split.largest:
             # The largest of all parts is taken at once.
-            largest = reshard_move(part.result, mesh, "pmax", split.largest, None, split.made, split.result)
-            behind.insert(0, (part.result, (largest,)))
+            largest = PathMove("pmax", split.largest, None, split.made, split.result)
+            behind.insert(0, (part.result, (move_step(part.result, mesh, largest),)))
         for is_behind, arrays in enumerate((one.before, behind)):
             if is_behind:
                 yield _work_step(mesh, part, split, explain_einsum(one), number)
             for array, moves in arrays:
                 for move, why in zip(moves, explain_moves(one, next_input, array, moves), strict=True):
-                    yield move_step(array, move, why, number)
+                    yield replace(move, reason=why, part=number)
 
 
 def _work_step(mesh: Mesh, part: Statement, split: WorkSplit, reason: str, number: int) -> Step:
@@ -93,24 +93,6 @@ def _work_step(mesh: Mesh, part: Statement, split: WorkSplit, reason: str, numbe
     )
 
 
-def move_step(array: ShardedArray, move: ReshardMove, reason: str, number: int) -> Step:
-    """A move of an array, for the statement with this number."""
-    return Step(
-        move.op,
-        array.name,
-        move.axes,
-        move.dim,
-        spec_of(move.before),
-        spec_of(move.after),
-        move.shape,
-        array.dtype,
-        move.bytes,
-        move.wire_bytes,
-        reason,
-        part=number,
-    )
-
-
 def check_devices(problem: Problem) -> None:
     """Raise `QuestionError` where an array that the program makes is wanted on devices of its own."""
     made = {part.result.name for part in problem.parts}
@@ -131,12 +113,9 @@ def first_steps(problem: Problem) -> Iterator[Step]:
         spec = array.spec
         if spec is None or not spec.devices:
             continue
-        move, reason = _taken_apart(array, mesh) if spec.only_device is not None else _permuted(array, mesh)
-        if move.axes:
-            users = (
-                number for number, part in enumerate(problem.parts) if array.name in _names(part.operands)
-            )
-            yield replace(move_step(array, move, reason, next(users)), from_spec=spec)
+        step = _taken_apart(array, mesh) if spec.only_device is not None else _permuted(array, mesh)
+        if step.axes:
+            yield replace(step, from_spec=spec, part=_first_user(problem, array))
 
 
 def cut_first(problem: Problem) -> Iterator[tuple[Problem, tuple[Step, Step]]]:
@@ -185,25 +164,29 @@ def _sent_cut(
     mesh, spec = problem.mesh, array.decided_spec
     axes = cut.dims[dim][len(spec.dims[dim]) :]
     given, smaller, sent = (state_of(replace(each, devices=()), mesh) for each in (spec, cut, after))
-    slicing = reshard_move(array, mesh, "slice", axes, dim, given, smaller)
+    slicing = move_step(array, mesh, PathMove("slice", axes, dim, given, smaller))
     everywhere = tuple(axis for axis, size in mesh.shape.items() if size > 1)
-    sending = reshard_move(array, mesh, "ppermute", everywhere, None, smaller, sent)
-    user = next(number for number, part in enumerate(problem.parts) if array.name in _names(part.operands))
-    first = move_step(
-        array,
-        slicing,
+    sending = move_step(array, mesh, PathMove("ppermute", everywhere, None, smaller, sent))
+    user = _first_user(problem, array)
+    cutting = (
         f"{array.name} is on {_devices(spec)}, which is not the mesh's order. Each device keeps its own "
-        f"1/{math.prod(map(mesh.axis_size, axes))} of {array.dims[dim]} before it sends anything.",
-        user,
+        f"1/{math.prod(map(mesh.axis_size, axes))} of {array.dims[dim]} before it sends anything."
     )
-    second = move_step(
-        array,
-        sending,
-        f"A device whose block belongs elsewhere sends all {sending.wire_bytes:,} bytes of it to one other.",
-        user,
+    reason = (
+        f"A device whose block belongs elsewhere sends all {sending.wire_bytes:,} bytes of it to one other."
     )
-    steps = replace(first, from_spec=spec, to_spec=cut), replace(second, from_spec=cut)
-    return with_operand(problem, array.with_spec(after)), steps
+    first = replace(slicing, from_spec=spec, to_spec=cut, reason=cutting, part=user)
+    second = replace(sending, from_spec=cut, reason=reason, part=user)
+    return with_operand(problem, array.with_spec(after)), (first, second)
+
+
+def _first_user(problem: Problem, array: ShardedArray) -> int:
+    """The number of the first statement that takes an array."""
+    return next(
+        number
+        for number, part in enumerate(problem.parts)
+        if any(operand.name == array.name for operand in part.operands)
+    )
 
 
 def with_operand(problem: Problem, array: ShardedArray) -> Problem:
@@ -221,36 +204,31 @@ def has_first_steps(problem: Problem) -> bool:
     return next(first_steps(problem), None) is not None
 
 
-def _names(arrays: tuple[ShardedArray, ...]) -> list[str]:
-    return [array.name for array in arrays]
-
-
-def _taken_apart(array: ShardedArray, mesh: Mesh) -> tuple[ReshardMove, str]:
+def _taken_apart(array: ShardedArray, mesh: Mesh) -> Step:
     """One device's array as a pending sum."""
     spec = array.decided_spec
-    after = state_of(spec, mesh)
-    before = state_of(PartitionSpec.replicated(array.rank), mesh)
+    before, after = (state_of(each, mesh) for each in (PartitionSpec.replicated(array.rank), spec))
     reason = (
         f"Device {spec.only_device} alone holds {array.name}. The others take zeros, so that it is a "
         f"partial sum over {axes_words(after[1])}, and the step that adds or scatters that sends it; no byte "
         "moves yet."
     )
-    return reshard_move(array, mesh, "mask", after[1], None, before, after), reason
+    return replace(move_step(array, mesh, PathMove("mask", after[1], None, before, after)), reason=reason)
 
 
-def _permuted(array: ShardedArray, mesh: Mesh) -> tuple[ReshardMove, str]:
+def _permuted(array: ShardedArray, mesh: Mesh) -> Step:
     """The blocks of an array sent to the devices that hold them in the mesh's order."""
     state = state_of(array.decided_spec, mesh)
     given, wanted = Layout(array, mesh), Layout(array.with_spec(spec_of(state)), mesh)
     held = {given.mesh.device_id(place): given.block(place) for place in range(mesh.size)}
     stays = all(held[mesh.device_id(place)] == wanted.block(place) for place in range(mesh.size))
     axes = () if stays else tuple(axis for axis, size in mesh.shape.items() if size > 1)
-    move = reshard_move(array, mesh, "ppermute", axes, None, state, state)
+    step = move_step(array, mesh, PathMove("ppermute", axes, None, state, state))
     reason = (
         f"{array.name} is on {_devices(array.decided_spec)}, which is not the mesh's order: a device whose "
-        f"block belongs elsewhere sends all {move.wire_bytes:,} bytes of it to one other."
+        f"block belongs elsewhere sends all {step.wire_bytes:,} bytes of it to one other."
     )
-    return move, reason
+    return replace(step, reason=reason)
 
 
 def _devices(spec: PartitionSpec) -> str:

@@ -9,7 +9,7 @@ from rich.text import Text
 from shardviz.planner.plan import Plan
 from shardviz.planner.pricing.costs import AlternativeName, PlanCost
 from shardviz.planner.pricing.priced_plan import PricedPlan
-from shardviz.planner.statements.resharding import is_only_reshard
+from shardviz.planner.programs.tree_planner import is_only_reshard
 from shardviz.render.caption import collectives_text
 from shardviz.render.lines import sentence
 from shardviz.render.palette import Palette

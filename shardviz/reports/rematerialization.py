@@ -24,7 +24,7 @@ from shardviz.hlo.text.shapes import ArrayShape, one_array
 from shardviz.hlo.text.source_locations import SourceLocations
 from shardviz.notation.gspmd import read_gspmd
 from shardviz.notation.reading import Context
-from shardviz.planner.states.moves import Node, reshard_move, spec_of, state_of, state_space
+from shardviz.planner.states.moves import Node, move_step, state_of, state_space
 from shardviz.planner.states.paths import ArrayKind, CheapestPaths
 from shardviz.planner.states.prices import Prices
 from shardviz.reports.entries import CollectiveEntry
@@ -321,11 +321,8 @@ def reshard_route(
     paths = CheapestPaths(space, kind, prices, {source: 0}, allows=allows)
     if paths.cost(goal) is None:
         return ()
-    moves = (
-        reshard_move(array, mesh, move.op, move.axes, move.dim, move.before, move.after)
-        for move in paths.path(goal)[1]
-    )
-    return tuple(RouteStep(move.op, move.axes, spec_of(move.after, mesh), move.wire_bytes) for move in moves)
+    steps = (move_step(array, mesh, move) for move in paths.path(goal)[1])
+    return tuple(RouteStep(step.op, step.axes, step.to_spec, step.wire_bytes) for step in steps)
 
 
 def _is_of_one_dim(before: Node, after: Node) -> bool:

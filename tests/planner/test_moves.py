@@ -6,8 +6,9 @@ import pytest
 
 from shardviz.planner.states.moves import (
     STAGES,
+    PathMove,
     StateSpace,
-    reshard_move,
+    move_step,
     spec_of,
     state_of,
     state_space,
@@ -130,9 +131,10 @@ def test_what_a_device_must_send(op, size, devices, sent):
 def test_a_gather_is_priced_by_what_it_makes():
     array = ShardedArray("A", ("b", "d"), (8, 16), "bf16", None)
     split, whole = ((("X",), ("Y",)), ()), ((("X",), ()), ())
-    gather = reshard_move(array, MESH, "all_gather", ("Y",), 1, split, whole)
+    gather = move_step(array, MESH, PathMove("all_gather", ("Y",), 1, split, whole))
     assert (gather.shape, gather.bytes, gather.wire_bytes) == ((4, 16), 128, 96)
-    scatter = reshard_move(array, MESH, "psum_scatter", ("Y",), 1, ((("X",), ()), ("Y",)), split)
+    pending = (("X",), ()), ("Y",)
+    scatter = move_step(array, MESH, PathMove("psum_scatter", ("Y",), 1, pending, split))
     assert (scatter.shape, scatter.bytes) == ((4, 16), 128)
 
 

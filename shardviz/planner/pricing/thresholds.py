@@ -16,7 +16,7 @@ from shardviz.planner.plan import Plan
 from shardviz.planner.pricing.priced_plan import PricedPlan, priced_plan
 from shardviz.planner.pricing.priced_steps import HBM, PricedStep
 from shardviz.planner.problem import Problem
-from shardviz.planner.states.moves import reshard_move, state_of
+from shardviz.planner.states.moves import PathMove, move_step, state_of
 from shardviz.planner.states.prices import Prices
 from shardviz.sharding import array_bytes
 
@@ -191,6 +191,6 @@ def resized(plan: Plan, dim: str, size: int) -> Plan:
             steps.append(replace(step, shape=shape, bytes=array_bytes(shape, step.dtype)))
         else:
             states = state_of(step.from_spec, mesh), state_of(step.to_spec, mesh)
-            move = reshard_move(array, mesh, step.op, step.axes, step.dim, *states)
-            steps.append(replace(step, shape=move.shape, bytes=move.bytes, wire_bytes=move.wire_bytes))
+            own = move_step(array, mesh, PathMove(step.op, step.axes, step.dim, *states))
+            steps.append(replace(step, shape=own.shape, bytes=own.bytes, wire_bytes=own.wire_bytes))
     return replace(plan, problem=problem, steps=tuple(steps))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from shardviz.planner.plan import Step
 from shardviz.planner.problem import Objective, Statement
 from shardviz.planner.statements.work_split import WorkSplit
-from shardviz.planner.states.moves import Axes, PathMove, ReshardMove, State, reshard_move, spec_of
+from shardviz.planner.states.moves import Axes, PathMove, State, move_step, spec_of
 from shardviz.planner.states.prices import Cost, Prices
-from shardviz.sharding import Mesh, ShardedArray, shard_shape
+from shardviz.sharding import Mesh, ShardedArray
 from shardviz.sharding.axis_parts import joined_parts
 from shardviz.units import estimated_seconds, exact_bytes
 
@@ -61,22 +62,21 @@ def cost_of_other_way(
 Keeping = Callable[[str, Axes], OtherWay | None]
 """The best way that splits a dimension over axes while the devices compute; None where there is none, or
 where nobody looks for it because there are too many."""
-ArrayMoves = tuple[ShardedArray, tuple[ReshardMove, ...]]
 
 
 @dataclass(frozen=True)
 class PlannedStatement:
     """A statement as planned: `starts` are the operands' states before any step, `before` the moves of its
-    operands, `behind` those that follow it, mostly of its result; `keeping` has the ways that were not
-    chosen, where these are looked for."""
+    operands, `behind` those that follow it, mostly of its result, as steps without their reasons; `keeping`
+    has the ways that were not chosen, where these are looked for."""
 
     mesh: Mesh
     part: Statement
     work_split: WorkSplit
     starts: tuple[State, ...]
-    before: Sequence[ArrayMoves] = ()
-    behind: Sequence[ArrayMoves] = ()
-    keeping: Keeping | None = None
+    before: Sequence[tuple[ShardedArray, tuple[Step, ...]]]
+    behind: Sequence[tuple[ShardedArray, tuple[Step, ...]]]
+    keeping: Keeping | None
 
     def dim_of(self, axis: str) -> str | None:
         """The dimension of the einsum that `axis` splits while the devices compute."""
@@ -92,9 +92,8 @@ class PlannedStatement:
         pairs = zip(self.part.operands, self.starts, strict=True)
         return [(operand, state) for operand, state in pairs if operand is not array]
 
-    def local_shape(self, array: ShardedArray, state: State) -> tuple[int, ...]:
-        """The shape of a device's piece of an array."""
-        return shard_shape(array.shape, spec_of(state), self.mesh)
+
+Moves = Sequence[tuple[ShardedArray, Sequence[PathMove]]]
 
 
 def planned_statement(
@@ -102,39 +101,24 @@ def planned_statement(
     part: Statement,
     split: WorkSplit,
     starts: Sequence[State],
-    before: Sequence[tuple[ShardedArray, Sequence[PathMove]]],
-    behind: Sequence[tuple[ShardedArray, Sequence[PathMove]]],
+    before: Moves,
+    behind: Moves,
     keeping: Keeping | None = None,
 ) -> PlannedStatement:
-    """A statement planned over parts of axes, of which adjacent ones are joined, with the bytes of its
-    moves."""
+    """A statement planned over parts of axes, of which adjacent ones are joined."""
+
+    def joined(state: State) -> State:
+        spec = spec_of(state, mesh)
+        return spec.dims, spec.unreduced
+
+    def steps(moves: Moves) -> list[tuple[ShardedArray, tuple[Step, ...]]]:
+        return [(array, tuple(move_step(array, mesh, move) for move in own)) for array, own in moves]
+
     work_split = WorkSplit(
         {dim: joined_parts(axes, mesh.shape) for dim, axes in split.assignment.items()},
-        tuple(_joined(state, mesh) for state in split.operands),
-        _joined(split.result, mesh),
+        tuple(map(joined, split.operands)),
+        joined(split.result),
         joined_parts(split.largest, mesh.shape),
     )
-    return PlannedStatement(
-        mesh,
-        part,
-        work_split,
-        tuple(_joined(state, mesh) for state in starts),
-        [(array, joined_moves(array, moves, mesh)) for array, moves in before],
-        [(array, joined_moves(array, moves, mesh)) for array, moves in behind],
-        keeping,
-    )
-
-
-def joined_moves(array: ShardedArray, moves: Sequence[PathMove], mesh: Mesh) -> tuple[ReshardMove, ...]:
-    """The moves of an array with their bytes, and with adjacent parts of an axis as one."""
-    return tuple(
-        reshard_move(
-            array, mesh, move.op, move.axes, move.dim, _joined(move.before, mesh), _joined(move.after, mesh)
-        )
-        for move in moves
-    )
-
-
-def _joined(state: State, mesh: Mesh) -> State:
-    spec = spec_of(state, mesh)
-    return spec.dims, spec.unreduced
+    own_starts = tuple(map(joined, starts))
+    return PlannedStatement(mesh, part, work_split, own_starts, steps(before), steps(behind), keeping)

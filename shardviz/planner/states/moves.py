@@ -19,13 +19,13 @@ move is listed once, with the axes of its groups in the order in which it takes 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
-from itertools import combinations, permutations, product
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, cached_property, lru_cache
+from itertools import chain, combinations, permutations, product
+from types import MethodType
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
-from shardviz.planner.plan import LOCAL_OPS
+from shardviz.planner.plan import LOCAL_OPS, Step
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, shard_shape
 from shardviz.sharding.axis_parts import joined_parts
 
@@ -61,8 +61,7 @@ def with_axes(dims: Dims, dim: int, axes: Axes) -> Dims:
     return (*dims[:dim], axes, *dims[dim + 1 :])
 
 
-@dataclass(frozen=True)
-class PathMove:
+class PathMove(NamedTuple):
     """One operation on one array: see `Step` for `op`, `axes` and `dim`."""
 
     op: str
@@ -72,25 +71,18 @@ class PathMove:
     after: State
 
 
-@dataclass(frozen=True)
-class ReshardMove(PathMove):
-    """An operation with the bytes that it takes: see `Step` for `shape`, `bytes` and `wire_bytes`."""
+def move_step(array: ShardedArray, mesh: Mesh, move: PathMove) -> Step:
+    """A move as a step without a reason, adjacent parts of an axis as one.
 
-    shape: tuple[int, ...]
-    bytes: int
-    wire_bytes: int
-
-
-def reshard_move(
-    array: ShardedArray, mesh: Mesh, op: str, axes: Axes, dim: int | None, before: State, after: State
-) -> ReshardMove:
-    """The move with its bytes: (N-1)/N of the larger side for a gather, a scatter and an all-to-all, twice
-    that for a psum, rounded up; the operand for a ppermute (Chan et al. 2007; see `Step`)."""
-    shape = shard_shape(array.shape, spec_of(after if op == "all_gather" else before), mesh)
+    Its bytes are (N-1)/N of the larger side for a gather, a scatter and an all-to-all, twice that for a psum,
+    rounded up; the operand for a ppermute (Chan et al. 2007; see `Step`).
+    """
+    op, axes, dim, *ends = move
+    before, after = (spec_of(state, mesh) for state in ends)
+    shape = shard_shape(array.shape, after if op == "all_gather" else before, mesh)
     size = array_bytes(shape, array.dtype)
-    return ReshardMove(
-        op, axes, dim, before, after, shape, size, wire_bytes_of(op, size, mesh.group_size(axes))
-    )
+    wire_bytes = wire_bytes_of(op, size, mesh.group_size(axes))
+    return Step(op, array.name, axes, dim, before, after, shape, array.dtype, size, wire_bytes)
 
 
 def wire_bytes_of(op: str, size: int, devices: int) -> int:
@@ -102,7 +94,20 @@ def wire_bytes_of(op: str, size: int, devices: int) -> int:
     return -(-(2 if op in ("psum", "pmax") else 1) * size * (devices - 1) // devices)
 
 
-STAGES = (("slice", "mask"), ("all_gather", "psum", "psum_scatter"), ("all_to_all",), ("ppermute",))
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def remembered(method: Callable[Concatenate[Any, P], R]) -> cached_property[Callable[P, R]]:
+    """A method whose results each object keeps by the arguments: `functools.cache` with the object's life."""
+
+    def of(own: object) -> Callable[P, R]:
+        return cast("Callable[P, R]", cache(MethodType(method, own)))
+
+    return cached_property(of)
+
+
+STAGES = (("mask", "slice"), ("psum", "all_gather", "psum_scatter"), ("all_to_all",), ("ppermute",))
 """The operations, in groups: those of the last are the most, and seldom the cheapest way on."""
 EXCHANGES = len(STAGES)
 """From here on a stage is one group of axes that an all-to-all moves, by its number."""
@@ -112,7 +117,7 @@ class Node:
     """A state of arrays of one rank: `parts` are the numbers of pieces of each dimension, `places` the axes
     that split it, each with its dimension and the pieces into which the axes before it cut that."""
 
-    __slots__ = ("moves", "parts", "places", "shortened", "state")
+    __slots__ = ("parts", "places", "state")
 
     def __init__(self, state: State, sizes: Mapping[str, int]) -> None:
         self.state = state
@@ -124,8 +129,6 @@ class Node:
                 cut *= sizes[axis]
             parts.append(cut)
         self.parts, self.places = tuple(parts), frozenset(places)
-        self.shortened: tuple[tuple[Dims, Axes, int], ...] | None = None
-        self.moves: dict[tuple[int, Axes | None], tuple[StateMove, ...]] = {}
 
 
 class StateMove(NamedTuple):
@@ -140,6 +143,18 @@ class StateMove(NamedTuple):
 
 _Move = tuple[str, Axes, int | None, Dims, Axes]
 """The operation, axes and dimension of a move, and the state at its other end."""
+_Taken = tuple[Dims, Axes, int | None]
+"""Axes that a move takes: the dimensions without them, the axes, the first dimension that had some."""
+_CARRIES = {
+    "slice": ("idle", "split"),
+    "mask": ("idle", "pending"),
+    "all_gather": ("split", "idle"),
+    "psum": ("pending", "idle"),
+    "psum_scatter": ("pending", "split"),
+    "all_to_all": ("split", "split"),
+}
+"""The places from which an operation takes axes, and to which it brings them: those that split a dimension,
+those over which sums are pending, and those that do neither. Backward it is the other way round."""
 
 
 @lru_cache(maxsize=8)  # problems on one mesh share the states and the moves between them
@@ -163,105 +178,80 @@ class StateSpace:
         self.sizes, self.may_mask = dict(sizes), may_mask
         self._mesh_shape = mesh_shape
         self._has_parts = any(":" in axis for axis in sizes)
-        self._joined: dict[Axes, Axes] = {}
-        self._nodes: dict[State, Node] = {}
-        self._cuts: dict[tuple[tuple[int, ...], frozenset[str]], tuple[Dims, ...]] = {}
 
+    @remembered
     def node(self, state: State) -> Node:
         """The node of a state, which is the same one each time."""
-        found = self._nodes.get(state)
-        if found is None:
-            found = self._nodes[state] = Node(state, self.sizes)
-        return found
+        return Node(state, self.sizes)
 
     def group_size(self, axes: Axes) -> int:
         return math.prod([self.sizes[axis] for axis in axes])
 
+    @remembered
     def whole(self, axes: Axes) -> Axes:
         """The axes, of which adjacent parts are one."""
-        found = self._joined.get(axes)
-        if found is None:
-            found = self._joined[axes] = joined_parts(axes, self._mesh_shape)
-        return found
+        return joined_parts(axes, self._mesh_shape)
 
+    @remembered
     def moves(self, node: Node, stage: int, arriving: Axes | None = None) -> tuple[StateMove, ...]:
         """Every move from a state by the operations of one of the `STAGES`; or with `arriving` every one to
         it, where sums are pending over no other axes than these."""
-        found = node.moves.get((stage, arriving))
-        if found is None:
-            if stage >= EXCHANGES:
-                moves = self._exchanges(node, stage - EXCHANGES, arriving)
-            else:
-                makers = (self._local, self._reductions, self._all_exchanges, self._permutes)
-                moves = makers[stage](node, arriving)
-            found = node.moves[stage, arriving] = tuple(map(self._joined_move, moves))
-        return found
+        if stage >= EXCHANGES:
+            moves = self._carried(
+                node, "all_to_all", arriving, self._shortened(node)[stage - EXCHANGES :][:1]
+            )
+        elif STAGES[stage] == ("ppermute",):
+            moves = self._permutes(node)
+        else:
+            moves = chain.from_iterable(self._carried(node, op, arriving) for op in STAGES[stage])
+        return tuple(
+            StateMove(op, self.whole(axes) if self._has_parts else axes, dim, self.node((dims, pending)))
+            for op, axes, dim, dims, pending in moves
+        )
 
     def exchange_groups(self, node: Node) -> list[Axes]:
         """The axes that an all-to-all may move from a state, or have moved to there, each time they are the
         minor ones of some dimensions."""
-        if node.shortened is None:
-            node.shortened = tuple(_shortened(node.state[0]))
-        return [taken for _, taken, _ in node.shortened]
+        return [taken for _, taken, _ in self._shortened(node)]
 
-    def _joined_move(self, move: _Move) -> StateMove:
-        op, axes, dim, dims, pending = move
-        return StateMove(op, self.whole(axes) if self._has_parts else axes, dim, self.node((dims, pending)))
+    @remembered
+    def _shortened(self, node: Node) -> tuple[_Taken, ...]:
+        return tuple(_shortened(node.state[0]))
 
-    def _idle(self, dims: Dims, pending: Axes) -> Axes:
-        used = {axis for axes in dims for axis in axes}.union(pending)
-        return tuple(axis for axis in self.sizes if axis not in used)
-
-    def _local(self, node: Node, arriving: Axes | None) -> Iterator[_Move]:
+    def _carried(
+        self, node: Node, op: str, arriving: Axes | None, groups: Iterable[_Taken] | None = None
+    ) -> Iterator[_Move]:
+        """The moves from a state, or to it, by an operation that carries axes from one place to another: of
+        every group of axes that it may find there, or of some `groups`."""
         dims, pending = node.state
-        if arriving is not None:
-            for axes in _subsets(axis for axis in pending if axis in self.may_mask):
-                yield "mask", axes, None, dims, _without(pending, axes)
-            for kept, taken, first in _shortened(dims):
-                yield "slice", taken, first, kept, pending
-            return
-        idle = self._idle(dims, pending)
-        for axes in _subsets(idle):
-            for after, order, first in _appended(dims, axes, range(len(dims))):
-                yield "slice", order, first, after, pending
-        for axes in _subsets(axis for axis in idle if axis in self.may_mask):
-            yield "mask", axes, None, dims, _with(pending, axes)
+        is_forward = arriving is None
+        source, target = _CARRIES[op] if is_forward else _CARRIES[op][::-1]
+        if groups is None and source == "split":
+            groups = self._shortened(node)
+        elif groups is None:
+            used = {axis for axes in dims for axis in axes}.union(pending)
+            found = [
+                axis for axis in self.sizes if (axis in pending if source == "pending" else axis not in used)
+            ]
+            groups = ((dims, axes, None) for axes in _subsets(found))
+        may_pend: frozenset[str] | None = None
+        if op == "mask":
+            may_pend = self.may_mask
+        elif target == "pending":
+            may_pend = frozenset(arriving or ())
+        for kept, taken, first in groups:
+            if may_pend is not None and not may_pend.issuperset(taken):
+                continue
+            rest = _without(pending, taken) if source == "pending" else pending
+            if target != "split":
+                yield op, taken, first, kept, _with(rest, taken) if target == "pending" else rest
+                continue
+            others = [dim for dim in range(len(dims)) if kept[dim] == dims[dim]]
+            for held, order, other in _appended(kept, taken, others):
+                own = (taken, first) if source == "split" and is_forward else (order, other)
+                yield op, *own, held, rest
 
-    def _reductions(self, node: Node, arriving: Axes | None) -> Iterator[_Move]:
-        dims, pending = node.state
-        every = range(len(dims))
-        if arriving is not None:
-            idle = self._idle(dims, pending)
-            for axes in _subsets(axis for axis in idle if axis in arriving):
-                yield "psum", axes, None, dims, _with(pending, axes)
-            for axes in _subsets(idle):
-                for before, order, first in _appended(dims, axes, every):
-                    yield "all_gather", order, first, before, pending
-            for kept, taken, first in _shortened(dims):
-                if set(taken) <= set(arriving):
-                    yield "psum_scatter", taken, first, kept, _with(pending, taken)
-            return
-        for axes in _subsets(axis for axis in self.sizes if axis in pending):
-            rest = _without(pending, axes)
-            yield "psum", axes, None, dims, rest
-            for after, order, first in _appended(dims, axes, every):
-                yield "psum_scatter", order, first, after, rest
-        for kept, taken, first in _shortened(dims):
-            yield "all_gather", taken, first, kept, pending
-
-    def _all_exchanges(self, node: Node, arriving: Axes | None) -> Iterator[_Move]:
-        for group in range(len(self.exchange_groups(node))):
-            yield from self._exchanges(node, group, arriving)
-
-    def _exchanges(self, node: Node, group: int, arriving: Axes | None) -> Iterator[_Move]:
-        """The all-to-alls that move one of the `exchange_groups`."""
-        dims, pending = node.state
-        kept, taken, first = (node.shortened or ())[group]
-        others = [dim for dim in range(len(dims)) if kept[dim] == dims[dim]]
-        for held, order, other in _appended(kept, taken, others):
-            yield "all_to_all", *((taken, first) if arriving is None else (order, other)), held, pending
-
-    def _permutes(self, node: Node, _: Axes | None) -> Iterator[_Move]:
+    def _permutes(self, node: Node) -> Iterator[_Move]:
         """Moves to every other placement of axes that cuts each dimension into as many parts."""
         dims, pending = node.state
         for placed in self._placements(node.parts, frozenset(pending)):
@@ -270,18 +260,16 @@ class StateSpace:
                 axes = tuple([axis for axis in self.sizes if axis in changed])
                 yield "ppermute", axes, None, placed, pending
 
+    @remembered
     def _placements(self, parts: tuple[int, ...], taken: frozenset[str]) -> tuple[Dims, ...]:
         """Every placement of axes that are not taken that cuts the dimensions into so many parts."""
         if not parts:
             return ((),)
-        key = (parts, taken)
-        if key not in self._cuts:
-            self._cuts[key] = tuple(
-                (axes, *rest)
-                for axes in self._products(parts[0], taken)
-                for rest in self._placements(parts[1:], taken.union(axes))
-            )
-        return self._cuts[key]
+        return tuple(
+            (axes, *rest)
+            for axes in self._products(parts[0], taken)
+            for rest in self._placements(parts[1:], taken.union(axes))
+        )
 
     def _products(self, parts: int, taken: frozenset[str]) -> Iterator[Axes]:
         """Every sequence of different axes whose sizes multiply to `parts`."""
@@ -309,7 +297,7 @@ def _subsets(axes: Iterable[str]) -> Iterator[Axes]:
         yield from combinations(axes, size)
 
 
-def _shortened(dims: Dims) -> Iterator[tuple[Dims, Axes, int]]:
+def _shortened(dims: Dims) -> Iterator[_Taken]:
     """Every way to take minor axes away: the dimensions without them, the axes, the first dimension."""
     for cuts in product(*(range(len(axes), -1, -1) for axes in dims)):
         taken = [axes[cut:] for axes, cut in zip(dims, cuts, strict=True)]
@@ -319,7 +307,7 @@ def _shortened(dims: Dims) -> Iterator[tuple[Dims, Axes, int]]:
             yield kept, tuple(axis for axes in taken for axis in axes), first
 
 
-def _appended(dims: Dims, axes: Axes, targets: range | list[int]) -> Iterator[tuple[Dims, Axes, int]]:
+def _appended(dims: Dims, axes: Axes, targets: list[int]) -> Iterator[tuple[Dims, Axes, int]]:
     """Every way to append all of the axes to dimensions among `targets`: the dimensions with them, the axes
     in the order in which they come to stand, the first dimension."""
     for places in product(targets, repeat=len(axes)):

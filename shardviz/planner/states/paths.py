@@ -234,7 +234,7 @@ class CheapestPaths:
             moves = tuple(
                 move for move in moves if (allows(move.other, node) if forward else allows(node, move.other))
             )
-        own, known = self._local_bytes(node), self._prices.known
+        own, price = self._local_bytes(node), self._prices.move
         found = []
         for move in moves:
             other = move.other
@@ -244,9 +244,8 @@ class CheapestPaths:
             size = self._bytes.get(other.parts)
             if size is None:
                 size = self._local_bytes(other)
-            key = (move.op, move.axes, *((size, own) if self._is_forward else (own, size)))
-            added = known.get(key)
-            found.append((self._prices.move(*key) if added is None else added, move))
+            ends = (size, own) if self._is_forward else (own, size)
+            found.append((price(move.op, move.axes, *ends), move))
         return found
 
     def _trace(

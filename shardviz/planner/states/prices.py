@@ -23,7 +23,7 @@ from shardviz.hardware.collective_time import CollectiveTime
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.planner.plan import HLO_OPS, LOCAL_OPS
 from shardviz.planner.problem import Objective
-from shardviz.planner.states.moves import Axes, wire_bytes_of
+from shardviz.planner.states.moves import Axes, remembered, wire_bytes_of
 
 Cost = int
 """A cost, as one number."""
@@ -72,38 +72,24 @@ class Prices:
         self._device = placed.machine.device
         order = _ORDERS[objective]
         self._shift = {name: sum(_WIDTHS[rest] for rest in order[i + 1 :]) for i, name in enumerate(order)}
-        self.known: dict[tuple[str, Axes, int, int], Cost] = {}
-        """The costs of moves that have been asked for."""
-        self._lines: dict[tuple[str, Axes], _Line] = {}
-        self._works: dict[tuple[int, int, str], Cost] = {}
-        self._dtypes: dict[str, str] = {}
-        self._axis_orders: dict[Axes, tuple[Axes, ...]] = {}
         self.bounds: dict[object, Any] = {}
         """`Relaxation`s, and the costs that they share, by all that they depend on."""
-
-    def move(self, op: str, axes: Axes, before: int, after: int) -> Cost:
-        """The cost of a move of an array, of which a device holds so many bytes before and after it."""
-        key = (op, axes, before, after)
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = self._move(op, axes, before, after)
-        return found
 
     def move_in_any_order(self, op: str, axes: Axes, before: int, after: int) -> Cost:
         """The least cost of a move over these axes, in any order in which a spec has them."""
         return min(self.move(op, each, before, after) for each in self._orders(axes))
 
+    @remembered
     def _orders(self, axes: Axes) -> tuple[Axes, ...]:
         """The orders of axes that may take different times: several switches, or networks, are passed in the
         order in which they are named."""
-        found = self._axis_orders.get(axes)
-        if found is None:
-            kinds = [level.kind for level in self.placed.group_levels(axes)]
-            is_staged = any(kinds.count(kind) > 1 for kind in ("chip", "switch", "network"))
-            found = self._axis_orders[axes] = tuple(permutations(axes)) if is_staged else (axes,)
-        return found
+        kinds = [level.kind for level in self.placed.group_levels(axes)]
+        is_staged = any(kinds.count(kind) > 1 for kind in ("chip", "switch", "network"))
+        return tuple(permutations(axes)) if is_staged else (axes,)
 
-    def _move(self, op: str, axes: Axes, before: int, after: int) -> Cost:
+    @remembered
+    def move(self, op: str, axes: Axes, before: int, after: int) -> Cost:
+        """The cost of a move of an array, of which a device holds so many bytes before and after it."""
         time = _nanoseconds(self.move_seconds(op, axes, before, after))
         if op in LOCAL_OPS:
             return self._packed(time=time, local_steps=1)
@@ -123,14 +109,13 @@ class Prices:
 
     def collective_seconds(self, op: str, axes: Axes, size: int) -> float:
         """Seconds of a collective on its links; `size` as `Step.bytes` has it."""
-        line = self._lines.get((op, axes))
-        if line is None:
-            line = self._lines[op, axes] = self._line(op, axes)
+        line = self._line(op, axes)
         if line.per_byte is None:
             return collective_price(op, size, axes, self.placed).seconds
         bandwidth = line.per_byte * size
         return line.latency + bandwidth if line.adds else max(line.latency, bandwidth)
 
+    @remembered
     def _line(self, op: str, axes: Axes) -> _Line:
         found = collective_price(op, LARGE, axes, self.placed)
         levels = self.placed.levels_for(op, axes)
@@ -138,28 +123,23 @@ class Prices:
         per_byte = None if has_several else found.bandwidth_seconds / LARGE
         return _Line(found.latency_seconds, per_byte, found.seconds > found.bandwidth_seconds)
 
+    @remembered
     def work(self, flops: int, hbm_bytes: int, dtype: str) -> Cost:
         """The cost of local work of a device; `dtype` is that of its matrix products, "" without any."""
-        key = (flops, hbm_bytes, dtype)
-        found = self._works.get(key)
-        if found is None:
-            time = _nanoseconds(self.work_seconds(flops, hbm_bytes, dtype))
-            found = self._works[key] = self._packed(time=time, flops=flops)
-        return found
+        return self._packed(time=_nanoseconds(self.work_seconds(flops, hbm_bytes, dtype)), flops=flops)
 
     def work_seconds(self, flops: int, hbm_bytes: int, dtype: str) -> float:
         """Seconds of local work, before they are rounded."""
         arithmetic, traffic = compute_price(flops, hbm_bytes, self._priced_dtype(dtype), self._device)
         return max(arithmetic or 0.0, traffic or 0.0)
 
+    @remembered
     def _priced_dtype(self, dtype: str) -> str:
         """The dtype whose peak stands for that of `dtype`: its own where it is known, else bf16's or the
         first."""
-        if dtype not in self._dtypes:
-            known = dict(self._device.peak)
-            others = [dtype, "bf16", *known] if dtype else []
-            self._dtypes[dtype] = next((each for each in others if each in known), dtype)
-        return self._dtypes[dtype]
+        known = dict(self._device.peak)
+        others = [dtype, "bf16", *known] if dtype else []
+        return next((each for each in others if each in known), dtype)
 
     def of_first(self, moves: Cost) -> Cost:
         """The cost of moving a first operand and not another, as of equal plans it stays in place."""
