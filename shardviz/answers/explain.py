@@ -1,4 +1,4 @@
-"""What the compilers make of a problem, beside its plan: an answer that grows as they finish."""
+"""The answers of compilers to a problem, beside its plan: an answer that grows as they finish."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shardviz.hardware.machine_file import named_machine
 from shardviz.planner.pricing.costs import price
 
 if TYPE_CHECKING:
-    from shardviz.answers.plans import PlanQuestion
+    from shardviz.answers.plans import PricedProblem
     from shardviz.compare import Difference
     from shardviz.hardware.machine import Machine
     from shardviz.planner import Plan, Problem
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class ExplainAnswer:
     """A plan with its cost, and the results of targets so far."""
 
-    question: PlanQuestion
+    question: PricedProblem
     cost: PlanCost
     results: tuple[TargetResult, ...] = ()
 
@@ -88,7 +88,7 @@ class ExplainAnswer:
         return found.times
 
 
-def planned(question: PlanQuestion, results: Iterable[TargetResult] = ()) -> ExplainAnswer:
+def planned(question: PricedProblem, results: Iterable[TargetResult] = ()) -> ExplainAnswer:
     """The plan of a question, and the results of targets, as far as there are."""
     answer = ExplainAnswer(question, question.cost())
     for result in results:

@@ -54,7 +54,7 @@ def problem_of(
 
 
 @dataclass(frozen=True)
-class PlanQuestion:
+class PricedProblem:
     """A problem on hardware: `machine` is the one that is named, else the first of the `targets` with figures
     prices it, else one that is assumed.
 

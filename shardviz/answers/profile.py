@@ -1,4 +1,4 @@
-"""What ran, from a profiler's files, with the text of the programs that they bring."""
+"""A profile of what ran, from a profiler's files, with the text of the programs that they bring."""
 
 from __future__ import annotations
 

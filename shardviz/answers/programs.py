@@ -112,7 +112,7 @@ def summary_of(report: ProgramReport, compiled: TargetProgram | None = None) -> 
 
 
 def compiled_summary(compiled: TargetProgram, machine: Machine | None = None) -> ReportSummary:
-    """What a target has compiled in short, with its own seconds or those on a machine. Raises what it said
+    """A target's program in short, with its own seconds or those on a machine. Raises what the target said
     where it has no program."""
     compiled.check()
     report = compiled.report(compiled.times(machine))
@@ -129,7 +129,7 @@ def modules_summary(modules: Sequence[DumpedModule]) -> ReportSummary:
 
 @dataclass(frozen=True)
 class DiffAnswer:
-    """What has changed between two programs, and the limits that this breaks."""
+    """The changes from one program to another, and the limits that they break."""
 
     changes: ReportChanges
     broken: tuple[BrokenLimit, ...] = ()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from shardviz.answers import plans
 from shardviz.answers.explain import planned
-from shardviz.answers.plans import PlanQuestion
+from shardviz.answers.plans import PricedProblem
 from shardviz.api.arguments import (
     MachineLike,
     MeshLike,
@@ -148,7 +148,7 @@ def explain(
         einsum, mesh, specs, sizes, dtype, device_order, axis_types=axis_types, objective=objective
     )
     problem = train_step(forward, backward=backward, remat=remat, optimizer=optimizer or "none")
-    answer = planned(PlanQuestion(problem, as_machine(machine), asked))
+    answer = planned(PricedProblem(problem, as_machine(machine), asked))
     if asked:
         for result in ask(problem, asked, timeout, target == DEFAULT_TARGET, times):
             answer = answer.with_result(result)
@@ -237,7 +237,7 @@ def rank(
     cannot be read, and where there are too many ways.
     """
     problem = problem_of(einsum, mesh, specs, sizes, dtype, ranked=True)
-    return Ranking(problem, PlanQuestion(problem, as_machine(machine)).ranking())
+    return Ranking(problem, PricedProblem(problem, as_machine(machine)).ranking())
 
 
 @dataclass(frozen=True, repr=False)
@@ -273,7 +273,7 @@ def vary(
     axes do not divide, and where a time is not known.
     """
     problem = decided_problem(einsum, mesh, specs, sizes, dtype)
-    return CostCurve(PlanQuestion(problem, as_machine(machine)).sweep(over))
+    return CostCurve(PricedProblem(problem, as_machine(machine)).sweep(over))
 
 
 SHOWN_MESHES = 10

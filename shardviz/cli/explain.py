@@ -34,7 +34,7 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.answers.explain import ExplainAnswer
-    from shardviz.answers.plans import PlanQuestion, PlanStep
+    from shardviz.answers.plans import PlanStep, PricedProblem
     from shardviz.cli.step import StepOptions
     from shardviz.devices.job import JobAddress
 
@@ -167,11 +167,11 @@ def command(
     if any(asking.values()) and chosen and any(each.cluster is None for each in parse_targets(target)):
         print_note(f"{next(filter(asking.get, asking))} asks the planner only, not --target")
 
-    def stated(specs: str | None = specs) -> PlanQuestion:
+    def stated(specs: str | None = specs) -> PricedProblem:
         """The question; its targets give it a machine where they are chosen, or not of a step."""
         problem = options.stated_problem(einsum, None if specs == RANKED else specs, given, ranked)
         targets = parse_targets(target) if chosen or step is None else ()
-        return plans.PlanQuestion(problem, machine, targets)
+        return plans.PricedProblem(problem, machine, targets)
 
     try:
         refuse_beside(ctx.params, ranked)

@@ -39,7 +39,7 @@ with LazyImports():
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from shardviz.answers.plans import PlanQuestion
+    from shardviz.answers.plans import PricedProblem
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.lesson import Lesson
     from shardviz.planner import Plan, Problem
@@ -269,7 +269,7 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
     chosen = parse_targets(given["target"] if is_given(ctx, "target") else "none")
     if given["versus"] is not None:
         raise QuestionError("--versus shows two plans, and an export one", "export each by its --specs")
-    question = plans.PlanQuestion(problem, given["machine"], parse_targets(given["target"]))
+    question = plans.PricedProblem(problem, given["machine"], parse_targets(given["target"]))
     if given["vary"] is not None:
         if part is not None:
             raise QuestionError(f"--vary and --as {part} cannot be combined", "leave out one of them")
@@ -279,7 +279,7 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
         if part is not None or given["step"] is not None:
             option = "--step" if given["step"] is not None else f"--as {part}"
             raise QuestionError(f"--time and {option} cannot be combined", "leave out one of them")
-        return _timed(plans.PlanQuestion(problem, given["machine"]), chosen, given["timeout"])
+        return _timed(plans.PricedProblem(problem, given["machine"]), chosen, given["timeout"])
     stepping = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
     if given["step"] is not None:
         if part not in (None, "rounds"):
@@ -301,7 +301,7 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
     return Subject(shown, title_of(shown), target=next(iter(chosen), None), placed=question.placed)
 
 
-def _chart(question: PlanQuestion, over: str) -> Subject:
+def _chart(question: PricedProblem, over: str) -> Subject:
     found = question.sweep(over)
     return Subject(SweepChart(found), f"{question.problem.text} over sizes of {found.name}")
 
@@ -311,10 +311,10 @@ def _swept(ctx: click.Context, part: Part | None) -> Subject:
     del part
     given = ctx.params
     problem = stated_problem(given["einsum"], given["specs"], given)
-    return _chart(plans.PlanQuestion(problem, given["machine"]), given["over"])
+    return _chart(plans.PricedProblem(problem, given["machine"]), given["over"])
 
 
-def _timed(question: PlanQuestion, targets: Sequence[Target], timeout: float) -> Subject:
+def _timed(question: PricedProblem, targets: Sequence[Target], timeout: float) -> Subject:
     """The times of the targets' programs on a machine or their own hardware; of the plan without targets.
 
     Raises `ShardvizError` where a target has no times.

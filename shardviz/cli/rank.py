@@ -18,7 +18,7 @@ with LazyImports():
     from shardviz.render import plan_view
 
 if TYPE_CHECKING:
-    from shardviz.answers.plans import PlanQuestion
+    from shardviz.answers.plans import PricedProblem
 
 EXAMPLES = (
     ("Every sharding worth considering", "shardviz rank 'bd,df->bf' --mesh X=2,Y=4"),
@@ -52,11 +52,11 @@ def command(
 
     The planner alone answers. EINSUM is what shardviz explain takes.
     """
-    question = plans.PlanQuestion(options.stated_problem(einsum, specs, problem, ranked=True), machine)
+    question = plans.PricedProblem(options.stated_problem(einsum, specs, problem, ranked=True), machine)
     return print_ranking(question, output, limit)
 
 
-def print_ranking(question: PlanQuestion, output: CommandOutput, limit: int) -> int:
+def print_ranking(question: PricedProblem, output: CommandOutput, limit: int) -> int:
     """Print so many lines, or the document of all."""
     with working("ranking all shardings"):
         candidates = question.ranking()

@@ -19,7 +19,7 @@ with LazyImports():
     from shardviz.render import sweep_view
 
 if TYPE_CHECKING:
-    from shardviz.answers.plans import PlanQuestion
+    from shardviz.answers.plans import PricedProblem
 
 EXAMPLES = (
     (
@@ -48,11 +48,11 @@ def command(
     Sizes go from FIRST to LAST in powers of two; b=1Ki:1Mi:4 in powers of four. The plan is made anew for
     each. EINSUM is what shardviz explain takes.
     """
-    question = plans.PlanQuestion(options.stated_problem(einsum, specs, problem), machine)
+    question = plans.PricedProblem(options.stated_problem(einsum, specs, problem), machine)
     return print_sweep(question, over, output)
 
 
-def print_sweep(question: PlanQuestion, over: str, output: CommandOutput) -> int:
+def print_sweep(question: PricedProblem, over: str, output: CommandOutput) -> int:
     """Print the chart, or the document."""
     with working("planning"):
         found = question.sweep(over)

@@ -18,7 +18,7 @@ with LazyImports():
     from shardviz.render import versus_view
 
 if TYPE_CHECKING:
-    from shardviz.answers.plans import PlanQuestion
+    from shardviz.answers.plans import PricedProblem
     from shardviz.planner import Problem
 
 EXAMPLES = (
@@ -45,10 +45,10 @@ def command(
     EINSUM is what shardviz explain takes.
     """
     first, second = (options.stated_problem(einsum, each, problem) for each in (specs, others))
-    return print_comparison(plans.PlanQuestion(first, machine), second, output)
+    return print_comparison(plans.PricedProblem(first, machine), second, output)
 
 
-def print_comparison(question: PlanQuestion, other: Problem, output: CommandOutput) -> int:
+def print_comparison(question: PricedProblem, other: Problem, output: CommandOutput) -> int:
     """Print both plans with their costs, or the document."""
     with working("planning"):
         first, second = question.versus(other)
