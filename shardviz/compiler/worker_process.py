@@ -152,6 +152,8 @@ class WorkerProcess:
                 )
             except OSError as error:
                 raise CompilerError(f"the compiler's process cannot be started: {error}") from error
+            if self._asked is not None and self._stopped_because:  # its time was over before it was there
+                process.kill()
         import_module("shardviz.compiler.reading")  # while the child loads JAX
         remove_unheld()
         return process
@@ -171,10 +173,10 @@ class WorkerProcess:
 
     def _ask(self, request: CompilerRequest[Any]) -> object:
         """Send the message, and wait for the reply. A child that died before that is not to blame on it."""
-        self._start_limit(request)
-        was_idle = self._loaded
         with self._lock:
             self._asked, self._stopped_because = request, ""
+        self._start_limit(request)
+        was_idle = self._loaded
         try:
             return self._converse(self._start(), request)
         except (EOFError, BrokenPipeError):
@@ -328,6 +330,6 @@ class WorkerProcess:
 
     def _stop(self, request: CompilerRequest[Any], reason: str) -> None:
         with self._lock:
-            if self._asked is request and self._process is not None:
+            if self._asked is request:
                 self._stopped_because = reason
-                self._process.kill()
+                self.kill()

@@ -113,6 +113,24 @@ def test_a_tpu_compiler_over_the_time_limit_is_stopped(capsys):
     assert "the v5e:2x4 compiler took longer than 0.05 s while importing jax and was stopped" in error
 
 
+def test_a_time_limit_that_is_over_before_the_process_is_there_counts(matmul, monkeypatch):
+    start = WorkerProcess._start
+
+    def late(process):
+        process._stop(process._asked, "took longer than 1 s")
+        return start(process)
+
+    monkeypatch.setattr(WorkerProcess, "_start", late)
+    process = WorkerProcess("simulated", {**os.environ}, 60)
+    question = question_for(matmul("XY,Y_->X_"), TARGETS["cpu"])
+    try:
+        pending = process.submit(CompilerRequest(ChildCall("answer.answer", (question,)), repr, "it"))
+        with pytest.raises(CompilerError, match="took longer than 1 s while importing jax and was stopped"):
+            pending.result(60)
+    finally:
+        process.close()
+
+
 LOAD = """
 from jax.experimental import topologies
 print(len(topologies.get_topology_desc("v5e:2x4", platform="tpu").devices), flush=True)

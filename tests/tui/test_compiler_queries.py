@@ -115,7 +115,8 @@ def test_targets_answer_with_what_differs_from_the_plan(real):
     assert [*real.answers] == ["shardy", "cpu"]
 
 
-def test_of_twenty_edits_the_first_and_the_last_are_asked(held):
+def test_of_twenty_edits_the_first_and_the_last_are_asked(held, monkeypatch):
+    monkeypatch.setattr(requests, "PATIENCE_S", PATIENCE_S)  # however long the edits take
     queries, process = held
     queries.ask(scene(1, "shardy"))
     queries.until(lambda: process.requests)
