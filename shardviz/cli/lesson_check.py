@@ -32,7 +32,7 @@ from shardviz.lessons.course import file_names, find
 from shardviz.lessons.jax_questions import (
     ArraysQuestion,
     JaxQuestion,
-    PricedProblem,
+    PlanQuestion,
     RunQuestion,
     jax_questions,
 )
@@ -209,12 +209,12 @@ class LessonVerifier:
                 run = worker.run(*asked.for_jax(), TARGETS["cpu"])
                 frames = Frames(asked.schedule, asked.operation, asked.layout.mesh, asked.shards)
                 return _said(lambda: question.disagreement(compare_with_jax(asked, frames, run.result())))
-            case PricedProblem():
+            case PlanQuestion():
                 first = worker.submit(question.plan.problem, TARGETS["shardy"])
                 return _said(lambda: _of_either(worker, question, first.result()))
 
 
-def _of_either(worker: Worker, question: PricedProblem, shardy: TargetResult) -> str:
+def _of_either(worker: Worker, question: PlanQuestion, shardy: TargetResult) -> str:
     """Shardy's disagreement, unless XLA's program for simulated devices agrees."""
     if not question.disagreement([shardy]):
         return ""

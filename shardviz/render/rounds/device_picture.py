@@ -340,7 +340,7 @@ class GroupBoxes:
         self._still: dict[str, Text] = {}
 
     def held(self, number: int) -> tuple[Frame | None, BufferRows | None]:
-        """What devices have in a frame, where that is followed; and its rows, where there are cells."""
+        """A frame, where what devices have is followed, and its rows, where there are cells."""
         frame = self.run.frames[number] if self.run.followed else None
         if frame is None or self.columns is None:
             return frame, None
