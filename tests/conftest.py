@@ -128,6 +128,7 @@ def one_in(number: int, values: Iterable[object]) -> list[Any]:
 def one_row_in(number: int, rows: Iterable[Sequence[object]]) -> list[Any]:
     """The same for rows of several parameters."""
     listed = [*rows]
+    assert not any(hasattr(value, "marks") for row in listed for value in row), "give values without marks"
     return [
         pytest.param(*row, marks=() if place % number == 0 else pytest.mark.slow)
         for place, row in zip(range(len(listed) - 1, -1, -1), listed, strict=True)

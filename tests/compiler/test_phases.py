@@ -12,7 +12,6 @@ from shardviz.compiler.lowering import lower_program
 from shardviz.reports.entries import entries_of
 from shardviz.targets import parse_targets
 from shardviz.targets.installed import EXTRAS
-from tests.conftest import one_in
 
 MESH = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 ROWS, LENGTH, WIDTH, WORDS = 16, 32, 256, 1024
@@ -67,7 +66,7 @@ def phases(entries, scope):
     return {each.phase for each in entries if scope in each.scopes}
 
 
-@pytest.mark.parametrize("target", one_in(2, TARGETS))
+@pytest.mark.parametrize("target", TARGETS)
 def test_metrics_beside_the_optimizer_are_of_no_phase(worker, target):
     def step(params, inputs, targets):
         def loss(params):
