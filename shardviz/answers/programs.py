@@ -48,7 +48,7 @@ class ProgramQuestion:
 
     @cached_property
     def log(self) -> str:
-        """The whole text, where it has warnings of arrays that are made whole; else ""."""
+        """The whole text, where it warns of arrays that are fully replicated to reshard them; else ""."""
         return self.whole if has_rematerializations(self.whole) else ""
 
     @cached_property
@@ -98,7 +98,7 @@ class ProgramQuestion:
 @dataclass(frozen=True)
 class ProgramAnswer:
     """The report on a program, None for a log alone; the mesh whose axes are named; and the arrays that are
-    made whole on every device."""
+    fully replicated in order to reshard them."""
 
     mesh: Mesh | None
     report: ProgramReport | None

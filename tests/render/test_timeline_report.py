@@ -143,6 +143,17 @@ def test_the_time_of_a_recv_is_that_of_its_send() -> None:
     assert found == {("send", False): 3 * MS, ("recv", False): 0.0}
 
 
+def test_a_bar_is_as_long_with_colours_as_without() -> None:
+    """What follows its name is blanks in its colour."""
+    psum = timed("psum", "all-reduce", 3, 0, 36, exposed=36 * MS, bound="Y")
+    timeline = replace(LAYER, ops=(psum,), spans=(), critical_path=(), savings=())
+    plain, coloured = (
+        next(line for line in timeline_view(timeline, 100, palette) if "psum" in line.plain)
+        for palette in (PLAIN, TRUECOLOR)
+    )
+    assert plain.cell_len == coloured.cell_len > 90
+
+
 def test_no_memory_has_no_bar() -> None:
     none = MemoryReport("estimate", 0, 0, 0, 0, 0, 2**30)
     empty = replace(LAYER, ops=(), spans=(), savings=(), critical_path=(), unknown=(), notes=(), memory=none)

@@ -1,5 +1,5 @@
 """Why the collectives that cost most are there: the two shardings that met, in axis names; and arrays that a
-compiler makes whole on their way."""
+compiler fully replicates in order to reshard them."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from shardviz.render.lines import (
     sentence,
     sentences,
     table,
+    trimmed,
 )
 from shardviz.render.palette import SIGNS, Palette
 from shardviz.render.times.gantt import ENDS, FULL, LESS, WAITING, Gantt, LaneStyles, is_matmul, legend
@@ -192,8 +193,7 @@ def picture_lines(
     lines = [chart.line(y, 0, width) for y in range(chart.height)]
     if timeline.memory is not None:
         lines += memory_lines(MemoryCurve(timeline.memory), chart)
-    for line in lines:
-        line.rstrip()
+    lines = [trimmed(line, palette) for line in lines]
     return [*lines, *(legend(rows, width, palette) if with_legend else ())]
 
 

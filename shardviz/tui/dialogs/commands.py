@@ -123,7 +123,7 @@ def help_lines(areas: Sequence[str], width: int, more: Sequence[Command] = ()) -
 
 COLUMN_GAP = 3
 TWO_COLUMNS = 96
-"""Columns from which on the sections stand in two columns."""
+"""With so many columns the sections stand in two."""
 Section = tuple[str, Sequence[Command]]
 
 
