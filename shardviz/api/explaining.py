@@ -94,7 +94,7 @@ class Explanation(Shown):
         return TimelineReport(self.answer.target_times(self.target(target), as_machine(machine)))
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.plan_view import explain_view
+        from shardviz.render.cost_view import explain_view
         from shardviz.render.programs.target_answers import answers_view
 
         return [
@@ -213,7 +213,7 @@ class Ranking(Shown):
     candidates: tuple[Candidate, ...]
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.plan_view import ranking_view
+        from shardviz.render.plans_compared import ranking_view
 
         return ranking_view(self.problem, self.candidates, width, palette, SHOWN)
 

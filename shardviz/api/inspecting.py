@@ -175,13 +175,13 @@ class Report(Shown):
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
         from shardviz.render.lines import sentence
-        from shardviz.render.programs.hlo_view import hlo_view
+        from shardviz.render.programs.program_view import hlo_view
 
         if self.compiled is not None:
             from shardviz.render.programs.program_view import program_view
 
             return program_view(self.compiled, self._on_target, width, palette)
-        from shardviz.render.programs.why_lines import rematerialization_lines
+        from shardviz.render.programs.cost_lines import rematerialization_lines
 
         lines = hlo_view(self._on_target, self.given, width, palette)
         lines += rematerialization_lines(self.rematerializations, width)
@@ -229,7 +229,7 @@ class WhyReport(Shown):
     def lines(self, width: int, palette: Palette) -> list[Text]:
         from rich.text import Text
 
-        from shardviz.render.programs.why_lines import shape_lines, why_lines
+        from shardviz.render.programs.cost_lines import shape_lines, why_lines
         from shardviz.reports.entries import BY_COST
 
         if not self.report.entries:
@@ -348,7 +348,7 @@ def _report(compiled: TargetProgram) -> Report:
         compiled.check()
     except OutOfMemoryError as error:
         from shardviz.render.palette import PLAIN
-        from shardviz.render.times.report import memory_report_lines
+        from shardviz.render.times.live_memory import memory_report_lines
 
         error.add_note("\n".join(line.plain for line in memory_report_lines(error.memory, NOTE_WIDTH, PLAIN)))
         raise

@@ -146,7 +146,7 @@ class ProfileReport(Shown):
 
     def svg(self) -> str:
         """A picture for slides."""
-        from shardviz.render.exports.svg import svg
+        from shardviz.render.exports.recorded import svg
 
         return svg(self._subject)
 

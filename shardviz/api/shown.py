@@ -87,7 +87,7 @@ class TimelineReport(Shown):
         return self.timeline.memory
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.times.tellers import times_view
+        from shardviz.render.times.report import times_view
 
         return times_view(self.times, width, palette)
 
@@ -98,7 +98,7 @@ class TimelineReport(Shown):
 
     def svg(self) -> str:
         """A picture for slides."""
-        from shardviz.render.exports.svg import svg
+        from shardviz.render.exports.recorded import svg
 
         return svg(self._subject)
 
@@ -110,7 +110,7 @@ class TimelineReport(Shown):
 
     def trace(self) -> str:
         """Chrome's trace events, which https://ui.perfetto.dev opens."""
-        from shardviz.render.times.trace import trace
+        from shardviz.render.times.timeline_rows import trace
 
         return trace(self._tellers)
 

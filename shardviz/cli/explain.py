@@ -26,10 +26,10 @@ with LazyImports():
     from shardviz.cli import sweep as sweep_command
     from shardviz.cli import versus as versus_command
     from shardviz.documents import programs, rounds
-    from shardviz.render import job_picture, plan_view
+    from shardviz.render import cost_view, machine_view, plan_view
     from shardviz.render.programs import hlo_picture, target_answers
     from shardviz.render.rounds import matmul_picture
-    from shardviz.render.times import report, tellers
+    from shardviz.render.times import report
     from shardviz.timeline import of_plan
 
 if TYPE_CHECKING:
@@ -316,8 +316,8 @@ def _print_answer(
     problem, page = answer.problem, (output.width, output.palette)
     if session.job is not None:
         axes = [(axis,) for axis in problem.mesh.axis_names]
-        output.show(job_picture.job_lines(session.job, problem.mesh, axes, *page))
-    output.show(plan_view.explain_view(answer.cost, *page, not given["no_layout"]))
+        output.show(machine_view.job_lines(session.job, problem.mesh, axes, *page))
+    output.show(cost_view.explain_view(answer.cost, *page, not given["no_layout"]))
     if with_times and not session.has_hardware:
         output.show_below(report.timeline_view(of_plan.plan_timeline(answer.cost), *page))
     if not session.requested:
@@ -330,7 +330,7 @@ def _print_answer(
             if with_hlo and each.status == "ok":
                 output.show(hlo_picture.program_view(each, problem.mesh, *page))
             if with_times:
-                output.show(tellers.target_times_view(answer.times(each, machine), *page))
+                output.show(report.target_times_view(answer.times(each, machine), *page))
     return session.exit_code
 
 

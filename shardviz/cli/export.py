@@ -31,8 +31,8 @@ with LazyImports():
     from shardviz.forms import command_line, resolve, share
     from shardviz.lessons import attempt as attempts
     from shardviz.lessons import course
-    from shardviz.render.exports import cast, html, script, svg
-    from shardviz.render.times import trace
+    from shardviz.render.exports import html, recorded, script
+    from shardviz.render.times import timeline_rows
     from shardviz.stepping import collective_run
     from shardviz.timeline import of_plan, of_program
 
@@ -143,7 +143,7 @@ def written(request: ExportRequest, form: Form) -> str:
     if isinstance(subject.shown, SweepChart) and form in ("python", "notebook"):
         raise QuestionError(f"--vary is a chart, and {form} is a program", "take svg or html")
     if isinstance(subject.shown, Timelines) and form == "trace":
-        return trace.trace(subject.shown.timelines)
+        return timeline_rows.trace(subject.shown.timelines)
     if isinstance(subject.shown, Timelines) and form not in ("svg", "html"):
         raise QuestionError(f"a timeline cannot be written as {form}", "take svg, html or trace")
     if form == "trace":
@@ -162,10 +162,10 @@ def written(request: ExportRequest, form: Form) -> str:
         )
     width = {} if request.width is None else {"width": request.width}
     if form == "svg":
-        return svg.svg(subject, **width)
+        return recorded.svg(subject, **width)
     if form == "html":
         return html.html(subject, **width)
-    return cast.cast(subject, **width, speed=request.speed or step_command.USUAL_SPEED)
+    return recorded.cast(subject, **width, speed=request.speed or step_command.USUAL_SPEED)
 
 
 def _free(output: str, force: bool) -> Path:

@@ -27,7 +27,8 @@ with LazyImports():
     from shardviz.hlo import text_file
     from shardviz.hlo.passes import dump_files
     from shardviz.hlo.text import trip_count
-    from shardviz.render.programs import changes_view, hlo_picture, hlo_view, why_lines
+    from shardviz.render.programs import changes_view, cost_lines, hlo_picture, program_view
+    from shardviz.render.times import live_memory
     from shardviz.render.times import report as time_report
     from shardviz.reports import program_report
 
@@ -165,16 +166,16 @@ def command(
         print_json(documents.hlo_document(report, given, selection, remade))
         return code
     if with_times and timeline is not None:
-        output.show(hlo_view.module_lines(module, given, *page))
+        output.show(program_view.module_lines(module, given, *page))
         output.show_below(time_report.timeline_view(timeline, *page))
         return code
-    output.show(hlo_view.hlo_view(report, given, *page, selection))
+    output.show(program_view.hlo_view(report, given, *page, selection))
     if timeline is not None and timeline.memory is not None:
-        output.show_below(time_report.memory_report_lines(timeline.memory, *page))
+        output.show_below(live_memory.memory_report_lines(timeline.memory, *page))
     if why:
-        output.show(why_lines.shape_lines(report, selection, *page))
+        output.show(cost_lines.shape_lines(report, selection, *page))
     if remade:
-        output.show(why_lines.rematerialization_lines(remade, output.width))
+        output.show(cost_lines.rematerialization_lines(remade, output.width))
     return code
 
 
@@ -206,7 +207,7 @@ def _show_log(answer: ProgramAnswer, given: Mesh | None, output: CommandOutput) 
         print_json(documents.rematerializations_document(answer.remade, answer.mesh, given))
     else:
         is_given = given is not None
-        output.show(why_lines.log_lines(answer.remade, answer.mesh, output.width, is_given=is_given))
+        output.show(cost_lines.log_lines(answer.remade, answer.mesh, output.width, is_given=is_given))
     return ExitCode.FINE
 
 
@@ -230,7 +231,7 @@ def _list_modules(
     if output.as_json:
         print_json(documents.modules_document(modules, given, selection))
     else:
-        output.show(hlo_view.modules_view(modules, output.width, selection))
+        output.show(program_view.modules_view(modules, output.width, selection))
     return code
 
 
@@ -244,7 +245,7 @@ def pricing_machine(named: str | None) -> Machine:
 
 def _draw(listing: Listing, given: Mesh | None, output: CommandOutput) -> None:
     """Print the program, some lines after the other: a reader who has seen enough need not wait."""
-    output.show(hlo_view.module_lines(listing.module, given, output.width, output.palette))
+    output.show(program_view.module_lines(listing.module, given, output.width, output.palette))
     output.show([])
     picture = hlo_picture.HloPicture(listing, output.width, output.palette)
     count = len(listing.lines)

@@ -12,7 +12,7 @@ from shardviz.targets.installed import installed_versions, libtpu_mismatch
 
 with LazyImports():
     from shardviz.documents import machines
-    from shardviz.render.programs import target_status
+    from shardviz.render import machine_view
 
 EXAMPLES = (
     ("For people", "shardviz info"),
@@ -30,4 +30,4 @@ def command(output: CommandOutput) -> None:
         print_json(machines.INFO.document(versions=versions, warning=warning))
         return
 
-    output.show(target_status.info_view(versions, warning, output.width))
+    output.show(machine_view.info_view(versions, warning, output.width))

@@ -14,8 +14,7 @@ from shardviz.notation import parse_layout, parse_mesh
 MAX_LISTED = 2**15
 with LazyImports():
     from shardviz.documents import meshes
-    from shardviz.render.layouts import jax_style as jax_pictures
-    from shardviz.render.layouts import layout_canvas
+    from shardviz.render.layouts import layout_view
 
 EXAMPLES = (
     ("Columns over four devices", "shardviz layout 16384x16384 --mesh axis=4 --spec '_ axis'"),
@@ -71,10 +70,10 @@ def command(
         print_json(meshes.LAYOUT.document(layout))
     elif style == "jax":
         click.echo(
-            jax_pictures.jax_style(
-                layout, device_kind, output.columns or min(output.width, jax_pictures.MAX_WIDTH)
+            layout_view.jax_style(
+                layout, device_kind, output.columns or min(output.width, layout_view.MAX_WIDTH)
             ),
             nl=False,
         )
     else:
-        output.show(layout_canvas.layout_view(layout, output.width, output.palette, devices))
+        output.show(layout_view.layout_view(layout, output.width, output.palette, devices))

@@ -31,8 +31,8 @@ with LazyImports():
     from shardviz.documents import machines
     from shardviz.hardware import machine as hardware_machine
     from shardviz.hardware import machine_file
-    from shardviz.render import job_picture, measurements
     from shardviz.render import lines as render_lines
+    from shardviz.render import machine_view, measurements
     from shardviz.render.exports import writing
 
 if TYPE_CHECKING:
@@ -344,7 +344,7 @@ def _printer(session: _Session, as_csv: bool, output: CommandOutput) -> Callable
     table = measurements.MeasuredRows(question, placed, output.width, output.palette)
     page = output.width, output.palette
     if session.job is not None and (
-        lines := job_picture.job_lines(session.job, question.mesh, question.groups, *page)
+        lines := machine_view.job_lines(session.job, question.mesh, question.groups, *page)
     ):
         output.show(lines[:-1])
 

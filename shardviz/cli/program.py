@@ -24,7 +24,7 @@ with LazyImports():
     from shardviz.documents import programs as documents
     from shardviz.hardware import machine_file
     from shardviz.render.programs import program_view
-    from shardviz.render.times import tellers
+    from shardviz.render.times import report as time_report
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
@@ -226,4 +226,4 @@ def _show(
         for (each, report), times in zip(reported, told, strict=True):
             if report is not None:
                 head = program_view.program_lines(each, width, output.palette)
-                output.show([*head, *tellers.target_times_view(times, width, output.palette)])
+                output.show([*head, *time_report.target_times_view(times, width, output.palette)])

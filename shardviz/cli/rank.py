@@ -15,7 +15,7 @@ from shardviz.lazy_names import LazyImports
 with LazyImports():
     from shardviz.answers import plans
     from shardviz.documents import plans as documents
-    from shardviz.render import plan_view
+    from shardviz.render import plans_compared
 
 if TYPE_CHECKING:
     from shardviz.answers.plans import PricedProblem
@@ -63,5 +63,7 @@ def print_ranking(question: PricedProblem, output: CommandOutput, limit: int) ->
     if output.as_json:
         print_json(documents.ranking_document(candidates))
     else:
-        output.show(plan_view.ranking_view(question.problem, candidates, output.width, output.palette, limit))
+        output.show(
+            plans_compared.ranking_view(question.problem, candidates, output.width, output.palette, limit)
+        )
     return ExitCode.FINE

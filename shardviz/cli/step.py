@@ -25,9 +25,9 @@ with LazyImports():
     from shardviz.cli import play as playing
     from shardviz.documents import rounds as documents
     from shardviz.hardware import comparisons
-    from shardviz.render import job_picture
     from shardviz.render import lines as render_lines
-    from shardviz.render.rounds import costs, player, step_notes, step_view, transfer_table
+    from shardviz.render import machine_view
+    from shardviz.render.rounds import player, step_notes, step_view, transfer_table
     from shardviz.stepping import collective_run
     from shardviz.stepping import question as stepping_question
     from shardviz.stepping import transfers as stepping_transfers
@@ -285,7 +285,7 @@ def print_step(
         axes = [run.operation.axes]
         heading = [
             *heading,
-            *job_picture.job_lines(verifier.job, run.mesh, axes, output.width, output.palette),
+            *machine_view.job_lines(verifier.job, run.mesh, axes, output.width, output.palette),
         ]
     output.show([*heading, *lines])
     # JAX works while the rounds are read.
@@ -311,7 +311,9 @@ def _compare(run: CollectiveRun, shown: StepOptions, heading: Sequence[Text]) ->
         if shown.output.as_json:
             document = documents.comparison_document(run, crossed, skipped)
         else:
-            lines = costs.comparison_view(run, crossed, skipped, shown.output.width, shown.output.palette)
+            lines = step_notes.comparison_view(
+                run, crossed, skipped, shown.output.width, shown.output.palette
+            )
     if shown.output.as_json:
         print_json(document)
     else:

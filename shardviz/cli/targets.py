@@ -12,7 +12,7 @@ from shardviz.targets.hardware import target_groups
 
 with LazyImports():
     from shardviz.documents import machines
-    from shardviz.render.programs import target_status
+    from shardviz.render import machine_view
 
 EXAMPLES = (
     ("Every target, and the command that installs what is missing", "shardviz targets"),
@@ -29,4 +29,4 @@ def command(output: CommandOutput) -> None:
         print_json(machines.TARGETS.document(groups=groups))
         return
 
-    output.show(target_status.targets_view(groups, output.width))
+    output.show(machine_view.targets_view(groups, output.width))

@@ -15,7 +15,7 @@ from shardviz.lazy_names import LazyImports
 with LazyImports():
     from shardviz.answers import plans
     from shardviz.documents import plans as documents
-    from shardviz.render import versus_view
+    from shardviz.render import plans_compared
 
 if TYPE_CHECKING:
     from shardviz.answers.plans import PricedProblem
@@ -55,5 +55,5 @@ def print_comparison(question: PricedProblem, other: Problem, output: CommandOut
     if output.as_json:
         print_json(documents.VERSUS.document(first=first, second=second))
     else:
-        output.show(versus_view.versus_view(first, second, output.width, output.palette))
+        output.show(plans_compared.versus_view(first, second, output.width, output.palette))
     return ExitCode.FINE

@@ -1,5 +1,5 @@
-"""A machine: its figures with their source, where each axis of a mesh lies on it, and its picture: planes of
-a torus, nodes of GPUs around their switches.
+"""A machine: its figures with their source, where each axis of a mesh lies on it, and its picture, planes of
+a torus or nodes of GPUs around their switches; and the processes of a job that hold its devices.
 
 x goes to the right, y down, and each z is a plane of its own. Dots lead off the page where an axis closes to
 a ring. A link has the colour of the mesh axis that lies along it. Of what is too large, the first and the
@@ -14,15 +14,18 @@ from collections.abc import Sequence
 from rich.style import Style
 from rich.text import Text
 
+from shardviz.devices.job import GroupSpan, Job, group_span
 from shardviz.errors import plural
 from shardviz.hardware.family import Family
 from shardviz.hardware.links import Dimension, LinkLevel
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hardware.placement import AXES
-from shardviz.render.lines import Cell, fitting_columns, sentence, shelve, table
+from shardviz.render.caption import axes_text, coordinates
+from shardviz.render.lines import GLUE, Cell, columns, fitting_columns, sentence, shelve, table
 from shardviz.render.measurements import regime_cells
-from shardviz.render.palette import DIM, Palette
+from shardviz.render.palette import DIM, SIGNS, Palette
 from shardviz.sharding import Mesh
+from shardviz.targets.hardware import TargetGroup
 from shardviz.units import flops, human_bytes, rate, seconds
 
 
@@ -344,3 +347,106 @@ def _shown(size: int, most: int) -> Shown:
     if size <= most:
         return list(range(size))
     return [*range(max(most - 2, 1)), None, size - 1]
+
+
+MAX_GRID, MAX_GRID_COLUMNS, MAX_PROCESSES, MAX_GROUPS, MAX_NAMED = 16, 16, 8, 4, 8
+
+
+def job_lines(
+    job: Job, mesh: Mesh, axes: Sequence[Sequence[str]], width: int, palette: Palette
+) -> list[Text]:
+    """The mesh as a grid, each device with its holder, or the processes one by one where that is too wide;
+    then a line for each of `axes`. Nothing for a process that is alone, or a mesh that the job refuses."""
+    if not job.runs(mesh):
+        return []
+    hosts = {*job.hosts}
+    where = plural(len(hosts), "host") if len(hosts) > 1 else job.hosts[0]
+    said = f"{job.processes:,} processes on {where}, {plural(mesh.size, 'device')}"
+    lines = sentence(said, width, lead="job  ")
+    lines += _grid(job, mesh, width, palette) or _processes(job, width)
+    rows = [_span_cells(group_span(job, mesh, each), mesh, palette) for each in axes]
+    return [*lines, *table(rows, width, 1), Text()]
+
+
+def _grid(job: Job, mesh: Mesh, width: int, palette: Palette) -> list[Text] | None:
+    """The mesh with its last axis to the right; None where it is too large."""
+    across = mesh.axis_sizes[-1]
+    if mesh.size // across > MAX_GRID or across > MAX_GRID_COLUMNS:
+        return None
+    heads = [coordinates(mesh, position, palette, mesh.axis_names[-1:]) for position in range(across)]
+    rows = [[Text(), *heads]]
+    for first in range(0, mesh.size, across):
+        held = [_holder(job, mesh, position) for position in range(first, first + across)]
+        rows.append([coordinates(mesh, first, palette, mesh.axis_names[:-1]), *held])
+    return columns(rows, width, 1)
+
+
+def _holder(job: Job, mesh: Mesh, position: int) -> Text:
+    process = job.holder(mesh, position)
+    host = f"{job.hosts[process]} " if len({*job.hosts}) > 1 else ""
+    return Text.assemble((str(mesh.device_id(position)), "bold"), (f" {host}p{process}", "dim"))
+
+
+def _processes(job: Job, width: int) -> list[Text]:
+    rows: list[list[Cell]] = []
+    for process in range(min(job.processes, MAX_PROCESSES)):
+        devices = job.devices_of(process)
+        held = f"{devices[0]:,}–{devices[-1]:,}" if len(devices) > 1 else ", ".join(map(str, devices))
+        rows.append([(f"p{process}", "bold"), job.hosts[process], f"devices {held}"])
+    more = job.processes - MAX_PROCESSES
+    note = sentence(plural(more, "more process", "more processes"), width, 1) if more > 0 else []
+    return [*table(rows, width, 1), *note]
+
+
+def _span_cells(span: GroupSpan, mesh: Mesh, palette: Palette) -> list[Text]:
+    """``over X  ≠ 2 of 4 groups cross hosts: {0, 4} node-a, node-b; …``."""
+    count = len(span.groups)
+    if span.across_hosts:
+        crossing = [
+            f"{{{', '.join(str(mesh.device_id(position)) for position in group)}}} {', '.join(hosts)}"
+            for group, hosts in zip(span.groups, span.hosts, strict=True)
+            if hosts and len(group) <= MAX_NAMED
+        ]
+        listed = "; ".join([*crossing[:MAX_GROUPS], *["…"] * (len(crossing) > MAX_GROUPS)])
+        said = f"≠ {_crossing(span.across_hosts, count)} hosts{': ' if listed else ''}{listed}"
+    elif span.across_processes:
+        said = f"{_crossing(span.across_processes, count)} processes of one host"
+    else:
+        said = f"{plural(count, 'group')}{', each' if count > 1 else ''} within one process"
+    cell = Text(said)
+    if span.across_hosts:
+        cell.stylize(SIGNS["≠"], 0, 1)
+    return [Text.assemble("over ", axes_text(span.axes, mesh, palette)), cell]
+
+
+def _crossing(some: int, count: int) -> str:
+    groups = plural(count, "group") if some == count else f"{some:,} of {plural(count, 'group')}"
+    return f"{groups} {'crosses' if some == 1 else 'cross'}"
+
+
+def info_view(versions: Sequence[tuple[str, str]], warning: str, width: int) -> list[Text]:
+    """`versions` are (name, version); `warning` says what is wrong with them, or is empty."""
+    cure = "pip install -U 'shardviz[tpu]' installs the version that it needs."
+    warned = [Text(), *sentence(f"{warning}. {cure}", width, style="bold")] if warning else []
+    elsewhere = "shardviz targets lists the targets, and how to install those that are missing."
+    return [*table(versions, width), *warned, Text(), *sentence(elsewhere, width, style="dim")]
+
+
+def targets_view(groups: Sequence[TargetGroup], width: int) -> list[Text]:
+    """A heading for every group, its targets as a table, and the names that it takes."""
+    lines: list[Text] = []
+    for group in groups:
+        lines += [Text()] * bool(lines) + _group_heading(group, width)
+        lines += table([[each.name, each.what] for each in group.choices], width, 2)
+        lines += sentence(group.takes, width, 2, style="dim")
+        if machines := [each.machine for each in group.choices if each.machine is not None]:
+            lines += [Text(), *figures_table(machines, width)]
+    return lines
+
+
+def _group_heading(group: TargetGroup, width: int) -> list[Text]:
+    if not group.missing:
+        versions = ", ".join(f"{name} {version}" for name, version in group.versions)
+        return sentence(f"ready  {versions}".rstrip(), width, 0, f"{group.title}  ")
+    command = f": {group.command.replace(' ', GLUE)}" if group.command else ""
+    return sentence(f"{group.missing}{command}", width, 0, f"{group.title}  ")

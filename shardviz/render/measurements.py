@@ -19,8 +19,8 @@ from shardviz.hardware.machine import PlacedMesh
 from shardviz.hardware.measured import Regime
 from shardviz.render.caption import axes_text
 from shardviz.render.lines import GAP, Cell, records, sentence, sentences, table
-from shardviz.render.log_chart import LogChart
 from shardviz.render.palette import DIM, Palette
+from shardviz.render.sweep_view import LogChart
 from shardviz.sharding import Mesh
 from shardviz.units import flops, human_bytes, measured_rate, rate, seconds, times
 

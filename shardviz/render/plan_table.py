@@ -16,8 +16,15 @@ from shardviz.planner.pricing.priced_steps import IN_PLACE, PricedStep
 from shardviz.render.caption import axes_text
 from shardviz.render.lines import GAP, bar, records, sentence
 from shardviz.render.palette import DIM, Palette
-from shardviz.render.plan_steps import StepRow, phase_heading, step_row, step_rows, update_runs
-from shardviz.render.plan_view import case_lines, meaning_lines
+from shardviz.render.plan_view import (
+    StepRow,
+    case_lines,
+    meaning_lines,
+    phase_heading,
+    step_row,
+    step_rows,
+    update_runs,
+)
 from shardviz.units import estimated_seconds, exact_bytes, human_bytes, seconds
 
 if TYPE_CHECKING:

@@ -1,49 +1,210 @@
-"""A plan: its arrays as pictures, its numbered steps with their reasons; and plans ranked by their time.
-Every block of an array has a number, which gives it its colour and glyph in all views."""
+"""A plan: the rows of its steps, which all tables of steps are made of, the words of a train step, and the
+page: its arrays as pictures, its numbered steps with their reasons. Every block of an array has a number,
+which gives it its colour and glyph in all views."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.notation import SpecPart, write_specs
-from shardviz.planner.plan import Parts, Plan, axes_words, decided_parts, repeated_work
-from shardviz.planner.problem import Problem, Statement
-from shardviz.planner.problem.problem import UNNAMED, notices, statement_text
-from shardviz.planner.ranking import Candidate
+from shardviz.planner.plan import LOCAL_OPS, Parts, Plan, Step, axes_words, decided_parts, repeated_work
+from shardviz.planner.pricing.priced_steps import HBM, IN_PLACE, PricedStep
+from shardviz.planner.problem import Statement
+from shardviz.planner.problem.problem import UNNAMED, Problem, notices, statement_text, value_pieces
 from shardviz.planner.statements.work_split import CASES
-from shardviz.render.caption import caption_cells, collectives_text, mesh_text, notes, repetition
+from shardviz.render.caption import axes_text, caption_cells, mesh_text, notes, repetition, spec_text
 from shardviz.render.layouts.layout_canvas import array_lines
-from shardviz.render.lines import (
-    GAP,
-    Cell,
-    as_text,
-    columns,
-    fitting_columns,
-    records,
-    sentence,
-    sentences,
-    table,
-)
-from shardviz.render.palette import BEST, Palette
-from shardviz.render.plan_steps import (
-    StepRow,
-    phase_heading,
-    state_names,
-    state_words,
-    step_row,
-    step_rows,
-    training_words,
-)
+from shardviz.render.lines import GAP, Cell, columns, records, sentence, sentences, table
+from shardviz.render.palette import Palette
 from shardviz.sharding import Layout
 from shardviz.units import exact_bytes, flops, human_bytes, seconds
 
-if TYPE_CHECKING:
-    from shardviz.planner.pricing.costs import PlanCost
+
+@dataclass(frozen=True)
+class StepRow:
+    """A step of a plan, or all steps in a row that update one parameter, of which `step` is the last.
+
+    `number` is ``2``, or ``7–9``. `operation` is ``psum Out over Y`` or ``einsum bd,df->bf``; of a statement
+    of a program and of an update ``Y = silu(H)``, of which `value` stands after the sign. `becomes` is the
+    array as the step leaves it. `priced` are its prices, where it has any.
+    """
+
+    number: str
+    step: Step
+    operation: Text
+    becomes: Text
+    value: str = ""
+    is_update: bool = False
+    priced: Sequence[PricedStep] = ()
+
+    @property
+    def is_moving(self) -> bool:
+        return self.step.op not in LOCAL_OPS
+
+    @property
+    def is_in_place(self) -> bool:
+        return not self.is_update and self.priced[0].convention == IN_PLACE
+
+    @property
+    def seconds(self) -> float | None:
+        """The time of all its steps; None where one of them has none."""
+        known = [each.seconds for each in self.priced if each.seconds is not None]
+        return sum(known) if len(known) == len(self.priced) else None
+
+    @property
+    def time(self) -> str:
+        if self.is_in_place:
+            return "in place"
+        return "unknown" if self.seconds is None else seconds(self.seconds)
+
+    @property
+    def bound(self) -> str:
+        """The resource or the axes by which its time is bound; an update only reads and writes memory."""
+        if self.seconds is None or self.is_in_place:
+            return ""
+        return HBM if self.is_update else self.priced[0].bound
+
+    @property
+    def size(self) -> str:
+        """The bytes of a collective."""
+        return exact_bytes(self.step.bytes) if self.is_moving else ""
+
+    @property
+    def moved(self) -> str:
+        """The figure that bounds its time: bytes sent, bytes of memory, or work."""
+        last = self.priced[-1]
+        if last.is_collective:
+            return f"{human_bytes(last.wire_bytes)} sent"
+        if self.is_update or last.bound == HBM:
+            return f"{human_bytes(sum(each.hbm_bytes for each in self.priced))} of HBM"
+        return flops(last.flops)
+
+
+def step_rows(plan: Plan, palette: Palette, priced: Sequence[PricedStep] = ()) -> dict[int, StepRow]:
+    """The row of each step by its number, from 1; all steps that update one parameter are one, by the number
+    of the last."""
+    runs = update_runs(plan)
+    rows = {}
+    for number in range(1, len(plan.steps) + 1):
+        row, run = step_row(plan, number, palette, priced), runs.get(number)
+        if run is None:
+            rows[number] = row
+        elif number == run[-1]:
+            value = update_text(plan, number)
+            rows[number] = replace(
+                row,
+                number=f"{run[0]}–{number}",
+                operation=Text(value),
+                value=value,
+                is_update=True,
+                priced=priced[run[0] - 1 : number],
+            )
+    return rows
+
+
+def step_row(plan: Plan, number: int, palette: Palette, priced: Sequence[PricedStep] = ()) -> StepRow:
+    """The row of one step."""
+    step, problem, value = plan.steps[number - 1], plan.problem, ""
+    arrays = (array for part in problem.parts for array in (*part.operands, part.result))
+    dims = next(array.dims for array in arrays if array.name == step.array)
+    if step.einsum is not None and not problem.is_chain:
+        pieces, part = value_pieces(problem.parts[step.part]), problem.parts[step.part]
+        value = "".join(each if isinstance(each, str) else part.operands[each].name for each in pieces)
+        operation = Text.assemble((step.array, "bold"), f" = {value}")
+    elif step.einsum is not None:
+        operation = Text.assemble((step.op, "bold"), f" {step.einsum}")
+    else:
+        operation = Text.assemble((step.op, "bold"), f" {step.array}")
+        if step.axes:
+            operation.append(" over ").append_text(axes_text(step.axes, problem.mesh, palette))
+    becomes = spec_text(step.array, dims, step.to_spec, problem.mesh, palette)
+    return StepRow(f"{number}", step, operation, becomes, value, False, priced[number - 1 : number])
+
+
+def training_words(problem: Problem) -> str:
+    """``, backward, remat dots, adam``; nothing for a forward pass."""
+    training = problem.training
+    if training is None:
+        return ""
+    remat = "" if training.remat == "none" else f", remat {training.remat}"
+    return f", backward{remat}" + (f", {training.optimizer}" if training.optimizer else "")
+
+
+def phase_heading(plan: Plan, number: int) -> str:
+    """The phase that begins with a step, from 1; "" where none does. What is computed again is a part of the
+    backward pass."""
+
+    def phase(step: Step) -> str:
+        own = plan.problem.parts[step.part].phase
+        return "backward" if own == "recomputed" else own
+
+    here = phase(plan.steps[number - 1])
+    if plan.problem.training is None or (number > 1 and phase(plan.steps[number - 2]) == here):
+        return ""
+    return here
+
+
+def update_runs(plan: Plan) -> dict[int, range]:
+    """By the number of each step, from 1, those in a row that update the same parameter as it does."""
+    found: dict[int, range] = {}
+    for _, run in groupby(enumerate(plan.steps, 1), lambda pair: _updated(plan, pair[1])):
+        numbers = [number for number, step in run if _updated(plan, step)]
+        found |= dict.fromkeys(numbers, range(numbers[0], numbers[-1] + 1)) if numbers else {}
+    return found
+
+
+def _updated(plan: Plan, step: Step) -> str:
+    """The parameter whose optimizer's statement the step is; "" for all others."""
+    part = plan.problem.parts[step.part]
+    return part.source if part.phase == "optimizer" and step.einsum is not None else ""
+
+
+def update_text(plan: Plan, number: int) -> str:
+    """``adam(W1, dW1)``, for a step of the optimizer."""
+    training, problem = plan.problem.training, plan.problem
+    assert training is not None
+    assert training.optimizer is not None
+    name = _updated(plan, plan.steps[number - 1])
+    return f"{training.optimizer.rule}({name}, {dict(problem.gradients)[name]})"
+
+
+def state_words(problem: Problem) -> str:
+    """``adam keeps a copy in f32 and two moments in f32 of each parameter, split as it is and over data``;
+    nothing where there is no such state."""
+    optimizer = None if problem.training is None else problem.training.optimizer
+    if optimizer is None:
+        return ""
+    trained = {part.source for part in problem.parts if part.phase == "optimizer"}
+    dtypes = {array.dtype for array in problem.arguments if array.name in trained}
+    kept = []
+    if optimizer.master and dtypes != {optimizer.master}:
+        kept.append(f"a copy in {optimizer.master}")
+    if optimizer.rule == "adam":
+        kept.append(f"two moments in {optimizer.moments}")
+    if not kept:
+        return ""
+    arrays = {array.name: array for array in problem.arguments}
+    pairs = [
+        (arrays[part.source].decided_spec.axes, arrays[old].decided_spec.axes)
+        for old, new in problem.updates
+        for part in problem.parts
+        if part.result.name == new
+    ]
+    more = [axis for axis in optimizer.over if any(axis in own and axis not in its for its, own in pairs)]
+    split = "split as it is" + "".join(f" and over {axis}" for axis in more)
+    return f"{optimizer.rule} keeps {' and '.join(kept)} of each parameter, {split}"
+
+
+def state_names(problem: Problem) -> set[str]:
+    """The optimizer's state before and after the step, which `state_words` says."""
+    trained = {part.source for part in problem.parts if part.phase == "optimizer"}
+    return {name for pair in problem.updates if pair[0] not in trained for name in pair}
+
 
 RIGHT = frozenset({3, 4})
 MOST_NAMES = 3
@@ -132,43 +293,6 @@ def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool 
     lines += table([caption_cells(layout, palette) for layout in arrays.values()], width)
     lines += sentences((note for layout in arrays.values() for note in notes(layout)), width)
     return lines + sentence(state_words(problem), width)
-
-
-def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
-    """Headline, pictures unless they are left out, shares, the plan and its cost, with blank lines between. A
-    plan that does not fit says so first."""
-    from shardviz.render.alternatives_view import alternatives_view
-    from shardviz.render.cost_view import cost_view, fit_lines, padding_lines
-
-    plan = cost.plan
-    return [
-        *headline(plan.problem, width, palette),
-        *statement_lines(plan.problem, width),
-        *fit_lines(cost, width),
-        *padding_lines(cost, width),
-        Text(),
-        *question_view(plan, width, palette, with_pictures),
-        Text(),
-        *adopted_lines(plan, width),
-        *plan_view(plan, width, palette),
-        *alternatives_view(cost, width, palette),
-        Text(),
-        *cost_view(cost, width, palette),
-        *sentence(cost.assumes, width, INDENT),
-    ]
-
-
-def adopted_lines(plan: Plan, width: int) -> list[Text]:
-    """Says of a plan that it splits or moves arrays as Shardy does, and why."""
-    if plan.teller == "planner":
-        return []
-    is_one = len(plan.question.parts) == 1
-    does = (
-        "The array is resharded as Shardy does it"
-        if is_one
-        else "The arrays in between are split as Shardy splits them"
-    )
-    return sentence(f"{does}: priced alike, that costs less than the best that the planner found.", width)
 
 
 def plan_view(plan: Plan, width: int, palette: Palette) -> list[Text]:
@@ -274,91 +398,14 @@ def _heads(plan: Plan, rows: Sequence[StepRow], width: int) -> list[list[Text]]:
     return heads
 
 
-HEADINGS = ("", "", "specs", "time", "bound", "sent", "memory", "work", "collectives", "case")
-RANKING_RIGHT = frozenset({0, 3, 5, 6, 7})
-GIVING_WAY: Sequence[Collection[int]] = [range(9, 10), range(8, 10)]
-"""The cases follow from the collectives, and these from the specs, so they go first."""
-TOO_LARGE = "!"
-"""Marks what does not fit."""
-
-
-def ranking_view(
-    problem: Problem, candidates: Sequence[Candidate], width: int, palette: Palette, limit: int
-) -> list[Text]:
-    """A table of the first `limit` candidates, and how many more there are."""
-    shown = candidates[:limit]
-    rows = _ranking_cells(shown, palette)
-    words = " ".join((*_ranking_words(candidates), "All figures are per device."))
-    more = len(candidates) - len(shown)
-    if more:
-        words += f" {plural(more, 'more sharding')}: --limit {len(candidates)} or --json shows all."
-    return [
-        *headline(problem, width, palette),
-        *statement_lines(problem, width),
-        Text(),
-        *(fitting_columns(rows, width, 0, RANKING_RIGHT, HEADINGS, GIVING_WAY) or records(rows, width)),
-        *sentence(words, width, style="dim"),
-    ]
-
-
-def ranking_rows(candidates: Sequence[Candidate], width: int, palette: Palette) -> list[Text]:
-    """The heads of the columns that fit, then a line for each candidate."""
-    rows = _ranking_cells(candidates, palette)
-    without = [*GIVING_WAY, *(range(stop, 10) for stop in (7, 6, 4))]
-    found = fitting_columns(rows, width, 0, RANKING_RIGHT, HEADINGS, without)
-    return found or [Text("specs  time", "bold"), *(Text("  ").join(map(as_text, row[2:4])) for row in rows)]
-
-
-def _ranking_cells(candidates: Sequence[Candidate], palette: Palette) -> list[list[Cell]]:
-    return [
-        [
-            (str(number), "dim"),
-            (BEST if candidate.best else "", "bold"),
-            (specs_text(cost.plan), "bold"),
-            "unknown" if cost.unknown else seconds(cost.serial_seconds),
-            "" if cost.unknown else cost.bound,
-            human_bytes(cost.plan.wire_bytes),
-            human_bytes(candidate.memory_per_device) + TOO_LARGE * bool(cost.over_bytes),
-            flops(cost.flops),
-            collectives_text(cost.plan, palette),
-            ("; ".join(cost.plan.cases), "dim"),
-        ]
-        for number, candidate in enumerate(candidates, 1)
-        for cost in (candidate.cost,)
-    ]
-
-
-def _ranking_words(candidates: Sequence[Candidate]) -> Iterator[str]:
-    from shardviz.render.cost_view import machine_words
-
-    cost = candidates[0].cost
-    if any(one.cost.unknown for one in candidates):
-        yield f"{BEST} Pareto-optimal in bytes sent, memory and compute; not ranked by time."
-    else:
-        if any(one.best for one in candidates):
-            yield f"{BEST} Pareto-optimal: nothing faster uses less memory."
-        yield "Times are without overlap."
-    if any(one.cost.over_bytes for one in candidates):
-        yield f"{TOO_LARGE} does not fit in {human_bytes(cost.limit_bytes or 0)}."
-    yield f"On {machine_words(cost)}."
-
-
-def specs_text(plan: Plan) -> str:
-    """The specs of a plan's operands and result as `--specs` takes them: ``XY,Y_->X_``."""
-    parts = [
-        SpecPart(tuple(operand.spec for operand in part.operands), part.result.spec)
-        for part in plan.problem.parts
-    ]
-    parts[-1] = SpecPart(parts[-1].operands, plan.result_spec)
-    return write_specs(parts)
-
-
-def named_specs_text(plan: Plan) -> str:
-    """The specs of a plan as `--specs` takes them: by the names of the arrays of a program."""
-    problem = plan.problem
-    if problem.is_chain:
-        return specs_text(plan)
-    from shardviz.notation.spec_string import write_named_specs
-
-    given = {array.name: array.spec for array in (*problem.arguments, problem.result)}
-    return write_named_specs({name: spec for name, spec in given.items() if spec is not None and spec.axes})
+def adopted_lines(plan: Plan, width: int) -> list[Text]:
+    """Says of a plan that it splits or moves arrays as Shardy does, and why."""
+    if plan.teller == "planner":
+        return []
+    is_one = len(plan.question.parts) == 1
+    does = (
+        "The array is resharded as Shardy does it"
+        if is_one
+        else "The arrays in between are split as Shardy splits them"
+    )
+    return sentence(f"{does}: priced alike, that costs less than the best that the planner found.", width)

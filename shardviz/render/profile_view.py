@@ -17,8 +17,7 @@ from shardviz.profiles.profile import Profile
 from shardviz.render.caption import axes_text
 from shardviz.render.lines import Cell, fitting_columns, sentence, sentences, table
 from shardviz.render.palette import Palette
-from shardviz.render.times.report import note_lines, percent, total_lines
-from shardviz.render.times.tellers import stacked_pictures, totals_table
+from shardviz.render.times.report import note_lines, percent, stacked_pictures, total_lines, totals_table
 from shardviz.units import estimated_seconds, human_bytes, measured_rate
 
 MOST_DEVICES, MOST_STEPS = 16, 12

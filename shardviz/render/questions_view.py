@@ -14,8 +14,8 @@ from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.costs import PlanCost
 from shardviz.render.lines import GAP, bar
 from shardviz.render.palette import DIM, SIGNS, Palette
+from shardviz.render.plans_compared import collective_counts
 from shardviz.render.problem_picture import GUTTER, LABELS, parts_line
-from shardviz.render.versus_view import collective_counts
 from shardviz.units import human_bytes, seconds
 
 VALUES = 8

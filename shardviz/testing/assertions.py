@@ -104,7 +104,7 @@ def assert_collectives(
     _check_axes(named, report)
     found = tallies(report.collectives, named, rest)
     if not all(tally.is_met for tally in found) or report.module.unread:
-        from shardviz.render.programs.expectations import expectation_text
+        from shardviz.render.programs.changes_view import expectation_text
 
         raise AssertionError(expectation_text(report.module, report.mesh, found))
     if most_bytes is most_seconds is most_memory is None:
@@ -130,7 +130,7 @@ def assert_collectives(
             taken, most = human_bytes(memory.peak_bytes), human_bytes(round(most_memory))
             problem = f"takes {taken} of a device: at most {most} are expected"
     if problem:
-        from shardviz.render.programs.expectations import excess_text
+        from shardviz.render.programs.changes_view import excess_text
 
         raise AssertionError(excess_text(cost, report.mesh, problem, memory))
 

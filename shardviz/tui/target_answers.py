@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from shardviz.forms.wording import as_sentence
-from shardviz.render.programs.target_status import Wait
+from shardviz.render.programs.target_answers import Wait
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference

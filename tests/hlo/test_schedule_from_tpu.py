@@ -16,7 +16,7 @@ from jax.sharding import PartitionSpec as P
 
 from shardviz.hlo import HloModule, read_hlo
 from shardviz.render.palette import PLAIN
-from shardviz.render.programs.hlo_view import hlo_view
+from shardviz.render.programs.program_view import hlo_view
 from shardviz.reports.entries import Selection
 from shardviz.reports.program_report import report_of
 from shardviz.sharding import Mesh

@@ -9,7 +9,7 @@ import pytest
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
-from shardviz.render.alternatives_view import alternatives_view, bound_words, comparison_words, faster_words
+from shardviz.render.cost_view import alternatives_view, bound_words, comparison_words, faster_words
 from shardviz.render.palette import PLAIN
 from tests.planner.conftest import _placed as on_rings
 

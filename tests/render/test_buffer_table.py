@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from shardviz.collectives.algorithms import schedules_for
 from shardviz.collectives.pattern import Pattern
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.rounds.buffer_rows import FrameStats
 from shardviz.render.rounds.buffer_table import MAX_ROWS, BufferTable, table_shape
-from shardviz.render.rounds.pieces import FORMS
+from shardviz.render.rounds.pieces import FORMS, FrameStats
 from shardviz.stepping.collective_run import CollectiveRun
 
 RunOf = Callable[..., CollectiveRun]

@@ -8,8 +8,8 @@ import pytest
 
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.notation import Context, parse_mesh, read_sharding
-from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, device_lines
 from shardviz.render.layouts.cells import BlockCells, CellIndex, DeviceCells
+from shardviz.render.layouts.layout_view import DevicePlacement, cell_details, device_lines
 from shardviz.render.palette import TRUECOLOR
 from shardviz.sharding import Layout, ShardedArray
 

@@ -11,7 +11,7 @@ from shardviz.hardware.comparisons import crossovers, fastest, left_out
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.timelines import Timeline
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.rounds.costs import comparison_view
+from shardviz.render.rounds.step_notes import comparison_view
 from shardviz.stepping.collective_run import CollectiveRun
 from tests.conftest import covering
 

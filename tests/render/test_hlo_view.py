@@ -16,7 +16,7 @@ from shardviz.hlo.listing import Listing, list_hlo
 from shardviz.notation import parse_mesh
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.programs.hlo_picture import HloPicture, hlo_picture
-from shardviz.render.programs.hlo_view import hlo_view
+from shardviz.render.programs.program_view import hlo_view
 from shardviz.reports.entries import Selection
 from shardviz.reports.program_report import report_of
 

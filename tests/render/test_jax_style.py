@@ -11,7 +11,7 @@ import pytest
 
 from shardviz.errors import QuestionError
 from shardviz.notation import Context, parse_mesh, read_sharding
-from shardviz.render.layouts.jax_style import jax_style
+from shardviz.render.layouts.layout_view import jax_style
 from shardviz.sharding import Layout, ShardedArray
 
 SPECS_2D = ["X _", "_ X", "Y _", "_ Y", "X Y", "Y X", "(X Y) _", "_ (X Y)", "(Y X) _", "_ (Y X)", "_ _"]

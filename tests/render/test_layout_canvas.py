@@ -20,8 +20,8 @@ from shardviz.render.layouts.layout_canvas import (
     PointedLayout,
     arrange,
     array_lines,
-    layout_view,
 )
+from shardviz.render.layouts.layout_view import layout_view
 from shardviz.render.palette import ANSI, GLYPHS, PLAIN, TRUECOLOR, Palette
 from shardviz.render.plan_view import numbered_parts, question_view
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray

@@ -6,7 +6,7 @@ import pytest
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.render.minimap import CURSOR, LENS, Minimap, Place, room_below, room_beside, with_map
+from shardviz.render.canvas import CURSOR, LENS, Minimap, Place, room_below, room_beside, with_map
 
 SIZES = [
     (1, 1),

@@ -12,8 +12,8 @@ from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.training import train_step
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.plan_steps import update_runs
 from shardviz.render.plan_table import MARK, PlanTable
+from shardviz.render.plan_view import update_runs
 from shardviz.stepping.plan_step import StepCost
 
 

@@ -13,16 +13,10 @@ from shardviz.hlo import Collective
 from shardviz.notation import parse_mesh, parse_specs
 from shardviz.planner import Plan, plan, problem_from_text, rank
 from shardviz.planner.pricing.costs import PlanCost, price
-from shardviz.render.alternatives_view import comparison_words
+from shardviz.render.cost_view import comparison_words, explain_view
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.plan_view import (
-    case_lines,
-    explain_view,
-    plan_view,
-    ranking_view,
-    specs_text,
-    statement_lines,
-)
+from shardviz.render.plan_view import case_lines, plan_view, statement_lines
+from shardviz.render.plans_compared import ranking_view, specs_text
 from shardviz.render.programs.target_answers import target_view
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import PartitionSpec

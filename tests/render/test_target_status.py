@@ -9,7 +9,7 @@ from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.passes_view import pass_slider, stage_list
-from shardviz.render.programs.target_status import SPINNER, STILL, TargetTab, Wait, target_strip, wait_lines
+from shardviz.render.programs.target_answers import SPINNER, STILL, TargetTab, Wait, target_strip, wait_lines
 
 TABS = (
     TargetTab("shardy", "✓", "12 ms"),

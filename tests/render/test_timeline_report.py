@@ -9,7 +9,7 @@ import pytest
 from shardviz.cli.streams import STAND_INS
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.times.gantt import Gantt
-from shardviz.render.times.memory_curve import MemoryCurve, memory_lines
+from shardviz.render.times.live_memory import MemoryCurve, memory_lines
 from shardviz.render.times.report import seconds_by_op, timeline_view
 from shardviz.render.times.timeline_rows import TimelineRows, TimeWindow
 from shardviz.timeline.program_timeline import MemoryReport

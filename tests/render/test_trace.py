@@ -12,7 +12,7 @@ import pytest
 
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.machine import machine_of
-from shardviz.render.times.trace import MAX_EVENTS, trace
+from shardviz.render.times.timeline_rows import MAX_EVENTS, trace
 from shardviz.timeline.of_program import program_timeline
 from shardviz.timeline.program_timeline import TimeSpan
 from tests.render.timelines import LAYER, MS, long_timeline, timed

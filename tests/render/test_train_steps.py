@@ -9,9 +9,9 @@ from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.training import train_step
+from shardviz.render.cost_view import explain_view
 from shardviz.render.palette import PLAIN
-from shardviz.render.plan_steps import state_words, training_words
-from shardviz.render.plan_view import explain_view
+from shardviz.render.plan_view import state_words, training_words
 
 MESH = parse_mesh("X=4")
 

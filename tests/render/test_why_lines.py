@@ -7,7 +7,7 @@ import pytest
 from shardviz.hlo import read_hlo
 from shardviz.notation import parse_mesh
 from shardviz.render.palette import PLAIN
-from shardviz.render.programs.why_lines import why_lines
+from shardviz.render.programs.cost_lines import why_lines
 from shardviz.reports.entries import Selection
 from shardviz.reports.program_report import ProgramReport
 from shardviz.reports.why import Reason

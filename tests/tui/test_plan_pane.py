@@ -11,7 +11,7 @@ from shardviz.compiler.requests import CompilerRequest
 from shardviz.errors import CompilerError
 from shardviz.forms.enter import enter
 from shardviz.forms.form import ProblemForm
-from shardviz.render.programs.target_status import SPINNER
+from shardviz.render.programs.target_answers import SPINNER
 from shardviz.tui import target_answers
 from shardviz.tui.plan.pane import PlanPane
 from tests.tui.conftest import SIZES, Mute, check_snapshot, drive, text_of, until

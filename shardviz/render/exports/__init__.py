@@ -2,9 +2,8 @@
 
 script      a Python program that simulates the devices, or the same as a notebook for Jupyter and Colab
 sections    what pictures and pages show, part by part; the rounds of a collective as frames of one page
-svg         a picture
+recorded    a picture as SVG, a recording for asciinema
 html        a page for a browser
-cast        a recording for asciinema
 writing     the file itself
 """
 

@@ -13,7 +13,8 @@ from shardviz.errors import QuestionError
 from shardviz.planner import Problem, plan
 from shardviz.planner.plan import Plan, Step
 from shardviz.render.exports import Subject, SweepChart, Timelines
-from shardviz.render.layouts.layout_canvas import array_lines, layout_view
+from shardviz.render.layouts.layout_canvas import array_lines
+from shardviz.render.layouts.layout_view import layout_view
 from shardviz.render.lines import sentence, trimmed
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import (
@@ -121,8 +122,7 @@ def _cost(planned: Plan, placed: PlacedMesh | None, width: int, palette: Palette
     if placed is None:
         return []
     from shardviz.planner.pricing.costs import price
-    from shardviz.render.alternatives_view import alternatives_view
-    from shardviz.render.cost_view import cost_view, fit_lines, padding_lines
+    from shardviz.render.cost_view import alternatives_view, cost_view, fit_lines, padding_lines
 
     cost = price(planned, placed)
     lines = [*fit_lines(cost, width), *padding_lines(cost, width), *cost_view(cost, width, palette)]

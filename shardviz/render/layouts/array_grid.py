@@ -9,10 +9,9 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.canvas import LineBuilder, visible
+from shardviz.render.canvas import LineBuilder, Place, visible
 from shardviz.render.caption import array_text
 from shardviz.render.layouts.cells import ROOMY, CellIndex, Cells, Edge
-from shardviz.render.minimap import Place
 from shardviz.render.palette import DIM
 from shardviz.units import times
 

@@ -6,21 +6,17 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
-from itertools import islice, product
+from itertools import product
 from typing import NamedTuple
 
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.errors import plural
-from shardviz.render.canvas import LineBuilder, all_lines
-from shardviz.render.caption import caption_cells, mesh_text, notes, repetition
+from shardviz.render.canvas import LineBuilder, Minimap, Place, Window, all_lines
 from shardviz.render.layouts.array_grid import LEFT, POINTED, ArrayGrid, Fit, Pointer, fits
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
-from shardviz.render.lines import Cell, sentence, sentences, table
-from shardviz.render.minimap import Minimap, Place, Window
-from shardviz.render.palette import Palette, glyph
-from shardviz.sharding import DeviceShard, Layout
+from shardviz.render.palette import Palette
+from shardviz.sharding import Layout
 
 SIGN_WIDTH = 5
 """Columns between arrays, with the sign in their middle."""
@@ -32,7 +28,6 @@ Shelves = list[Shelf]
 """Grids beside one another, each with the sign before it, and below one another."""
 
 Fitted = tuple[Cells, tuple[Fit, ...]]
-LISTED_DEVICES = 64
 WIDEST = 6
 """Columns that a grown cell has for each of its lines, at most: with two it looks square. It has one at
 least."""
@@ -384,40 +379,3 @@ def _breaks(shelf: Shelf) -> Iterator[Shelves]:
 
 def _title_width(each: Placed) -> int:
     return max(each.grid.width, each.grid.title.cell_len + 2 * bool(each.sign and not each.x))
-
-
-def layout_view(layout: Layout, width: int, palette: Palette, devices: bool = False) -> list[Text]:
-    """The picture first, words under it; `devices` adds the table of up to `LISTED_DEVICES` devices."""
-    lines = array_lines([[(layout, 0)]], width, palette)
-    lines += [*repetition(math.prod(layout.parts), palette), Text()]
-    lines += table([caption_cells(layout, palette)], width)
-    lines += table([[Text.assemble("mesh ", mesh_text(layout.mesh, palette))]], width)
-    lines += sentences(notes(layout), width)
-    if devices:
-        lines += [Text(), *device_table(layout, width, palette, LISTED_DEVICES)]
-    for line in lines:
-        line.rstrip()
-    return lines
-
-
-def device_table(layout: Layout, width: int, palette: Palette, limit: int) -> list[Text]:
-    """One line a device for the first `limit` devices of the mesh, in row-major order."""
-    rows = [_cells(layout, device, palette) for device in islice(layout, limit)]
-    lines = table(rows, width, 0, {0}, ("device", "mesh", "shard", "holds"))
-    more = len(layout) - limit
-    if more > 0:
-        lines += sentence(f"and {plural(more, 'more device')}: --json lists all", width, style="dim")
-    return lines
-
-
-def _cells(layout: Layout, device: DeviceShard, palette: Palette) -> list[Cell]:
-    mesh = layout.mesh
-    place = Text(" ").join(
-        Text(f"{name}={coordinate}", palette.axis(mesh, name))
-        for name, coordinate in zip(mesh.axis_names, device.coords, strict=True)
-    )
-    if layout.spec.only_device not in (None, device.id):
-        return [str(device.id), place, "", ("nothing", "dim")]
-    held = ", ".join(f"{start}:{stop}" for start, stop in device.slices)
-    shard = (f" {glyph(device.shard)} ", palette.shard(device.shard))
-    return [str(device.id), place, shard, f"{layout.array.name}[{held}]"]

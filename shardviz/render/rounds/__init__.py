@@ -1,7 +1,6 @@
 """A collective round by round: buffers, sends, costs and verdicts.
 
-pieces            names, colours, numbers and labels of chunks
-buffer_rows       what every device holds in a frame, and what frames have in common
+pieces            names, colours, numbers and labels of chunks; what every device holds in a frame
 buffer_table      that as a table: scrolled in a window, printed whole
 device_map        places for devices, so that neighbours stand beside one another
 round_traffic     what moves in a round over every link, and in words
@@ -9,8 +8,7 @@ device_picture    devices as boxes joined by their links
 switch_lanes      the devices on a switch as lanes, a line each
 transfer_table    every message of every round
 matmul_picture    which block of a matmul is multiplied while a collective moves them
-step_notes        headline, marks, verdict
-costs             rounds, bytes and times, and all algorithms compared
+step_notes        headline, marks, verdict; rounds, bytes and times, and all algorithms compared
 step_view         the page that is printed, with whole shards of numbers
 player            the pages that are played
 """

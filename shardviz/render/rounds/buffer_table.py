@@ -12,15 +12,17 @@ from rich.text import Text
 from shardviz.render.canvas import visible
 from shardviz.render.caption import DeviceLabels, coordinates
 from shardviz.render.palette import DIM, Palette
-from shardviz.render.rounds.buffer_rows import (
+from shardviz.render.rounds.pieces import (
+    FORMS,
     NAMES,
     BufferRow,
     BufferRows,
     FrameStats,
+    cell_text,
     chunk_columns,
+    chunk_name,
     sampled,
 )
-from shardviz.render.rounds.pieces import FORMS, cell_text, chunk_name
 from shardviz.stepping.collective_run import CollectiveRun
 
 MAX_ROWS = 16

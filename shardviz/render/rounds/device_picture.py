@@ -19,16 +19,21 @@ from shardviz.hardware.topology import Switch
 from shardviz.render.canvas import LineBuilder
 from shardviz.render.caption import coordinates
 from shardviz.render.palette import DIM, Palette
-from shardviz.render.rounds.buffer_rows import (
+from shardviz.render.rounds.device_map import DeviceMap, LineMap, Pair, SwitchMap, device_map
+from shardviz.render.rounds.pieces import (
+    ARRIVED,
+    FORMS,
     NAMES,
+    NOTHING,
     BufferRow,
     BufferRows,
     FrameStats,
+    cell_text,
+    chunk_name,
+    chunk_style,
     drawn_columns,
     sampled,
 )
-from shardviz.render.rounds.device_map import DeviceMap, LineMap, Pair, SwitchMap, device_map
-from shardviz.render.rounds.pieces import ARRIVED, FORMS, NOTHING, cell_text, chunk_name, chunk_style
 from shardviz.render.rounds.round_traffic import Moves, RoundTraffic
 from shardviz.stepping.collective_run import CollectiveRun
 

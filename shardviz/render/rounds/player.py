@@ -14,7 +14,6 @@ from shardviz.render.canvas import Canvas
 from shardviz.render.caption import array_text, axes_text
 from shardviz.render.lines import GAP, GLUE, sentence, trimmed
 from shardviz.render.palette import DONE, NEXT_PHASE, TO_DO, Palette
-from shardviz.render.rounds.buffer_rows import FrameStats, drawn_columns, sampled
 from shardviz.render.rounds.buffer_table import (
     MAX_ROWS,
     BufferTable,
@@ -23,14 +22,13 @@ from shardviz.render.rounds.buffer_table import (
     shown_groups,
     table_shape,
 )
-from shardviz.render.rounds.costs import duration
 from shardviz.render.rounds.device_map import SwitchMap
 from shardviz.render.rounds.device_picture import FULL, SOME, DevicePicture, GroupBoxes
 from shardviz.render.rounds.matmul_picture import MARKS as MATMUL_MARKS
 from shardviz.render.rounds.matmul_picture import MatmulPicture
-from shardviz.render.rounds.pieces import NOTHING
+from shardviz.render.rounds.pieces import NOTHING, FrameStats, drawn_columns, sampled
 from shardviz.render.rounds.round_traffic import round_words
-from shardviz.render.rounds.step_notes import SEPARATOR, after_words, headline, marks
+from shardviz.render.rounds.step_notes import SEPARATOR, after_words, duration, headline, marks
 from shardviz.render.rounds.switch_lanes import LaneShape, SwitchLanes, lane_shape
 from shardviz.render.rounds.transfer_table import PictureAndTransfers, TransferTable, transfer_marks
 from shardviz.stepping.collective_matmul import BlockwiseMatmul

@@ -15,7 +15,7 @@ from shardviz.collectives.values import Bools, Ints
 from shardviz.errors import plural
 from shardviz.hardware.routes import RouteSegment, link_loads, route_segments
 from shardviz.hardware.topology import Switch, Torus
-from shardviz.render.rounds.buffer_rows import carried
+from shardviz.render.rounds.pieces import carried
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.units import human_bytes
 

@@ -19,12 +19,10 @@ from shardviz.render.canvas import SUMMARY, visible
 from shardviz.render.caption import DeviceLabels
 from shardviz.render.lines import Cell, as_text, fitting_columns, sentence, shelve, table, trimmed
 from shardviz.render.palette import DIM, PARTIAL, Palette
-from shardviz.render.rounds.buffer_rows import empty_note
 from shardviz.render.rounds.buffer_table import MAX_ROWS, BufferTable, shown_groups
-from shardviz.render.rounds.costs import cost_lines, duration
-from shardviz.render.rounds.pieces import chunk_style, numbers
+from shardviz.render.rounds.pieces import chunk_style, empty_note, numbers
 from shardviz.render.rounds.round_traffic import round_words, sends_line
-from shardviz.render.rounds.step_notes import after_words, headline, legend_lines
+from shardviz.render.rounds.step_notes import after_words, cost_lines, duration, headline, legend_lines
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.units import human_bytes, shaped
 

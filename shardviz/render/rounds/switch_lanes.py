@@ -9,9 +9,8 @@ from rich.text import Text
 
 from shardviz.render.canvas import LineBuilder
 from shardviz.render.palette import DIM
-from shardviz.render.rounds.buffer_rows import NAMES, sampled
 from shardviz.render.rounds.device_picture import BAR, LINE, SWITCH, GroupBoxes
-from shardviz.render.rounds.pieces import FORMS, cell_text
+from shardviz.render.rounds.pieces import FORMS, NAMES, cell_text, sampled
 from shardviz.render.rounds.round_traffic import RoundTraffic
 
 BRANCH, LAST = "┣", "┗"

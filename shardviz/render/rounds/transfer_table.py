@@ -12,11 +12,10 @@ from shardviz.hardware.topology import Hierarchy, Switch
 from shardviz.render.canvas import Canvas
 from shardviz.render.lines import sentence
 from shardviz.render.palette import Palette
-from shardviz.render.rounds.costs import duration
 from shardviz.render.rounds.pieces import LISTED as MOST_NUMBERS
 from shardviz.render.rounds.pieces import chunk_name, chunk_style, numbers
 from shardviz.render.rounds.round_traffic import round_words
-from shardviz.render.rounds.step_notes import headline
+from shardviz.render.rounds.step_notes import duration, headline
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.stepping.transfers import LoggedTransfer, TransferLog, carried_values
 from shardviz.units import human_bytes, seconds

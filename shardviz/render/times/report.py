@@ -1,9 +1,8 @@
 """A timeline as a page: the total and its parts, the chart, what would save most, the critical path; a
-timeline on one line, and one of its operations in words."""
+timeline on one line, and one of its operations in words; and the times of one program by several tellers."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
@@ -11,21 +10,31 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.lines import (
-    Cell,
-    as_text,
-    fitting_columns,
-    records,
-    sentence,
-    sentences,
-    table,
-    trimmed,
-)
+from shardviz.render.lines import Cell, as_text, fitting_columns, records, sentence, sentences, table, trimmed
 from shardviz.render.palette import SIGNS, Palette
-from shardviz.render.times.gantt import ENDS, FULL, LESS, WAITING, Gantt, LaneStyles, is_matmul, legend
-from shardviz.render.times.memory_curve import MemoryCurve, memory_lines
+from shardviz.render.times.gantt import (
+    ENDS,
+    FULL,
+    WAITING,
+    Gantt,
+    LaneStyles,
+    first_column,
+    is_matmul,
+    legend,
+)
+from shardviz.render.times.live_memory import (
+    BAR,
+    LISTED,
+    NEGLIGIBLE,
+    MemoryCurve,
+    memory_lines,
+    memory_report_lines,
+    misfit_lines,
+)
 from shardviz.render.times.timeline_rows import TimelineRows, TimeWindow
-from shardviz.timeline.program_timeline import Estimate, MemoryReport, ProgramTimeline, TimedOp
+from shardviz.reports.target_times import TargetTimes, TimesAnswer
+from shardviz.timeline.program_timeline import Estimate, ProgramTimeline, TimedOp
+from shardviz.timeline.tellers import TellerComparison
 from shardviz.units import estimated_seconds, exact_bytes, human_bytes
 
 ESTIMATES: dict[Estimate, str] = {
@@ -37,15 +46,8 @@ ESTIMATES: dict[Estimate, str] = {
 }
 HIDDEN = "hidden"
 """Communication for which nothing waits."""
-BAR = 24
-"""Columns of the bars in tables at most."""
 LINKS = 12
 """Operations of a critical path that are listed, the longest."""
-NEGLIGIBLE = 0.001
-"""Of a critical path, or of the memory at the peak; what takes less of it is not listed."""
-_LINE = re.compile(r".*/([^/]+:\d+)")
-LISTED = 6
-"""Operations without an estimate, and buffers, that are listed."""
 
 
 def timeline_view(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
@@ -265,104 +267,6 @@ def note_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     return lines + sentences(timeline.notes, width, lead="note: ")
 
 
-def misfit_lines(memory: MemoryReport, width: int) -> list[Text]:
-    """A program that does not fit, by how much, and the largest of what holds it; else nothing."""
-    if not memory.over_bytes or memory.limit_bytes is None:
-        return []
-    words = (
-        f"{human_bytes(memory.peak_bytes)} are needed and {human_bytes(memory.limit_bytes)} allowed: "
-        f"{human_bytes(memory.over_bytes)} too much"
-    )
-    held = [f"{each.shape} {human_bytes(each.bytes)}" for each in memory.buffers[:3]]
-    words += f"; the largest at the peak: {', '.join(held)}" if held else ""
-    return [*sentence(words, width, lead="✗ does not fit: "), Text()]
-
-
-KINDS = {"argument": FULL, "temporary": LESS, "output": "▒", "free": WAITING}
-
-
-def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> list[Text]:
-    """Arguments, temporaries and outputs as a bar against the limit, then the largest buffers."""
-    limit = memory.limit_bytes
-    against = "" if limit is None else f" of {human_bytes(limit)} allowed"
-    by = "the compiler's own figures" if memory.by == "compiler" else "estimated from the program's order"
-    words = f"{human_bytes(memory.peak_bytes)}{against}, {by}{_moment(memory)}"
-    lines = sentence(words, width, lead="memory at the peak: ")
-    outputs = max(memory.output_bytes - memory.alias_bytes, 0)
-    parts = [
-        ("argument", "arguments", memory.argument_bytes),
-        ("temporary", "temporaries", memory.temporary_bytes),
-        ("output", "outputs", outputs),
-    ]
-    used = sum(size for _, _, size in parts)
-    # Against a limit that leaves nothing of them to see, the parts are shown among themselves.
-    limit = None if limit is not None and used * BAR < limit else limit
-    whole = max(used, limit or 0, 1)
-    bar, columns_left = Text("  "), min(width - 4, 2 * BAR)
-    room = columns_left
-    for kind, _, size in parts:
-        length = min(round(size / whole * room), columns_left)
-        bar.append(KINDS[kind] * length, _kind_style(kind, palette))
-        columns_left -= length
-    if limit is not None:
-        bar.append(KINDS["free"] * columns_left, "dim")
-    told = [
-        Text.assemble((KINDS[kind], _kind_style(kind, palette)), f" {name} {human_bytes(size)}")
-        for kind, name, size in parts
-        if size
-    ]
-    if memory.alias_bytes:
-        told.append(Text(f"{human_bytes(memory.alias_bytes)} of outputs reuse donated buffers"))
-    lines += [bar] * bool(used)
-    if limit is not None and used > limit:
-        words = f"↑ {human_bytes(limit)} allowed"
-        at = min(2 + round(limit / whole * room), width - len(words))
-        lines.append(Text(" " * at + words, "bold"))
-    lines += records([told], width, 2) if told else []
-    return lines + buffer_lines(memory, width)
-
-
-def _moment(memory: MemoryReport) -> str:
-    """The instruction at whose time the most memory is live, and when on the drawn clock that is."""
-    if not memory.order:
-        return ""
-    name, _ = max(memory.order, key=lambda each: each[1])
-    at = f", at {estimated_seconds(memory.peak_at)}" if memory.curve and memory.peak_at else ""
-    return f"; when {name} runs{at}"
-
-
-def _kind_style(kind: str, palette: Palette) -> Style:
-    if not palette.shown:
-        return Style()
-    return Style(color=palette.lanes[{"argument": "copy", "temporary": "memory"}.get(kind, "network")])
-
-
-def buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
-    """The largest buffers at the peak, with their shapes, their source lines and how long they live."""
-    rows: list[list[Cell]] = []
-    shown = [each for each in memory.buffers if each.bytes >= memory.peak_bytes * NEGLIGIBLE]
-    for each in shown[:LISTED]:
-        lives = ""
-        if each.start is not None and each.end is not None:
-            end = estimated_seconds(each.end)
-            lives = f"{estimated_seconds(each.start)} to {end}" if each.start else f"to {end}"
-        elif each.last:
-            # Without a clock: by the instructions, from its own on.
-            since = f"{each.first} " if each.first not in ("", each.name) else ""
-            lives = f"{since}to {each.last}"
-        # Of a file its name is enough; an operation's name stays whole.
-        source = "" if each.source == each.name else _LINE.sub(r"\1", each.source)
-        rows.append([human_bytes(each.bytes), each.name, each.kind, each.shape, lives, (source, "dim")])
-    if not rows:
-        return []
-    head = ["bytes", "largest buffers", "", "shape", "lives", "source"]
-    for place in (4, 5):
-        if not any(as_text(row[place]) for row in rows):
-            head[place] = ""
-    whole = fitting_columns(rows, width, 2, {0}, head, ((2,), (2, 4)))
-    return whole or [Text("  largest buffers", "bold"), *records(rows, width, 4)]
-
-
 MAX_AWAITED = 3
 """Operations that another waited for and that are named."""
 
@@ -428,3 +332,92 @@ def _times(op: TimedOp) -> list[Text]:
     elif op.is_async:
         cells.append(Text("hidden"))
     return cells
+
+
+MODEL, SCHEDULER = "model", "compiler's scheduler"
+
+
+def target_times_view(answer: TimesAnswer, width: int, palette: Palette) -> list[Text]:
+    """A blank line and the times of a target's answer; where there are none, the reason and the memory."""
+    lines = [Text()]
+    if answer.times is not None:
+        return [*lines, *times_view(answer.times, width, palette)]
+    if answer.error is not None:
+        lines += sentence(answer.error.message, width, lead="no times: ")
+        lines += sentence(answer.error.hint, width, 2, style="dim")
+    if answer.memory is not None:
+        lines += [*misfit_lines(answer.memory, width), *memory_report_lines(answer.memory, width, palette)]
+    return lines
+
+
+def times_view(times: TargetTimes, width: int, palette: Palette) -> list[Text]:
+    """The model's page, with the compiler's scheduler beside it where that has simulated the program."""
+    model, scheduler = times.model, times.scheduler
+    if scheduler is None:
+        lines = timeline_view(model, width, palette)
+        return [*lines, *(sentence(times.note, width, lead="note: ") if times.note else ())]
+    tellers = ((f"by the {MODEL}", model), (f"by the {SCHEDULER}", scheduler))
+    lines = [*total_lines(model, width, palette), Text(), *totals_table(tellers, width)]
+    if times.comparison is not None:
+        lines += difference_lines(times.comparison, width)
+    return [*lines, *stacked_pictures(tellers, width, palette), *cause_lines(model, width, palette)]
+
+
+def stacked_pictures(
+    tellers: Sequence[tuple[str, ProgramTimeline]], width: int, palette: Palette
+) -> list[Text]:
+    """The charts of named timelines below one another, on one scale."""
+    limit = max(each.drawn_seconds for _, each in tellers)
+    left = max(first_column(each, width) for _, each in tellers)
+    lines = []
+    for number, (name, each) in enumerate(tellers, 1):
+        lines += [Text(), Text(name, "bold")]
+        lines += picture_lines(each, width, palette, limit, left, with_legend=number == len(tellers))
+    return lines
+
+
+def difference_lines(comparison: TellerComparison, width: int) -> list[Text]:
+    """The two totals against one another, and the causes of their difference, the largest first."""
+    if comparison.agree:
+        lines = sentence("within a quarter of one another", width, 2, style="dim")
+    else:
+        longer = "longer" if comparison.ratio > 1 else "shorter"
+        words = (
+            f"the scheduler's total is {comparison.ratio:.2f} × the model's, {longer} by more than a quarter"
+        )
+        lines = sentence(words, width, 2)
+    for cause, seconds in comparison.causes:
+        lead = f"{'+' if seconds > 0 else '−'}{estimated_seconds(abs(seconds))}  "
+        lines += sentence(cause, width, 2, lead)
+    return lines
+
+
+def totals_table(tellers: Sequence[tuple[str, ProgramTimeline]], width: int) -> list[Text]:
+    """A row a teller: the total, compute, communication, copies where there are any, and what of both is
+    exposed. Where something has no estimate, a figure is a sum without it, ``24.3 ms + ?``."""
+    kinds = {lane.name: lane.kind for _, timeline in tellers for lane in timeline.lanes}
+    used = {name for _, each in tellers for name, seconds in each.communication_seconds if seconds}
+    used.update(*(unknown_lanes(timeline) for _, timeline in tellers))
+    columns_of = {"communication": ("axis", "network")}
+    if any(kinds[name] in ("copy", "host") for name in used):
+        columns_of["copies"] = ("copy", "host")
+    words = ("total", "compute", *columns_of, "exposed")
+    rows = []
+    for name, timeline in tellers:
+        unknown = unknown_lanes(timeline)
+        row = [Text(name, "bold"), _without_unknown(timeline.seconds, bool(unknown))]
+        row.append(_without_unknown(timeline.compute_seconds, "compute" in unknown))
+        for wanted in columns_of.values():
+            seconds = sum(each for lane, each in timeline.communication_seconds if kinds[lane] in wanted)
+            row.append(_without_unknown(seconds, any(kinds[lane] in wanted for lane in unknown)))
+        exposed = sum(seconds for _, seconds in timeline.exposed_seconds)
+        rows.append([*row, _without_unknown(exposed, bool(unknown - {"compute"}))])
+    told = ("", " in all", *(f" {what}" for what in words[1:]))
+    return table(rows, width, 2, range(1, len(told)), ("", *words), told=told)
+
+
+def _without_unknown(seconds: float, is_partial: bool) -> Text:
+    """A time, or what is known of one."""
+    if not is_partial:
+        return Text(estimated_seconds(seconds))
+    return Text.assemble(f"{estimated_seconds(seconds)} + " if seconds else "", ("?", "bold"))

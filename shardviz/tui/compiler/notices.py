@@ -11,8 +11,7 @@ from shardviz.errors import plural
 from shardviz.forms.wording import as_sentence
 from shardviz.render.lines import printable_line, sentence
 from shardviz.render.programs.program_pages import ListedProgram
-from shardviz.render.programs.target_answers import error_lines, targets_table
-from shardviz.render.programs.target_status import TargetTab, spinner, wait_lines
+from shardviz.render.programs.target_answers import TargetTab, error_lines, spinner, targets_table, wait_lines
 from shardviz.tui.target_answers import reworded, wait_of
 from shardviz.units import human_bytes, seconds
 

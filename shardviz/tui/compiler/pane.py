@@ -16,7 +16,7 @@ from textual.widgets import Static
 from shardviz.errors import ShardvizError, TargetError
 from shardviz.forms.command_line import to_arguments
 from shardviz.render.programs.program_pages import ListedProgram, read_program
-from shardviz.render.programs.target_status import target_at, target_strip
+from shardviz.render.programs.target_answers import target_at, target_strip
 from shardviz.tui.compiler.notices import (
     TICK_S,
     all_answers,

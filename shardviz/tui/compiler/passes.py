@@ -9,8 +9,7 @@ from rich.text import Text
 
 from shardviz.render.lines import sentence
 from shardviz.render.programs.passes_view import AHEAD, NOW, PAST, diff_lines, pass_slider, stage_list
-from shardviz.render.programs.target_answers import error_lines
-from shardviz.render.programs.target_status import spinner
+from shardviz.render.programs.target_answers import error_lines, spinner
 from shardviz.reports.target_result import without_answer
 from shardviz.tui.compiler.notices import state_words
 from shardviz.tui.target_answers import reworded

@@ -19,10 +19,9 @@ from textual.widgets import Input, Static
 from shardviz.errors import ShardvizError
 from shardviz.forms.wording import error_words
 from shardviz.render.exports import JaxProgram, Subject, Timelines, title_of
-from shardviz.render.exports.cast import cast
 from shardviz.render.exports.html import html
+from shardviz.render.exports.recorded import cast, recorded_svg
 from shardviz.render.exports.script import notebook
-from shardviz.render.exports.svg import recorded_svg
 from shardviz.render.exports.writing import free_name, target_path, write_file
 from shardviz.render.page import recorder
 from shardviz.stepping.collective_run import CollectiveRun
@@ -197,7 +196,7 @@ def _timeline_page(pane: Pane) -> str:
 
 
 def _trace(pane: Pane) -> str:
-    from shardviz.render.times.trace import trace
+    from shardviz.render.times.timeline_rows import trace
 
     return trace(pane.timelines)
 

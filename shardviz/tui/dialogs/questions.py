@@ -11,8 +11,8 @@ from textual.worker import get_current_worker
 from shardviz.forms.questions import earlier_questions, is_same_question, what_differs
 from shardviz.render.cost_view import machine_words, total_words
 from shardviz.render.lines import READABLE, sentence
+from shardviz.render.plans_compared import versus_table
 from shardviz.render.questions_view import question_rows
-from shardviz.render.versus_view import versus_table
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
 from shardviz.tui.registry import commands_of
 

@@ -58,7 +58,7 @@ class RankingDialog(FilteredList):
             self.app.call_from_thread(self._show, found)
 
     def _show(self, found: tuple[Candidate, ...]) -> None:
-        from shardviz.render.plan_view import ranking_rows
+        from shardviz.render.plans_compared import ranking_rows
 
         head, *lines = ranking_rows(found, self.size.width - 8, self._palette)
         rows = zip(lines, found, strict=True)
@@ -66,8 +66,8 @@ class RankingDialog(FilteredList):
 
     def about(self, row: ListRow) -> Text:
         from shardviz.planner.pricing.costs import price
-        from shardviz.render.alternatives_view import comparison_words
         from shardviz.render.caption import collectives_text
+        from shardviz.render.cost_view import comparison_words
 
         candidate: Candidate = row.value
         beside = comparison_words(candidate.cost, price(self._resolved.plan, self._resolved.placed))

@@ -118,7 +118,7 @@ class ShardingsDialog(FilteredList):
         from shardviz.planner import plan
         from shardviz.planner.pricing.costs import price
         from shardviz.planner.search import problem_of, shown_mesh
-        from shardviz.render.versus_view import versus_table
+        from shardviz.render.plans_compared import versus_table
 
         worker = get_current_worker()
         costs = [

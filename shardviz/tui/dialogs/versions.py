@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from shardviz.render.programs.target_status import info_view
+from shardviz.render.machine_view import info_view
 from shardviz.targets.installed import installed_versions, libtpu_mismatch
 from shardviz.tui.dialogs.lines_dialog import LinesDialog
 

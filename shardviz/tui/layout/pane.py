@@ -15,13 +15,14 @@ from textual.message import Message
 from shardviz.errors import ShardvizError
 from shardviz.forms.wording import as_sentence
 from shardviz.planner.plan import decided_parts, einsum_parts
+from shardviz.render.canvas import BESIDE_WORDS as GAP
+from shardviz.render.canvas import CURSOR, LENS, Minimap, Place, room_below, room_beside, with_map
 from shardviz.render.caption import caption_cells, repetition
 from shardviz.render.layouts.array_grid import LEFT
-from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, device_lines
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, PointedLayout, arrange
+from shardviz.render.layouts.layout_view import DevicePlacement, cell_details, device_lines
 from shardviz.render.lines import sentence, table
-from shardviz.render.minimap import CURSOR, GAP, LENS, Minimap, Place, room_below, room_beside, with_map
 from shardviz.render.plan_view import Numbered, count_of, numbered_parts
 from shardviz.tui.layout.placements import device_placements
 from shardviz.tui.lines_view import LinesView, TextLines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
-from shardviz.render.layouts.cell_details import DevicePlacement
+from shardviz.render.layouts.layout_view import DevicePlacement
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem

@@ -21,11 +21,10 @@ from shardviz.notation import write_all
 from shardviz.render.caption import translate_view
 from shardviz.render.lines import sentence
 from shardviz.render.programs.changes_view import changes_view, summary_view
-from shardviz.render.programs.hlo_view import hlo_view, modules_view
-from shardviz.render.programs.program_view import program_view
-from shardviz.render.programs.why_lines import log_lines, rematerialization_lines
-from shardviz.render.times.report import memory_report_lines, timeline_view
-from shardviz.render.times.tellers import target_times_view
+from shardviz.render.programs.cost_lines import log_lines, rematerialization_lines
+from shardviz.render.programs.program_view import hlo_view, modules_view, program_view
+from shardviz.render.times.live_memory import memory_report_lines
+from shardviz.render.times.report import target_times_view, timeline_view
 from shardviz.tui.compiler.program_box import ProgramBox
 from shardviz.tui.dialogs.dialog import CLOSE, HELP, Dialog
 from shardviz.tui.dialogs.filtered_list import ListRow

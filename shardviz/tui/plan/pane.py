@@ -17,7 +17,7 @@ from shardviz.errors import QuestionError, ShardvizError
 from shardviz.render.caption import group_along
 from shardviz.render.lines import sentence
 from shardviz.render.plan_view import adopted_lines
-from shardviz.render.programs.target_status import wait_lines
+from shardviz.render.programs.target_answers import wait_lines
 from shardviz.stepping.plan_step import StepCost, collective_steps, played_steps, step_cost
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
@@ -300,7 +300,7 @@ class PlanPane(Pane):
 
     def _alternatives(self, cost: PlanCost, width: int) -> list[Text]:
         """The plans beside the one that is shown; where they are not known yet, that they are looked for."""
-        from shardviz.render.alternatives_view import INDENT, alternatives_view
+        from shardviz.render.cost_view import INDENT, alternatives_view
 
         if self._has_alternatives:
             return alternatives_view(cost, width, self.palette)

@@ -42,7 +42,7 @@ class AlgorithmsDialog(FilteredList):
     @work(thread=True, exit_on_error=False)
     def _compare(self) -> None:
         from shardviz.hardware.comparisons import NotCompared, crossovers, left_out
-        from shardviz.render.rounds.costs import fastest_line
+        from shardviz.render.rounds.step_notes import fastest_line
 
         run, worker = self._run, get_current_worker()
         try:
@@ -68,7 +68,7 @@ class AlgorithmsDialog(FilteredList):
 
     def _show(self) -> None:
         from shardviz.hardware.comparisons import NotCompared
-        from shardviz.render.rounds.costs import algorithm_lines
+        from shardviz.render.rounds.step_notes import algorithm_lines
 
         head, lines = algorithm_lines(self._run, self.size.width - 8)
         able = [row for row in self._run.rows if not isinstance(row, NotCompared)]

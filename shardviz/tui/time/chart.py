@@ -10,7 +10,7 @@ from textual import events
 from textual.message import Message
 
 from shardviz.render.times.gantt import Gantt, first_column
-from shardviz.render.times.memory_curve import memory_lines
+from shardviz.render.times.live_memory import memory_lines
 from shardviz.render.times.timeline_rows import TimeWindow
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.time.chart_part import ChartPart, first_choice

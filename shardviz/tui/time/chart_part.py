@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shardviz.render.times.memory_curve import MemoryCurve
+from shardviz.render.times.live_memory import MemoryCurve
 from shardviz.render.times.timeline_rows import TimelineRows
 from shardviz.tui.time.lane_index import LaneIndex
 from shardviz.units import estimated_seconds

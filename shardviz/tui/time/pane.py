@@ -19,16 +19,16 @@ from shardviz.forms.command_line import to_arguments
 from shardviz.render.caption import group_along
 from shardviz.render.lines import printable, rule, sentence
 from shardviz.render.programs.collective_rows import members_with
-from shardviz.render.programs.target_status import TargetTab, target_at, target_strip
+from shardviz.render.programs.target_answers import TargetTab, target_at, target_strip
+from shardviz.render.times.live_memory import memory_report_lines
 from shardviz.render.times.report import (
     cause_lines,
     comparison_heading,
-    memory_report_lines,
+    difference_lines,
     op_details,
     timeline_heading,
     total_lines,
 )
-from shardviz.render.times.tellers import difference_lines
 from shardviz.tui.compiler.notices import TICK_S, fault_lines, notice, state_words, tab
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from shardviz.errors import QuestionError
-from shardviz.render.exports.cast import END_S, cast
+from shardviz.render.exports.recorded import END_S, cast
 from shardviz.render.exports.sections import film, sections
 from shardviz.render.palette import TRUECOLOR
 

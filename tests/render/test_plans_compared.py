@@ -8,7 +8,7 @@ from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.render.palette import PLAIN
-from shardviz.render.versus_view import versus_table, versus_view
+from shardviz.render.plans_compared import versus_table, versus_view
 
 MESH = parse_mesh("X=2,Y=4")
 

@@ -1,18 +1,25 @@
-"""Two plans side by side: their times, bytes, memory and collectives, then the steps of each."""
+"""Plans against one another: two side by side, by their figures and their steps, and many ranked by time."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from rich.text import Text
 
-from shardviz.planner.plan import LOCAL_OPS
+from shardviz.errors import plural
+from shardviz.notation import SpecPart, write_specs
+from shardviz.notation.spec_string import write_named_specs
+from shardviz.planner.plan import LOCAL_OPS, Plan
 from shardviz.planner.pricing.costs import PlanCost
 from shardviz.planner.pricing.priced_plan import PricedPlan
-from shardviz.render.lines import GAP, Cell, columns, records, sentence, shelve
-from shardviz.render.palette import Palette
-from shardviz.render.plan_view import headline, named_specs_text, plan_view
+from shardviz.planner.problem import Problem
+from shardviz.planner.ranking import Candidate
+from shardviz.render.caption import collectives_text
+from shardviz.render.cost_view import machine_words
+from shardviz.render.lines import GAP, Cell, as_text, columns, fitting_columns, records, sentence, shelve
+from shardviz.render.palette import BEST, Palette
+from shardviz.render.plan_view import headline, plan_view, statement_lines
 from shardviz.units import flops, human_bytes, seconds
 
 LEAST_WIDTH = 56
@@ -23,8 +30,6 @@ ORDINALS = ("first", "second")
 
 def versus_view(first: PlanCost, second: PlanCost, width: int, palette: Palette) -> list[Text]:
     """The problem and the machine, a row for each figure, then the steps."""
-    from shardviz.render.cost_view import machine_words
-
     return [
         *headline(first.plan.problem, width, palette),
         *sentence(machine_words(first), width, lead="time  "),
@@ -128,3 +133,89 @@ def _steps(first: PlanCost, second: PlanCost, width: int, palette: Palette) -> l
     if each == room:
         return shelve(blocks, width, GAP + 1)
     return [*blocks[0], Text(), *blocks[1]]
+
+
+HEADINGS = ("", "", "specs", "time", "bound", "sent", "memory", "work", "collectives", "case")
+RANKING_RIGHT = frozenset({0, 3, 5, 6, 7})
+GIVING_WAY: Sequence[Collection[int]] = [range(9, 10), range(8, 10)]
+"""The cases follow from the collectives, and these from the specs, so they go first."""
+TOO_LARGE = "!"
+"""Marks what does not fit."""
+
+
+def ranking_view(
+    problem: Problem, candidates: Sequence[Candidate], width: int, palette: Palette, limit: int
+) -> list[Text]:
+    """A table of the first `limit` candidates, and how many more there are."""
+    shown = candidates[:limit]
+    rows = _ranking_cells(shown, palette)
+    words = " ".join((*_ranking_words(candidates), "All figures are per device."))
+    more = len(candidates) - len(shown)
+    if more:
+        words += f" {plural(more, 'more sharding')}: --limit {len(candidates)} or --json shows all."
+    return [
+        *headline(problem, width, palette),
+        *statement_lines(problem, width),
+        Text(),
+        *(fitting_columns(rows, width, 0, RANKING_RIGHT, HEADINGS, GIVING_WAY) or records(rows, width)),
+        *sentence(words, width, style="dim"),
+    ]
+
+
+def ranking_rows(candidates: Sequence[Candidate], width: int, palette: Palette) -> list[Text]:
+    """The heads of the columns that fit, then a line for each candidate."""
+    rows = _ranking_cells(candidates, palette)
+    without = [*GIVING_WAY, *(range(stop, 10) for stop in (7, 6, 4))]
+    found = fitting_columns(rows, width, 0, RANKING_RIGHT, HEADINGS, without)
+    return found or [Text("specs  time", "bold"), *(Text("  ").join(map(as_text, row[2:4])) for row in rows)]
+
+
+def _ranking_cells(candidates: Sequence[Candidate], palette: Palette) -> list[list[Cell]]:
+    return [
+        [
+            (str(number), "dim"),
+            (BEST if candidate.best else "", "bold"),
+            (specs_text(cost.plan), "bold"),
+            "unknown" if cost.unknown else seconds(cost.serial_seconds),
+            "" if cost.unknown else cost.bound,
+            human_bytes(cost.plan.wire_bytes),
+            human_bytes(candidate.memory_per_device) + TOO_LARGE * bool(cost.over_bytes),
+            flops(cost.flops),
+            collectives_text(cost.plan, palette),
+            ("; ".join(cost.plan.cases), "dim"),
+        ]
+        for number, candidate in enumerate(candidates, 1)
+        for cost in (candidate.cost,)
+    ]
+
+
+def _ranking_words(candidates: Sequence[Candidate]) -> Iterator[str]:
+    cost = candidates[0].cost
+    if any(one.cost.unknown for one in candidates):
+        yield f"{BEST} Pareto-optimal in bytes sent, memory and compute; not ranked by time."
+    else:
+        if any(one.best for one in candidates):
+            yield f"{BEST} Pareto-optimal: nothing faster uses less memory."
+        yield "Times are without overlap."
+    if any(one.cost.over_bytes for one in candidates):
+        yield f"{TOO_LARGE} does not fit in {human_bytes(cost.limit_bytes or 0)}."
+    yield f"On {machine_words(cost)}."
+
+
+def specs_text(plan: Plan) -> str:
+    """The specs of a plan's operands and result as `--specs` takes them: ``XY,Y_->X_``."""
+    parts = [
+        SpecPart(tuple(operand.spec for operand in part.operands), part.result.spec)
+        for part in plan.problem.parts
+    ]
+    parts[-1] = SpecPart(parts[-1].operands, plan.result_spec)
+    return write_specs(parts)
+
+
+def named_specs_text(plan: Plan) -> str:
+    """The specs of a plan as `--specs` takes them: by the names of the arrays of a program."""
+    problem = plan.problem
+    if problem.is_chain:
+        return specs_text(plan)
+    given = {array.name: array.spec for array in (*problem.arguments, problem.result)}
+    return write_named_specs({name: spec for name, spec in given.items() if spec is not None and spec.axes})

@@ -1,0 +1,230 @@
+"""Live memory under a chart of the same stretch of the clock, its peak and the limit marked."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+
+from rich.style import Style
+from rich.text import Text
+
+from shardviz.render.canvas import LineBuilder
+from shardviz.render.lines import Cell, as_text, fitting_columns, records, sentence
+from shardviz.render.palette import DIM, Palette
+from shardviz.render.times.gantt import FULL, HEIGHTS, LESS, WAITING, Gantt
+from shardviz.timeline.program_timeline import MemoryReport
+from shardviz.units import estimated_seconds, human_bytes
+
+BAR = 24
+"""Columns of the bars in tables at most."""
+NEGLIGIBLE = 0.001
+"""Of a critical path, or of the memory at the peak; what takes less of it is not listed."""
+LISTED = 6
+"""Operations without an estimate, and buffers, that are listed."""
+
+PEAK = "▼"
+LIMIT = "┄"
+NEAR = 3
+"""A limit of up to so many times the peak is drawn; a larger one would leave nothing to see."""
+TALL = 4
+"""Lines of the curve, unless another height is asked for."""
+
+
+class MemoryCurve:
+    """The curve of a report, prepared once: the most bytes of any stretch are found by halves."""
+
+    def __init__(self, memory: MemoryReport) -> None:
+        self.memory = memory
+        self._times = [time for time, _ in memory.curve]
+        self._levels = [[size for _, size in memory.curve]]
+        while len(self._levels[-1]) > 1:
+            below = self._levels[-1]
+            self._levels.append([max(below[i : i + 2]) for i in range(0, len(below), 2)])
+
+    def most(self, start: float, end: float) -> int:
+        """The most live bytes between two times; 0 before the curve begins."""
+        first, stop = max(bisect_right(self._times, start) - 1, 0), bisect_left(self._times, end)
+        found = 0
+        for level in self._levels:
+            if first >= stop:
+                break
+            if first % 2:
+                found = max(found, level[first])
+                first += 1
+            if stop % 2:
+                stop -= 1
+                found = max(found, level[stop])
+            first, stop = first // 2, stop // 2
+        return found
+
+    @property
+    def top(self) -> int:
+        """Bytes at the upper edge of the picture."""
+        limit, peak = self.memory.limit_bytes, max(self.memory.peak_bytes, *self._levels[0], 1)
+        return max(limit, peak) if limit is not None and limit <= NEAR * peak else peak
+
+
+def memory_lines(curve: MemoryCurve, chart: Gantt, height: int = TALL) -> list[Text]:
+    """The peak's line, then `height` lines of the curve, in the columns of the chart; no curve, no line."""
+    if not curve.memory.curve:
+        return []
+    cell = chart.window.seconds / chart.columns
+    end = chart.rows.timeline.drawn_seconds
+    starts = [chart.window.start + x * cell for x in range(chart.columns)]
+    sizes = [curve.most(start, start + cell) if start < end else 0 for start in starts]
+    eighths = [min(-(-size * height * 8 // curve.top), height * 8) for size in sizes]
+    colour = chart.palette.lanes["memory"]
+    style = Style(color=colour) if chart.palette.shown else Style()
+    return [
+        _peak_line(curve.memory, chart),
+        *(_line(curve, chart, eighths, row, height, style) for row in reversed(range(height))),
+    ]
+
+
+def _peak_line(memory: MemoryReport, chart: Gantt) -> Text:
+    line = LineBuilder(0, chart.width)
+    line.put(0, "memory", Style(bold=True))
+    x = chart.column_of(memory.peak_at)
+    size = f"peak {human_bytes(memory.peak_bytes)}"
+    texts = (f"{size} at {estimated_seconds(memory.peak_at)}", size, "")
+    bold = Style(bold=True)
+    if chart.left <= x < chart.width:
+        room = max(chart.width - x, x - chart.left + 1) - 2
+        text = next(each for each in texts if len(each) <= room or not each)
+        if x + 2 + len(text) <= chart.width:
+            line.put(x, f"{PEAK} {text}", bold)
+        else:
+            line.put(x - 1 - len(text), f"{text} {PEAK}", bold)
+    else:
+        text = next(each for each in texts if len(each) + 2 <= chart.columns or not each)
+        before = x < chart.left
+        place = chart.left if before else chart.width - len(text) - 2
+        line.put(place, f"← {text}" if before else f"{text} →", DIM)
+    return line.text()
+
+
+def _line(curve: MemoryCurve, chart: Gantt, eighths: list[int], row: int, height: int, style: Style) -> Text:
+    """The line that shows heights from `row` up to `row + 1`, of `height`."""
+    line = LineBuilder(0, chart.width)
+    limit = curve.memory.limit_bytes
+    is_limit = (
+        limit is not None and limit <= curve.top and min(limit * height // curve.top, height - 1) == row
+    )
+    if row == height - 1:
+        line.put(0, human_bytes(curve.top)[: chart.left - 1], DIM)
+    elif not row:
+        line.put(0, "0", DIM)
+    text = f" {human_bytes(limit)} allowed" if is_limit and limit is not None else ""
+    free = sum(each <= row * 8 for each in eighths[-len(text) :]) == len(text) if text else False
+    for x, each in enumerate(eighths):
+        if free and x >= chart.columns - len(text):
+            break
+        level = min(each - row * 8, 8)
+        if level > 0:
+            line.put(chart.left + x, HEIGHTS[level - 1], style)
+        elif is_limit:
+            line.put(chart.left + x, LIMIT, DIM)
+    if free:
+        line.put(chart.width - len(text), text, DIM)
+    return line.text()
+
+
+_LINE = re.compile(r".*/([^/]+:\d+)")
+
+
+def misfit_lines(memory: MemoryReport, width: int) -> list[Text]:
+    """A program that does not fit, by how much, and the largest of what holds it; else nothing."""
+    if not memory.over_bytes or memory.limit_bytes is None:
+        return []
+    words = (
+        f"{human_bytes(memory.peak_bytes)} are needed and {human_bytes(memory.limit_bytes)} allowed: "
+        f"{human_bytes(memory.over_bytes)} too much"
+    )
+    held = [f"{each.shape} {human_bytes(each.bytes)}" for each in memory.buffers[:3]]
+    words += f"; the largest at the peak: {', '.join(held)}" if held else ""
+    return [*sentence(words, width, lead="✗ does not fit: "), Text()]
+
+
+KINDS = {"argument": FULL, "temporary": LESS, "output": "▒", "free": WAITING}
+
+
+def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> list[Text]:
+    """Arguments, temporaries and outputs as a bar against the limit, then the largest buffers."""
+    limit = memory.limit_bytes
+    against = "" if limit is None else f" of {human_bytes(limit)} allowed"
+    by = "the compiler's own figures" if memory.by == "compiler" else "estimated from the program's order"
+    words = f"{human_bytes(memory.peak_bytes)}{against}, {by}{_moment(memory)}"
+    lines = sentence(words, width, lead="memory at the peak: ")
+    outputs = max(memory.output_bytes - memory.alias_bytes, 0)
+    parts = [
+        ("argument", "arguments", memory.argument_bytes),
+        ("temporary", "temporaries", memory.temporary_bytes),
+        ("output", "outputs", outputs),
+    ]
+    used = sum(size for _, _, size in parts)
+    # Against a limit that leaves nothing of them to see, the parts are shown among themselves.
+    limit = None if limit is not None and used * BAR < limit else limit
+    whole = max(used, limit or 0, 1)
+    bar, columns_left = Text("  "), min(width - 4, 2 * BAR)
+    room = columns_left
+    for kind, _, size in parts:
+        length = min(round(size / whole * room), columns_left)
+        bar.append(KINDS[kind] * length, _kind_style(kind, palette))
+        columns_left -= length
+    if limit is not None:
+        bar.append(KINDS["free"] * columns_left, "dim")
+    told = [
+        Text.assemble((KINDS[kind], _kind_style(kind, palette)), f" {name} {human_bytes(size)}")
+        for kind, name, size in parts
+        if size
+    ]
+    if memory.alias_bytes:
+        told.append(Text(f"{human_bytes(memory.alias_bytes)} of outputs reuse donated buffers"))
+    lines += [bar] * bool(used)
+    if limit is not None and used > limit:
+        words = f"↑ {human_bytes(limit)} allowed"
+        at = min(2 + round(limit / whole * room), width - len(words))
+        lines.append(Text(" " * at + words, "bold"))
+    lines += records([told], width, 2) if told else []
+    return lines + buffer_lines(memory, width)
+
+
+def _moment(memory: MemoryReport) -> str:
+    """The instruction at whose time the most memory is live, and when on the drawn clock that is."""
+    if not memory.order:
+        return ""
+    name, _ = max(memory.order, key=lambda each: each[1])
+    at = f", at {estimated_seconds(memory.peak_at)}" if memory.curve and memory.peak_at else ""
+    return f"; when {name} runs{at}"
+
+
+def _kind_style(kind: str, palette: Palette) -> Style:
+    if not palette.shown:
+        return Style()
+    return Style(color=palette.lanes[{"argument": "copy", "temporary": "memory"}.get(kind, "network")])
+
+
+def buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
+    """The largest buffers at the peak, with their shapes, their source lines and how long they live."""
+    rows: list[list[Cell]] = []
+    shown = [each for each in memory.buffers if each.bytes >= memory.peak_bytes * NEGLIGIBLE]
+    for each in shown[:LISTED]:
+        lives = ""
+        if each.start is not None and each.end is not None:
+            end = estimated_seconds(each.end)
+            lives = f"{estimated_seconds(each.start)} to {end}" if each.start else f"to {end}"
+        elif each.last:
+            # Without a clock: by the instructions, from its own on.
+            since = f"{each.first} " if each.first not in ("", each.name) else ""
+            lives = f"{since}to {each.last}"
+        # Of a file its name is enough; an operation's name stays whole.
+        source = "" if each.source == each.name else _LINE.sub(r"\1", each.source)
+        rows.append([human_bytes(each.bytes), each.name, each.kind, each.shape, lives, (source, "dim")])
+    if not rows:
+        return []
+    head = ["bytes", "largest buffers", "", "shape", "lives", "source"]
+    for place in (4, 5):
+        if not any(as_text(row[place]) for row in rows):
+            head[place] = ""
+    whole = fitting_columns(rows, width, 2, {0}, head, ((2,), (2, 4)))
+    return whole or [Text("  largest buffers", "bold"), *records(rows, width, 4)]
