@@ -1,5 +1,5 @@
-"""Command lines that are longer than a page is wide: they go on below, and can still be pasted. Help, too, has
-them, and loads no Rich."""
+"""Command lines that are longer than a page is wide: they go on below, and can still be pasted. Help has
+them, too, and loads no Rich."""
 
 from __future__ import annotations
 
