@@ -95,9 +95,11 @@ def drive(
 
 
 async def until(pilot: Pilot, condition: Callable[[], object]) -> None:
-    """Let the application go on until a condition holds."""
+    """Let the application go on until a condition holds, and then do what waits: a screen that has just come
+    is not drawn yet."""
     for _ in range(PATIENCE):
         if condition():
+            await pilot.pause()
             return
         await pilot.pause(0.01)
     raise AssertionError(f"never came to be:\n{text_of(pilot.app)}")
