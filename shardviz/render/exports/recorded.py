@@ -1,4 +1,4 @@
-"""What a console records: a subject as one SVG picture, which loads no font or style from anywhere else, or
+"""A subject as one SVG picture, as a console records it, which loads no font or style from anywhere else, or
 as a recording for asciinema, a collective round by round, a plan step by step, a problem part by part.
 
 The recording is asciicast v2 (https://docs.asciinema.org/manual/asciicast/v2/): a JSON object with the size
