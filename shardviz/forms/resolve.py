@@ -253,7 +253,7 @@ class _Resolver:
     def stated(self, mesh: Mesh | None, einsums: Einsums | None) -> Problem | None:
         """The problem; None where a field that it needs is wrong."""
         from shardviz.planner.problem import Problem, Statement
-        from shardviz.planner.problem.padding import padded
+        from shardviz.planner.problem.sizes import padded
 
         draft = self.draft
         dtype = ""

@@ -133,7 +133,7 @@ def decided_parts(plan: Plan) -> Parts:
     A result is shown as its einsum and the reduction after it leave it.
     """
     parts = plan.problem.parts
-    if all(array.spec is not None for part in parts for array in (*part.operands, part.result)):
+    if all(array.spec is not None for part in parts for array in part.arrays):
         return [(part.operands, part.result) for part in parts]
     made: list[ShardedArray] = []
     for step in plan.steps:
@@ -182,9 +182,7 @@ def repeated_work(plan: Plan) -> RepeatedWork | None:
 def _idle(plan: Plan, step: Step, part: Statement) -> tuple[str, ...]:
     """The axis parts that the specs of a statement use and its work does not."""
     mesh = plan.problem.mesh
-    given = {
-        axis for array in (*part.operands, part.result) if array.spec is not None for axis in array.spec.axes
-    }
+    given = {axis for array in part.arrays if array.spec is not None for axis in array.spec.axes}
     used = {axis for spec in step.operand_specs if spec is not None for axis in spec.axes}
     finest = [name for own in finest_parts(mesh.shape, given | used).values() for name in own]
     divided = {name for axis in used for name in parts_within(axis, finest)}

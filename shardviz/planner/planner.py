@@ -22,6 +22,7 @@ from dataclasses import replace
 from shardviz.hardware.machine import PlacedMesh, assumed_machine, place_mesh
 from shardviz.planner.plan import Plan, Step, einsum_parts
 from shardviz.planner.problem import Objective, Problem
+from shardviz.planner.problem.functions import local_work
 from shardviz.planner.programs.lower_bound import lower_bound, piece_bound
 from shardviz.planner.programs.program_planner import ArrayUses, planned_program
 from shardviz.planner.programs.statement_choices import StatementChoices
@@ -35,7 +36,6 @@ from shardviz.planner.programs.tree_planner import (
 )
 from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
 from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
-from shardviz.planner.statements.local_work import work_cost
 from shardviz.planner.statements.statement_ways import MOST_SEARCHED, StatementWays
 from shardviz.planner.states.paths import CheapestPaths
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
@@ -114,13 +114,13 @@ class Planner:
     def _cost(self, found: Plan) -> Cost:
         """The cost of a plan's moves and of its work."""
         mesh = self.mesh
-        arrays = {each.name: each for part in found.problem.parts for each in (*part.operands, part.result)}
+        arrays = {each.name: each for each in found.problem.arrays}
         total, parts = 0, iter(zip(found.problem.parts, einsum_parts(found), strict=True))
         for step in found.steps:
             if step.op in ("einsum", "apply"):
                 part, (operands, result) = next(parts)
                 shapes = [each.shard_shape(mesh) for each in operands]
-                total += work_cost(self.prices, part, shapes, result.shard_shape(mesh))
+                total += self.prices.work(*local_work(part, shapes, result.shard_shape(mesh)))
             else:
                 array = arrays[step.array]
                 before, after = (
@@ -250,7 +250,4 @@ def is_planned_quickly(problem: Problem) -> bool:
 
 def _ways_at_most(problem: Problem, pool: AxisPool) -> int:
     """The number of ways to split the work of all statements over some axes, but for the order of axes."""
-    return sum(
-        (len({dim for array in (*part.operands, part.result) for dim in array.dims}) + 1) ** len(pool.sizes)
-        for part in problem.parts
-    )
+    return sum((len(part.sizes) + 1) ** len(pool.sizes) for part in problem.parts)

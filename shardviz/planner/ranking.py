@@ -142,14 +142,7 @@ def _too_many(problem: Problem) -> QuestionError:
 
 
 def _decided(problem: Problem, given: dict[str, PartitionSpec]) -> Problem:
-    def decide(array: ShardedArray) -> ShardedArray:
-        return array.with_spec(given[array.name]) if array.name in given else array
-
-    parts = tuple(
-        replace(part, operands=tuple(map(decide, part.operands)), result=decide(part.result))
-        for part in problem.parts
-    )
-    return replace(problem, parts=parts)
+    return problem.with_arrays(lambda array: array.with_spec(given.get(array.name, array.spec)))
 
 
 def _candidate(plan: Plan, placed: PlacedMesh) -> Candidate:

@@ -191,11 +191,7 @@ def _first_user(problem: Problem, array: ShardedArray) -> int:
 
 def with_operand(problem: Problem, array: ShardedArray) -> Problem:
     """The problem with another argument of the same name."""
-    parts = (
-        replace(part, operands=tuple(array if each.name == array.name else each for each in part.operands))
-        for part in problem.parts
-    )
-    return replace(problem, parts=tuple(parts))
+    return problem.with_arrays(lambda each: array if each.name == array.name else each)
 
 
 def has_first_steps(problem: Problem) -> bool:

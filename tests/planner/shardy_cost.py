@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from shardviz.hardware.collective_time import TIMED, collective_time
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner import Problem, Statement
-from shardviz.planner.statements.local_work import statement_traffic
+from shardviz.planner.problem.functions import statement_traffic
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh, PartitionSpec
 

@@ -6,7 +6,7 @@ import pytest
 
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
-from shardviz.planner.statements.local_work import matmul_dtype
+from shardviz.planner.problem.functions import matmul_dtype
 from shardviz.planner.training import Optimizer, Training, with_backward
 
 MESH = parse_mesh("X=2")

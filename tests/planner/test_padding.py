@@ -9,7 +9,7 @@ from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
-from shardviz.planner.problem.padding import padded
+from shardviz.planner.problem.sizes import padded
 
 MESH = parse_mesh("X=2,Y=4")
 

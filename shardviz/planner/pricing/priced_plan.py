@@ -73,7 +73,7 @@ class TrainingMemory:
 
 @dataclass(frozen=True)
 class PaddingCost:
-    """The part of a plan's cost that is padding (`problem.padding`): of each step as much as of its elements,
+    """The part of a plan's cost that is padding (`problem.sizes`): of each step as much as of its elements,
     and no seconds of one that takes as long for any."""
 
     flops: int
@@ -115,7 +115,7 @@ class PricedPlan:
     @property
     def assumes(self) -> str:
         """The assumptions of its seconds, in a sentence; "" where nothing is sent. A search prices other
-        moves (`search.direct_prices`)."""
+        moves (`search.program_tables`)."""
         if not self.plan.collectives:
             return ""
         return (
@@ -314,7 +314,7 @@ def _training_memory(problem: Problem, steps: Sequence[PricedStep]) -> TrainingM
     left = sum(held[gradient][-1] for gradient in gradients)
     phases = [problem.parts[priced.step.part].phase for priced in steps]
     # What the forward pass leaves for the backward pass, but the parameters.
-    forward = {array.name for part in problem.forward for array in (*part.operands, part.result)}
+    forward = {array.name for part in problem.forward for array in part.arrays}
     later = (part.operands for part in problem.parts if part.phase != "forward")
     taken = forward.intersection(operand.name for operands in later for operand in operands) - trained
     first = next(priced for priced, phase in zip(steps, phases, strict=True) if phase != "forward")

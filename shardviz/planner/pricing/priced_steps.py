@@ -13,7 +13,7 @@ from functools import cache
 
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step, axes_words, einsum_parts
-from shardviz.planner.statements.local_work import matmul_dtype, statement_flops, statement_traffic
+from shardviz.planner.problem.functions import local_work
 from shardviz.planner.states.prices import collective_price, compute_price
 from shardviz.sharding import PartitionSpec
 
@@ -79,9 +79,7 @@ def priced_steps(plan: Plan, placed: PlacedMesh) -> tuple[PricedStep, ...]:
         if step.op in ("einsum", "apply"):
             part, (operands, result) = next(taken)
             shapes = [operand.shard_shape(mesh) for operand in operands]
-            flops = statement_flops(part, shapes, result.shard_shape(mesh))
-            hbm_bytes = statement_traffic(part, shapes, result.shard_shape(mesh))
-            dtype = matmul_dtype(part)
+            flops, hbm_bytes, dtype = local_work(part, shapes, result.shard_shape(mesh))
         elif step.op != "slice":
             hbm_bytes = bytes_of(step.array, step.from_spec) + bytes_of(step.array, step.to_spec)
         work = compute_price(flops, hbm_bytes, dtype, placed.machine.device)

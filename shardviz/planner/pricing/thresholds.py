@@ -52,7 +52,7 @@ def thresholds(cost: PricedPlan) -> tuple[Threshold, ...]:
     dimension the first counts; one that stands for others has none.
     """
     problem = cost.plan.problem
-    sizes = {dim: size for array in problem.arrays for dim, size in zip(array.dims, array.shape, strict=True)}
+    sizes = problem.sizes
     if cost.unknown or cost.peak_flops is None or not cost.flops or 0 in sizes.values():
         return ()
     roots = problem.roots
@@ -60,7 +60,7 @@ def thresholds(cost: PricedPlan) -> tuple[Threshold, ...]:
     without |= {dim for array in problem.arrays for dim in array.dims if array.dims.count(dim) > 1}
     for part in problem.parts:
         without.update(dim for dim, _ in part.merged)
-        of_part = [roots[dim] for dim in {dim for each in (*part.operands, part.result) for dim in each.dims}]
+        of_part = [roots[dim] for dim in part.sizes]
         without.update(root for root in of_part if of_part.count(root) > 1)
     return tuple(_threshold(cost, dim, size) for dim, size in sizes.items() if dim not in without)
 
@@ -170,8 +170,7 @@ def parts_of(plan: Plan, dim: str) -> int:
 def resized_problem(problem: Problem, dim: str, size: int) -> Problem:
     """The same problem with another size of a dimension, under all its names, and of those that stand for
     it among others."""
-    roots = problem.roots
-    sizes = {name: old for array in problem.arrays for name, old in zip(array.dims, array.shape, strict=True)}
+    roots, sizes = problem.roots, problem.sizes
     sizes |= {name: size for name, root in roots.items() if root == roots[dim]}
     for part in problem.parts:
         sizes.update((name, math.prod(sizes[factor] for factor in factors)) for name, factors in part.merged)

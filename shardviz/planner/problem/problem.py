@@ -41,6 +41,16 @@ class Statement:
     source: str = ""
 
     @property
+    def arrays(self) -> tuple[ShardedArray, ...]:
+        """The operands, and the result last."""
+        return (*self.operands, self.result)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Elements along each dimension."""
+        return sizes_of(self.arrays)
+
+    @property
     def summed(self) -> tuple[str, ...]:
         """The dimensions that are summed over: those that the result lacks, also merged or taken apart."""
         has = set(self.result.dims)
@@ -48,6 +58,11 @@ class Statement:
             if dim in has or has.issuperset(factors):
                 has.update((dim, *factors))
         return tuple(dim for dim in self.einsum.dims if dim not in has)
+
+
+def sizes_of(arrays: Iterable[ShardedArray]) -> dict[str, int]:
+    """Elements along each dimension of arrays."""
+    return {dim: size for array in arrays for dim, size in zip(array.dims, array.shape, strict=True)}
 
 
 def is_floating(array: ShardedArray) -> bool:
@@ -293,17 +308,17 @@ class Problem:
             groups.setdefault(root, set()).add(dim)
         return tuple(frozenset(group) for group in groups.values() if len(group) > 1)
 
-    def resized(self, sizes: Mapping[str, int]) -> Problem:
-        """The problem with these elements of each dimension."""
-
-        def resize(array: ShardedArray) -> ShardedArray:
-            return replace(array, shape=tuple(sizes[dim] for dim in array.dims))
-
+    def with_arrays(self, changed: Callable[[ShardedArray], ShardedArray]) -> Problem:
+        """The problem with every operand and result changed."""
         parts = (
-            replace(part, operands=tuple(map(resize, part.operands)), result=resize(part.result))
+            replace(part, operands=tuple(map(changed, part.operands)), result=changed(part.result))
             for part in self.parts
         )
         return replace(self, parts=tuple(parts))
+
+    def resized(self, sizes: Mapping[str, int]) -> Problem:
+        """The problem with these elements of each dimension."""
+        return self.with_arrays(lambda array: replace(array, shape=tuple(sizes[dim] for dim in array.dims)))
 
     def with_results(self, specs: Mapping[str, PartitionSpec | None]) -> Problem:
         """The problem with some results split so, or left to the compiler (None)."""
@@ -318,7 +333,12 @@ class Problem:
     @property
     def arrays(self) -> tuple[ShardedArray, ...]:
         """Operands and result of every part; what one part hands to the next stands twice."""
-        return tuple(array for part in self.parts for array in (*part.operands, part.result))
+        return tuple(array for part in self.parts for array in part.arrays)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Elements along each dimension."""
+        return sizes_of(self.arrays)
 
     @property
     def text(self) -> str:

@@ -10,9 +10,8 @@ from shardviz.errors import NotationError, plural
 from shardviz.notation.program import EinsumCall, Mention, ProgramText, mentions, parse_program
 from shardviz.notation.spec_string import is_named, parse_named_specs, parse_specs
 from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram, lower
-from shardviz.planner.problem.padding import padded
 from shardviz.planner.problem.problem import Problem, Statement
-from shardviz.planner.problem.sizes import usual_sizes
+from shardviz.planner.problem.sizes import padded, usual_sizes
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 PLACE_DTYPE = "s32"

@@ -24,9 +24,8 @@ from shardviz.notation.einsum import Einsum, dims_text, has_words
 from shardviz.notation.mesh import mesh_in_text
 from shardviz.notation.program import is_program, split_layers
 from shardviz.notation.spec_string import is_named, list_end, parse_named_specs
-from shardviz.planner.problem.padding import padded
 from shardviz.planner.problem.problem import UNNAMED, Problem, Statement, unused_name
-from shardviz.planner.problem.sizes import dimension_sizes, program_sizes
+from shardviz.planner.problem.sizes import dimension_sizes, padded, program_sizes
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
 Names = tuple[tuple[str, ...], str]

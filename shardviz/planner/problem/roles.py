@@ -96,7 +96,7 @@ def _follows(problem: Problem, known: Mapping[str, ShardedArray]) -> dict[str, s
     optimizer's state, and gradients, of which those in between are called after their array."""
     follows = {gradient: name for name, gradient in problem.gradients}
     for part in problem.parts:
-        for array in (*part.operands, part.result):
+        for array in part.arrays:
             stem = array.name[1:] if array.name.startswith("d") else ""
             leader = part.source if part.phase in ("recomputed", "optimizer") else stem
             is_new = array.name not in known and array.name not in follows

@@ -1,14 +1,22 @@
-"""The elements of every dimension: those given, those that follow from others, and the usual ones."""
+"""The elements of every dimension: those given, those that follow from others, and the usual ones; more where
+axes do not divide them.
+
+JAX arrays refuse a dimension that its axes do not divide (`IndivisibleError`), and inside `jit` XLA pads it
+anew for each sharding. Here it is padded once, to the least size that the axes of all arrays divide, as one
+does by hand before the program.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shardviz.errors import NotationError, quote
 from shardviz.notation.einsum import Einsum
 from shardviz.notation.numbers import parse_sizes
+from shardviz.planner.problem.problem import PaddedDim, Problem
 
 if TYPE_CHECKING:  # an einsum is read without programs
     from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram, LoweredStatement
@@ -16,6 +24,9 @@ if TYPE_CHECKING:  # an einsum is read without programs
 DEFAULT_SIZES = (1024, 2048, 8192)
 """The sizes of the first three dimensions; others have `OTHER_SIZE`."""
 OTHER_SIZE = 128
+MOST_ROUNDS = 8
+"""A padded dimension that stands for several, one of which stands for several again, takes a round for
+each."""
 
 
 def dimension_sizes(einsums: Sequence[Einsum], text: str) -> dict[str, int]:
@@ -142,3 +153,55 @@ class _Sizes:
 
     def _fail(self, problem: str, use: ArrayUse, hint: str) -> None:
         raise NotationError(problem, self._lowered.program.text, use.start, use.stop, hint)
+
+
+def padded(problem: Problem) -> Problem:
+    """The problem with sizes that the axes of its arrays divide; the same one where they do already.
+
+    Raises `QuestionError` for a spec that does not fit its array or the mesh.
+    """
+    is_even = True
+    for array in problem.arrays:
+        if array.spec is not None:
+            array.spec.check(problem.mesh, array.rank, array.name)
+            parts = array.spec.parts(problem.mesh)
+            is_even &= not any(size % count for size, count in zip(array.shape, parts, strict=True))
+    if is_even:
+        return problem
+    same = problem.roots
+    given = {same[dim]: size for dim, size in problem.sizes.items()}
+    sizes = _padded_sizes(problem, same, given)
+    before = {each.dim: each.size for each in problem.padding}
+    padding = tuple(
+        PaddedDim(dim, before.get(dim, given[root]), sizes[root])
+        for dim, root in same.items()
+        if sizes[root] != before.get(dim, given[root])
+    )
+    return replace(problem.resized({dim: sizes[root] for dim, root in same.items()}), padding=padding)
+
+
+def _padded_sizes(problem: Problem, same: Mapping[str, str], given: Mapping[str, int]) -> dict[str, int]:
+    """Every size, rounded up; one that stands for several dimensions is their product."""
+    parts = dict.fromkeys(given, 1)
+    for array in problem.arrays:
+        if array.spec is not None:
+            for dim, count in zip(array.dims, array.spec.parts(problem.mesh), strict=True):
+                parts[same[dim]] = math.lcm(parts[same[dim]], count)
+    merged = [
+        (same[dim], [same[factor] for factor in factors])
+        for part in problem.parts
+        for dim, factors in part.merged
+        if dim in same and all(factor in same for factor in factors)
+    ]
+    sizes: dict[str, int] = {}
+    for _ in range(MOST_ROUNDS):
+        sizes = {dim: -(-size // parts[dim]) * parts[dim] for dim, size in given.items()}
+        before = dict(parts)
+        for dim, (major, *minor) in merged:
+            rest = math.prod(sizes[factor] for factor in minor)
+            parts[major] = math.lcm(parts[major], parts[dim] // math.gcd(parts[dim], rest))
+            sizes[major] = -(-given[major] // parts[major]) * parts[major]
+            sizes[dim] = sizes[major] * rest
+        if parts == before:
+            break
+    return sizes

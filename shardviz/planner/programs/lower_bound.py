@@ -27,11 +27,11 @@ from math import floor, inf
 from typing import NamedTuple
 
 from shardviz.hardware.measured import corners
-from shardviz.planner.problem.functions import FUNCTIONS
+from shardviz.planner.problem.functions import FUNCTIONS, local_work
 from shardviz.planner.programs.program_planner import ArrayUses
 from shardviz.planner.programs.statement_choices import StatementForm
 from shardviz.planner.statements.statement_ways import StatementWays
-from shardviz.planner.statements.work_split import dim_sizes, splittable_dims
+from shardviz.planner.statements.work_split import splittable_dims
 from shardviz.planner.states.moves import State, StateSpace
 from shardviz.planner.states.paths import ArrayKind, CheapestPaths, FreePaths
 from shardviz.planner.states.prices import LARGE, UNREACHABLE, Cost, Prices
@@ -48,7 +48,7 @@ def lower_bound(uses: ArrayUses) -> Cost:
     """The cost of the best plan of the forest, by the states of its arrays."""
     ways, total = uses.choices, 0
     waiting: dict[str, CheapestPaths] = {}
-    for part, form, names, first in zip(uses.problem.parts, uses.forms, uses.names, uses.first, strict=True):
+    for part, form, names, first in uses.statements:
         operands: list[CheapestPaths] = []
         for place, (kind, name) in enumerate(zip(form.kinds[:-1], names, strict=True)):
             given, through = first[place], form.through[place]
@@ -111,9 +111,7 @@ class _ByPieces:
         uses, total = self._uses, 0
         may_pend = _may_pend(uses)
         waiting: dict[str, Mapping[Pieces, Cost]] = {}
-        for part, form, names, first in zip(
-            uses.problem.parts, uses.forms, uses.names, uses.first, strict=True
-        ):
+        for part, form, names, first in uses.statements:
             places = [place for place in range(len(names)) if form.same[place] == place]
             charges: list[Charge] = []
             for place in places:
@@ -170,7 +168,7 @@ class _ByPieces:
 
     def _ways_to_divide(self, form: StatementForm, may_pend: Sequence[bool]) -> Iterator[Way]:
         part, function = form.part, FUNCTIONS[form.part.function]
-        merged, sizes = dict(part.merged), dim_sizes(form.part)
+        merged, sizes = dict(part.merged), part.sizes
         dims = splittable_dims(part)
         linear = [place for place in range(len(part.operands)) if function.may_pend(place)]
         together = [[place] for place in linear if may_pend[place]]
@@ -188,9 +186,9 @@ class _ByPieces:
             arrays = [tuple(cut[dim] for dim in each) for each in (*part.einsum.operands, part.einsum.result)]
             shapes = [
                 tuple(size // pieces for size, pieces in zip(array.shape, own, strict=True))
-                for array, own in zip((*part.operands, part.result), arrays, strict=True)
+                for array, own in zip(part.arrays, arrays, strict=True)
             ]
-            work = self._choices.local_work(part, shapes[:-1], shapes[-1])
+            work = self._choices.prices.work(*local_work(part, shapes[:-1], shapes[-1]))
             summed = math.prod(cut[dim] for dim in part.summed)
             left = Pieces(arrays[-1], summed * math.prod(cuts[len(dims) :]))
             if function.takes_largest:

@@ -41,14 +41,23 @@ COMPARED = 12
 """Cheaper partial plans that each is compared with."""
 
 
+class StatementUse(NamedTuple):
+    """A statement with its form and the `names` of its operands. `first` are the given copies of the
+    arguments that it uses first, or first behind the forward pass where their copies are not kept from there.
+    """
+
+    part: Statement
+    form: StatementForm
+    names: list[str]
+    first: tuple[ArrayCopies | None, ...]
+
+
 class ArrayUses:
     """The statements of a program as forms, and the arrays that they use.
 
     `starts` are the given copies of the arguments, `last` is the last statement that needs an array, with the
-    number of statements for what is returned. `first` are for each statement the given copies of the
-    arguments that it uses first, or first behind the forward pass where their copies are not kept from there.
-    `open` are the results that may be left in several states, with these. `used` are the names of all
-    operands.
+    number of statements for what is returned. `open` are the results that may be left in several states, with
+    these. `used` are the names of all operands.
     """
 
     def __init__(self, choices: StatementChoices, problem: Problem) -> None:
@@ -58,21 +67,22 @@ class ArrayUses:
             array.name: choices.copies(choices.kind(array), pool.state(array.decided_spec))
             for array in problem.arguments
         }
-        self.names = [[operand.name for operand in part.operands] for part in parts]
-        self.used = {name for names in self.names for name in names}
-        self.last = {name: number for number, names in enumerate(self.names) for name in names}
-        self.last |= dict.fromkeys(problem.results, len(parts))
-        self.forms = [self._form(part) for part in parts]
-        self.first: list[tuple[ArrayCopies | None, ...]] = []
+        self.statements: list[StatementUse] = []
+        self.last: dict[str, int] = {}
         used: set[str] = set()
-        for number, names in enumerate(self.names):
+        for number, part in enumerate(parts):
+            names = [operand.name for operand in part.operands]
             if number and self.leaves_forward(number - 1):
                 used.clear()
-            self.first.append(tuple(None if name in used else self.starts.get(name) for name in names))
+            first = tuple(None if name in used else self.starts.get(name) for name in names)
+            self.statements.append(StatementUse(part, self._form(part), names, first))
             used.update(names)
+            self.last |= dict.fromkeys(names, number)
+        self.used = {*self.last}
+        self.last |= dict.fromkeys(problem.results, len(parts))
         self.open = {
             part.result.name: tuple(pool.open_states(part.result))
-            for part, form in zip(parts, self.forms, strict=True)
+            for part, form, _, _ in self.statements
             if form.wanted is None and part.result.name in problem.results
         }
 
@@ -92,11 +102,9 @@ class ArrayUses:
         """The statements that next need the arrays that are live behind a statement: their numbers among
         these, by operand, and the copies of arguments that are used first."""
         waiting = set(live)
-        for later in range(number + 1, len(self.forms)):
-            names = self.names[later]
+        for _, form, names, first in self.statements[number + 1 :]:
             if not waiting.isdisjoint(names):
-                places = [live.index(name) if name in waiting else None for name in names]
-                yield self.forms[later], places, self.first[later]
+                yield form, [live.index(name) if name in waiting else None for name in names], first
                 waiting.difference_update(names)
 
     def leaves_forward(self, number: int) -> bool:
@@ -153,7 +161,7 @@ def planned_program(choices: StatementChoices, problem: Problem) -> tuple[Cost, 
 
 def _extended(uses: ArrayUses, number: int, partials: list[_Partial]) -> list[_Partial]:
     """The partial plans with one statement more."""
-    part, form, names = uses.problem.parts[number], uses.forms[number], uses.names[number]
+    part, form, names, _ = uses.statements[number]
     live = partials[0].live
     arrays = (*names, part.result.name)
     kept = tuple(uses.last.get(name, -1) > number for name in arrays)
@@ -214,7 +222,7 @@ def _ends(uses: ArrayUses, partial: _Partial) -> tuple[Cost, dict[str, Path]]:
 
 
 def _cannot_be_had(part: Statement) -> QuestionError:
-    names = ", ".join(array.name for array in (*part.operands, part.result) if array.spec is not None)
+    names = ", ".join(array.name for array in part.arrays if array.spec is not None)
     return QuestionError(
         f"no moves over whole pieces bring {names or part.result.name} to where {part.einsum} needs it",
         "split it in another way, or use sizes that its axes divide",
@@ -272,7 +280,7 @@ def _keepings(
     later: dict[str, list[Path]] = {name: [path] for name, path in returns.items()}
     found: list[Keeping] = []
     for number, (choice, held) in reversed([*enumerate(chosen)]):
-        names, result = uses.names[number], uses.problem.parts[number].result.name
+        part, form, names, _ = uses.statements[number]
         copies = tuple(held.get(name) or uses.starts[name] for name in names)
         needed = []
         for name in names:
@@ -280,8 +288,8 @@ def _keepings(
             starts = dict.fromkeys(start for start, _ in later.get(name, ()) if start in own.states)
             needed.append(choices.copies(own.kind, *starts))
         (natural,) = choice.copies[-1].states
-        goal = _state_of_all_uses(natural, later[result]) if result in later else natural
-        found.append(choices.keeping(uses.forms[number], copies, choice, tuple(needed), goal))
+        goal = _state_of_all_uses(natural, later.get(part.result.name, ()))
+        found.append(choices.keeping(form, copies, choice, tuple(needed), goal))
         for name, path in zip(names, choice.paths, strict=True):
             later.setdefault(name, []).insert(0, path)
     return found[::-1]

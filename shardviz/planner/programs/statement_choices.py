@@ -12,7 +12,7 @@ from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.planned_statement import Keeping, OtherWay, cost_of_other_way
 from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.statements.work_split import WorkSplit
-from shardviz.planner.states.moves import Axes, PathMove, State
+from shardviz.planner.states.moves import Axes, PathMove, State, remembered
 from shardviz.planner.states.paths import ArrayKind, CheapestPaths
 from shardviz.planner.states.prices import Cost, Prices
 from shardviz.sharding import Mesh, PartitionSpec
@@ -38,14 +38,15 @@ class ArrayCopies:
         return frozenset(axis for _, pending in self.states for axis in pending)
 
 
-class StatementForm(NamedTuple):
-    """A statement as far as its ways depend on it: `part` stands for all that differ in names only.
+@dataclass(frozen=True, eq=False, slots=True)
+class StatementForm:
+    """A statement as far as its ways depend on it: `part` stands for all that differ in names only, which
+    have the same object.
 
     `kinds` are those of the operands and of the result; `same` says for each operand which is the first that
     is the same array, `through` the state that it must pass, `wanted` that of the result.
     """
 
-    number: int
     part: Statement
     kinds: tuple[ArrayKind, ...]
     same: tuple[int, ...]
@@ -79,69 +80,54 @@ class StatementChoices(StatementWays):
         searches: dict[object, CheapestPaths] | None = None,
     ) -> None:
         super().__init__(pool, mesh, prices, allowed, searches)
-        self._copies: dict[tuple[ArrayKind, tuple[State, ...]], ArrayCopies] = {}
-        self._paths_from: dict[tuple[ArrayKind, State], CheapestPaths] = {}
         self._nearest: dict[tuple[ArrayCopies, State], tuple[Cost, State]] = {}
         self._imitations: dict[tuple[ArrayCopies, ArrayCopies], Cost] = {}
         self._forms: dict[object, StatementForm] = {}
-        self._choices: dict[
-            tuple[int, tuple[ArrayCopies, ...], tuple[bool, ...]], tuple[StatementChoice, ...]
-        ] = {}
-        self._least: dict[tuple[int, tuple[ArrayCopies | None, ...]], Cost] = {}
-        self._splits: dict[tuple[int, tuple[frozenset[str], ...]], list[tuple[WorkSplit, Cost]]] = {}
 
     def form(self, part: Statement, through: tuple[State | None, ...], wanted: State | None) -> StatementForm:
         """The form of a statement, the same for all that are alike."""
-        kinds = tuple(map(self.kind, (*part.operands, part.result)))
+        kinds = tuple(map(self.kind, part.arrays))
         names = [operand.name for operand in part.operands]
         same = tuple(map(names.index, names))
         key = (part.einsum, part.function, part.merged, part.whole, part.number, kinds, same, through, wanted)
         if key not in self._forms:
-            self._forms[key] = StatementForm(len(self._forms), part, kinds, same, through, wanted)
+            self._forms[key] = StatementForm(part, kinds, same, through, wanted)
         return self._forms[key]
 
+    @remembered
     def least(self, form: StatementForm, copies: tuple[ArrayCopies | None, ...]) -> Cost:
         """The cost that no plan can save of a statement: its work, the moves of those operands of which these
         copies are held, where the others (None) are as they are needed, and those of the result."""
-        key = (form.number, copies)
-        found = self._least.get(key)
-        if found is None:
-            pending = tuple(frozenset() if held is None else held.pending for held in copies)
-            costs = []
-            for split, cost in self._splits_of(form, pending):
-                for place, (held, needed) in enumerate(zip(copies, split.operands, strict=True)):
-                    if held is not None and form.through[place] is None and form.same[place] == place:
-                        moved = self.nearest(held, needed)
-                        cost += moved[0] if moved is not None else 0
-                if form.wanted is not None:
-                    made = self.copies(form.kinds[-1], split.result)
-                    moved = self.nearest(made, form.wanted)
+        pending = tuple(frozenset() if held is None else held.pending for held in copies)
+        costs = []
+        for split, cost in self._splits_of(form, pending):
+            for place, (held, needed) in enumerate(zip(copies, split.operands, strict=True)):
+                if held is not None and form.through[place] is None and form.same[place] == place:
+                    moved = self.nearest(held, needed)
                     cost += moved[0] if moved is not None else 0
-                costs.append(cost)
-            found = self._least[key] = min(costs)
-        return found
+            if form.wanted is not None:
+                moved = self.nearest(self.copies(form.kinds[-1], split.result), form.wanted)
+                cost += moved[0] if moved is not None else 0
+            costs.append(cost)
+        return min(costs)
 
+    @remembered
     def choices(
         self, form: StatementForm, copies: tuple[ArrayCopies, ...], kept: tuple[bool, ...]
     ) -> tuple[StatementChoice, ...]:
         """The ways to run a statement whose operands a device holds so, the cheapest first, without those
         that a cheaper one can imitate. `kept` says which operands later statements need, and the result."""
-        key = (form.number, copies, kept)
-        if key not in self._choices:
-            needed = [
-                place
-                for place, is_kept in enumerate(kept)
-                if is_kept and form.same[place : place + 1] in ((place,), ())
-            ]
-            found: list[tuple[StatementChoice, list[ArrayCopies]]] = []
-            for choice in sorted(self._every_choice(form, copies), key=lambda each: each.cost):
-                own = [choice.copies[place] for place in needed]
-                if not any(
-                    self.imitates(better, own, choice.cost - cheaper.cost) for cheaper, better in found
-                ):
-                    found.append((choice, own))
-            self._choices[key] = tuple(choice for choice, _ in found)
-        return self._choices[key]
+        needed = [
+            place
+            for place, is_kept in enumerate(kept)
+            if is_kept and form.same[place : place + 1] in ((place,), ())
+        ]
+        found: list[tuple[StatementChoice, list[ArrayCopies]]] = []
+        for choice in sorted(self._every_choice(form, copies), key=lambda each: each.cost):
+            own = [choice.copies[place] for place in needed]
+            if not any(self.imitates(better, own, choice.cost - cheaper.cost) for cheaper, better in found):
+                found.append((choice, own))
+        return tuple(choice for choice, _ in found)
 
     def keeping(
         self,
@@ -180,15 +166,13 @@ class StatementChoices(StatementWays):
 
         return keeping
 
+    @remembered
     def _splits_of(
         self, form: StatementForm, pending: tuple[frozenset[str], ...]
     ) -> list[tuple[WorkSplit, Cost]]:
         """Every way to share the work, with the local work; `pending` as `WorkSplits` has it."""
-        key = (form.number, pending)
-        if key not in self._splits:
-            splits = self.splits(form.part).every(pending)
-            self._splits[key] = [(split, self.work(form.part, split)) for split in splits]
-        return self._splits[key]
+        splits = self.splits(form.part).every(pending)
+        return [(split, self.work(form.part, split)) for split in splits]
 
     def _every_choice(
         self, form: StatementForm, copies: tuple[ArrayCopies, ...]
@@ -220,12 +204,10 @@ class StatementChoices(StatementWays):
         after = (*(held[same] for same in form.same), self.copies(form.kinds[-1], made))
         return StatementChoice(cost + found[0], split, tuple(paths), found[1], after)
 
+    @remembered
     def copies(self, kind: ArrayKind, *states: State) -> ArrayCopies:
         """The copies of an array in these states."""
-        found = self._copies.get((kind, states))
-        if found is None:
-            found = self._copies[kind, states] = ArrayCopies(kind, states)
-        return found
+        return ArrayCopies(kind, states)
 
     def with_copies(self, copies: ArrayCopies, made: Iterable[State]) -> ArrayCopies:
         """Copies with further ones; the first stays the first."""
@@ -249,11 +231,9 @@ class StatementChoices(StatementWays):
                 self._nearest[key] = found
         return found
 
+    @remembered
     def _from(self, kind: ArrayKind, copy: State) -> CheapestPaths:
-        found = self._paths_from.get((kind, copy))
-        if found is None:
-            found = self._paths_from[kind, copy] = self.to(kind, {copy: 0})
-        return found
+        return self.to(kind, {copy: 0})
 
     def way(self, copies: ArrayCopies, *goals: State) -> tuple[Cost, Path] | None:
         """The cheapest moves from a copy through some states, one after the other, and what they cost; None

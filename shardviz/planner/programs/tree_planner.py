@@ -221,7 +221,7 @@ class TreePlanner:
             if way is None:
                 return None
             cost = ways.work(part, chosen)
-            for search, state in zip((*searches, ends), (*chosen.operands, chosen.result), strict=True):
+            for search, state in zip((*searches, ends), chosen.states, strict=True):
                 cost += search.cost(state) or 0
             moves = [
                 (operand, search.path(state)[1])

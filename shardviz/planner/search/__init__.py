@@ -3,7 +3,7 @@
 Loads numpy. The space and what is left out of it: docs/search.md.
 """
 
-from shardviz.planner.search.axes import DEFAULT_AXES, SearchAxis, parse_axes
+from shardviz.planner.search.rules import DEFAULT_AXES, SearchAxis, parse_axes
 from shardviz.planner.search.mesh_search import OVERLAPS
 from shardviz.planner.search.mesh_ranking import (
     InfeasibleMesh,

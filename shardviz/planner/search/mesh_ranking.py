@@ -18,13 +18,11 @@ from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.priced_plan import is_mostly_sent
 from shardviz.planner.pricing.priced_steps import COMPUTE, HBM
 from shardviz.planner.problem import Problem
-from shardviz.planner.search.axes import SearchAxis
-from shardviz.planner.search.direct_prices import DirectWays
 from shardviz.planner.search.least_sum import TooWideError
 from shardviz.planner.search.mesh_search import MeshSearch, Overlap, StepTime, overlapping
-from shardviz.planner.search.program_tables import PipelineStage, ProgramSharding, ProgramTables
+from shardviz.planner.search.program_tables import DirectWays, PipelineStage, ProgramSharding, ProgramTables
 from shardviz.planner.search.question import SearchQuestion
-from shardviz.planner.search.rules import ShardingRules
+from shardviz.planner.search.rules import SearchAxis, ShardingRules
 from shardviz.planner.states.moves import Axes, spec_of
 from shardviz.planner.states.prices import memory_limit
 from shardviz.sharding import Mesh, PartitionSpec

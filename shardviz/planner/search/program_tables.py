@@ -4,34 +4,165 @@ A statement's cost is that of its work, of the moves of its operands to what the
 of its result to the sharding that the array has. So a program's is a sum of tables over one split and one
 array each, and the best of all shardings is found without pricing each of them (`dual_bounds`,
 `elimination`).
+
+A search asks so often for the way from one sharding to another that it cannot look for the cheapest, as a
+plan does (`paths`); it takes that of `direct_moves`, whose moves have the prices of a plan's, as a compiler
+would. Which moves these are does not depend on the sizes of a mesh, so they are found once for all meshes
+(`DirectWays`); each mesh prices them (`DirectPrices`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from math import prod
+from functools import cache, cached_property
+from math import inf, prod
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardviz.hardware.machine import PlacedMesh
+from shardviz.planner.plan import LOCAL_OPS
 from shardviz.planner.pricing.priced_plan import Passes, by_pass
 from shardviz.planner.problem import Phase, Problem, Statement
-from shardviz.planner.problem.functions import FUNCTIONS
-from shardviz.planner.search.direct_prices import DirectPrices, DirectWays, Shape
+from shardviz.planner.problem.functions import FUNCTIONS, Shape, local_work
 from shardviz.planner.search.least_sum import Factor, Table, least_of_stars
 from shardviz.planner.search.rules import ShardingRules
-from shardviz.planner.statements.local_work import matmul_dtype, statement_flops, statement_traffic
-from shardviz.planner.states.moves import Axes, State
+from shardviz.planner.states.moves import Axes, Dims, PathMove, State, StateSpace, remembered, subsets
+from shardviz.planner.states.paths import direct_moves
 from shardviz.planner.states.prices import Prices
-from shardviz.sharding import ShardedArray
+from shardviz.sharding import Mesh, ShardedArray, array_bytes
 
 SENT_ON: tuple[Phase, ...] = ("forward", "backward")
 """The phases at the end of which a stage of a pipeline sends to its neighbour."""
 KEEPING = 1e-22
 """Seconds that a byte of memory counts as, so that of sharding of equal times the smaller one is chosen."""
+Part = tuple[Axes, float]
+"""The mesh axes of a collective and its seconds."""
+_PRIMES = (2, 3, 5, 7, 11)
+"""Sizes of axes of which no product is another: a way for these is one for axes of any size."""
+_UNKNOWN = -1
+
+
+class DirectCollective(NamedTuple):
+    """A collective over mesh axes, with the axes that split each dimension before and after it, in no order;
+    `idle` are those over which an all-gather may cut the array first, for more links."""
+
+    op: str
+    axes: Axes
+    before: Dims
+    after: Dims
+    idle: Axes = ()
+
+
+DirectWay = tuple[DirectCollective, ...] | None
+"""The collectives of a way, without cuts, which are free, as they are read in place by what uses them; None
+where there is no way."""
+
+
+class DirectWays:
+    """The direct ways between states on all meshes with the same axes of more than one device. A way goes by
+    its number in `ways`."""
+
+    def __init__(self, wide: Axes) -> None:
+        self._wide = wide
+        sizes = dict(zip(wide, _PRIMES, strict=False))
+        self._space = StateSpace(sizes, sizes)
+        self.ways: list[DirectWay] = []
+        self._numbers: dict[DirectWay, int] = {}
+        self._states: dict[int, dict[State, int]] = {}
+        self._found: dict[int, NDArray[np.intp]] = {}
+
+    def between(self, befores: Sequence[State], afters: Sequence[State]) -> NDArray[np.intp]:
+        """For each pair of states of arrays of one rank the number of the way."""
+        rank = len(befores[0][0])
+        known = self._states.setdefault(rank, {})
+        rows, columns = (
+            [known.setdefault(state, len(known)) for state in side] for side in (befores, afters)
+        )
+        table = self._found.get(rank, np.full((64, 64), _UNKNOWN))
+        if len(known) > len(table):
+            table = np.pad(table, (0, 2 * len(known) - len(table)), constant_values=_UNKNOWN)
+        self._found[rank] = table
+        found: NDArray[np.intp] = table[np.ix_(rows, columns)]
+        for i, j in np.argwhere(found == _UNKNOWN):
+            found[i, j] = table[rows[i], columns[j]] = self._number(befores[i], afters[j])
+        return found
+
+    def _number(self, before: State, after: State) -> int:
+        way: DirectWay = None  # whole values do not become pending sums
+        if set(after[1]) <= set(before[1]):
+            moves = direct_moves(self._space, before, after)
+            way = tuple(self._collective(move) for move in moves if move.op not in LOCAL_OPS)
+        number = self._numbers.setdefault(way, len(self.ways))
+        if number == len(self.ways):
+            self.ways.append(way)
+        return number
+
+    def _collective(self, move: PathMove) -> DirectCollective:
+        before, after = (
+            tuple(tuple(sorted(axes)) for axes in state[0]) for state in (move.before, move.after)
+        )
+        idle: Axes = ()
+        if move.op == "all_gather":
+            used = {*move.before[1], *(axis for axes in before for axis in axes)}
+            idle = tuple(axis for axis in self._wide if axis not in used)
+        return DirectCollective(move.op, move.axes, before, after, idle)
+
+
+class DirectPrices:
+    """The prices of direct ways on a placed mesh."""
+
+    def __init__(self, prices: Prices, mesh: Mesh, ways: DirectWays) -> None:
+        self._prices, self._mesh, self._ways = prices, mesh, ways
+
+    def table(self, shape: Shape, dtype: str, befores: Sequence[State], afters: Sequence[State]) -> Table:
+        """Seconds of the ways of an array from each state to each; whole values do not become pending
+        sums."""
+        numbers = self._ways.between(befores, afters)
+        used, places = np.unique(numbers, return_inverse=True)
+        seconds = [self._seconds(shape, dtype, number) for number in used.tolist()]
+        return np.array(seconds)[places].reshape(numbers.shape)
+
+    @remembered
+    def _seconds(self, shape: Shape, dtype: str, number: int) -> float:
+        way = self._ways.ways[number]
+        return inf if way is None else sum(self._part(shape, dtype, each)[1] for each in way)
+
+    def parts(self, shape: Shape, dtype: str, before: State, after: State) -> tuple[Part, ...]:
+        """The collectives of a way, in order."""
+        way = self._ways.ways[self._ways.between((before,), (after,))[0, 0]]
+        return tuple(self._part(shape, dtype, each) for each in way or ())
+
+    def local_bytes(self, shape: Shape, dtype: str, dims: Dims) -> int:
+        """Bytes of a device's shard."""
+        return array_bytes(self.local_shape(shape, dims), dtype)
+
+    @remembered
+    def local_shape(self, shape: Shape, dims: Dims) -> Shape:
+        """Elements of a device's shard along each dimension."""
+        return tuple(-(-size // self._group_size(axes)) for size, axes in zip(shape, dims, strict=True))
+
+    @remembered
+    def _group_size(self, axes: Axes) -> int:
+        return self._mesh.group_size(axes)
+
+    @remembered
+    def _part(self, shape: Shape, dtype: str, each: DirectCollective) -> Part:
+        before, after = (self.local_bytes(shape, dtype, dims) for dims in (each.before, each.after))
+        found = (each.axes, self._time(each.op, each.axes, before, after))
+        for more in subsets(each.idle):
+            # A cut over axes that hold copies, and a gather over these too, which has more links.
+            axes = (*each.axes, *more)
+            if any(size % self._group_size(axes) == 0 for size in shape):
+                seconds = self._time(each.op, axes, before // self._group_size(more), after)
+                found = min(found, (axes, seconds), key=lambda part: part[1])
+        return found
+
+    @remembered
+    def _time(self, op: str, axes: Axes, before: int, after: int) -> float:
+        return self._prices.move_seconds(op, axes, before, after)
 
 
 @dataclass(frozen=True)
@@ -100,7 +231,6 @@ class ProgramTables:
         ways = ways or DirectWays(tuple(axis.name for axis in rules.wide))
         self.moves = DirectPrices(self._prices, rules.mesh, ways)
         self._held, self._stage = held, stage
-        self._works: dict[tuple[str, tuple[Shape, ...], Shape], tuple[float, float]] = {}
         roles = rules.roles
         self.arrays: dict[str, ShardedArray] = {each.name: each for each in problem.arguments}
         for part in problem.parts:
@@ -136,24 +266,26 @@ class ProgramTables:
         return next((rules.uneven_work(each.part) for each in self.statements if not each.choices), "")
 
     def _statement(self, part: Statement) -> StatementTable:
-        roles, arrays = self.rules.roles, (*part.operands, part.result)
+        roles, arrays = self.rules.roles, part.arrays
         # All operands of a sum may be pending, and so its result.
         function = FUNCTIONS[part.function]
         summed = {each.name for place, each in enumerate(part.operands) if function.may_pend(place)}
         may_pend = function.linearity == "sum" and summed <= roles.addends
         pending = [axis.name for axis in self.rules.wide if may_pend]
+
+        @cache
+        def flops_and_seconds(*shapes: Shape) -> tuple[int, float]:
+            work = local_work(part, shapes[:-1], shapes[-1])
+            return work[0], self._prices.work_seconds(*work)
+
         choices = []
         for split in self.rules.splits(part).every([pending] * len(part.operands)):
             states = (*split.operands, split.made)
-            *shapes, made = (
+            shapes = (
                 self.moves.local_shape(array.shape, dims)
                 for array, (dims, _) in zip(arrays, states, strict=True)
             )
-            key = (part.result.name, tuple(shapes), made)
-            if key not in self._works:
-                flops, moved = statement_flops(part, shapes, made), statement_traffic(part, shapes, made)
-                self._works[key] = flops, self._prices.work_seconds(flops, moved, matmul_dtype(part))
-            choices.append(WorkChoice(states, *self._works[key]))
+            choices.append(WorkChoice(states, *flops_and_seconds(*shapes)))
         return StatementTable(
             part,
             tuple(choices),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,16 +11,16 @@ from shardviz.hardware.machine import Machine
 from shardviz.notation.program import is_program, split_layers
 from shardviz.notation.spec_string import parse_named_specs
 from shardviz.planner.problem import Problem, Statement, problem_from_text
+from shardviz.planner.problem.functions import statement_flops
 from shardviz.planner.problem.programs import read_program
 from shardviz.planner.problem.roles import Roles, roles_of
 from shardviz.planner.problem.training import Training
-from shardviz.planner.search.axes import SearchAxis
 from shardviz.planner.search.mesh_search import OVERLAPS, Overlap
+from shardviz.planner.search.rules import SearchAxis
 from shardviz.planner.statements.contraction_order import Order, contraction_orders
-from shardviz.planner.statements.local_work import statement_flops
 from shardviz.planner.states.prices import lacking_words
 from shardviz.planner.training import with_backward
-from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+from shardviz.sharding import Mesh, PartitionSpec
 
 
 @dataclass(frozen=True)
@@ -138,11 +139,7 @@ class SearchQuestion:
     @cached_property
     def flops(self) -> int:
         """The operations of a step on all devices, without those that are computed again."""
-        return self.step.layers * sum(
-            statement_flops(part, [each.shape for each in part.operands], part.result.shape)
-            for part in self.step.parts
-            if part.phase != "recomputed"
-        )
+        return self.step.layers * _flops(part for part in self.step.parts if part.phase != "recomputed")
 
     def on(self, mesh: Mesh, specs: dict[str, PartitionSpec]) -> Problem:
         """The step on a mesh, its forward arrays split as `specs` has them."""
@@ -188,21 +185,21 @@ def question_from_text(
     )
 
 
+def _flops(parts: Iterable[Statement]) -> int:
+    return sum(
+        statement_flops(part, [each.shape for each in part.operands], part.result.shape) for part in parts
+    )
+
+
 def _in_pairs(problem: Problem) -> Problem:
     """The problem with products of three operands and more in the order that takes the fewest FLOPs."""
-
-    def flops(order: Order) -> int:
-        return sum(
-            statement_flops(part, [each.shape for each in part.operands], part.result.shape) for part in order
-        )
-
     parts: list[Statement] = []
     names = {array.name for array in problem.arrays}
     for whole in problem.parts:
         orders: tuple[Order, ...] = ((whole,),)
         if len(whole.operands) > 2:
             orders = contraction_orders(whole, names)
-        cheapest: Order = min(orders, key=flops)
+        cheapest: Order = min(orders, key=_flops)
         parts += cheapest
         names.update(part.result.name for part in parts)
     return replace(problem, parts=tuple(parts))
@@ -218,14 +215,6 @@ def _unnamed(program: str, problem: Problem) -> frozenset[str]:
 
 def _respecified(problem: Problem, specs: dict[str, PartitionSpec]) -> Problem:
     """The problem with these specs where an array is an argument or is made, and none elsewhere."""
-    made: set[str] = set()
-    parts = []
-    for part in problem.parts:
-
-        def of(array: ShardedArray) -> ShardedArray:
-            return array.with_spec(specs.get(array.name))
-
-        operands = tuple(each.with_spec(None) if each.name in made else of(each) for each in part.operands)
-        parts.append(replace(part, operands=operands, result=of(part.result)))
-        made.add(part.result.name)
-    return replace(problem, parts=tuple(parts))
+    given = {each.name: specs.get(each.name) for each in problem.arguments}
+    made = {part.result.name: specs.get(part.result.name) for part in problem.parts}
+    return problem.with_arrays(lambda array: array.with_spec(given.get(array.name))).with_results(made)

@@ -1,20 +1,110 @@
-"""The shardings that a search looks at: for each kind of axis, the dimensions of an array that it may split,
-and those of a statement's work.
+"""The axes of the meshes that a search looks at, and for each kind of axis the dimensions of an array that it
+may split, and those of a statement's work.
+
+The kinds are those of training systems: `data` splits the examples and holds every parameter whole, `fsdp`
+splits the examples and the parameters (fully sharded data parallelism, ZeRO), `tensor` splits the dimensions
+of parameters and what is made with them (Megatron), `sequence` the positions of each example, `expert` the
+experts, `pipeline` the layers. An axis of the kind `any` may split any dimension of any array.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, combinations, permutations, product
+from itertools import permutations, product
+from typing import Literal, get_args
 
+from shardviz.errors import NotationError, quote
 from shardviz.planner.problem import Statement
 from shardviz.planner.problem.roles import Roles
-from shardviz.planner.search.axes import Kind, SearchAxis
 from shardviz.planner.statements.work_split import WorkSplits, splittable_dims
-from shardviz.planner.states.moves import Axes, State, state_of
+from shardviz.planner.states.moves import Axes, State, state_of, subsets
 from shardviz.sharding import Mesh, ShardedArray
+from shardviz.sharding.mesh import is_axis_name
+
+Kind = Literal["data", "fsdp", "tensor", "sequence", "expert", "pipeline", "any"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+OTHER_NAMES: dict[str, Kind] = {
+    "dp": "data",
+    "batch": "data",
+    "replica": "data",
+    "zero": "fsdp",
+    "tp": "tensor",
+    "mp": "tensor",
+    "model": "tensor",
+    "sp": "sequence",
+    "cp": "sequence",
+    "context": "sequence",
+    "seq": "sequence",
+    "ep": "expert",
+    "pp": "pipeline",
+    "stage": "pipeline",
+}
+"""Names that people give such axes."""
+DEFAULT_AXES = "data,fsdp,tensor"
+MAX_AXES = 5
+MAX_FREE = 3
+"""Axes of the kind `any`: with more there are too many splits of a statement."""
+
+
+@dataclass(frozen=True)
+class SearchAxis:
+    """An axis of the meshes to look at; `size` is None where the search chooses it."""
+
+    name: str
+    kind: Kind
+    size: int | None = None
+
+
+def kind_of(name: str) -> Kind:
+    """The kind that an axis of this name has where none is given; `any` for a name that says nothing."""
+    word = name.lower()
+    named = next((kind for kind in KINDS if kind == word), None)
+    return named or OTHER_NAMES.get(word, "any")
+
+
+def parse_axes(text: str) -> tuple[SearchAxis, ...]:
+    """Read ``data,fsdp,tensor``, ``X,Y``, ``X=fsdp,Y=tensor``, ``data,tensor=8``.
+
+    Raises `NotationError` for a name that is not an axis's, one that stands twice, and a size of 0.
+    """
+    found: list[SearchAxis] = []
+    place = 0
+    for piece in text.split(","):
+        word, start = piece.strip(), place + len(piece) - len(piece.lstrip())
+        place += len(piece) + 1
+        span = (text, start, start + max(1, len(word)))
+        name, equals, value = (part.strip() for part in word.partition("="))
+        hint = "write names, with a kind or a size where needed: data,X=fsdp,tensor=8"
+        if not is_axis_name(name):
+            raise NotationError(f"{quote(name)} is not an axis name,", *span, hint)
+        if any(axis.name == name for axis in found):
+            raise NotationError(f"the axis {name} stands twice,", *span, hint)
+        kind, size = kind_of(name), None
+        if value.isascii() and value.isdigit() and len(value) < 10 and int(value):
+            size = int(value)
+        elif equals:
+            said = next((each for each in KINDS if each == kind_of(value) and value), None)
+            if said is None or (said == "any" and value != "any"):
+                problem = f"{quote(value)} is neither a kind of axis nor a size,"
+                raise NotationError(problem, *span, f"the kinds are {', '.join(KINDS)}")
+            kind = said
+        found.append(SearchAxis(name, kind, size))
+    if len(found) > MAX_AXES:
+        raise NotationError(
+            f"a search takes at most {MAX_AXES} axes, not {len(found)},", text, 0, len(text), "use fewer"
+        )
+    if sum(axis.kind == "any" for axis in found) > MAX_FREE:
+        raise NotationError(
+            f"more than {MAX_FREE} axes may split anything,",
+            *(text, 0, len(text)),
+            f"call some by their kind: {', '.join(KINDS[:-1])}",
+        )
+    if sum(axis.kind == "pipeline" for axis in found) > 1:
+        raise NotationError("several axes split the layers,", text, 0, len(text), "use one pipeline axis")
+    return tuple(found)
+
 
 _ORDER: dict[Kind, int] = {"sequence": 0, "data": 1, "expert": 2, "tensor": 3, "any": 3, "fsdp": 4}
 """Major first, where several axes split one dimension: what is gathered most often is the minor end."""
@@ -58,13 +148,13 @@ class ShardingRules:
                     found += [(dims, pending) for pending in self._pending(array, dims)]
         return tuple(dict.fromkeys(found))
 
-    def _pending(self, array: ShardedArray, dims: tuple[Axes, ...]) -> Iterator[Axes]:
+    def _pending(self, array: ShardedArray, dims: tuple[Axes, ...]) -> Iterable[Axes]:
         """The axes over which an array may be a pending sum, which split no dimension: none of most
         arrays."""
         idle: list[str] = []
         if array.name in self.roles.addends:
             idle = [axis.name for axis in self.wide if not any(axis.name in axes for axes in dims)]
-        return subsets(idle)
+        return ((), *subsets(sorted(idle)))
 
     def _of_array(self, axis: SearchAxis, array: ShardedArray, is_parameter: bool) -> list[str | None]:
         """The dimensions that an axis may split, None for none: every matrix of parameters is split by axes
@@ -112,7 +202,7 @@ class ShardingRules:
         if kind == "tensor":
             matrices = [
                 each.dims
-                for each in (*part.operands, part.result)
+                for each in part.arrays
                 if self.roles.leader(each.name) in self.roles.parameters and each.rank > 1
             ]
             if matrices:
@@ -159,8 +249,3 @@ class ShardingRules:
         if all(kinds[axis] == "any" for axis in axes):
             return permutations(axes)
         return [tuple(sorted(axes, key=lambda axis: _ORDER[kinds[axis]]))]
-
-
-def subsets(axes: Sequence[str]) -> Iterator[Axes]:
-    """All sets of axes, none first, in alphabetical order each."""
-    return chain.from_iterable(combinations(sorted(axes), count) for count in range(len(axes) + 1))

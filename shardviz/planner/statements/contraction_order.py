@@ -30,7 +30,7 @@ def contraction_orders(part: Statement, taken: AbstractSet[str] = frozenset()) -
     """
     if part.function != "multiply" or part.merged:
         return ((part,),)
-    taken = taken | {array.name for array in (*part.operands, part.result)}
+    taken = taken | {array.name for array in part.arrays}
     found = [order for summed in _summed_before(part, taken) for order in _multiplied(summed, taken)]
     return tuple(found)
 
@@ -141,8 +141,7 @@ def _unused(stem: str, first: str, taken: AbstractSet[str], made: Sequence[State
 
 
 def _array(name: str, dims: tuple[str, ...], part: Statement, like: ShardedArray) -> ShardedArray:
-    sizes = {dim: size for array in part.operands for dim, size in zip(array.dims, array.shape, strict=True)}
-    return ShardedArray(name, dims, tuple(sizes[dim] for dim in dims), like.dtype, None)
+    return ShardedArray(name, dims, tuple(part.sizes[dim] for dim in dims), like.dtype, None)
 
 
 def _statement(operands: tuple[ShardedArray, ...], result: ShardedArray, part: Statement) -> Statement:

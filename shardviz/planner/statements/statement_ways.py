@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from operator import itemgetter
 from typing import NamedTuple
 
 from shardviz.planner.problem import Statement
+from shardviz.planner.problem.functions import local_work
 from shardviz.planner.statements.axis_pool import AxisPool
-from shardviz.planner.statements.local_work import Shape, work_cost
 from shardviz.planner.statements.work_split import WorkSplit, WorkSplits, splittable_dims
-from shardviz.planner.states.moves import Axes, State, StateSpace, state_space
+from shardviz.planner.states.moves import Axes, State, state_space
 from shardviz.planner.states.paths import ArrayKind, CheapestPaths, DirectPaths
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
 from shardviz.sharding import Mesh, ShardedArray, array_bytes
@@ -30,11 +31,6 @@ class Way(NamedTuple):
     split: WorkSplit
 
 
-def space_of(pool: AxisPool, mesh: Mesh) -> StateSpace:
-    """The states that arrays can be in over some axes."""
-    return state_space(pool.sizes_of_parts, tuple(mesh.shape.items()), pool.may_mask)
-
-
 class StatementWays:
     """The ways of statements over the axes of a pool.
 
@@ -51,7 +47,7 @@ class StatementWays:
         searches: dict[object, CheapestPaths] | None = None,
     ) -> None:
         self.pool, self.prices, self._allowed = pool, prices, allowed
-        self.space = space_of(pool, mesh)
+        self.space = state_space(pool.sizes_of_parts, tuple(mesh.shape.items()), pool.may_mask)
         self._paths = CheapestPaths if len(pool.sizes) <= MOST_SEARCHED else DirectPaths
         self._searches: dict[object, CheapestPaths] = {} if searches is None else searches
 
@@ -91,11 +87,11 @@ class StatementWays:
 
     def ways(self, part: Statement, operands: Sequence[CheapestPaths]) -> WaysByResult:
         """The ways to run a statement, before any move of its result."""
-        bounds = _SplitBounds([operand.least for operand in operands])
+        bounds = [cache(operand.least) for operand in operands]
         found: dict[State, list[tuple[Cost, Cost, WorkSplit]]] = {}
         for split in self.splits(part).every([operand.pending for operand in operands]):
             work = self.work(part, split)
-            least = work + bounds.of(split)
+            least = work + _least_moves(bounds, split)
             if least < UNREACHABLE:
                 found.setdefault(split.result, []).append((least, work, split))
         return WaysByResult(self, operands, found)
@@ -130,14 +126,15 @@ class StatementWays:
     ) -> Iterator[tuple[Cost, Cost, WorkSplit]]:
         """The splits that may cost less than a limit, each with what it costs at least, which grows, and its
         work. Of most splits no order of the axes comes into question, so it is left for later."""
-        in_any_order = _SplitBounds([each.least_in_any_order for each in (*operands, ends)])
-        in_order = _SplitBounds([each.least for each in (*operands, ends)])
+        # Each state is asked for once.
+        in_any_order = [cache(each.least_in_any_order) for each in (*operands, ends)]
+        in_order = [cache(each.least) for each in (*operands, ends)]
         splits = self.splits(part)
         found: list[tuple[Cost, int, Cost, WorkSplit, bool]] = []
         for split in splits.unordered([operand.pending for operand in operands]):
             if kept is None or set(kept[1]) <= set(split.assignment.get(kept[0], ())):
                 work = self.work(part, split)
-                least = work + in_any_order.of(split)
+                least = work + _least_moves(in_any_order, split)
                 if least < limit:
                     found.append((least, len(found), work, split, False))
         heapq.heapify(found)
@@ -148,7 +145,7 @@ class StatementWays:
                 yield least, work, split
                 continue
             for ordered in splits.ordered(split):
-                least = work + in_order.of(ordered)
+                least = work + _least_moves(in_order, ordered)
                 if least < limit:
                     heapq.heappush(found, (least, number, work, ordered, True))
                     number += 1
@@ -158,7 +155,7 @@ class StatementWays:
     ) -> Cost | None:
         """The cost of a way, with the moves of its result where `arrays` go so far; None where it is not less
         than `limit`."""
-        states = (*split.operands, split.result)[: len(arrays)]
+        states = split.states[: len(arrays)]
         bounds = [array.least(state) for array, state in zip(arrays, states, strict=True)]
         total = work + sum(bounds)
         for place, (array, state, bound) in enumerate(zip(arrays, states, bounds, strict=True)):
@@ -172,20 +169,14 @@ class StatementWays:
                 return None
         return total
 
-    def local_work(self, part: Statement, operands: Sequence[Shape], result: Shape) -> Cost:
-        """The cost of the work on a device that holds pieces of these shapes."""
-        return work_cost(self.prices, part, operands, result)
-
     def work(self, part: Statement, split: WorkSplit) -> Cost:
         """The cost of the local work, and of the `pmax` behind it."""
         group = self.space.group_size
         *operands, result = (
             tuple([-(-size // group(axes)) for size, axes in zip(array.shape, dims, strict=True)])
-            for array, (dims, _) in zip(
-                (*part.operands, part.result), (*split.operands, split.result), strict=True
-            )
+            for array, (dims, _) in zip(part.arrays, split.states, strict=True)
         )
-        work = self.local_work(part, operands, result)
+        work = self.prices.work(*local_work(part, operands, result))
         if not split.largest:
             return work
         size = array_bytes(result, part.result.dtype)
@@ -227,17 +218,6 @@ class WaysByResult:
         return None if found is None else found.cost
 
 
-class _SplitBounds:
-    """The least cost of the moves of a split's arrays, each state asked for once."""
-
-    def __init__(self, least: Sequence[Callable[[State], Cost]]) -> None:
-        self._found = [(bound, dict[State, Cost]()) for bound in least]
-
-    def of(self, split: WorkSplit) -> Cost:
-        total = 0
-        for (least, known), state in zip(self._found, (*split.operands, split.result), strict=False):
-            bound = known.get(state)
-            if bound is None:
-                bound = known[state] = least(state)
-            total += bound
-        return total
+def _least_moves(least: Sequence[Callable[[State], Cost]], split: WorkSplit) -> Cost:
+    """The sum of bounds on the moves of a split's arrays, its result last if at all."""
+    return sum([bound(state) for bound, state in zip(least, split.states, strict=False)])

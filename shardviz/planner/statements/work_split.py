@@ -57,6 +57,11 @@ class WorkSplit:
     largest: Axes = ()
 
     @property
+    def states(self) -> tuple[State, ...]:
+        """Those of the operands, and last that of the result."""
+        return (*self.operands, self.result)
+
+    @property
     def made(self) -> State:
         """The state of the result before that."""
         dims, pending = self.result
@@ -82,7 +87,7 @@ class WorkSplits:
         self._part, self._axes, self._places, self._uneven = part, axes, places, uneven
         self._orders = orders or self._every_order
         self._function = FUNCTIONS[part.function]
-        self._sizes, self._merged = dim_sizes(part), dict(part.merged)
+        self._sizes, self._merged = part.sizes, dict(part.merged)
         self._is_wide = len(axes) > MOST_ORDERED
 
     def every(self, pending: Sequence[Collection[str]]) -> Iterator[WorkSplit]:
@@ -111,7 +116,7 @@ class WorkSplits:
     def _every_order(self, axes: Axes, dim: str) -> Iterable[Axes]:
         """The orders of axes on a dimension: all of them, or of many those that somebody has."""
         part = self._part
-        arrays = [array for array in (*part.operands, part.result) if array.spec is not None]
+        arrays = [array for array in part.arrays if array.spec is not None]
         if not self._is_wide or len(axes) <= MOST_ORDERED - 2 or not any(array.rank for array in arrays):
             return permutations(axes)
         found = [
@@ -202,19 +207,13 @@ class WorkSplits:
         return WorkSplit(assignment, operands, (result, tuple(sorted(left))), largest)
 
 
-def dim_sizes(part: Statement) -> dict[str, int]:
-    """Elements along each dimension of a statement."""
-    arrays = (*part.operands, part.result)
-    return {dim: size for array in arrays for dim, size in zip(array.dims, array.shape, strict=True)}
-
-
 def splittable_dims(part: Statement) -> list[str]:
     """The dimensions of a statement that devices may split, but for those that follow from others, and those
     that an array has twice, of which no axis could split both."""
     fixed = {*part.whole, *dict(part.merged)}
     named = (*part.einsum.operands, part.einsum.result)
     twice = {dim for dims in named for dim in dims if dims.count(dim) > 1}
-    return [dim for dim in dim_sizes(part) if dim not in fixed and dim not in twice]
+    return [dim for dim in part.sizes if dim not in fixed and dim not in twice]
 
 
 def case_of(einsum: Einsum, starts: tuple[State, ...], mesh: Mesh) -> str:

@@ -233,7 +233,7 @@ class StateSpace:
             found = [
                 axis for axis in self.sizes if (axis in pending if source == "pending" else axis not in used)
             ]
-            groups = ((dims, axes, None) for axes in _subsets(found))
+            groups = ((dims, axes, None) for axes in subsets(found))
         may_pend: frozenset[str] | None = None
         if op == "mask":
             may_pend = self.may_mask
@@ -290,7 +290,7 @@ def _without(pending: Axes, axes: Axes) -> Axes:
     return tuple([axis for axis in pending if axis not in axes])
 
 
-def _subsets(axes: Iterable[str]) -> Iterator[Axes]:
+def subsets(axes: Iterable[str]) -> Iterator[Axes]:
     """Every subset but the empty one, in the order of the axes."""
     axes = tuple(axes)
     for size in range(1, len(axes) + 1):

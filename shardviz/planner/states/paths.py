@@ -19,16 +19,18 @@ from itertools import count
 from operator import itemgetter
 from typing import NamedTuple
 
-from shardviz.planner.states.direct_moves import direct_moves
 from shardviz.planner.states.moves import (
     EXCHANGES,
     STAGES,
     Axes,
+    Dims,
     Node,
     PathMove,
     State,
     StateMove,
     StateSpace,
+    remembered,
+    with_axes,
 )
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
 from shardviz.planner.states.relaxation import Relaxation
@@ -78,8 +80,6 @@ class CheapestPaths:
     ) -> None:
         self.kind, self._space, self._prices = kind, space, prices
         self._is_forward = ends_pending is None
-        self._bytes: dict[tuple[int, ...], int] = {}
-        self._fitting: dict[Node, bool] = {}
         self.sources = {space.node(state): cost for state, cost in sources.items()}
         self.pending = space.may_mask.union(axis for _, pending in sources for axis in pending)
         # Over which axes sums may be pending before the array is in a state.
@@ -141,26 +141,24 @@ class CheapestPaths:
 
     def local_bytes(self, state: State) -> int:
         """The bytes of a device's piece of the array in a state."""
-        return self._local_bytes(self._space.node(state))
+        return self._local_bytes(self._space.node(state).parts)
 
-    def _local_bytes(self, node: Node) -> int:
-        found = self._bytes.get(node.parts)
-        if found is None:
-            shape = [-(-size // parts) for size, parts in zip(self.kind.shape, node.parts, strict=True)]
-            found = self._bytes[node.parts] = array_bytes(shape, self.kind.dtype)
-        return found
+    @remembered
+    def _local_bytes(self, parts: tuple[int, ...]) -> int:
+        shape = [-(-size // count) for size, count in zip(self.kind.shape, parts, strict=True)]
+        return array_bytes(shape, self.kind.dtype)
 
+    @remembered
     def _fits(self, node: Node) -> bool:
         """Every dimension is cut into equal parts, or as somebody has it."""
-        found = self._fitting[node] = all(
+        return all(
             size % parts == 0 or (dim, node.state[0][dim]) in self.kind.uneven
             for dim, (size, parts) in enumerate(zip(self.kind.shape, node.parts, strict=True))
         )
-        return found
 
     def _search(self, start: Node, limit: Cost) -> Cost | None:
         """The cost of a state; None where it is not less than a limit."""
-        left, bounds = self.relaxation.least, self.relaxation.known
+        left = self.relaxation.least
         first = left(start)
         numbers = count()
         heap = [(first, first, next(numbers), start, 0)]
@@ -206,9 +204,7 @@ class CheapestPaths:
                 known = costs.get(other)
                 if other in done or (known is not None and known <= reached):
                     continue
-                more = bounds.get(other)
-                if more is None:
-                    more = left(other)
+                more = left(other)
                 if reached + more >= limit:
                     continue
                 costs[other], came[other] = reached, (node, move)
@@ -219,7 +215,7 @@ class CheapestPaths:
     def _groups(self, node: Node) -> Iterator[tuple[int, Cost]]:
         """The groups of axes that an all-to-all may move, each a stage of its own, and what a way by one of
         them costs at least."""
-        size, is_even = self._local_bytes(node), not self.kind.uneven
+        size, is_even = self._local_bytes(node.parts), not self.kind.uneven
         for stage, axes in enumerate(self._space.exchange_groups(node), EXCHANGES):
             least = self.relaxation.least_after_exchange(node, axes)
             if is_even:
@@ -234,18 +230,13 @@ class CheapestPaths:
             moves = tuple(
                 move for move in moves if (allows(move.other, node) if forward else allows(node, move.other))
             )
-        own, price = self._local_bytes(node), self._prices.move
-        found = []
+        fits, bytes_of, price = self._fits, self._local_bytes, self._prices.move
+        own, found = bytes_of(node.parts), []
         for move in moves:
-            other = move.other
-            fits = self._fitting.get(other)
-            if not (self._fits(other) if fits is None else fits):
-                continue
-            size = self._bytes.get(other.parts)
-            if size is None:
-                size = self._local_bytes(other)
-            ends = (size, own) if self._is_forward else (own, size)
-            found.append((price(move.op, move.axes, *ends), move))
+            if fits(move.other):
+                size = bytes_of(move.other.parts)
+                ends = (size, own) if self._is_forward else (own, size)
+                found.append((price(move.op, move.axes, *ends), move))
         return found
 
     def _trace(
@@ -304,6 +295,7 @@ class DirectPaths(CheapestPaths):
         known = [(cost, Node(node.state, self._space.sizes)) for cost, node in costs if cost is not None]
         return sorted(known, key=itemgetter(0))[:MOST_SOURCES]
 
+    @remembered
     def _fits(self, node: Node) -> bool:  # noqa: ARG002 - larger pieces are padded
         return True
 
@@ -324,3 +316,107 @@ class DirectPaths(CheapestPaths):
                 best, self._next[start], self._known[source] = total, (moves, source), cost
         self._known[start] = best
         return best
+
+
+# Direct moves, without a search. Until the goal is reached, the first operation of this list is taken that
+# brings axes to where they are wanted, and never away again:
+#
+#     slice         idle axes cut dimensions further: what is moved after that is smaller
+#     psum_scatter  pending sums are added into the pieces that are wanted
+#     ppermute      the same cut of the array, its blocks where they are wanted
+#     all_to_all    minor axes move to the dimensions that are to have them
+#     psum          the other sums that are pending and not wanted so are added
+#     all_gather    what no other operation brings to its place is given up, and cut again: of a dimension
+#                   that is in the way of an all_to_all, or else of all dimensions at once
+#     mask          whole copies become the pending sums that are wanted
+#
+# So A[X, Y] → A[_, (Y, X)] over axes of 2 and 4 devices is one all_to_all of X, and A[X, Y] → A[Y, X] gathers
+# one of them, moves the other, and cuts.
+
+
+def direct_moves(space: StateSpace, start: State, goal: State) -> tuple[PathMove, ...]:
+    """The moves from one state to another."""
+    moves: list[PathMove] = []
+    state = start
+    while state != goal:
+        move = _next_move(space, state, goal)
+        moves.append(move)
+        state = move.after
+    return tuple(moves)
+
+
+def _next_move(space: StateSpace, state: State, goal: State) -> PathMove:
+    (dims, pending), (wanted, kept) = state, goal
+
+    def move(op: str, axes: Axes, dim: int | None, after: Dims, left: Axes = pending) -> PathMove:
+        return PathMove(op, space.whole(axes), dim, state, (after, left))
+
+    extra = tuple(axis for axis in space.sizes if axis in pending and axis not in kept)
+    used = {axis for axes in (*dims, pending) for axis in axes}
+    for op in ("slice", "psum_scatter"):
+        after = tuple(
+            _appended(
+                old,
+                new,
+                [axis for axis in new if (axis in extra if op == "psum_scatter" else axis not in used)],
+            )
+            for old, new in zip(dims, wanted, strict=True)
+        )
+        if after != dims:
+            first = next(dim for dim, axes in enumerate(after) if axes != dims[dim])
+            added = tuple(axis for old, new in zip(dims, after, strict=True) for axis in new[len(old) :])
+            return move(op, added, first, after, tuple(axis for axis in pending if axis not in added))
+    held, needed = space.node(state), space.node((wanted, pending))
+    needed_axes = {axis for axis, _, _ in needed.places}
+    if dims != wanted and held.parts == needed.parts and not needed_axes.intersection(pending):
+        changed = {axis for axis, _, _ in held.places ^ needed.places}
+        return move("ppermute", tuple(axis for axis in space.sizes if axis in changed), None, wanted)
+    common = [_common(old, new) for old, new in zip(dims, wanted, strict=True)]
+    in_the_way = None
+    for source, axes in enumerate(dims):
+        for cut in range(common[source], len(axes)):
+            target = _target(axes[cut:], source, common, wanted)
+            if target is not None and common[target] == len(dims[target]):
+                own = wanted[target][: common[target] + len(axes) - cut]
+                return move(
+                    "all_to_all",
+                    axes[cut:],
+                    source,
+                    with_axes(with_axes(dims, source, axes[:cut]), target, own),
+                )
+            in_the_way = target if in_the_way is None else in_the_way
+    if extra:
+        return move("psum", extra, None, dims, tuple(axis for axis in pending if axis not in extra))
+    lost = [dim for dim, axes in enumerate(dims) if len(axes) > common[dim] and in_the_way in (None, dim)]
+    if lost:
+        after = tuple(axes[: common[dim]] if dim in lost else axes for dim, axes in enumerate(dims))
+        return move(
+            "all_gather", tuple(axis for dim in lost for axis in dims[dim][common[dim] :]), lost[0], after
+        )
+    return move("mask", tuple(axis for axis in kept if axis not in pending), None, dims, kept)
+
+
+def _appended(old: Axes, new: Axes, free: list[str]) -> Axes:
+    """The axes of a dimension with those behind them that are wanted next, as far as they are free."""
+    if new[: len(old)] != old:
+        return old
+    end = len(old)
+    while end < len(new) and new[end] in free:
+        end += 1
+    return new[:end]
+
+
+def _target(moved: Axes, source: int, common: list[int], wanted: Dims) -> int | None:
+    """The dimension that is to have these axes next, behind those that it has in common with its goal."""
+    for dim, axes in enumerate(wanted):
+        if dim != source and {*axes[common[dim] : common[dim] + len(moved)]} == {*moved}:
+            return dim
+    return None
+
+
+def _common(old: Axes, new: Axes) -> int:
+    """The number of axes with which both begin."""
+    return next(
+        (place for place, (one, other) in enumerate(zip(old, new, strict=False)) if one != other),
+        min(len(old), len(new)),
+    )

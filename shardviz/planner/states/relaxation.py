@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from shardviz.planner.states.moves import STAGES, Axes, Node, StateSpace
+from shardviz.planner.states.moves import STAGES, Axes, Node, StateSpace, remembered
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
 
 HOME, AWAY, IDLE, PENDING = range(4)
@@ -52,22 +52,20 @@ class Relaxation:
         *,
         forward: bool,
     ) -> None:
+        self._space, self._prices, self._whole_bytes = space, prices, whole_bytes
         self._units = {axis: 4**place for place, axis in enumerate(space.sizes)}
         self._homes = frozenset().union(*(node.places for node in sources))
         self._home_dims = {(axis, dim) for axis, dim, _ in self._homes}
-        with_home = frozenset(axis for axis, _ in self._home_dims)
-        self._with_home = with_home
+        self._with_home = frozenset(axis for axis, _ in self._home_dims)
         # From the sources on, and back to them.
         self._moves, self._moves_back = (
-            _PricedMoves(_relaxed_moves(space, with_home, frozenset(may_pend), way), prices, whole_bytes)
-            for way in (forward, not forward)
+            _relaxed_moves(space, self._with_home, frozenset(may_pend), way) for way in (forward, not forward)
         )
-        self.known: dict[Node, Cost] = {}
-        """The bounds that have been asked for."""
+        # By group of axes, of arrays of this size: relaxations from other sources have the same.
+        self._costs: dict[tuple[bool, str, int], _GroupCosts] = prices.bounds.setdefault(
+            (space, whole_bytes), {}
+        )
         self._found: dict[int, Cost] = {}
-        self._by_stage: dict[tuple[int, int], Cost] = {}
-        self._either: dict[tuple[int, tuple[int, ...]], Cost] = {}
-        self._codes: dict[Node, int] = {}
         best: dict[int, Cost] = {}
         for node, cost in sources.items():
             code = self._code(node)
@@ -76,12 +74,10 @@ class Relaxation:
         self._heap = [(cost, code) for code, cost in best.items()]
         heapq.heapify(self._heap)
 
+    @remembered
     def least(self, node: Node) -> Cost:
         """No way between the sources and a state costs less."""
-        found = self.known.get(node)
-        if found is None:
-            found = self.known[node] = self._least(self._code(node))
-        return found
+        return self._least(self._code(node))
 
     def least_in_any_order(self, node: Node) -> Cost:
         """No way costs less between the sources and a state with the axes of each dimension in some order."""
@@ -95,15 +91,15 @@ class Relaxation:
 
     def least_by(self, node: Node, stage: int) -> Cost:
         """No way between the sources and a state costs less that has a move of a stage next to this."""
-        key = code, _ = self._code(node), stage
-        found = self._by_stage.get(key)
-        if found is None:
-            found = UNREACHABLE
-            for op in STAGES[stage]:
-                costs = self._moves_back.costs(op, code)
-                for group, after in self._moves_back.moves.of(op, code):
-                    found = min(found, costs[group] + self._least(after))
-            self._by_stage[key] = found
+        return self._least_by(self._code(node), stage)
+
+    @remembered
+    def _least_by(self, code: int, stage: int) -> Cost:
+        found = UNREACHABLE
+        for op in STAGES[stage]:
+            costs = self._costs_of(self._moves_back, op, code)
+            for group, after in self._moves_back.of(op, code):
+                found = min(found, costs[group] + self._least(after))
         return found
 
     def _least_of_either(self, node: Node, axes: Iterable[str]) -> Cost:
@@ -114,24 +110,22 @@ class Relaxation:
             code += (AWAY - code // unit % 4) * unit
             if axis in self._with_home:
                 units.append(unit)
-        key = code, tuple(units)
-        found = self._either.get(key)
-        if found is None:
-            codes = [code]
-            for unit in units:
-                codes += [each - unit for each in codes]
-            found = self._either[key] = min(map(self._least, codes))
-        return found
+        return self._least_with_either(code, *units)
 
+    @remembered
+    def _least_with_either(self, code: int, *units: int) -> Cost:
+        codes = [code]
+        for unit in units:
+            codes += [each - unit for each in codes]
+        return min(map(self._least, codes))
+
+    @remembered
     def _code(self, node: Node) -> int:
-        code = self._codes.get(node)
-        if code is None:
-            words = dict.fromkeys(self._units, IDLE)
-            for axis, dim, cut in node.places:
-                words[axis] = HOME if (axis, dim, cut) in self._homes else AWAY
-            words |= dict.fromkeys(node.state[1], PENDING)
-            code = self._codes[node] = sum(words[axis] * unit for axis, unit in self._units.items())
-        return code
+        words = dict.fromkeys(self._units, IDLE)
+        for axis, dim, cut in node.places:
+            words[axis] = HOME if (axis, dim, cut) in self._homes else AWAY
+        words |= dict.fromkeys(node.state[1], PENDING)
+        return sum(words[axis] * unit for axis, unit in self._units.items())
 
     def _least(self, code: int) -> Cost:
         """Settle vectors until this one is (Dijkstra)."""
@@ -144,14 +138,22 @@ class Relaxation:
                 continue
             found[settled] = cost
             for op in _CHANGES:
-                costs = self._moves.costs(op, settled)
-                for group, after in self._moves.moves.of(op, settled):
+                costs = self._costs_of(self._moves, op, settled)
+                for group, after in self._moves.of(op, settled):
                     reached = cost + costs[group]
                     earlier = best.get(after)
                     if earlier is None or reached < earlier:
                         best[after] = reached
                         heapq.heappush(heap, (reached, after))
         return found[code]
+
+    def _costs_of(self, moves: _RelaxedMoves, op: str, code: int) -> Mapping[int, Cost]:
+        """By group of axes the least cost of an operation over it of an array with a vector, or to it."""
+        key = moves.forward, op, moves.parts(code)
+        found = self._costs.get(key)
+        if found is None:
+            found = self._costs[key] = _GroupCosts(self._space, self._prices, self._whole_bytes, *key)
+        return found
 
 
 @lru_cache(maxsize=64)
@@ -168,10 +170,8 @@ class _RelaxedMoves:
     def __init__(
         self, space: StateSpace, with_home: frozenset[str], may_pend: frozenset[str], forward: bool
     ) -> None:
-        self.space, self.forward = space, forward
+        self.forward = forward
         self._sizes = tuple(space.sizes.values())
-        self._parts: dict[int, int] = {}
-        self._of: dict[tuple[str, int], list[tuple[int, int]]] = {}
         # By operation, axis and word before: the changes of the vector.
         self._changes: dict[str, list[tuple[list[int], ...]]] = {}
         for op, changes in _CHANGES.items():
@@ -187,53 +187,28 @@ class _RelaxedMoves:
                         own[old].append((new - old) << 2 * place)
                 self._changes[op].append(own)
 
+    @remembered
     def of(self, op: str, code: int) -> list[tuple[int, int]]:
         """The groups of axes over which an operation may be, each with the vector at its other end."""
-        found = self._of.get((op, code))
-        if found is None:
-            found = [(0, code)]
-            for place, changes in enumerate(self._changes[op]):
-                if own := changes[code >> 2 * place & 3]:
-                    # Of slices, which are free, each axis alone.
-                    others = found[:1] if op == "slice" else found
-                    found = found + [
-                        (group | 1 << place, after + change) for change in own for group, after in others
-                    ]
-            if op not in _EXCHANGES:
-                del found[0]
-            elif op == "ppermute":
-                parts, known = self.parts(code), self._parts
-                found = [move for move in found if (known.get(move[1]) or self.parts(move[1])) == parts]
-            self._of[op, code] = found
+        found = [(0, code)]
+        for place, changes in enumerate(self._changes[op]):
+            if own := changes[code >> 2 * place & 3]:
+                # Of slices, which are free, each axis alone.
+                others = found[:1] if op == "slice" else found
+                found = found + [
+                    (group | 1 << place, after + change) for change in own for group, after in others
+                ]
+        if op not in _EXCHANGES:
+            del found[0]
+        elif op == "ppermute":
+            parts = self.parts(code)
+            found = [move for move in found if self.parts(move[1]) == parts]
         return found
 
+    @remembered
     def parts(self, code: int) -> int:
         """The parts into which axes with these words cut an array."""
-        found = self._parts.get(code)
-        if found is None:
-            pairs = enumerate(self._sizes)
-            found = math.prod([size for place, size in pairs if code >> 2 * place & 3 <= AWAY])
-            self._parts[code] = found
-        return found
-
-
-class _PricedMoves:
-    """The moves between vectors with their costs, of arrays of one size."""
-
-    def __init__(self, moves: _RelaxedMoves, prices: Prices, whole_bytes: int) -> None:
-        self.moves, self._prices, self._whole_bytes = moves, prices, whole_bytes
-        self._costs: dict[tuple[str, int], _GroupCosts] = prices.bounds.setdefault(
-            (moves.space, moves.forward, whole_bytes), {}
-        )
-
-    def costs(self, op: str, code: int) -> Mapping[int, Cost]:
-        """By group of axes the least cost of an operation over it of an array with a vector, or to it."""
-        key = op, self.moves.parts(code)
-        found = self._costs.get(key)
-        if found is None:
-            space, forward = self.moves.space, self.moves.forward
-            found = self._costs[key] = _GroupCosts(space, forward, self._prices, self._whole_bytes, *key)
-        return found
+        return math.prod([size for place, size in enumerate(self._sizes) if code >> 2 * place & 3 <= AWAY])
 
 
 class _GroupCosts(dict[int, Cost]):
@@ -242,10 +217,10 @@ class _GroupCosts(dict[int, Cost]):
     they take from where they are to where they are."""
 
     def __init__(
-        self, space: StateSpace, forward: bool, prices: Prices, whole_bytes: int, op: str, parts: int
+        self, space: StateSpace, prices: Prices, whole_bytes: int, forward: bool, op: str, parts: int
     ) -> None:
-        self._space, self._forward, self._prices = space, forward, prices
-        self._whole_bytes, self._op, self._parts = whole_bytes, op, parts
+        self._space, self._prices, self._whole_bytes = space, prices, whole_bytes
+        self._forward, self._op, self._parts = forward, op, parts
 
     def __missing__(self, group: int) -> Cost:
         found = self._cost(group) if group else UNREACHABLE
